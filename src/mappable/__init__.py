@@ -1,0 +1,1 @@
+"""Mappable learns image features whose distances are metres."""

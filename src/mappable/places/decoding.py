@@ -1,0 +1,97 @@
+"""How a camera's raw files become colour images: Bayer mosaic and lens distortion, as Oxford RobotCar needs."""
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+
+Bayer = Literal["GBRG", "RGGB", "BGGR", "GRBG"]
+CHANNEL = {"R": 0, "G": 1, "B": 2}
+
+
+@dataclass(frozen=True)
+class RawDecoding:
+    """What to do with a raw one-channel image: the colours of its top-left 2x2 pixels, row by row, and optionally the
+    file of a look-up table (float64, all source columns and then all source rows) that undistorts it."""
+
+    bayer: Bayer
+    undistortion: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.bayer not in get_args(Bayer):
+            raise BadInputError(f"Bayer pattern {self.bayer!r} is not one of {', '.join(get_args(Bayer))}")
+
+    def decode(self, raw: Pixels) -> Pixels:
+        """The colour image (h, w, 3) of a raw image (h, w)."""
+        colour = demosaic(raw, self.bayer)
+        return undistort(colour, Path(self.undistortion)) if self.undistortion else colour
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
+    """Bilinear demosaicing: a missing colour is the mean of its nearest two or four samples."""
+    height, width = raw.shape
+    padded = np.pad(raw, 1, mode="reflect").astype(np.uint16)  # "reflect" keeps the phase of the mosaic
+    colour = np.empty((height, width, 3), dtype=np.uint8)
+    for row in (0, 1):
+        for column in (0, 1):
+
+            def shifted(down: int, right: int, row: int = row, column: int = column) -> NDArray[np.uint16]:
+                top, left = 1 + row + down, 1 + column + right
+                return padded[top : top + height - row : 2, left : left + width - column : 2]
+
+            own, beside, below = (
+                CHANNEL[bayer[2 * r + c]] for r, c in ((row, column), (row, 1 - column), (1 - row, column))
+            )
+            out = colour[row::2, column::2]
+            out[..., own] = shifted(0, 0)
+            sides, ends = shifted(0, -1) + shifted(0, 1), shifted(-1, 0) + shifted(1, 0)
+            if own == CHANNEL["G"]:
+                out[..., beside] = (sides + 1) // 2
+                out[..., below] = (ends + 1) // 2
+            else:
+                corners = shifted(-1, -1) + shifted(-1, 1) + shifted(1, -1) + shifted(1, 1)
+                out[..., CHANNEL["G"]] = (sides + ends + 2) // 4
+                out[..., CHANNEL["R"] + CHANNEL["B"] - own] = (corners + 2) // 4
+    return colour
+
+
+def undistort(image: Pixels, table: Path) -> Pixels:
+    """The image resampled bilinearly at the source pixels that the look-up table names; outside them it is black."""
+    height, width = image.shape[:2]
+    corners, weights = _sampling(table, height, width)
+    flat = image.reshape(-1, 3)
+    mixed = sum(flat[corner].astype(np.float32) * weight for corner, weight in zip(corners, weights, strict=True))
+    return np.asarray(mixed + 0.5).astype(np.uint8).reshape(height, width, 3)
+
+
+@lru_cache(maxsize=4)
+def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int32]], list[NDArray[np.float32]]]:
+    """Flat indices and weights of the four source pixels around each output pixel."""
+    try:
+        values = np.fromfile(table, dtype="<f8")
+    except OSError as error:
+        raise BadInputError(f"{table}: cannot read the undistortion table ({error.strerror})") from None
+    if values.size != 2 * height * width or not np.isfinite(values).all():
+        raise BadInputError(
+            f"{table}: {values.size} numbers, but an image of {width}x{height} needs {2 * height * width} finite ones"
+        )
+    u, v = values.reshape(2, -1)
+    left, top = np.floor(u), np.floor(v)
+    corners, weights = [], []
+    for down in (0, 1):
+        for right in (0, 1):
+            column, row = left + right, top + down
+            weight = (1 - np.abs(u - column)) * (1 - np.abs(v - row))
+            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+            weights.append(np.where(inside, weight, 0).astype(np.float32)[:, None])
+            corners.append(np.where(inside, row * width + column, 0).astype(np.int32))
+    return corners, weights

@@ -1,0 +1,160 @@
+"""Places on disk: Parquet (the default) or CSV, both without loss."""
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from mappable.errors import BadInputError
+from mappable.places.decoding import RawDecoding
+from mappable.places.frames import Frame
+from mappable.places.notes import Note
+from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
+from mappable.places.tabular import read_csv
+
+VERSION = 1
+TABLE = "places.parquet"  # the name of the table in a folder made by `mappable convert`
+KEY = b"mappable"  # of our JSON in the Parquet file's own metadata
+
+
+def save_places(places: Places, file: Path | str) -> None:
+    """Write `file` (.parquet or .csv) at once or not at all; what a CSV cannot hold goes to a .json of the same name."""
+    file = Path(file)
+    about = _about(places, file)
+    if file.suffix == ".parquet":
+        table = _to_arrow(places).replace_schema_metadata({KEY: json.dumps(about).encode()})
+        write_atomically(file, lambda stream: pyarrow.parquet.write_table(table, stream))
+    elif file.suffix == ".csv":
+        text = json.dumps(about, indent=2, ensure_ascii=False)
+        write_atomically(file.with_suffix(".json"), lambda stream: stream.write(text.encode()))
+        write_atomically(file, lambda stream: _write_csv(places, stream))
+    else:
+        raise BadInputError(f"{file}: places are saved as .parquet or .csv, not {file.suffix or 'without a suffix'}")
+
+
+def load_places(file: Path | str) -> Places:
+    """Read what `save_places` wrote: a file, or a folder that holds `places.parquet`."""
+    file = Path(file)
+    if file.is_dir():
+        file = file / TABLE
+    if not file.is_file():
+        raise BadInputError(f"{file}: no such table of places")
+    try:
+        columns, about = _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
+        if about["version"] > VERSION:
+            raise BadInputError(f"{file}: written by a later version of mappable (format {about['version']})")
+        return Places(
+            **columns,
+            frames=[Frame.from_json(fields) for fields in about["frames"]],
+            root=file.parent / about["root"],
+            dimensions=about["dimensions"],
+            decoding=RawDecoding(**about["decoding"]) if about["decoding"] else None,
+            notes=[Note.from_json(fields) for fields in about["notes"]],
+        )
+    except BadInputError as error:
+        text = str(error)
+        raise BadInputError(text if text.startswith(str(file.with_suffix(""))) else f"{file}: {text}") from None
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise BadInputError(f"{file}: not a table written by mappable ({type(error).__name__}: {error})") from None
+
+
+def is_own_table(file: Path) -> bool:
+    """True if `save_places` wrote the file, so that it needs no reader to be understood."""
+    if file.suffix == ".csv":
+        return file.with_suffix(".json").is_file() and b'"mappable' in file.with_suffix(".json").read_bytes()[:64]
+    try:
+        return KEY in (pyarrow.parquet.read_schema(file).metadata or {})
+    except (OSError, pyarrow.ArrowException):
+        return False
+
+
+def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Let `write` fill a new file that takes the place of `file` only when it is complete and on disk."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _about(places: Places, file: Path) -> dict[str, Any]:
+    """All that is not a column. A root inside the table's folder is kept relative, so that both can move together."""
+    root, folder = places.root.absolute(), file.parent.absolute()
+    return {
+        "format": "mappable places",
+        "version": VERSION,
+        "dimensions": places.dimensions,
+        "root": root.relative_to(folder).as_posix() if root.is_relative_to(folder) else str(root),
+        "frames": [frame.to_json() for frame in places.frames.values()],
+        "decoding": places.decoding.to_json() if places.decoding else None,
+        "notes": [note.to_json() for note in places.notes],
+    }
+
+
+def _to_arrow(places: Places) -> pyarrow.Table:
+    """Unknown numbers and times become nulls; unknown text stays ""."""
+    arrays = {name: pyarrow.array(getattr(places, name), pyarrow.string()) for name in TEXT_COLUMNS}
+    for name in NUMBER_COLUMNS:
+        values = getattr(places, name)
+        arrays[name] = pyarrow.array(values, mask=np.isnan(values))
+    arrays["time"] = pyarrow.array(places.time, mask=places.time == NO_TIME)
+    return pyarrow.table({name: arrays[name] for name in COLUMNS})
+
+
+def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        table = pyarrow.parquet.read_table(file)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise BadInputError(f"{file}: not a Parquet file ({str(error).splitlines()[0]})") from None
+    about = (table.schema.metadata or {}).get(KEY)
+    if about is None:
+        raise BadInputError(f"{file}: not a table written by mappable; read it with the reader 'manifest'")
+    columns: dict[str, Any] = {name: table[name].to_numpy(zero_copy_only=False) for name in TEXT_COLUMNS}
+    for name in NUMBER_COLUMNS:
+        columns[name] = table[name].fill_null(np.nan).to_numpy()
+    columns["time"] = table["time"].fill_null(NO_TIME).to_numpy()
+    return columns, json.loads(about)
+
+
+def _write_csv(places: Places, stream: IO[bytes]) -> None:
+    columns = [getattr(places, name).tolist() for name in COLUMNS]  # repr of a Python float loses nothing
+    for position, name in enumerate(COLUMNS):
+        if name in NUMBER_COLUMNS:
+            columns[position] = ["" if value != value else repr(value) for value in columns[position]]
+        elif name == "time":
+            columns[position] = ["" if value == NO_TIME else str(value) for value in columns[position]]
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(zip(*columns, strict=True))
+    text.flush()
+    text.detach()
+
+
+def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        about = json.loads(file.with_suffix(".json").read_text("utf-8"))
+    except OSError:
+        raise BadInputError(f"{file}: no {file.stem}.json beside it; read it with the reader 'manifest'") from None
+    table = read_csv(file, delimiter=",", exact=True)
+    table.require(*COLUMNS)
+    columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}
+    for name in NUMBER_COLUMNS:
+        columns[name] = table.numbers(name, missing_allowed=name in ("z", "yaw"))
+    columns["time"] = table.parse("time", lambda text: int(text) if text else NO_TIME, "is not a whole number")
+    return columns, about

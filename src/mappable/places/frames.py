@@ -1,0 +1,95 @@
+"""Frames: the named coordinate systems that places live in; places of different frames are never compared."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.places import geodesy
+
+Unit = Literal["m", "frames"]
+Vector = tuple[float, float, float]
+IDENTITY: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A coordinate system with +x east (or forward at the start), +y to its left, +z up.
+
+    A point p of the frame is `axes @ p + origin` in the data set's original coordinates. `unit` is "m" for metres, or
+    "frames" for sets that know only the number of a frame along a route; such numbers are never called metres.
+    """
+
+    name: str
+    unit: Unit = "m"
+    crs: str | None = None
+    origin: Vector = (0.0, 0.0, 0.0)
+    axes: tuple[Vector, Vector, Vector] = IDENTITY
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise BadInputError("a frame needs a name")
+        if self.unit not in get_args(Unit):
+            raise BadInputError(f"frame {self.name!r}: unit {self.unit!r} is not one of {', '.join(get_args(Unit))}")
+        if self.crs and self.unit != "m":
+            raise BadInputError(f"frame {self.name!r}: a frame in {self.unit} cannot have the CRS {self.crs}")
+        axes, origin = np.array(self.axes, dtype=np.float64), np.array(self.origin, dtype=np.float64)
+        if origin.shape != (3,) or not np.isfinite(origin).all():
+            raise BadInputError(f"frame {self.name!r}: origin {self.origin} is not three finite numbers")
+        if axes.shape != (3, 3) or not np.allclose(axes @ axes.T, np.eye(3)):
+            raise BadInputError(f"frame {self.name!r}: axes {self.axes} are not orthonormal")
+
+    @classmethod
+    def near(cls, name: str, easting: Floats, northing: Floats, crs: str | None = None) -> "Frame":
+        """A frame in metres whose origin is the whole kilometre south-west of the points' median."""
+        median = np.median(easting), np.median(northing)
+        east, north = (float(np.floor(value / 1000) * 1000) for value in median)
+        return cls(name, crs=crs, origin=(east, north, 0.0))
+
+    def to_original(self, xyz: Floats) -> Floats:
+        """Points (n, 2 or 3) of this frame in the original coordinates (n, 3); an unknown z counts as 0."""
+        return _three_columns(xyz) @ np.array(self.axes).T + np.array(self.origin)
+
+    def from_original(self, xyz: Floats) -> Floats:
+        """Points (n, 2 or 3) of the original coordinates in this frame (n, 3); an unknown third one counts as 0."""
+        return (_three_columns(xyz) - np.array(self.origin)) @ np.array(self.axes)
+
+    def to_latlon(self, xyz: Floats) -> tuple[Floats, Floats]:
+        """Latitude and longitude in degrees of points (n, 2 or 3); the frame must know its CRS."""
+        if not self.crs:
+            raise BadInputError(f"frame {self.name!r} has no CRS, so latitude and longitude are unknown")
+        original = self.to_original(xyz)
+        return geodesy.unproject(original[:, 0], original[:, 1], self.crs)
+
+    def same_but_for_origin(self, other: "Frame") -> bool:
+        """True if coordinates of the two frames differ by a known shift alone: one CRS, two origins."""
+        return self.crs is not None and replace(self, origin=other.origin) == other
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "Frame":
+        axes = tuple(tuple(float(value) for value in row) for row in fields["axes"])
+        origin = tuple(float(value) for value in fields["origin"])
+        return cls(fields["name"], fields["unit"], fields["crs"], origin, axes)  # type: ignore[arg-type]
+
+
+def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = None) -> tuple[Frame, Floats, Floats]:
+    """A frame in metres for points in degrees, with their x and y: the UTM zone of the median point, for all of them.
+
+    One zone for the whole set keeps distances whole across a zone's border or the equator.
+    """
+    crs = geodesy.utm_crs(float(np.median(latitude)), float(np.median(longitude)))
+    easting, northing = geodesy.project(latitude, longitude, crs)
+    frame = Frame.near(name or geodesy.utm_name(crs), easting, northing, crs)
+    return frame, easting - frame.origin[0], northing - frame.origin[1]
+
+
+def _three_columns(xyz: Floats) -> Floats:
+    xyz = np.asarray(xyz, dtype=np.float64)
+    if xyz.shape[1] == 2:
+        return np.column_stack([xyz, np.zeros(len(xyz))])
+    return np.where(np.isnan(xyz), 0.0, xyz)

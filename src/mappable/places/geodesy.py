@@ -1,0 +1,61 @@
+"""Latitude and longitude (WGS 84, degrees) to metres and back, through pyproj."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mappable.arrays import Floats
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
+
+WGS84 = "EPSG:4326"
+
+
+def utm_crs(latitude: float, longitude: float) -> str:
+    """The UTM zone's EPSG code for a point; Norway's and Svalbard's wide zones are kept regular.
+
+    >>> utm_crs(51.75, -1.25), utm_crs(-33.9, 151.2)
+    ('EPSG:32630', 'EPSG:32756')
+    """
+    return utm_zone_crs(int((longitude + 180) % 360 // 6) + 1, south=latitude < 0)
+
+
+def utm_zone_crs(zone: int, south: bool) -> str:
+    """EPSG code of a UTM zone (1 to 60) on the northern or southern hemisphere."""
+    return f"EPSG:{(32700 if south else 32600) + zone}"
+
+
+def utm_name(crs: str) -> str:
+    """What a UTM zone is called in the field.
+
+    >>> utm_name("EPSG:32756")
+    'utm-56S'
+    """
+    code = int(crs.removeprefix("EPSG:"))
+    return f"utm-{code % 100:02d}{'S' if code > 32700 else 'N'}"
+
+
+def project(latitude: Floats, longitude: Floats, crs: str) -> tuple[Floats, Floats]:
+    """Easting and northing in metres, in `crs`, of points in degrees."""
+    return transform(longitude, latitude, WGS84, crs)
+
+
+def unproject(easting: Floats, northing: Floats, crs: str) -> tuple[Floats, Floats]:
+    """Latitude and longitude in degrees of points in `crs`."""
+    longitude, latitude = transform(easting, northing, crs, WGS84)
+    return latitude, longitude
+
+
+def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, Floats]:
+    """Points of one CRS in another; x is always east or longitude, y north or latitude."""
+    out_x, out_y = _transformer(source, target).transform(x, y)
+    return np.asarray(out_x, dtype=np.float64), np.asarray(out_y, dtype=np.float64)
+
+
+@lru_cache
+def _transformer(source: str, target: str) -> "Transformer":
+    from pyproj import Transformer
+
+    return Transformer.from_crs(source, target, always_xy=True)

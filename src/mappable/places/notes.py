@@ -1,0 +1,42 @@
+"""Notes: what a reader or a check wants its user to know, counted and listed; they travel with the table."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Note:
+    """One finding. `items` lists every file, row or value it is about; `warning` is False for plain information."""
+
+    text: str
+    items: tuple[str, ...] = ()
+    warning: bool = True
+
+    def __str__(self) -> str:
+        return f"{len(self.items):,} {self.text}" if self.items else self.text
+
+    def lines(self, most: int = 5) -> list[str]:
+        """The note and its first few items, one line each."""
+        shown = [f"  {item}" for item in self.items[:most]]
+        hidden = len(self.items) - most
+        return [str(self), *shown, *([f"  … and {hidden:,} more"] if hidden > 0 else [])]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "Note":
+        return cls(fields["text"], tuple(fields["items"]), fields["warning"])
+
+
+def warn(text: str, items: Iterable[str]) -> tuple[Note, ...]:
+    """One warning about `items`, or none at all if there are none: `notes = warn("images without GPS", missing)`."""
+    listed = tuple(items)
+    return (Note(text, listed),) if listed else ()
+
+
+def count_beside_paper(counts: Sequence[tuple[str, int, int]]) -> Note:
+    """Our numbers of images beside the paper's, as (split, ours, the paper's)."""
+    parts = [f"{split} {ours:,} images (the paper: {paper:,})" for split, ours, paper in counts]
+    return Note("; ".join(parts), warning=False)

@@ -1,0 +1,101 @@
+"""Readers: one file each, named after what it reads; each has a function `read(root, *, options) -> Places`.
+
+A new file here is a new reader: `mappable convert` and `read_places` find it by its name. The module's docstring is
+its documentation: one line that says what it reads, then the tree of files that it expects. Keyword-only arguments of
+`read` are its options, annotated with their help: `spacing: Annotated[float, "metres between frames"] = 1.0`.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from mappable.errors import BadInputError
+from mappable.places.images import SUFFIXES, Size
+from mappable.places.table import Places
+
+DEFAULT_SIZE: Size = (240, 180)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a reader, as its signature declares it."""
+
+    name: str
+    type: Any
+    help: str
+    default: Any
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader found by name. `image_size` is what its images are packed at unless the user says otherwise."""
+
+    name: str
+    read: Callable[..., Places]
+    documentation: str
+    options: tuple[Option, ...]
+    image_size: Size
+
+    @property
+    def summary(self) -> str:
+        return self.documentation.splitlines()[0]
+
+
+def reader_names() -> list[str]:
+    """The names of all readers, in alphabetical order."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def find_reader(name: str) -> Reader:
+    """The reader of that name; an unknown name is an error that lists the known ones."""
+    if name not in reader_names():
+        raise BadInputError(f"there is no reader {name!r}; the readers are {', '.join(reader_names())}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    documentation, size = inspect.cleandoc(module.__doc__ or ""), getattr(module, "SIZE", DEFAULT_SIZE)
+    return Reader(name, module.read, documentation, _options(module.read), size)
+
+
+def read_places(reader: str, root: Path | str, **options: Any) -> Places:
+    """Read the image collection under `root` with the reader of that name: the one way in for every format.
+
+    Rows come back in time order within each sequence. Nothing is dropped silently: see the table's `notes`.
+    """
+    found = find_reader(reader)
+    unknown = sorted(options.keys() - {option.name for option in found.options})
+    if unknown:
+        known = ", ".join(option.name for option in found.options) or "none"
+        raise BadInputError(f"reader {reader!r} has no option {', '.join(unknown)}; its options are {known}")
+    root = Path(root)
+    if not root.exists():
+        raise BadInputError(f"{root}: no such file or folder")
+    places = found.read(root, **options)
+    if len(places) == 0:
+        raise BadInputError(f"{root}: no usable images for reader {reader!r}" + _why(places))
+    return places.in_time_order()
+
+
+def image_files(folder: Path) -> Iterable[Path]:
+    """All image files below `folder`, by name, hidden ones excepted."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
+    )
+
+
+def _why(places: Places) -> str:
+    return "".join(f"; {note}" for note in places.notes if note.warning)
+
+
+def _options(read: Callable[..., Places]) -> tuple[Option, ...]:
+    hints = get_type_hints(read, include_extras=True)
+    found = []
+    for parameter in inspect.signature(read).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            kind, text = get_args(hints[parameter.name])  # of Annotated[kind, text]
+            found.append(Option(parameter.name, kind, text, parameter.default))
+    return tuple(found)

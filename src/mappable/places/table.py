@@ -1,0 +1,265 @@
+"""`Places`: the table of images with positions that every reader returns and everything downstream takes."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints, Strings
+from mappable.errors import BadInputError, BadRowError
+from mappable.places.angles import wrap
+from mappable.places.decoding import RawDecoding
+from mappable.places.frames import Frame
+from mappable.places.notes import Note, warn
+
+NO_TIME = int(np.iinfo(np.int64).min)  # the time of a place whose time is unknown
+SPLITS = ("", "train", "calibration", "test")
+ROLES = ("", "reference", "query")
+TEXT_COLUMNS = ("place_id", "path", "frame", "sequence", "condition", "split", "role")
+NUMBER_COLUMNS = ("x", "y", "z", "yaw")
+COLUMNS = ("place_id", "path", "frame", "x", "y", "z", "yaw", "time", "sequence", "condition", "split", "role")
+
+Texts = Strings | Sequence[str] | str | None
+Numbers = Floats | Sequence[float] | None
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Places:
+    """Images with positions: one row a place, columns as read-only arrays of equal length.
+
+    `x`, `y`, `z` are float64 in the unit of the row's frame; `yaw` is radians counter-clockwise from +x in (-pi, pi];
+    `time` is int64 nanoseconds since 1970 (or since the sequence's start where that is all a set knows). Unknown values
+    are NaN for `z` and `yaw`, `NO_TIME` for `time`, and "" for text. A text column given as one string holds it in
+    every row. Rows of one sequence stand in time order. `path` is relative to `root`, with forward slashes;
+    `place_id` is the path unless given. `dimensions` says whether z counts (3) or not (2) wherever distances are taken.
+    """
+
+    path: Strings
+    frame: Strings
+    x: Floats
+    y: Floats
+    z: Floats
+    yaw: Floats
+    time: Ints
+    sequence: Strings
+    condition: Strings
+    split: Strings
+    role: Strings
+    place_id: Strings
+    frames: Mapping[str, Frame]
+    root: Path
+    dimensions: Literal[2, 3] = 2
+    decoding: RawDecoding | None = None
+    notes: tuple[Note, ...] = field(default=())
+
+    def __init__(
+        self,
+        *,
+        path: Strings | Sequence[str],
+        x: Floats | Sequence[float],
+        y: Floats | Sequence[float],
+        frames: Frame | Iterable[Frame],
+        root: Path | str = ".",
+        frame: Texts = None,
+        z: Numbers = None,
+        yaw: Numbers = None,
+        time: Ints | Sequence[int] | None = None,
+        sequence: Texts = None,
+        condition: Texts = None,
+        split: Texts = None,
+        role: Texts = None,
+        place_id: Strings | Sequence[str] | None = None,
+        dimensions: Literal[2, 3] = 2,
+        decoding: RawDecoding | None = None,
+        notes: Iterable[Note] = (),
+    ) -> None:
+        known = (frames,) if isinstance(frames, Frame) else tuple(frames)
+        if len({one.name for one in known}) != len(known):
+            raise BadInputError(f"two frames share a name: {', '.join(sorted(one.name for one in known))}")
+        if frame is None and len(known) == 1:
+            frame = known[0].name
+        count = len(path)
+        texts = {"path": path, "place_id": path if place_id is None else place_id, "frame": frame, "sequence": sequence}
+        texts |= {"condition": condition, "split": split, "role": role}
+        columns: dict[str, Any] = {name: _text_column(name, value, count) for name, value in texts.items()}
+        for name, value in (("x", x), ("y", y), ("z", z), ("yaw", yaw)):
+            columns[name] = _number_column(name, value, count)
+        columns["yaw"] = wrap(columns["yaw"])
+        columns["time"] = _column("time", np.full(count, NO_TIME) if time is None else time, np.int64, count)
+        for name, column in columns.items():
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        object.__setattr__(self, "frames", {one.name: one for one in known})
+        object.__setattr__(self, "root", Path(root))
+        object.__setattr__(self, "dimensions", dimensions)
+        object.__setattr__(self, "decoding", decoding)
+        object.__setattr__(self, "notes", tuple(notes))
+        _validate(self)
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    def __getitem__(self, rows: slice | Ints | Bools | Sequence[int]) -> "Places":
+        """The places of a slice, a mask or row numbers, in that order."""
+        index = rows if isinstance(rows, slice) else np.asarray(rows, dtype=None if len(rows) else np.int64)
+        return self.replace(**{name: getattr(self, name)[index] for name in COLUMNS})
+
+    def __eq__(self, other: object) -> bool:
+        """True if both tables hold the same columns, frames, dimensions and decoding; root and notes do not count."""
+        if not isinstance(other, Places) or len(self) != len(other):
+            return False
+        if (self.frames, self.dimensions, self.decoding) != (other.frames, other.dimensions, other.decoding):
+            return False
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name in NUMBER_COLUMNS)
+            for name in COLUMNS
+        )
+
+    def __repr__(self) -> str:
+        frames = ", ".join(f"{one.name} ({one.unit})" for one in self.frames.values())
+        return f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames {frames}>"
+
+    def replace(self, **changes: Any) -> "Places":
+        """A copy with some columns or attributes changed, validated anew."""
+        fields = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        fields["frames"] = self.frames.values()
+        return Places(**(fields | changes))
+
+    def noting(self, *notes: Note) -> "Places":
+        """A copy with more notes."""
+        return self.replace(notes=self.notes + notes)
+
+    @property
+    def positions(self) -> Floats:
+        """Coordinates (n, dimensions) in the unit of each row's frame: x, y and, if z counts, z."""
+        return np.column_stack([self.x, self.y, self.z][: self.dimensions])
+
+    @property
+    def files(self) -> list[Path]:
+        """The image files, in row order."""
+        return [self.root / path for path in self.path]
+
+    @property
+    def unit(self) -> str:
+        """The unit shared by all frames, for printing; places in metres and in route frames have none in common."""
+        units = {one.unit for one in self.frames.values()}
+        if len(units) != 1:
+            raise BadInputError(f"frames {', '.join(self.frames)} have different units: no distance has one unit here")
+        return units.pop()
+
+    def where(self, **values: str | Collection[str]) -> "Places":
+        """The places whose text columns have the given value, or one of them: `where(split="test", role="query")`."""
+        mask = np.ones(len(self), dtype=bool)
+        for name, wanted in values.items():
+            if name not in TEXT_COLUMNS:
+                raise BadInputError(f"cannot filter by {name!r}; the text columns are {', '.join(TEXT_COLUMNS)}")
+            mask &= np.isin(getattr(self, name), [wanted] if isinstance(wanted, str) else list(wanted))
+        return self[mask]
+
+    def sequences(self) -> dict[str, Ints]:
+        """Row numbers of each sequence, in row order; sequences in order of first appearance."""
+        names, first, codes = np.unique(self.sequence, return_index=True, return_inverse=True)
+        rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
+        return {str(names[code]): rows[code] for code in np.argsort(first)}
+
+    def in_time_order(self) -> "Places":
+        """Sorted by time within each sequence, which keeps its rows together; unsorted and repeated times are noted.
+
+        A sequence without times, or with some unknown, keeps the order of its rows.
+        """
+        order, unsorted, repeated, partial = [], [], [], []
+        for name, rows in self.sequences().items():
+            times = self.time[rows]
+            known = times != NO_TIME
+            if known.all():
+                late = np.flatnonzero(np.diff(times) < 0) + 1
+                unsorted += [str(self.place_id[row]) for row in rows[late]]
+                rows = rows[np.argsort(times, kind="stable")]
+                same = np.flatnonzero(np.diff(self.time[rows]) == 0) + 1
+                repeated += [str(self.place_id[row]) for row in rows[same]]
+            elif known.any():
+                partial.append(f"{name}: {np.count_nonzero(~known)} of {len(rows)} places")
+            order.append(rows)
+        found = warn("places came before an earlier time of their sequence (sorted now)", unsorted)
+        found += warn("places repeat the time of the place before them", repeated)
+        found += warn("sequences lack some times, so their rows were not sorted", partial)
+        return self[np.concatenate(order) if order else np.arange(0)].noting(*found)
+
+
+def _validate(places: Places) -> None:
+    def refuse(bad: Bools, problem: Callable[[int], str]) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise BadRowError(row, str(places.place_id[row]), problem(row))
+
+    if places.dimensions not in (2, 3):
+        raise BadInputError(f"dimensions is {places.dimensions!r}, but must be 2 or 3")
+    refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, not a finite number")
+    refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, not a finite number")
+    refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, not a finite number")
+    refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, not a finite number")
+    if places.dimensions == 3:
+        refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
+    for name, allowed in (("frame", tuple(places.frames)), ("split", SPLITS), ("role", ROLES)):
+        column, options = getattr(places, name), ", ".join(value or "(empty)" for value in allowed)
+        problem = f"{name} is {{!r}}, not one of {options}"
+        refuse(~np.isin(column, list(allowed)), lambda row, c=column, p=problem: p.format(c[row]))  # type: ignore[misc]
+    for name in ("place_id", "path"):
+        column = getattr(places, name)
+        refuse(column == "", lambda _, name=name: f"{name} is empty")  # type: ignore[misc]
+        if len(set(column)) != len(column):
+            again = np.ones(len(column), dtype=bool)
+            again[np.unique(column, return_index=True)[1]] = False
+            refuse(again, lambda row, c=column, n=name: f"{n} {str(c[row])!r} appears a second time")  # type: ignore[misc]
+    not_text = np.array([not path.isascii() and not _is_unicode(path) for path in places.path], dtype=bool)
+    refuse(not_text, lambda _: "the path is not valid UTF-8; rename the file")
+    escaping = np.array([_escapes(path) for path in places.path], dtype=bool)
+    refuse(escaping, lambda row: f"path {str(places.path[row])!r} leads out of the root folder")
+    if len(places.frames) > 1:
+        for name, rows in places.sequences().items():
+            mixed = places.frame[rows] != places.frame[rows[0]]
+            if mixed.any():
+                row = int(rows[mixed][0])
+                found = f"frame {places.frame[row]!r}, but sequence {name!r} began in frame {places.frame[rows[0]]!r}"
+                raise BadRowError(row, str(places.place_id[row]), found)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escapes(path: str) -> bool:
+    if ".." not in path and path[0] != "/" and "\\" not in path and ":" not in path[:2]:
+        return False
+    return path.startswith(("/", "\\")) or path[1:2] == ":" or ".." in PurePosixPath(path.replace("\\", "/")).parts
+
+
+def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
+    try:
+        column = np.array(values, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadInputError(f"column {name}: {error}") from None
+    if column.shape != (count,):
+        raise BadInputError(f"column {name} has shape {column.shape}, but there are {count} paths")
+    return column
+
+
+def _text_column(name: str, values: Texts, count: int) -> Strings:
+    if values is None or isinstance(values, str):
+        values = [values or ""] * count
+    column: Strings = _column(name, values, object, count)
+    if not all(type(value) is str for value in column):
+        column = np.array([str(value) for value in column], dtype=object)
+    return column
+
+
+def _number_column(name: str, values: Numbers, count: int) -> Floats:
+    column: Floats = _column(name, np.full(count, np.nan) if values is None else values, np.float64, count)
+    return column

@@ -1,0 +1,53 @@
+"""Tracks: positions over time of the thing that carried the camera, and its pose at the time of each image."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.places.angles import interpolate_yaw
+
+
+@dataclass(frozen=True)
+class Track:
+    """Samples in strictly rising time (ns): positions (n, 3), z NaN where unknown, and yaw in radians or NaN."""
+
+    time: Ints
+    xyz: Floats
+    yaw: Floats
+
+    def __post_init__(self) -> None:
+        if len(self.time) == 0:
+            raise BadInputError("the track has no samples")
+        if (np.diff(self.time) <= 0).any():
+            row = int(np.flatnonzero(np.diff(self.time) <= 0)[0]) + 1
+            raise BadInputError(
+                f"the track's time {self.time[row]} in sample {row} does not follow {self.time[row - 1]}"
+            )
+
+    def at(self, time: Ints) -> "PosesAt":
+        """The poses at `time` (ns), linear between the two samples that bracket each; yaw along the shorter arc.
+
+        A time outside the track has no bracket: `inside` is False there and its pose is that of the track's end.
+        """
+        after = np.searchsorted(self.time, time).clip(max=len(self.time) - 1)
+        before = np.where(self.time[after] <= time, after, (after - 1).clip(min=0))
+        span = (self.time[after] - self.time[before]).astype(np.float64)
+        share = np.divide(time - self.time[before], span, out=np.zeros(len(span)), where=span > 0).clip(0, 1)
+        xyz = self.xyz[before] + share[:, None] * (self.xyz[after] - self.xyz[before])
+        yaw = interpolate_yaw(self.yaw[before], self.yaw[after], share)
+        inside = (time >= self.time[0]) & (time <= self.time[-1])
+        return PosesAt(xyz, yaw, before, after, gap_s=span / 1e9, inside=inside)
+
+
+@dataclass(frozen=True)
+class PosesAt:
+    """Interpolated poses with, for each, the samples used and how many seconds lie between them."""
+
+    xyz: Floats
+    yaw: Floats
+    before: Ints
+    after: Ints
+    gap_s: Floats
+    inside: Bools
