@@ -26,7 +26,7 @@ KEY = b"mappable"  # of our JSON in the Parquet file's own metadata
 
 
 def save_places(places: Places, file: Path | str) -> None:
-    """Write `file` (.parquet or .csv) at once or not at all; what a CSV cannot hold goes to a .json of the same name."""
+    """Write `file` (.parquet or .csv) whole or not at all; what a CSV cannot hold goes to a .json of the same name."""
     file = Path(file)
     about = _about(places, file)
     if file.suffix == ".parquet":
@@ -94,7 +94,7 @@ def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
 
 def _about(places: Places, file: Path) -> dict[str, Any]:
     """All that is not a column. A root inside the table's folder is kept relative, so that both can move together."""
-    root, folder = places.root.absolute(), file.parent.absolute()
+    root, folder = places.root, file.parent.resolve()
     return {
         "format": "mappable places",
         "version": VERSION,

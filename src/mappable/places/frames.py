@@ -50,11 +50,13 @@ class Frame:
 
     def to_original(self, xyz: Floats) -> Floats:
         """Points (n, 2 or 3) of this frame in the original coordinates (n, 3); an unknown z counts as 0."""
-        return _three_columns(xyz) @ np.array(self.axes).T + np.array(self.origin)
+        original: Floats = _three_columns(xyz) @ np.array(self.axes).T + np.array(self.origin)
+        return original
 
     def from_original(self, xyz: Floats) -> Floats:
         """Points (n, 2 or 3) of the original coordinates in this frame (n, 3); an unknown third one counts as 0."""
-        return (_three_columns(xyz) - np.array(self.origin)) @ np.array(self.axes)
+        own: Floats = (_three_columns(xyz) - np.array(self.origin)) @ np.array(self.axes)
+        return own
 
     def to_latlon(self, xyz: Floats) -> tuple[Floats, Floats]:
         """Latitude and longitude in degrees of points (n, 2 or 3); the frame must know its CRS."""

@@ -28,7 +28,7 @@ def concatenate(tables: Sequence[Places]) -> Places:
         for name, frame in table.frames.items():
             if not frames.setdefault(name, frame).same_but_for_origin(frame) and frames[name] != frame:
                 raise BadInputError(f"frame {name!r} means two things: {frames[name]} and {frame}; rename one of them")
-    root = Path(os.path.commonpath([table.root.absolute() for table in tables]))
+    root = Path(os.path.commonpath([table.root for table in tables]))
     parts = [_moved(table, frames, root) for table in tables]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
     notes = dict.fromkeys(note for table in tables for note in table.notes)
@@ -40,7 +40,7 @@ def concatenate(tables: Sequence[Places]) -> Places:
 
 def _moved(table: Places, frames: dict[str, Frame], root: Path) -> Places:
     """The table with its paths relative to `root` and its coordinates relative to the origins of `frames`."""
-    prefix = table.root.absolute().relative_to(root).as_posix()
+    prefix = table.root.relative_to(root).as_posix()
     paths = table.path if prefix == "." else np.array([f"{prefix}/{path}" for path in table.path], dtype=object)
     ids_are_paths = np.array_equal(table.place_id, table.path)
     xyz = np.column_stack([table.x, table.y, table.z])

@@ -8,9 +8,10 @@ from mappable.places.table import Places
 JITTER = 0.02  # steps shorter than this many metres count as standing still
 
 
-def steps(places: Places, rows: object = slice(None)) -> Floats:
-    """Distances between consecutive places of one sequence, in the frame's unit."""
-    return np.linalg.norm(np.diff(places.positions[rows], axis=0), axis=1)
+def steps(positions: Floats) -> Floats:
+    """Distances between consecutive positions (n, 2 or 3)."""
+    lengths: Floats = np.linalg.norm(np.diff(positions, axis=0), axis=1)
+    return lengths
 
 
 def distance_along(places: Places, jitter: float = JITTER) -> Floats:

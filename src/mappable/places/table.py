@@ -93,7 +93,7 @@ class Places:
             column.flags.writeable = False
             object.__setattr__(self, name, column)
         object.__setattr__(self, "frames", {one.name: one for one in known})
-        object.__setattr__(self, "root", Path(root))
+        object.__setattr__(self, "root", Path(root).resolve())
         object.__setattr__(self, "dimensions", dimensions)
         object.__setattr__(self, "decoding", decoding)
         object.__setattr__(self, "notes", tuple(notes))

@@ -21,7 +21,7 @@ def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
     if match:
         sign, whole, decimals = match.group(1), match.group(2), match.group(3) or ""
         digits = DIGITS[unit]
-        value = int(whole) * 10**digits + int((decimals + "0" * digits)[:digits] or 0)
+        value = int(whole + (decimals + "0" * digits)[:digits])
         return -value if sign == "-" else value
     try:
         moment = datetime.fromisoformat(text.strip())

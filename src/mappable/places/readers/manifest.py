@@ -56,10 +56,8 @@ def read(
     columns = dict(table.columns)
     if other_splits == "clear" and "split" in columns:
         others = [split for split in columns["split"] if split not in SPLITS]
-        notes += [
-            Note(f"{others.count(name):,} places of split {name!r} are in no split of ours")
-            for name in sorted(set(others))
-        ]
+        unused = [f"{others.count(name):,} places of split {name!r} are left unused" for name in sorted(set(others))]
+        notes += [Note(text) for text in unused]
         columns["split"] = [split if split in SPLITS else "" for split in columns["split"]]
     folders = [PurePosixPath(path).parent.as_posix() for path in columns["path"]]
     with table.naming_rows():
@@ -111,9 +109,8 @@ def _positions(
         )
     if len(names) > 1:
         raise BadInputError(f"{table.file}: latitudes and longitudes share one frame, but the column names {names}")
-    found, x, y = frame_from_latlon(
-        table.numbers(latitude_name, -90, 90), table.numbers(longitude_name, -180, 180), *(names or [frame])
-    )
+    latitude, longitude = table.numbers(latitude_name, -90, 90), table.numbers(longitude_name, -180, 180)
+    found, x, y = frame_from_latlon(latitude, longitude, names[0] if names else frame)
     z = table.numbers("altitude", missing_allowed=True) if "altitude" in columns else None
     return [found], x, y, z
 

@@ -1,0 +1,23 @@
+"""Fixtures that several rooms share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+
+@pytest.fixture
+def draw() -> Callable[..., Path]:
+    """Write a small real image file (format by suffix) whose pixels differ from file to file; makes its folders."""
+
+    def write(file: Path, size: tuple[int, int] = (64, 48), **save_options: Any) -> Path:
+        seed = np.frombuffer(file.name.encode(), dtype=np.uint8)
+        coarse = np.random.default_rng(seed).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(file, **save_options)
+        return file
+
+    return write
