@@ -1,0 +1,16 @@
+"""All verbs together."""
+
+import typer
+
+from mappable.cli import convert, demo, places
+
+app = typer.Typer(
+    name="mappable",
+    help="Mappable learns image features whose distances are metres.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(convert.app, name="convert")
+app.add_typer(places.app, name="places")
+app.command()(demo.demo)

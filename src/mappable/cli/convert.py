@@ -1,0 +1,117 @@
+"""`mappable convert READER ROOT OUT`: any image collection becomes a table of places and packed pixels."""
+
+import inspect
+import re
+from pathlib import Path
+from textwrap import dedent
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mappable.cli.output import print_summary
+from mappable.places.conversion import convert
+from mappable.places.images import Fit, parse_size
+from mappable.places.packing import OnBadImage
+from mappable.places.readers import Reader, find_reader, reader_names
+from mappable.places.summary import summarize
+
+
+class Readers(TyperGroup):
+    """One sub-command a reader, made from the reader's own signature and docstring when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return reader_names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _command(find_reader(cmd_name))
+
+
+app = typer.Typer(
+    cls=Readers,
+    help="Convert an image collection to a table of places and packed pixels: `mappable convert READER ROOT OUT`.",
+    no_args_is_help=True,
+    subcommand_metavar="READER ROOT OUT [OPTIONS]",
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback()
+def _readers() -> None:
+    """Options belong to the readers."""
+
+
+def _run(
+    reader: str,
+    options: dict[str, Any],
+    *,
+    root: Annotated[Path, typer.Argument(help="The collection: a folder, or a file where the reader takes one.")],
+    out: Annotated[Path, typer.Argument(help="Folder for places.parquet and the packed pixels.")],
+    size: Annotated[str | None, typer.Option(help="Pack images at WIDTHxHEIGHT.", metavar="WxH")] = None,
+    fit: Annotated[
+        Fit, typer.Option(help="crop: keep the centre; pad: black bars; stretch: ignore the aspect ratio.")
+    ] = "crop",
+    dimensions: Annotated[int, typer.Option(help="3 if z counts in distances, else 2.", min=2, max=3)] = 2,
+    on_bad_image: Annotated[
+        OnBadImage, typer.Option(help="A damaged or missing image stops the run, or is dropped and listed.")
+    ] = "stop",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Decode every file strictly and check what was packed before.")
+    ] = False,
+    no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write the table alone.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT may hold another set.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Threads that decode (default: one a core).", min=1)] = None,
+) -> None:
+    places = convert(
+        reader,
+        root,
+        out,
+        options=options,
+        dimensions=3 if dimensions == 3 else 2,
+        size=parse_size(size) if size else None,
+        fit=fit,
+        on_bad=on_bad_image,
+        verify=verify,
+        pixels=not no_pixels,
+        overwrite=overwrite,
+        workers=workers,
+    )
+    print_summary(summarize(places))
+    typer.echo(f"written to {out}; look at it with: mappable places show {out}")
+
+
+def _command(reader: Reader) -> Any:
+    """The sub-command of one reader: the arguments of `_run`, then the reader's own options."""
+
+    def run(**values: Any) -> None:
+        own = {option.name: values.pop(option.name) for option in reader.options}
+        _run(reader.name, own, **values)
+
+    common = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(_run, eval_str=True).parameters.values()
+        if parameter.name not in ("reader", "options")
+    ]
+    own = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=Annotated[
+                option.type, typer.Option(help=option.help, rich_help_panel=f"Options of {reader.name}")
+            ],
+        )
+        for option in reader.options
+    ]
+    parameters = common + own
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
+    command.command(name=reader.name, help=_fenced(reader.documentation), short_help=reader.summary)(run)
+    return typer.main.get_command(command)
+
+
+def _fenced(text: str) -> str:
+    """Markdown with its indented blocks fenced: at the start of a help text an indented block would lose its shape."""
+    block = re.compile(r"(?:^ {4}.*\n?|^\n(?= {4}))+", re.MULTILINE)
+    return block.sub(lambda match: f"\n```text\n{dedent(match[0]).strip()}\n```\n", text)

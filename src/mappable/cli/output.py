@@ -1,0 +1,51 @@
+"""How results look on a terminal."""
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mappable.places.summary import Summary
+
+
+def print_summary(summary: Summary, most: int = 40) -> None:
+    """Counts a sequence, extent, spacing and warnings; long lists of sequences are cut at `most`."""
+    console = Console(highlight=False)
+    console.print(_sequence_table(summary, most))
+    if len(summary.sequences) > most:
+        console.print(f"… and {len(summary.sequences) - most:,} more sequences")
+    for frame in summary.frames:
+        sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(frame.low, frame.high, strict=True))
+        console.print(f"frame {frame.frame}: {sides} {frame.unit}" + (f", {frame.crs}" if frame.crs else ""))
+    console.print(f"yaw known for {summary.with_yaw:,}, time for {summary.with_time:,} of {summary.places:,} places")
+    for note in summary.notes:
+        first, *items = note.lines()
+        console.print(Text.assemble(("warning: ", "yellow") if note.warning else "note: ", first))
+        for item in items:
+            console.print(Text(item))
+
+
+def _sequence_table(summary: Summary, most: int) -> Table:
+    """A row a sequence; columns that are empty for all of them are left out."""
+    units = {frame.frame: frame.unit for frame in summary.frames}
+    columns: dict[str, list[str]] = {"sequence": [one.sequence for one in summary.sequences]}
+    columns["condition"] = [_joined(one.conditions) for one in summary.sequences]
+    columns["split"] = [_joined(one.splits) for one in summary.sequences]
+    columns["role"] = [_joined(one.roles) for one in summary.sequences]
+    columns["frame"] = [one.frame if len(summary.frames) > 1 else "" for one in summary.sequences]
+    columns["places"] = [f"{one.places:,}" for one in summary.sequences]
+    columns["length"] = [f"{one.length:,.1f} {units[one.frame]}" for one in summary.sequences]
+    columns["spacing"] = [f"{one.spacing:,.2f} {units[one.frame]}" for one in summary.sequences]
+    columns["duration"] = ["" if one.duration_s is None else f"{one.duration_s:,.0f} s" for one in summary.sequences]
+    table = Table(title=f"{summary.places:,} places", title_justify="left", box=SIMPLE, pad_edge=False)
+    shown = {heading: values for heading, values in columns.items() if any(values)}
+    for heading in shown:
+        is_number = heading in ("places", "length", "spacing", "duration")
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+    for row in list(zip(*shown.values(), strict=True))[:most]:
+        table.add_row(*(Text(value) for value in row))
+    return table
+
+
+def _joined(values: tuple[str, ...]) -> str:
+    return ", ".join(value for value in values if value)

@@ -1,0 +1,71 @@
+"""Conversion: any collection that a reader knows becomes a folder with `places.parquet` and packed pixels."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mappable.errors import BadInputError
+from mappable.places.files import TABLE, save_places, write_atomically
+from mappable.places.images import Fit, Size
+from mappable.places.notes import warn
+from mappable.places.packing import OnBadImage, pack_images
+from mappable.places.readers import find_reader, read_places
+from mappable.places.table import Places
+
+RECORD = "convert.json"  # what was converted, and how
+
+
+def convert(
+    reader: str,
+    root: Path | str,
+    out: Path | str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    dimensions: Literal[2, 3] = 2,
+    size: Size | None = None,
+    fit: Fit = "crop",
+    on_bad: OnBadImage = "stop",
+    verify: bool = False,
+    pixels: bool = True,
+    overwrite: bool = False,
+    workers: int | None = None,
+) -> Places:
+    """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
+
+    Running it again goes on where it stopped and redoes nothing. Bad images stop it (`on_bad="stop"`), or are dropped
+    from the table and listed in its notes. An `out` that holds another set is refused unless `overwrite` says so.
+    """
+    out = Path(out)
+    size = size or find_reader(reader).image_size
+    source = {"reader": reader, "root": str(Path(root).resolve())}
+    if not overwrite:
+        _refuse_another_set(out, source)
+    places = read_places(reader, root, **(options or {})).replace(dimensions=dimensions)
+    if pixels:
+        _, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
+        dropped = {Path(error.path): error for error in bad}
+        kept = np.array([file not in dropped for file in places.files], dtype=bool)
+        places = places[kept].noting(*warn("images were dropped", (str(error) for error in bad)))
+    if len(places) == 0:
+        raise BadInputError(f"{root}: no image could be decoded; the first problem is {places.notes[-1].items[0]}")
+    record = source | {"options": dict(options or {}), "dimensions": dimensions, "places": len(places)}
+    record |= {"size": list(size), "fit": fit, "verified": verify} if pixels else {}
+    save_places(places, out / TABLE)
+    write_atomically(out / RECORD, lambda stream: stream.write(json.dumps(record, indent=2, default=str).encode()))
+    return places
+
+
+def _refuse_another_set(out: Path, source: dict[str, str]) -> None:
+    if not (out / RECORD).is_file():
+        return
+    try:
+        before = json.loads((out / RECORD).read_text("utf-8"))
+    except ValueError:
+        return
+    if {key: before.get(key) for key in source} != source:
+        raise BadInputError(
+            f"{out}: holds {before.get('root')} read by {before.get('reader')!r}; choose another folder, or --overwrite"
+        )

@@ -1,0 +1,204 @@
+"""Filling the packed cache: on all cores, only what is not there yet, safe against being killed at any moment.
+
+A file is known by the digest of its content, so that one that was only moved or touched is not decoded again. Threads
+suffice: decoding and resizing release Python's lock.
+"""
+
+import hashlib
+import os
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypeVar
+
+from filelock import FileLock, Timeout
+
+from mappable.errors import BadImageError, BadInputError
+from mappable.places import cache
+from mappable.places.cache import Entry, PackedImages
+from mappable.places.images import Fit, Size, check_image, decode_image, read_bytes
+from mappable.places.table import Places
+from mappable.progress import progress_bar
+
+OnBadImage = Literal["stop", "drop"]
+CHUNK = 32  # images between two lines of the journal
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def pack_images(
+    places: Places,
+    out: Path | str,
+    *,
+    size: Size,
+    fit: Fit = "crop",
+    on_bad: OnBadImage = "stop",
+    verify: bool = False,
+    workers: int | None = None,
+) -> tuple[PackedImages, list[BadImageError]]:
+    """Decode the images of all places into the pack of these settings below `out`, skipping what it holds already.
+
+    A bad image raises its BadImageError (with `on_bad="stop"`), once everything decoded so far is safe, or is left out
+    and returned in the list. `verify` decodes every file strictly and checks the checksums of what was packed before.
+    """
+    folder = cache.pack_folder(out, size, fit, places.decoding)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            cache.write_about(folder, size, fit, places.decoding)
+            bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or len(os.sched_getaffinity(0)))
+    except Timeout:
+        raise BadInputError(f"{folder}: another process is packing images there right now") from None
+    return PackedImages(folder), bad
+
+
+@dataclass(frozen=True)
+class _Read:
+    """An image file that was read: what it is, and its pixels unless the pack holds the same content already."""
+
+    path: str
+    length: int
+    modified_ns: int
+    digest: str
+    pixels: bytes | None
+
+
+class _Packing:
+    """One run over all places. Worker threads read and decode; the calling thread alone writes."""
+
+    def __init__(self, folder: Path, places: Places, size: Size, fit: Fit, verify: bool) -> None:
+        self.folder, self.places, self.size, self.fit, self.verify = folder, places, size, fit, verify
+        self.entries = _sound_entries(folder, size, verify)
+        self.by_digest = {entry.digest: entry for entry in self.entries.values()}
+        self.next_row = 1 + max((entry.row for entry in self.entries.values()), default=-1)
+
+    def run(self, on_bad: OnBadImage, workers: int) -> list[BadImageError]:
+        paths: list[str] = self.places.path.tolist()
+        chunks = [paths[start : start + CHUNK] for start in range(0, len(paths), CHUNK)]
+        bad: list[BadImageError] = []
+        with (
+            ThreadPoolExecutor(workers) as pool,
+            _Appender(self.folder, self.size) as appender,
+            progress_bar("packing images", len(paths)) as advance,
+        ):
+            for results in in_order(pool, self._read_chunk, chunks, ahead=2 * workers):
+                self._store([result for result in results if isinstance(result, _Read)], appender)
+                bad += [result for result in results if isinstance(result, BadImageError)]
+                if bad and on_bad == "stop":
+                    raise bad[0]
+                advance(len(results))
+        if appender.used:
+            cache.write_index(self.folder, self.entries)
+        return bad
+
+    def _read_chunk(self, paths: Sequence[str]) -> list[_Read | BadImageError | None]:
+        return [self._read(path) for path in paths]
+
+    def _read(self, path: str) -> _Read | BadImageError | None:
+        """Runs in a worker; None if the pack holds the file and it has not changed since."""
+        file, known = self.places.root / path, self.entries.get(path)
+        try:
+            status = file.stat()
+            if known and not self.verify and (known.length, known.modified_ns) == (status.st_size, status.st_mtime_ns):
+                return None
+            data = read_bytes(file)
+            if self.verify:
+                check_image(data, name=str(file))
+            digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+            pixels = None
+            if digest not in self.by_digest:
+                pixels = decode_image(data, self.size, self.fit, self.places.decoding, name=str(file)).tobytes()
+            return _Read(path, len(data), status.st_mtime_ns, digest, pixels)
+        except OSError as error:
+            return BadImageError(str(file), (error.strerror or str(error)).lower())
+        except BadImageError as error:
+            return error
+
+    def _store(self, files: list[_Read], appender: "_Appender") -> None:
+        """Append the pixels that are new and enter all files that are new or changed."""
+        first_row, new_pixels, new_entries = self.next_row, [], []
+        for file in files:
+            twin = self.by_digest.get(file.digest)
+            if twin is not None:
+                row, crc32 = twin.row, twin.crc32
+            elif file.pixels is not None:
+                row, crc32 = self.next_row, zlib.crc32(file.pixels)
+                self.next_row += 1
+                new_pixels.append(file.pixels)
+            entry = Entry(file.path, file.length, file.modified_ns, file.digest, row, crc32)
+            self.by_digest.setdefault(file.digest, entry)
+            if entry != self.entries.get(file.path):
+                new_entries.append(entry)
+        if new_entries:
+            appender.append(first_row, new_pixels, new_entries)
+            self.entries |= {entry.path: entry for entry in new_entries}
+
+
+class _Appender:
+    """The files that grow. Pixels reach the disk before the journal's line that speaks of them."""
+
+    def __init__(self, folder: Path, size: Size) -> None:
+        self.folder, self.size, self.used = folder, size, False
+
+    def __enter__(self) -> "_Appender":
+        self.images = (self.folder / cache.IMAGES).open("r+b" if (self.folder / cache.IMAGES).exists() else "w+b")
+        self.journal = (self.folder / cache.JOURNAL).open("ab")
+        return self
+
+    def append(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
+        self.used = True
+        if pixels:
+            header, row_bytes = cache.npy_header(first_row + len(pixels), self.size), len(pixels[0])
+            self.images.seek(len(header) + first_row * row_bytes)
+            self.images.writelines(pixels)
+            self.images.seek(0)
+            self.images.write(header)
+            self.images.flush()
+            os.fsync(self.images.fileno())
+        self.journal.write(cache.journal_line(entries))
+        self.journal.flush()
+        os.fsync(self.journal.fileno())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        nothing_written = self.journal.tell() == 0
+        self.images.close()
+        self.journal.close()
+        if nothing_written:
+            (self.folder / cache.JOURNAL).unlink()
+
+
+def in_order(
+    pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Sequence[Task], ahead: int
+) -> Iterator[Result]:
+    """Results of `work` in the order of `tasks`, with at most `ahead` of them under way or waiting to be fetched."""
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _sound_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:
+    """What the pack holds for sure, with the journal of an earlier run folded into the index."""
+    entries = cache.read_entries(folder)
+    images, row_bytes = folder / cache.IMAGES, size[0] * size[1] * 3
+    room = images.stat().st_size - len(cache.npy_header(0, size)) if images.exists() else 0
+    kept = {path: entry for path, entry in entries.items() if (entry.row + 1) * row_bytes <= room}
+    if len(kept) < len(entries) or (folder / cache.JOURNAL).exists():
+        cache.write_index(folder, kept)
+    if verify and kept:
+        for path in PackedImages(folder).damaged():
+            del kept[path]
+    return kept
