@@ -1,1 +1,62 @@
-"""Mappable learns image features whose distances are metres."""
+"""Mappable learns image features whose distances are metres.
+
+The names below are the public interface; everything else may change. They are loaded when first used, so that
+`import mappable` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mappable.errors import BadImageError as BadImageError
+    from mappable.errors import BadInputError as BadInputError
+    from mappable.errors import MappableError as MappableError
+    from mappable.places.cache import PackedImages as PackedImages
+    from mappable.places.cache import find_pack as find_pack
+    from mappable.places.conversion import convert as convert
+    from mappable.places.files import load_places as load_places
+    from mappable.places.files import save_places as save_places
+    from mappable.places.frames import Frame as Frame
+    from mappable.places.images import load_image as load_image
+    from mappable.places.joining import concatenate as concatenate
+    from mappable.places.neighbours import far_from as far_from
+    from mappable.places.neighbours import neighbours as neighbours
+    from mappable.places.notes import Note as Note
+    from mappable.places.packing import pack_images as pack_images
+    from mappable.places.picture import draw_map as draw_map
+    from mappable.places.readers import read_places as read_places
+    from mappable.places.readers import reader_names as reader_names
+    from mappable.places.routes import crop_by_length as crop_by_length
+    from mappable.places.routes import distance_along as distance_along
+    from mappable.places.summary import summarize as summarize
+    from mappable.places.table import Places as Places
+
+_HOMES = {
+    "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
+    "mappable.places.cache": ("PackedImages", "find_pack"),
+    "mappable.places.conversion": ("convert",),
+    "mappable.places.files": ("load_places", "save_places"),
+    "mappable.places.frames": ("Frame",),
+    "mappable.places.images": ("load_image",),
+    "mappable.places.joining": ("concatenate",),
+    "mappable.places.neighbours": ("far_from", "neighbours"),
+    "mappable.places.notes": ("Note",),
+    "mappable.places.packing": ("pack_images",),
+    "mappable.places.picture": ("draw_map",),
+    "mappable.places.readers": ("read_places", "reader_names"),
+    "mappable.places.routes": ("crop_by_length", "distance_along"),
+    "mappable.places.summary": ("summarize",),
+    "mappable.places.table": ("Places",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mappable' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,131 @@
+"""The command line as a user types it, in a process of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from mappable import find_pack, load_places
+
+Draw = Callable[..., Path]
+
+
+def mappable(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture
+def collection(tmp_path: Path, draw: Draw) -> Path:
+    root = tmp_path / "set"
+    rows = []
+    for number in range(12):
+        draw(root / f"day/{number}.jpg")
+        rows.append(f"day/{number}.jpg,{number * 1.5},0,{1_700_000_000 + number},day,train")
+    (root / "places.csv").write_text("\n".join(["path,x,y,time,condition,split", *rows]))
+    return root
+
+
+def assert_one_sentence(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = mappable("convert", "manifest", collection, out, "--size", "32x24", "--fit", "pad")
+    assert result.returncode == 0, result.stderr
+    assert "12 places" in result.stdout
+    assert "16.5 m" in result.stdout
+    places = load_places(out)
+    assert find_pack(out).load(places).shape == (12, 24, 32, 3)
+    record = json.loads((out / "convert.json").read_text())
+    assert (record["reader"], record["fit"], record["size"]) == ("manifest", "pad", [32, 24])
+    shown = json.loads(mappable("places", "show", out, "--json").stdout)
+    assert shown["places"] == 12
+    assert shown["frames"][0]["unit"] == "m"
+    assert shown["sequences"][0]["length"] == 16.5
+    with Image.open(shown["picture"]) as picture:
+        assert picture.width > 400
+
+
+def test_a_reader_that_does_not_exist_lists_those_that_do(tmp_path: Path) -> None:
+    assert_one_sentence(
+        mappable("convert", "nope", tmp_path, tmp_path / "out"), "'nope'", "manifest", "robotcar", "tum"
+    )
+
+
+def test_help_explains_each_reader_with_its_tree_and_options() -> None:
+    listed = mappable("convert", "--help").stdout
+    for name in ("cold", "kitti", "manifest", "msls", "photos", "pittsburgh", "robotcar", "tum", "utm_names", "video"):
+        assert name in listed
+    text = mappable("convert", "manifest", "--help").stdout
+    assert "places.csv" in text
+    assert "--time-unit" in text
+
+
+def test_bad_rows_are_named_and_nothing_is_written(collection: Path, tmp_path: Path) -> None:
+    table = collection / "places.csv"
+    table.write_text(table.read_text().replace("day/7.jpg,10.5", "day/7.jpg,nan"))
+    assert_one_sentence(mappable("convert", "manifest", collection, tmp_path / "out"), "places.csv, row 9", "'nan'")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bad_image_stops_or_is_dropped_as_the_user_chooses(collection: Path, tmp_path: Path) -> None:
+    (collection / "day/3.jpg").write_bytes(b"")
+    out = tmp_path / "out"
+    assert_one_sentence(mappable("convert", "manifest", collection, out, "--size", "32x24"), "day/3.jpg", "empty")
+    result = mappable("convert", "manifest", collection, out, "--size", "32x24", "--on-bad-image", "drop")
+    assert result.returncode == 0
+    assert "1 images were dropped" in result.stdout
+    assert "day/3.jpg: empty file" in result.stdout.replace("\n", "")
+    places = load_places(out)
+    assert "day/3.jpg" not in places.path
+    assert len(places) == 11
+
+
+def test_a_folder_that_holds_another_set_is_not_overwritten_unasked(
+    collection: Path, tmp_path: Path, draw: Draw
+) -> None:
+    out = tmp_path / "out"
+    assert mappable("convert", "manifest", collection, out, "--no-pixels").returncode == 0
+    other = tmp_path / "other"
+    draw(other / "a.jpg")
+    (other / "places.csv").write_text("path,x,y\na.jpg,0,0\n")
+    assert_one_sentence(mappable("convert", "manifest", other, out), str(collection), "--overwrite")
+    assert len(load_places(out)) == 12
+    assert mappable("convert", "manifest", other, out, "--overwrite", "--no-pixels").returncode == 0
+    assert len(load_places(out)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("places", "show", "/nowhere"), "no such table of places"),
+        (("convert", "manifest", "/nowhere", "out"), "no such file or folder"),
+        (("convert", "manifest", ".", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
+    ],
+)
+def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], part: str) -> None:
+    assert_one_sentence(mappable(*arguments), part)
+
+
+def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
+    first = mappable("demo", tmp_path / "demo")
+    assert first.returncode == 0, first.stderr
+    places = load_places(tmp_path / "demo/town")
+    assert len(places) == 200
+    assert set(places.sequence) == {"day", "dusk"}
+    photo = tmp_path / "demo/photos/day/0000.jpg"
+    before = photo.stat().st_mtime_ns
+    second = mappable("demo", tmp_path / "demo")
+    assert second.stdout == first.stdout
+    assert photo.stat().st_mtime_ns == before

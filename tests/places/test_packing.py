@@ -1,0 +1,255 @@
+"""The packed cache: what it holds, what it redoes, and what survives damage and death."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from mappable.errors import BadImageError, BadInputError
+from mappable.places import packing
+from mappable.places.cache import PackedImages, find_pack, pack_folder
+from mappable.places.decoding import RawDecoding
+from mappable.places.frames import Frame
+from mappable.places.images import load_image
+from mappable.places.packing import pack_images
+from mappable.places.table import Places
+
+SIZE = (32, 24)
+Draw = Callable[..., Path]
+
+
+@pytest.fixture
+def places(tmp_path: Path, draw: Draw) -> Places:
+    """A hundred images in four chunks."""
+    paths = [f"images/{number:03d}.jpg" for number in range(100)]
+    for path in paths:
+        draw(tmp_path / "set" / path)
+    return Places(path=paths, x=np.arange(100.0), y=np.zeros(100), frames=Frame("local"), root=tmp_path / "set")
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the images that were really decoded."""
+    names: list[str] = []
+    decode = packing.decode_image
+
+    def counting(data: bytes, size: tuple[int, int], fit: str, decoding: RawDecoding | None, name: str) -> np.ndarray:
+        names.append(Path(name).name)
+        return decode(data, size, fit, decoding, name)
+
+    monkeypatch.setattr(packing, "decode_image", counting)
+    return names
+
+
+def test_rows_are_the_images_that_load_image_gives(places: Places, tmp_path: Path) -> None:
+    pack, bad = pack_images(places, tmp_path / "out", size=SIZE)
+    assert bad == []
+    assert len(pack) == 100
+    expected = np.stack([load_image(file, SIZE) for file in places.files])
+    np.testing.assert_array_equal(pack.load(places), expected)
+
+
+def test_a_subset_in_another_order_finds_its_own_rows(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    some = places[[70, 3, 31]]
+    np.testing.assert_array_equal(pack.load(some)[1], load_image(places.files[3], SIZE))
+
+
+def test_the_images_are_a_plain_npy_file_for_other_programs(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    plain = np.load(pack.folder / "images.npy", mmap_mode="r")
+    assert plain.shape == (100, 24, 32, 3)
+    np.testing.assert_array_equal(plain, pack.images)
+
+
+def test_pixels_cannot_be_changed_by_accident(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    with pytest.raises(ValueError, match="read-only"):
+        pack.images[0] = 0
+
+
+def test_a_second_run_decodes_nothing(places: Places, tmp_path: Path, decoded: list[str]) -> None:
+    pack_images(places, tmp_path / "out", size=SIZE)
+    assert len(decoded) == 100
+    pack_images(places, tmp_path / "out", size=SIZE)
+    assert len(decoded) == 100
+
+
+def test_a_touched_or_renamed_file_is_known_by_its_content(places: Places, tmp_path: Path, decoded: list[str]) -> None:
+    pack_images(places, tmp_path / "out", size=SIZE)
+    decoded.clear()
+    os.utime(places.files[5], ns=(1, 1))
+    places.files[6].rename(places.root / "images" / "moved.jpg")
+    paths = places.path.copy()
+    paths[6] = "images/moved.jpg"
+    pack, _ = pack_images(places.replace(path=paths, place_id=paths), tmp_path / "out", size=SIZE)
+    assert decoded == []
+    np.testing.assert_array_equal(pack.load(places[[6]]), pack.load(places.replace(path=paths, place_id=paths)[[6]]))
+
+
+def test_only_a_changed_file_is_decoded_again(places: Places, tmp_path: Path, draw: Draw, decoded: list[str]) -> None:
+    pack_images(places, tmp_path / "out", size=SIZE)
+    decoded.clear()
+    draw(places.root / "other.jpg").replace(places.files[50])
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    assert decoded == ["050.jpg"]
+    np.testing.assert_array_equal(pack.load(places[[50]])[0], load_image(places.files[50], SIZE))
+
+
+def test_size_and_fit_have_packs_of_their_own(places: Places, tmp_path: Path) -> None:
+    pack_images(places[:3], tmp_path / "out", size=SIZE)
+    pack_images(places[:3], tmp_path / "out", size=SIZE, fit="pad")
+    pack_images(places[:3], tmp_path / "out", size=(16, 12))
+    assert find_pack(tmp_path / "out", size=(16, 12)).size == (16, 12)
+    assert find_pack(tmp_path / "out", size=SIZE, fit="pad").fit == "pad"
+    with pytest.raises(BadInputError, match="the packs here are: 16x12-crop, 32x24-crop, 32x24-pad"):
+        find_pack(tmp_path / "out")
+
+
+def test_raw_decodings_are_told_apart_by_the_content_of_their_table(tmp_path: Path) -> None:
+    folders = {pack_folder(tmp_path, SIZE, "crop"), pack_folder(tmp_path, SIZE, "crop", RawDecoding("GBRG"))}
+    for content in (b"one", b"two"):
+        (tmp_path / "table.bin").write_bytes(content)
+        folders.add(pack_folder(tmp_path, SIZE, "crop", RawDecoding("GBRG", str(tmp_path / "table.bin"))))
+    assert len(folders) == 4
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda file: file.write_bytes(b""), "empty file"),
+        (lambda file: file.write_bytes(file.read_bytes()[:300]), "damaged or unreadable"),
+        (lambda file: file.write_text("not an image"), "not an image"),
+        (lambda file: file.unlink(), "no such file"),
+    ],
+    ids=["zero-byte", "truncated", "text", "missing"],
+)
+def test_a_bad_image_stops_the_run_or_is_listed_and_nothing_done_is_lost(
+    places: Places, tmp_path: Path, decoded: list[str], spoil: Callable[[Path], None], reason: str
+) -> None:
+    spoil(places.files[60])
+    with pytest.raises(BadImageError, match=reason) as caught:
+        pack_images(places, tmp_path / "out", size=SIZE)
+    assert caught.value.path == str(places.files[60])
+    before = set(decoded) - {"060.jpg"}
+    assert len(before) >= 60  # the chunks up to and with the bad image
+    decoded.clear()
+    pack, bad = pack_images(places, tmp_path / "out", size=SIZE, on_bad="drop")
+    assert [error.path for error in bad] == [str(places.files[60])]
+    assert not set(decoded) & {f"{number:03d}.jpg" for number in range(60)}
+    assert len(pack) == 99
+    with pytest.raises(BadInputError, match=r"images/060\.jpg is not packed"):
+        pack.rows(places)
+
+
+def test_strict_verification_finds_zeroed_bytes_that_decoding_paints_over(
+    places: Places, tmp_path: Path, draw: Draw
+) -> None:
+    file = draw(places.files[10], size=(1280, 960))
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 512] = bytes(512)
+    file.write_bytes(data)
+    _, unnoticed = pack_images(places, tmp_path / "out", size=SIZE, on_bad="drop")
+    _, noticed = pack_images(places, tmp_path / "out", size=SIZE, on_bad="drop", verify=True)
+    assert unnoticed == []
+    assert [error.path for error in noticed] == [str(file)]
+
+
+def test_verification_finds_a_flipped_bit_in_the_pack_and_mends_it(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    expected = pack.images.copy()
+    with (pack.folder / "images.npy").open("r+b") as stream:
+        stream.seek(128 + 42 * 24 * 32 * 3 + 100)
+        byte = stream.read(1)[0]
+        stream.seek(-1, os.SEEK_CUR)
+        stream.write(bytes([byte ^ 1]))
+    assert PackedImages(pack.folder).damaged() == ["images/042.jpg"]
+    mended, bad = pack_images(places, tmp_path / "out", size=SIZE, verify=True)
+    assert bad == []
+    assert mended.damaged() == []
+    np.testing.assert_array_equal(mended.load(places), expected)
+
+
+def test_a_pack_that_was_cut_off_is_refused_by_readers_and_completed_by_the_next_run(
+    places: Places, tmp_path: Path
+) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    expected = pack.images.copy()
+    os.truncate(pack.folder / "images.npy", 128 + 50 * 24 * 32 * 3 + 7)
+    with pytest.raises(BadInputError, match="shorter than its index"):
+        PackedImages(pack.folder)
+    again, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    np.testing.assert_array_equal(again.load(places), expected)
+
+
+def test_a_torn_last_line_of_the_journal_is_passed_over(places: Places, tmp_path: Path, decoded: list[str]) -> None:
+    places.files[99].unlink()
+    with pytest.raises(BadImageError):
+        pack_images(places, tmp_path / "out", size=SIZE)
+    journal = pack_folder(tmp_path / "out", SIZE, "crop") / "journal.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-20])
+    lines = whole[:-20].count(b"\n")
+    assert len(PackedImages(journal.parent)) == sum(len(json.loads(line)) for line in whole.splitlines()[:lines])
+    decoded.clear()
+    pack, _ = pack_images(places[:99], tmp_path / "out", size=SIZE)
+    assert 0 < len(decoded) <= packing.CHUNK
+    np.testing.assert_array_equal(pack.load(places[:99])[98], load_image(places.files[98], SIZE))
+
+
+KILLED = """
+import sys, time
+from mappable.places import packing
+from mappable.places.readers import read_places
+decode = packing.decode_image
+def slow(*arguments, **options):
+    time.sleep(0.01)
+    return decode(*arguments, **options)
+packing.decode_image = slow
+packing.pack_images(read_places("manifest", sys.argv[1]), sys.argv[2], size=(32, 24), workers=2)
+"""
+
+
+def test_a_build_killed_at_any_moment_goes_on_where_it_stopped(
+    places: Places, tmp_path: Path, decoded: list[str]
+) -> None:
+    rows = [f"{path},{number},0" for number, path in enumerate(places.path)]
+    (places.root / "places.csv").write_text("\n".join(["path,x,y", *rows]))
+    journal = pack_folder(tmp_path / "out", SIZE, "crop") / "journal.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, places.root, tmp_path / "out"])
+    deadline = time.monotonic() + 60
+    while not (journal.is_file() and journal.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    safe = len(PackedImages(journal.parent))
+    assert 0 < safe < 100
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    assert len(decoded) == 100 - safe
+    np.testing.assert_array_equal(pack.load(places), np.stack([load_image(file, SIZE) for file in places.files]))
+
+
+def test_two_processes_cannot_fill_one_pack_at_once(places: Places, tmp_path: Path) -> None:
+    folder = pack_folder(tmp_path / "out", SIZE, "crop")
+    folder.mkdir(parents=True)
+    with FileLock(folder / "lock"), pytest.raises(BadInputError, match="another process is packing"):
+        pack_images(places, tmp_path / "out", size=SIZE)
+
+
+def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"no packed images here"):
+        PackedImages(tmp_path)
+    (tmp_path / "pack.json").write_text("{")
+    with pytest.raises(BadInputError, match="not the description of a pack"):
+        PackedImages(tmp_path)
+    (tmp_path / "pack.json").write_text('{"version": 99}')
+    with pytest.raises(BadInputError, match="later version"):
+        PackedImages(tmp_path)

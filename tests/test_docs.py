@@ -1,0 +1,66 @@
+"""What the documentation shows works as shown."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mappable
+from mappable.places import readers
+from mappable.places.readers import find_reader, read_places, reader_names
+
+ROOT = Path(__file__).parent.parent
+
+
+def code_blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+def test_the_reader_of_the_guide_is_found_by_its_file_name_and_reads_its_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Callable[..., Path]
+) -> None:
+    folder = tmp_path / "readers"
+    folder.mkdir()
+    (folder / "robot_log.py").write_text(code_blocks("docs/add-a-reader.md", "python")[0])
+    monkeypatch.setattr(readers, "__path__", [*readers.__path__, str(folder)])
+    draw(tmp_path / "run1/camera/000001.jpg")
+    (tmp_path / "run1/log.csv").write_text(
+        "stamp,file,east,north,heading\n1700000000000000,camera/000001.jpg,3.5,-2,90\n"
+    )
+    assert "robot_log" in reader_names()
+    assert find_reader("robot_log").summary == "Logs of our robot: images with positions in metres."
+    places = read_places("robot_log", tmp_path / "run1", hall="north")
+    assert (places.x[0], places.y[0], places.frame[0], places.sequence[0]) == (3.5, -2.0, "north", "run1")
+    assert places.yaw[0] == pytest.approx(0.0)
+    assert places.time[0] == 1_700_000_000_000_000_000
+
+
+def test_the_python_of_the_guide_runs_on_the_demos_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mappable.places.worlds.sketch import draw_photos
+
+    monkeypatch.chdir(tmp_path)
+    draw_photos(tmp_path / "holiday")
+    shown = code_blocks("docs/convert.md", "python")[0].replace('.where(condition="day", split="train")', "")
+    names: dict[str, object] = {}
+    exec(shown, names)
+    places, pixels = names["places"], names["pixels"]
+    assert isinstance(places, mappable.Places)
+    assert isinstance(pixels, np.ndarray)
+    assert pixels.shape == (len(places), 180, 240, 3)
+
+
+def test_the_example_table_of_the_guide_is_a_manifest(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text(code_blocks("docs/convert.md", "csv")[0])
+    places = read_places("manifest", tmp_path)
+    assert list(places.split) == ["train", "train"]
+    assert places.x[1] == 1.1
+
+
+def test_every_column_is_explained_on_the_page_of_conventions() -> None:
+    from mappable.places.table import COLUMNS
+
+    page = (ROOT / "docs/conventions.md").read_text()
+    for column in COLUMNS:
+        assert f"`{column}`" in page
