@@ -12,13 +12,18 @@ def wrap(angle: float) -> float: ...
 @overload
 def wrap(angle: Floats) -> Floats: ...
 def wrap(angle: float | Floats) -> float | Floats:
-    """Bring angles in radians into (-pi, pi]; NaN (unknown) stays NaN.
+    """Bring angles in radians into (-pi, pi]; those already there stay exactly as they are, and so do NaN (unknown)
+    and infinity (nonsense, for others to refuse).
 
     >>> round(wrap(3 * np.pi / 2), 6)
     -1.570796
     """
-    wrapped = np.pi - np.mod(np.pi - np.asarray(angle, dtype=np.float64), 2 * np.pi)
-    return wrapped if np.ndim(angle) else float(wrapped)
+    given = np.asarray(angle, dtype=np.float64)
+    outside = (np.abs(given) > np.pi) & np.isfinite(given) | (given == -np.pi)
+    wrapped = np.pi - np.mod(np.pi - np.where(outside, given, 0.0), 2 * np.pi)
+    wrapped = np.where(wrapped <= -np.pi, np.pi, wrapped)  # rounding can reach the open end
+    result = np.where(outside, wrapped, given)
+    return result if np.ndim(angle) else float(result)
 
 
 @overload

@@ -37,9 +37,14 @@ class RawDecoding:
 
 
 def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
-    """Bilinear demosaicing: a missing colour is the mean of its nearest two or four samples."""
+    """Bilinear demosaicing: a missing colour is the mean of its nearest two or four samples.
+
+    Beyond the border the image is mirrored at its outermost pixels, which keeps the phase of the mosaic.
+    """
     height, width = raw.shape
-    padded = np.pad(raw, 1, mode="reflect").astype(np.uint16)  # "reflect" keeps the phase of the mosaic
+    if min(height, width) < 2:
+        raise ValueError(f"a Bayer mosaic of {width}x{height} pixels does not hold all colours")
+    padded = np.pad(raw, 1, mode="reflect").astype(np.uint16)
     colour = np.empty((height, width, 3), dtype=np.uint8)
     for row in (0, 1):
         for column in (0, 1):
@@ -66,15 +71,20 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
 
 def undistort(image: Pixels, table: Path) -> Pixels:
     """The image resampled bilinearly at the source pixels that the look-up table names; outside them it is black."""
-    height, width = image.shape[:2]
+    height, width, channels = image.shape
     corners, weights = _sampling(table, height, width)
-    flat = image.reshape(-1, 3)
-    mixed = sum(flat[corner].astype(np.float32) * weight for corner, weight in zip(corners, weights, strict=True))
-    return np.asarray(mixed + 0.5).astype(np.uint8).reshape(height, width, 3)
+    straight = np.empty_like(image)
+    for channel in range(channels):  # gathering plane by plane is several times faster than pixel by pixel
+        plane = image[..., channel].astype(np.float32).ravel()
+        mixed = np.full(height * width, 0.5, dtype=np.float32)  # so that the cut to whole numbers rounds
+        for corner, weight in zip(corners, weights, strict=True):
+            mixed += plane.take(corner) * weight
+        straight[..., channel] = mixed.reshape(height, width)
+    return straight
 
 
 @lru_cache(maxsize=4)
-def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int32]], list[NDArray[np.float32]]]:
+def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float32]]]:
     """Flat indices and weights of the four source pixels around each output pixel."""
     try:
         values = np.fromfile(table, dtype="<f8")
@@ -92,6 +102,6 @@ def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int
             column, row = left + right, top + down
             weight = (1 - np.abs(u - column)) * (1 - np.abs(v - row))
             inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-            weights.append(np.where(inside, weight, 0).astype(np.float32)[:, None])
-            corners.append(np.where(inside, row * width + column, 0).astype(np.int32))
+            weights.append(np.where(inside, weight, 0).astype(np.float32))
+            corners.append(np.where(inside, row * width + column, 0).astype(np.intp))
     return corners, weights

@@ -33,8 +33,9 @@ def save_places(places: Places, file: Path | str) -> None:
         table = _to_arrow(places).replace_schema_metadata({KEY: json.dumps(about).encode()})
         write_atomically(file, lambda stream: pyarrow.parquet.write_table(table, stream))
     elif file.suffix == ".csv":
-        text = json.dumps(about, indent=2, ensure_ascii=False)
-        write_atomically(file.with_suffix(".json"), lambda stream: stream.write(text.encode()))
+        # Names that are no valid UTF-8 (a root, an item of a note) become JSON's own escapes.
+        text = json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace")
+        write_atomically(file.with_suffix(".json"), lambda stream: stream.write(text))
         write_atomically(file, lambda stream: _write_csv(places, stream))
     else:
         raise BadInputError(f"{file}: places are saved as .parquet or .csv, not {file.suffix or 'without a suffix'}")
@@ -62,7 +63,7 @@ def load_places(file: Path | str) -> Places:
     except BadInputError as error:
         text = str(error)
         raise BadInputError(text if text.startswith(str(file.with_suffix(""))) else f"{file}: {text}") from None
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, ValueError, pyarrow.ArrowException) as error:
         raise BadInputError(f"{file}: not a table written by mappable ({type(error).__name__}: {error})") from None
 
 
@@ -78,18 +79,21 @@ def is_own_table(file: Path) -> bool:
 
 def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Let `write` fill a new file that takes the place of `file` only when it is complete and on disk."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(file)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error
 
 
 def _about(places: Places, file: Path) -> dict[str, Any]:
@@ -118,7 +122,8 @@ def _to_arrow(places: Places) -> pyarrow.Table:
 
 def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        table = pyarrow.parquet.read_table(file)
+        with pyarrow.parquet.ParquetFile(file) as parquet:  # this file alone, whatever its folder is called
+            table = parquet.read()
     except (OSError, pyarrow.ArrowException) as error:
         raise BadInputError(f"{file}: not a Parquet file ({str(error).splitlines()[0]})") from None
     about = (table.schema.metadata or {}).get(KEY)
@@ -139,7 +144,7 @@ def _write_csv(places: Places, stream: IO[bytes]) -> None:
         elif name == "time":
             columns[position] = ["" if value == NO_TIME else str(value) for value in columns[position]]
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text)  # its line ends, "\r\n", make it quote a lone "\r" or "\n" within a text
     writer.writerow(COLUMNS)
     writer.writerows(zip(*columns, strict=True))
     text.flush()

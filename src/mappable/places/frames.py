@@ -35,11 +35,17 @@ class Frame:
             raise BadInputError(f"frame {self.name!r}: unit {self.unit!r} is not one of {', '.join(get_args(Unit))}")
         if self.crs and self.unit != "m":
             raise BadInputError(f"frame {self.name!r}: a frame in {self.unit} cannot have the CRS {self.crs}")
-        axes, origin = np.array(self.axes, dtype=np.float64), np.array(self.origin, dtype=np.float64)
+        try:
+            axes, origin = np.array(self.axes, dtype=np.float64), np.array(self.origin, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise BadInputError(f"frame {self.name!r}: axes or origin are not numbers ({error})") from None
         if origin.shape != (3,) or not np.isfinite(origin).all():
             raise BadInputError(f"frame {self.name!r}: origin {self.origin} is not three finite numbers")
         if axes.shape != (3, 3) or not np.allclose(axes @ axes.T, np.eye(3)):
             raise BadInputError(f"frame {self.name!r}: axes {self.axes} are not orthonormal")
+        # Plain floats, so that frames given with lists or arrays compare, hash and save as well.
+        object.__setattr__(self, "origin", tuple(origin.tolist()))
+        object.__setattr__(self, "axes", tuple(tuple(row) for row in axes.tolist()))
 
     @classmethod
     def near(cls, name: str, easting: Floats, northing: Floats, crs: str | None = None) -> "Frame":
@@ -82,9 +88,12 @@ class Frame:
 def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = None) -> tuple[Frame, Floats, Floats]:
     """A frame in metres for points in degrees, with their x and y: the UTM zone of the median point, for all of them.
 
-    One zone for the whole set keeps distances whole across a zone's border or the equator.
+    One zone for the whole set keeps distances whole across a zone's border, the equator or the 180th meridian.
     """
-    crs = geodesy.utm_crs(float(np.median(latitude)), float(np.median(longitude)))
+    if len(latitude) == 0 or not (np.isfinite(latitude).all() and np.isfinite(longitude).all()):
+        raise BadInputError("a frame from latitudes and longitudes needs at least one point, and finite ones only")
+    unrolled = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180  # 179.9 and -179.9 are neighbours
+    crs = geodesy.utm_crs(float(np.median(latitude)), float(np.median(unrolled)))
     easting, northing = geodesy.project(latitude, longitude, crs)
     frame = Frame.near(name or geodesy.utm_name(crs), easting, northing, crs)
     return frame, easting - frame.origin[0], northing - frame.origin[1]
@@ -94,4 +103,4 @@ def _three_columns(xyz: Floats) -> Floats:
     xyz = np.asarray(xyz, dtype=np.float64)
     if xyz.shape[1] == 2:
         return np.column_stack([xyz, np.zeros(len(xyz))])
-    return np.where(np.isnan(xyz), 0.0, xyz)
+    return np.column_stack([xyz[:, :2], np.where(np.isnan(xyz[:, 2]), 0.0, xyz[:, 2])])

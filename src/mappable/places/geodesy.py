@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats
+from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from pyproj import Transformer
@@ -19,7 +20,8 @@ def utm_crs(latitude: float, longitude: float) -> str:
     >>> utm_crs(51.75, -1.25), utm_crs(-33.9, 151.2)
     ('EPSG:32630', 'EPSG:32756')
     """
-    return utm_zone_crs(int((longitude + 180) % 360 // 6) + 1, south=latitude < 0)
+    zone = min(60, int((longitude + 180) % 360 // 6) + 1)  # the remainder can round up to 360
+    return utm_zone_crs(zone, south=latitude < 0)
 
 
 def utm_zone_crs(zone: int, south: bool) -> str:
@@ -57,5 +59,9 @@ def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, F
 @lru_cache
 def _transformer(source: str, target: str) -> "Transformer":
     from pyproj import Transformer
+    from pyproj.exceptions import ProjError
 
-    return Transformer.from_crs(source, target, always_xy=True)
+    try:
+        return Transformer.from_crs(source, target, always_xy=True)
+    except ProjError:
+        raise BadInputError(f"no transformation between the CRS {source!r} and {target!r} is known") from None

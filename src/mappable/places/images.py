@@ -2,6 +2,8 @@
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -9,7 +11,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from mappable.arrays import Pixels
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadImageError, BadInputError, MappableError
 from mappable.places.decoding import RawDecoding
 
 Fit = Literal["crop", "pad", "stretch"]
@@ -27,7 +29,7 @@ UPRIGHT = {  # what makes an image of each EXIF orientation upright
 }
 TURNED = frozenset({5, 6, 7, 8})  # the orientations that swap width and height
 ORIENTATION = 0x0112  # the EXIF tag
-DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError, MemoryError, Image.DecompressionBombError)
+SCALABLE = frozenset({"JPEG", "MPO"})  # what Pillow calls the formats that can be decoded at a fraction of their size
 
 # Pillow warns from half of MAX_PIXELS on; MAX_PIXELS decides here.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -36,7 +38,7 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 def parse_size(text: str) -> Size:
     """Width and height of a text such as "240x180"."""
     parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise BadInputError(f"image size {text!r} is not WIDTHxHEIGHT, such as 240x180")
     return int(parts[0]), int(parts[1])
 
@@ -52,6 +54,8 @@ def read_bytes(file: Path | str) -> bytes:
         data = Path(file).read_bytes()
     except OSError as error:
         raise BadImageError(str(file), (error.strerror or str(error)).lower()) from None
+    except ValueError as error:  # a zero byte in the name
+        raise BadImageError(str(file), str(error)) from None
     if not data:
         raise BadImageError(str(file), "empty file (0 bytes)")
     return data
@@ -67,45 +71,74 @@ def decode_image(
     """
     if fit not in get_args(Fit):
         raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise BadImageError(name, f"{image.width}x{image.height} pixels is beyond the limit of {MAX_PIXELS:,}")
-            orientation = image.getexif().get(ORIENTATION, 1)
-            target = size[::-1] if orientation in TURNED else size
-            box, inner = _fitting(image.size, target, fit)
-            if decoding is not None:
-                return _finished(Image.fromarray(_decode_raw(image, decoding, name)), box, inner, target, orientation)
-            full = image.size
-            image.draft("RGB", _needed(full, box, inner))
-            box = _scaled(box, image.width / full[0], image.height / full[1])
-            return _finished(_to_rgb(image), box, inner, target, orientation)
-    except UnidentifiedImageError:
-        raise BadImageError(name, "not an image in a known format") from None
-    except DAMAGE as error:
-        raise BadImageError(name, _reason(error)) from None
+    if min(size) < 1:
+        raise BadInputError(f"image size {size[0]}x{size[1]} is not positive")
+    with _naming(name), Image.open(io.BytesIO(data)) as image:
+        _refuse_bomb(image.width, image.height, name)
+        if image.format not in SCALABLE:  # PNG may keep its EXIF data behind the pixels; TIFF turns upright on its own
+            image.load()
+        orientation = _orientation(image)
+        target = size[::-1] if orientation in TURNED else size
+        box, inner = _fitting(image.size, target, fit)
+        if decoding is not None:
+            return _finished(Image.fromarray(_decode_raw(image, decoding, name)), box, inner, size, orientation)
+        full = image.size
+        drafted = image.draft("RGB", _needed(full, box, inner))
+        if drafted:  # its box, not its size, is the exact scale: the last pixels may lie half outside the image
+            box = _scaled(box, drafted[1][2] / full[0], drafted[1][3] / full[1])
+        return _finished(_to_rgb(image), box, inner, size, orientation)
 
 
 def check_image(data: bytes, name: str = "image") -> None:
     """Decode at full size and strictly, so that damage which an ordinary decoder paints over is found too."""
-    try:
+    with _naming(name):
         if data[:2] == b"\xff\xd8":
             _check_jpeg(data, name)
-        else:
-            with Image.open(io.BytesIO(data)) as image:
-                image.load()
+            return
+        with Image.open(io.BytesIO(data)) as image:
+            _refuse_bomb(image.width, image.height, name)
+            image.load()
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Within this, whatever an image makes its decoder raise becomes a BadImageError that names it.
+
+    Any exception counts: the decoders promise no closed set (struct.error, zlib.error, KeyError, OverflowError, ...),
+    and one bad file among thousands must be listed rather than stop the run with a traceback.
+    """
+    try:
+        yield
+    except MappableError:
+        raise
     except UnidentifiedImageError:
         raise BadImageError(name, "not an image in a known format") from None
-    except DAMAGE as error:
-        raise BadImageError(name, _reason(error)) from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise BadImageError(name, f"more pixels than the limit of {MAX_PIXELS:,}") from None
+    except Exception as error:
+        text = " ".join(str(error).split()).rstrip(".")
+        raise BadImageError(name, f"damaged or unreadable ({text or type(error).__name__})") from error
+
+
+def _refuse_bomb(width: int, height: int, name: str) -> None:
+    if width * height > MAX_PIXELS:
+        raise BadImageError(name, f"{width}x{height} pixels, more than the limit of {MAX_PIXELS:,}")
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation; 1 (upright) if the EXIF data are damaged, which says nothing about the pixels."""
+    try:
+        orientation: int = image.getexif().get(ORIENTATION, 1)
+    except Exception:  # as in `_naming`, the parser promises no closed set
+        return 1
+    return orientation
 
 
 def _check_jpeg(data: bytes, name: str) -> None:
     import simplejpeg
 
     height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
-    if width * height > MAX_PIXELS:
-        raise BadImageError(name, f"{width}x{height} pixels is beyond the limit of {MAX_PIXELS:,}")
+    _refuse_bomb(width, height, name)
     simplejpeg.decode_jpeg(data, colorspace="GRAY" if colorspace == "Gray" else "RGB", strict=True)
 
 
@@ -137,7 +170,7 @@ def _scaled(box: tuple[float, float, float, float], x: float, y: float) -> tuple
 
 def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I;16") or image.mode == "I":  # Pillow clips 16-bit grey at 255 instead of scaling it
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+        return Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)).convert("RGB")
     if image.mode in ("P", "LA", "PA"):  # a palette may hold transparency, which RGB drops without a warning this way
         image = image.convert("RGBA")
     return image.convert("RGB")
@@ -150,18 +183,14 @@ def _decode_raw(image: Image.Image, decoding: RawDecoding, name: str) -> Pixels:
 
 
 def _finished(
-    image: Image.Image, box: tuple[float, float, float, float], inner: Size, target: Size, orientation: int
+    image: Image.Image, box: tuple[float, float, float, float], inner: Size, size: Size, orientation: int
 ) -> Pixels:
+    """The box of the image at the size `inner`, made upright, with bars round it where that leaves room in `size`."""
     image = image.resize(inner, Image.Resampling.BILINEAR, box=box)
-    if inner != target:
-        canvas = Image.new("RGB", target)
-        canvas.paste(image, ((target[0] - inner[0]) // 2, (target[1] - inner[1]) // 2))
-        image = canvas
     if orientation in UPRIGHT:
         image = image.transpose(UPRIGHT[orientation])
-    return np.asarray(image)
-
-
-def _reason(error: BaseException) -> str:
-    text = str(error).strip().rstrip(".")
-    return f"damaged or unreadable ({text or type(error).__name__})"
+    if image.size != size:
+        canvas = Image.new("RGB", size)
+        canvas.paste(image, ((size[0] - image.width) // 2, (size[1] - image.height) // 2))
+        image = canvas
+    return np.array(image)  # a copy, because what Pillow lends is read-only

@@ -22,6 +22,7 @@ class Neighbours:
         return len(self.starts) - 1
 
     def __getitem__(self, query: int) -> Ints:
+        query = range(len(self))[query]  # negative numbers count from the end
         return self.rows[self.starts[query] : self.starts[query + 1]]
 
     @property
@@ -38,12 +39,18 @@ def neighbours(places: Places, radius: float, *, of: Places | None = None, max_y
     queries = places if of is None else of
     if queries.dimensions != places.dimensions:
         raise BadInputError(f"places of {queries.dimensions} and of {places.dimensions} dimensions cannot be compared")
+    if not radius >= 0:  # the tree would square a negative one
+        raise BadInputError(f"radius {radius} is not a distance")
     from_positions, to_positions = queries.positions, places.positions
     found = [np.empty(0, dtype=np.int64)] * len(queries)
     for name in queries.frames.keys() & places.frames.keys():
         here, there = np.flatnonzero(queries.frame == name), np.flatnonzero(places.frame == name)
         if len(here) == 0 or len(there) == 0:
             continue
+        if queries.frames[name] != places.frames[name]:
+            raise BadInputError(
+                f"frame {name!r} of the two tables differs, so they cannot be compared; concatenate them"
+            )
         tree = KDTree(to_positions[there])
         hits = tree.query_ball_point(from_positions[here], radius, workers=-1, return_sorted=True)
         for query, hit in zip(here, hits, strict=True):

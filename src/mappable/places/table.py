@@ -88,7 +88,7 @@ class Places:
         for name, value in (("x", x), ("y", y), ("z", z), ("yaw", yaw)):
             columns[name] = _number_column(name, value, count)
         columns["yaw"] = wrap(columns["yaw"])
-        columns["time"] = _column("time", np.full(count, NO_TIME) if time is None else time, np.int64, count)
+        columns["time"] = _time_column(time, count)
         for name, column in columns.items():
             column.flags.writeable = False
             object.__setattr__(self, name, column)
@@ -156,7 +156,8 @@ class Places:
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
                 raise BadInputError(f"cannot filter by {name!r}; the text columns are {', '.join(TEXT_COLUMNS)}")
-            mask &= np.isin(getattr(self, name), [wanted] if isinstance(wanted, str) else list(wanted))
+            allowed = {wanted} if isinstance(wanted, str) else set(wanted)
+            mask &= np.array([value in allowed for value in getattr(self, name)], dtype=bool)
         return self[mask]
 
     def sequences(self) -> dict[str, Ints]:
@@ -175,7 +176,7 @@ class Places:
             times = self.time[rows]
             known = times != NO_TIME
             if known.all():
-                late = np.flatnonzero(np.diff(times) < 0) + 1
+                late = np.flatnonzero(times < np.maximum.accumulate(times))
                 unsorted += [str(self.place_id[row]) for row in rows[late]]
                 rows = rows[np.argsort(times, kind="stable")]
                 same = np.flatnonzero(np.diff(self.time[rows]) == 0) + 1
@@ -183,7 +184,7 @@ class Places:
             elif known.any():
                 partial.append(f"{name}: {np.count_nonzero(~known)} of {len(rows)} places")
             order.append(rows)
-        found = warn("places came before an earlier time of their sequence (sorted now)", unsorted)
+        found = warn("places came after a later time of their sequence (sorted now)", unsorted)
         found += warn("places repeat the time of the place before them", repeated)
         found += warn("sequences lack some times, so their rows were not sorted", partial)
         return self[np.concatenate(order) if order else np.arange(0)].noting(*found)
@@ -205,8 +206,8 @@ def _validate(places: Places) -> None:
         refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
     for name, allowed in (("frame", tuple(places.frames)), ("split", SPLITS), ("role", ROLES)):
         column, options = getattr(places, name), ", ".join(value or "(empty)" for value in allowed)
-        problem = f"{name} is {{!r}}, not one of {options}"
-        refuse(~np.isin(column, list(allowed)), lambda row, c=column, p=problem: p.format(c[row]))  # type: ignore[misc]
+        known = np.array([value in allowed for value in column], dtype=bool)
+        refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {c[row]!r}, not one of {o}")  # type: ignore[misc]
     for name in ("place_id", "path"):
         column = getattr(places, name)
         refuse(column == "", lambda _, name=name: f"{name} is empty")  # type: ignore[misc]
@@ -214,8 +215,9 @@ def _validate(places: Places) -> None:
             again = np.ones(len(column), dtype=bool)
             again[np.unique(column, return_index=True)[1]] = False
             refuse(again, lambda row, c=column, n=name: f"{n} {str(c[row])!r} appears a second time")  # type: ignore[misc]
-    not_text = np.array([not path.isascii() and not _is_unicode(path) for path in places.path], dtype=bool)
-    refuse(not_text, lambda _: "the path is not valid UTF-8; rename the file")
+    for name in ("path", "place_id", "frame", "sequence", "condition"):
+        not_text = [not value.isascii() and not _is_unicode(value) for value in getattr(places, name)]
+        refuse(np.array(not_text, dtype=bool), lambda _, n=name: f"the {n} is not valid UTF-8; rename the file")  # type: ignore[misc]
     escaping = np.array([_escapes(path) for path in places.path], dtype=bool)
     refuse(escaping, lambda row: f"path {str(places.path[row])!r} leads out of the root folder")
     if len(places.frames) > 1:
@@ -255,8 +257,21 @@ def _text_column(name: str, values: Texts, count: int) -> Strings:
     if values is None or isinstance(values, str):
         values = [values or ""] * count
     column: Strings = _column(name, values, object, count)
-    if not all(type(value) is str for value in column):
-        column = np.array([str(value) for value in column], dtype=object)
+    for row, value in enumerate(column):
+        if type(value) is not str:
+            if not isinstance(value, str):
+                raise BadInputError(f"column {name}, place {row}: {value!r} is not text")
+            column[row] = str(value)  # from NumPy's own kind of text
+    return column
+
+
+def _time_column(values: Ints | Sequence[int] | None, count: int) -> Ints:
+    given = np.full(count, NO_TIME) if values is None else np.asarray(values)
+    if given.size and given.dtype.kind not in "iuO":  # a float does not hold the nanoseconds of our age
+        raise BadInputError(f"column time holds {given.dtype} values, but times are whole nanoseconds")
+    if given.dtype.kind == "u" and (given > np.iinfo(np.int64).max).any():
+        raise BadInputError(f"column time: {given.max()} is too large")
+    column: Ints = _column("time", given, np.int64, count)
     return column
 
 

@@ -95,37 +95,40 @@ def read_table(file: Path) -> Table:
 def read_csv(file: Path, header: list[str] | None = None, delimiter: str | None = None, exact: bool = False) -> Table:
     """Read a delimited text file; the first line names the columns unless `header` does.
 
-    Without a `delimiter` it is the comma, semicolon or tab that the first line holds. Rows are numbered as an editor
-    shows them, from 1. Empty lines are passed over; a row with too few or too many values is an error.
-    White space round values is dropped unless they are wanted `exact`.
+    Without a `delimiter` it is the comma, semicolon or tab that the first line holds most often. Rows are numbered by
+    the line they begin on, as an editor shows it, from 1. Empty lines and rows of empty values are passed over; a row
+    with too few or too many values is an error. White space round values is dropped unless they are wanted `exact`.
     """
+    begins = 1
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             if delimiter is None:
-                first_line = stream.readline()
+                first_line = next((line for line in stream if line.strip()), "")
                 delimiter = max(",;\t", key=first_line.count)
                 stream.seek(0)
-            reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=not exact)
-            names = header or [name.strip() for name in next(reader, [])]
-            if not names:
-                raise BadInputError(f"{file}: the file is empty")
-            rows, numbers = [], []
+            # Strict, because a quote that is never closed would swallow all the rows that follow.
+            reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=not exact, strict=True)
+            names, rows, numbers = header, [], []
             for row in reader:
+                begun, begins = begins, reader.line_num + 1
                 if not any(row):
                     continue
+                if names is None:
+                    names = [name.strip() for name in row]
+                    continue
                 if len(row) != len(names):
-                    raise BadInputError(
-                        f"{file}, row {reader.line_num}: {len(row)} values, but there are {len(names)} columns"
-                    )
+                    raise BadInputError(f"{file}, row {begun}: {len(row)} values, but there are {len(names)} columns")
                 rows.append(row)
-                numbers.append(reader.line_num)
-    except (OSError, csv.Error) as error:
-        raise BadInputError(f"{file}: cannot be read as a table ({error})") from None
+                numbers.append(begun)
+    except csv.Error as error:
+        raise BadInputError(f"{file}, row {begins}: cannot be read as a row of a table ({error})") from None
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
     except UnicodeDecodeError:
         raise BadInputError(f"{file}: not a text file in UTF-8") from None
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise BadInputError(f"{file}: column {', '.join(repeated)} appears more than once")
+    if names is None:
+        raise BadInputError(f"{file}: the file is empty")
+    _refuse_repeated(file, names)
     values = zip(*rows, strict=True) if rows else ([] for _ in names)
     columns = {name: list(column) for name, column in zip(names, values, strict=True)}
     if not exact:
@@ -138,14 +141,32 @@ def _read_parquet(file: Path) -> Table:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(file)
+        with pyarrow.parquet.ParquetFile(file) as parquet:  # this file alone, whatever its folder is called
+            table = parquet.read()
     except (OSError, pyarrow.ArrowException) as error:
         raise BadInputError(f"{file}: not a Parquet file ({str(error).splitlines()[0]})") from None
-    columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
+    _refuse_repeated(file, table.column_names)
+    for position, field in enumerate(table.schema):
+        if pyarrow.types.is_timestamp(field.type):  # as ISO 8601 text, because Python's own type stops at microseconds
+            utc = pyarrow.timestamp(field.type.unit)
+            text = table[field.name].cast(utc).cast(pyarrow.string())
+            table = table.set_column(position, field.name, text)
+    try:
+        columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
+    except UnicodeDecodeError:
+        raise BadInputError(f"{file}: holds text that is not UTF-8") from None
     return Table(file, columns, list(range(1, table.num_rows + 1)))
+
+
+def _refuse_repeated(file: Path, names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise BadInputError(f"{file}: column {', '.join(repeated)} appears more than once")
 
 
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bytes):
+        return value.decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

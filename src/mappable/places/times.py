@@ -6,11 +6,15 @@ from typing import Literal, get_args
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 DIGITS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
-NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?")
+NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
+FRACTION = re.compile(r"(.*?(?:\d\d:\d\d:\d\d|[T ]\d{6}))[.,](\d+)(.*)")  # of the seconds of an ISO 8601 time
+LIMIT = 2**63  # of int64; its most negative number stands for an unknown time
 
 
 def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
     """A decimal number of `unit`s, or an ISO 8601 date and time (UTC unless it says otherwise), as nanoseconds.
+
+    Digits beyond the nanosecond are cut off. A time that int64 cannot hold (before 1677, after 2262) is a ValueError.
 
     >>> nanoseconds("1152886490.040076")
     1152886490040076000
@@ -19,15 +23,27 @@ def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
     """
     match = NUMBER.fullmatch(text.strip())
     if match:
-        sign, whole, decimals = match.group(1), match.group(2), match.group(3) or ""
-        digits = DIGITS[unit]
-        value = int(whole + (decimals + "0" * digits)[:digits])
-        return -value if sign == "-" else value
+        sign, whole, decimals, exponent = match.group(1), match.group(2), match.group(3) or "", match.group(4) or "0"
+        shift = DIGITS[unit] + int(exponent) - len(decimals)
+        value = int(whole + decimals)
+        value = value * 10**shift if shift >= 0 else value // 10**-shift
+        return _within_limit(-value if sign == "-" else value, text)
+    fraction = FRACTION.fullmatch(text.strip())
+    whole_seconds = fraction.group(1) + fraction.group(3) if fraction else text.strip()
     try:
-        moment = datetime.fromisoformat(text.strip())
+        if "." in whole_seconds or "," in whole_seconds:  # of an hour or a minute, which datetime takes for seconds
+            raise ValueError
+        moment = datetime.fromisoformat(whole_seconds)
     except ValueError:
         raise ValueError(f"{text!r} is neither a number of {unit} nor an ISO 8601 time") from None
-    return from_datetime(moment)
+    # datetime itself stops at microseconds.
+    return _within_limit(from_datetime(moment) + (nanoseconds("0." + fraction.group(2)) if fraction else 0), text)
+
+
+def _within_limit(value: int, text: str) -> int:
+    if abs(value) >= LIMIT:
+        raise ValueError(f"{text!r} is a time beyond the years 1677 to 2262")
+    return value
 
 
 def from_datetime(moment: datetime) -> int:
@@ -38,8 +54,12 @@ def from_datetime(moment: datetime) -> int:
 
 
 def guess_unit(text: str) -> TimeUnit:
-    """The unit in which a number is a date of our age (1973 to 5138): s, ms, us or ns by its count of digits."""
-    whole = len(text.strip().lstrip("+-").split(".")[0])
+    """The unit in which a number is a date from 1973 on: s, ms, us or ns by its digits before the point.
+
+    Times near 1970, and times since the start of a recording, are ambiguous: up to 11 digits they count as seconds.
+    """
+    mantissa, _, exponent = text.strip().lower().partition("e")
+    whole = len(mantissa.lstrip("+-").split(".")[0]) + (int(exponent) if exponent.lstrip("+-").isdecimal() else 0)
     for unit, most in zip(get_args(TimeUnit), (11, 14, 17), strict=False):
         if whole <= most:
             return unit  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mappable.errors import BadInputError
 from mappable.places.images import SUFFIXES, Size
@@ -55,7 +55,7 @@ def find_reader(name: str) -> Reader:
     if name not in reader_names():
         raise BadInputError(f"there is no reader {name!r}; the readers are {', '.join(reader_names())}")
     module = importlib.import_module(f"{__name__}.{name}")
-    documentation, size = inspect.cleandoc(module.__doc__ or ""), getattr(module, "SIZE", DEFAULT_SIZE)
+    documentation, size = (module.__doc__ or "").strip(), getattr(module, "SIZE", DEFAULT_SIZE)
     return Reader(name, module.read, documentation, _options(module.read), size)
 
 
@@ -69,6 +69,11 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
     if unknown:
         known = ", ".join(option.name for option in found.options) or "none"
         raise BadInputError(f"reader {reader!r} has no option {', '.join(unknown)}; its options are {known}")
+    for option in found.options:
+        value, choices = options.get(option.name, option.default), get_args(option.type)
+        if get_origin(option.type) is Literal and value not in choices:
+            listed = ", ".join(str(choice) for choice in choices)
+            raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, but must be one of {listed}")
     root = Path(root)
     if not root.exists():
         raise BadInputError(f"{root}: no such file or folder")

@@ -1,0 +1,253 @@
+"""Track files (GPX, or a table of times and positions) of whatever carried a camera, and the way along a track."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.places.angles import yaw_from_compass
+from mappable.places.frames import Frame, frame_from_latlon
+from mappable.places.notes import Note, warn
+from mappable.places.tabular import Table, read_table
+from mappable.places.times import NUMBER, guess_unit, nanoseconds
+from mappable.places.tracks import Track
+
+FULL_TURN = 2 * np.pi + 1e-6
+WIDEST = 1_000_000.0  # metres from the middle of a set; beyond, one flat frame stretches distances by over a percent
+
+
+@dataclass(frozen=True)
+class TrackPoints:
+    """The points of one file in strictly rising time (ns), still in the file's own coordinates.
+
+    `east` and `north` are longitude and latitude in degrees if `in_degrees`, else x and y; `up` is altitude or z and
+    `yaw` is radians counter-clockwise from east, both NaN where unknown. `labels` says what the file calls each point.
+    """
+
+    file: Path
+    labels: list[str]
+    time: Ints
+    east: Floats
+    north: Floats
+    up: Floats
+    yaw: Floats
+    in_degrees: bool
+    notes: tuple[Note, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __getitem__(self, rows: Ints | Bools) -> "TrackPoints":
+        labels = np.array(self.labels, dtype=object)[rows].tolist()
+        columns = {name: getattr(self, name)[rows] for name in ("time", "east", "north", "up", "yaw")}
+        return replace(self, labels=labels, **columns)
+
+
+def read_track(file: Path) -> TrackPoints:
+    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions; what had to be mended is in `notes`.
+
+    Points at latitude 0, longitude 0 (no fix) are left out, points out of order are sorted, and of several points of
+    one time the first is kept.
+    """
+    points = _read_gpx(file) if file.suffix.lower() == ".gpx" else _read_table(file)
+    no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
+    fixed = points[~no_fix]
+    late = np.flatnonzero(np.diff(fixed.time) < 0) + 1
+    ordered = fixed[np.argsort(fixed.time, kind="stable")]
+    again = np.diff(ordered.time, prepend=ordered.time[:1] - 1) == 0
+    if len(ordered) == 0:
+        raise BadInputError(f"{file}: no point with a position")
+    notes = warn("points of a track are at latitude 0, longitude 0: no fix (left out)", _named(points[no_fix]))
+    notes += warn("points of a track came before an earlier time (sorted now)", _named(fixed[late]))
+    notes += warn("points of a track repeat a time (left out)", _named(ordered[again]))
+    return replace(ordered[~again], notes=points.notes + notes)
+
+
+def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Frame, Track]]:
+    """Each track in metres: those in degrees share one UTM frame, those in x and y the frame called `local_name`."""
+    local = Frame(local_name)
+    in_degrees = [points for points in tracks if points.in_degrees]
+    if not in_degrees:
+        return [(local, _track(points, points.east, points.north)) for points in tracks]
+    latitude = np.concatenate([points.north for points in in_degrees])
+    frame, x, y = frame_from_latlon(latitude, np.concatenate([points.east for points in in_degrees]))
+    ends = np.cumsum([len(points) for points in in_degrees])[:-1]
+    metres = iter(zip(np.split(x, ends), np.split(y, ends), strict=True))
+    placed = []
+    for points in tracks:
+        if points.in_degrees:
+            placed.append((frame, _track(points, *_within_reach(points, *next(metres)))))
+        else:
+            placed.append((local, _track(points, points.east, points.north)))
+    return placed
+
+
+def _within_reach(points: TrackPoints, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The same x and y, refused if one is too far from the frame's origin or if the projection had no answer."""
+    far = ~(np.hypot(x, y) < WIDEST)
+    if far.any():
+        label = points.labels[int(np.flatnonzero(far)[0])]
+        limit = f"more than {WIDEST / 1000:,.0f} km from the middle of all tracks"
+        raise BadInputError(f"{points.file}, {label}: {limit}, too far for one flat frame")
+    return x, y
+
+
+def distance_along(track: Track, jitter: float) -> tuple[Floats, Ints]:
+    """How far along the track each of its samples lies, seen from above, and the rows of its corners.
+
+    A new corner is where the position has left the last one by `jitter`. Until then only the furthest reach from the
+    last corner counts, so that the noise of a standing receiver adds no length, however long it stands.
+    """
+    reached, corners, length, reach = [], [0], 0.0, 0.0
+    positions = track.xyz[:, :2].tolist()
+    last = positions[0]
+    for row, position in enumerate(positions):
+        reach = max(reach, math.dist(position, last))
+        if reach >= jitter:
+            corners.append(row)
+            last, length, reach = position, length + reach, 0.0
+        reached.append(length + reach)
+    return np.array(reached), np.array(corners)
+
+
+def course(track: Track, time: Ints, jitter: float) -> Floats:
+    """The direction of motion at `time` (ns), which turns evenly from the middle of one leg between corners to the
+    next; NaN for a track that never moves by `jitter`."""
+    corners = distance_along(track, jitter)[1]
+    if len(corners) < 2:
+        return np.full(len(time), np.nan)
+    legs, times = np.diff(track.xyz[corners], axis=0), track.time[corners]
+    return Track(times[:-1] + np.diff(times) // 2, legs, np.arctan2(legs[:, 1], legs[:, 0])).at(time).yaw
+
+
+def _track(points: TrackPoints, x: Floats, y: Floats) -> Track:
+    return Track(points.time, np.column_stack([x, y, points.up]), points.yaw)
+
+
+def _named(points: TrackPoints) -> list[str]:
+    return [f"{points.file.name}, {label}" for label in points.labels]
+
+
+class _NoDoctype(ElementTree.TreeBuilder):
+    """Builds a tree but refuses a document type: it has no place in GPX, and its entities can blow up without end."""
+
+    def doctype(self, name: str, public_id: str | None, system_id: str | None) -> None:
+        raise BadInputError("a document type (<!DOCTYPE …>) is not allowed in GPX")
+
+
+def _read_gpx(file: Path) -> TrackPoints:
+    root = _parse_xml(file)
+    if _local_name(root) != "gpx":
+        raise BadInputError(f"{file}: not a GPX file; its outermost element is {_local_name(root)}")
+    elements = [element for element in root.iter() if _local_name(element) == "trkpt"]
+    if not elements:
+        raise BadInputError(f"{file}: no track points (trkpt); way points and routes have no times to go by")
+    labels = [f"point {number}" for number in range(1, len(elements) + 1)]
+    fields = [{_local_name(child): (child.text or "").strip() for child in element} for element in elements]
+    if not any("time" in values for values in fields):
+        raise BadInputError(f"{file}: none of its points has a time, so no image can be placed by it")
+
+    def number(row: int, name: str, text: str | None, limit: float) -> float:
+        try:
+            value = float(text or "")
+        except ValueError:
+            value = math.nan
+        if not abs(value) <= limit or math.isinf(value):
+            within = f" between {-limit:g} and {limit:g}" if math.isfinite(limit) else ""
+            raise BadInputError(f"{file}, {labels[row]}: {name} {text!r} is not a number{within}")
+        return value
+
+    def time(row: int, text: str) -> int:
+        try:
+            if NUMBER.fullmatch(text):  # seconds elsewhere, but no time in GPX
+                raise ValueError
+            return nanoseconds(text)
+        except ValueError:
+            raise BadInputError(f"{file}, {labels[row]}: time {text!r} is not an ISO 8601 date and time") from None
+
+    rows = range(len(elements))
+    up = [number(row, "ele", fields[row]["ele"], math.inf) if fields[row].get("ele") else math.nan for row in rows]
+    return TrackPoints(
+        file,
+        labels,
+        time=np.array([time(row, fields[row].get("time", "")) for row in rows], dtype=np.int64),
+        east=np.array([number(row, "lon", elements[row].get("lon"), 180) for row in rows]),
+        north=np.array([number(row, "lat", elements[row].get("lat"), 90) for row in rows]),
+        up=np.array(up),
+        yaw=np.full(len(elements), np.nan),
+        in_degrees=True,
+    )
+
+
+def _parse_xml(file: Path) -> ElementTree.Element:
+    try:
+        # Entities are what makes XML of strangers dangerous, and they need the document type that is refused.
+        parser = ElementTree.XMLParser(target=_NoDoctype())  # noqa: S314
+        return ElementTree.parse(file, parser).getroot()  # noqa: S314
+    except ElementTree.ParseError as error:
+        raise BadInputError(f"{file}: not well-formed XML ({error})") from None
+    except BadInputError as error:
+        raise BadInputError(f"{file}: {error}") from None
+    except (OSError, ValueError, LookupError) as error:  # the latter two: an encoding that XML or Python does not know
+        raise BadInputError(f"{file}: cannot be read ({error})") from None
+
+
+def _local_name(element: ElementTree.Element) -> str:
+    """The element's name without its namespace, which differs between the versions of GPX."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def _read_table(file: Path) -> TrackPoints:
+    table = read_table(file)
+    if len(table) == 0:
+        raise BadInputError(f"{file}: the table has no rows")
+    columns = table.columns
+    in_degrees = not ("x" in columns or "y" in columns)
+    if in_degrees:
+        longitude = "longitude" if "longitude" in columns else "lon"
+        latitude = "latitude" if "latitude" in columns else "lat"
+        if longitude not in columns or latitude not in columns:
+            raise BadInputError(f"{file}: no columns latitude and longitude, nor x and y; it has {', '.join(columns)}")
+        east, north = table.numbers(longitude, -180, 180), table.numbers(latitude, -90, 90)
+    else:
+        east, north = table.numbers("x"), table.numbers("y")
+    up = "altitude" if in_degrees else "z"
+    time, notes = _times(table)
+    unknown = np.full(len(table), np.nan)
+    return TrackPoints(
+        file,
+        [f"row {number}" for number in table.row_numbers],
+        time,
+        east,
+        north,
+        table.numbers(up, missing_allowed=True) if up in columns else unknown,
+        _yaw(table) if "yaw" in columns or "heading" in columns else unknown,
+        in_degrees,
+        notes,
+    )
+
+
+def _times(table: Table) -> tuple[Ints, tuple[Note, ...]]:
+    name = "timestamp" if "timestamp" in table.columns and "time" not in table.columns else "time"
+    numbers = [text for text in table.texts(name) if NUMBER.fullmatch(text)]
+    guesses = sorted({guess_unit(text) for text in numbers})
+    if len(guesses) > 1:
+        raise BadInputError(f"{table.file}: times look like {' and '.join(guesses)}; write them all in one unit")
+    unit = guesses[0] if guesses else "s"
+    note = Note(f"times of {table.file.name} are numbers, taken as {unit}", warning=False)
+    return table.times(name, unit), (note,) if numbers else ()
+
+
+def _yaw(table: Table) -> Floats:
+    if "yaw" not in table.columns:
+        return yaw_from_compass(np.deg2rad(table.numbers("heading", -360, 360, missing_allowed=True)))
+    yaw = table.numbers("yaw", missing_allowed=True)
+    beyond = np.flatnonzero(np.abs(yaw) > FULL_TURN)
+    if len(beyond):
+        raise table.bad(int(beyond[0]), "yaw", "is beyond a full turn in radians; degrees go into a column heading")
+    return yaw

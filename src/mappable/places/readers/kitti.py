@@ -1,0 +1,144 @@
+"""KITTI odometry: numbered images of a car's drives, with a row of poses for each drive.
+
+    ROOT/                      or ROOT/dataset/
+      sequences/
+        00/
+          image_2/000000.png   one of image_0 to image_3; a .jpg serves too
+          times.txt            seconds since the drive began, one a line (1.036224e-01)
+      poses/
+        00.txt                 12 numbers a line: the 3x4 matrix from camera to world, row by row
+
+The number in an image's name is its row in `poses` and in `times.txt`, counted from 0. A drive without poses (11 to 21
+of the benchmark) is noted and left out, as is every image without a pose.
+
+Each drive has a world of its own, and so a frame of its own (`kitti-00`): that of its first camera, X to the right, Y
+down and Z forward. A place has x = X, y = Z and z = -Y, and its yaw is that of the optical axis: pi/2 at the start. The
+frame's `to_original` leads back. The poses are those of camera 0; the other cameras ride within 0.6 m of it, look the
+same way, and are given the same pose.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.places.frames import Frame
+from mappable.places.images import SUFFIXES
+from mappable.places.joining import concatenate
+from mappable.places.notes import warn
+from mappable.places.rotations import CAMERA_PLANE, are_rotations, read_words, viewing_yaw
+from mappable.places.table import NO_TIME, Places
+
+Findings = defaultdict[str, list[str]]  # the items of each note, by its text
+Camera = Literal["auto", "image_0", "image_1", "image_2", "image_3"]
+ROW = [f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")]  # of the matrix, row by row
+TOLERANCE = 1e-2  # how far R R^T of a pose may be from the identity; the benchmark's own have seven digits
+NUMBERED = re.compile(r"\d+", re.ASCII)
+
+
+def read(
+    root: Path,
+    *,
+    camera: Annotated[Camera, "folder of images; auto is image_2 (left, colour) if there is one, or image_0"] = "auto",
+    sequences: Annotated[str | None, "drives to read, such as 00,05,07 (default: all that have poses)"] = None,
+) -> Places:
+    base = root if (root / "sequences").is_dir() else root / "dataset"
+    if not (base / "sequences").is_dir():
+        raise BadInputError(f"{root}: no folder sequences here, nor in dataset")
+    found: Findings = defaultdict(list)
+    names = _choose(base, sequences, found)
+    camera = _camera(base, names) if camera == "auto" else camera
+    drives = [Places(path=[], x=[], y=[], frames=(), root=root)]
+    for name in names:
+        folder = base / "sequences" / name
+        if (folder / camera).is_dir():
+            drives.append(_read_drive(root, folder, camera, base / "poses" / f"{name}.txt", found))
+        else:
+            found[f"drives have no folder {camera}"].append(name)
+    return concatenate(drives).noting(*(note for text, items in found.items() for note in warn(text, items)))
+
+
+def _read_drive(root: Path, folder: Path, camera: str, poses: Path, found: Findings) -> Places:
+    name = folder.name
+    frame = Frame(f"kitti-{name}", axes=CAMERA_PLANE)
+    xyz, yaw = _read_poses(poses, frame)
+    times = folder / "times.txt"
+    if times.is_file():
+        time = read_words(times, ["time"]).times("time", "s")
+    else:
+        found["drives have no times.txt, so their times are unknown"].append(name)
+        time = np.full(len(xyz), NO_TIME)
+    if len(time) != len(xyz):
+        raise BadInputError(f"{times}: {len(time)} times, but {poses} has {len(xyz)} poses")
+    files = _images_by_number(folder / camera, len(xyz), found)
+    unseen = (row for row in range(len(xyz)) if row not in files)
+    found["poses have no image"] += [f"{name}/{camera}/{row:06d}" for row in unseen]
+    rows = np.array(sorted(files), dtype=np.int64)
+    return Places(
+        path=[files[row].relative_to(root).as_posix() for row in rows],
+        place_id=[f"{name}/{camera}/{files[row].stem}" for row in rows],
+        root=root,
+        frames=frame,
+        x=xyz[rows, 0],
+        y=xyz[rows, 1],
+        z=xyz[rows, 2],
+        yaw=yaw[rows],
+        time=time[rows],
+        sequence=name,
+    )
+
+
+def _images_by_number(folder: Path, count: int, found: Findings) -> dict[int, Path]:
+    """The images whose number is below `count`; the others are noted."""
+    files: dict[int, Path] = {}
+    for file in sorted(folder.iterdir()):
+        label = f"{folder.parent.name}/{folder.name}/{file.name}"
+        if file.suffix.lower() not in SUFFIXES or file.name.startswith("."):
+            continue
+        if not NUMBERED.fullmatch(file.stem):
+            found["image names are not numbers"].append(label)
+        elif int(file.stem) >= count:
+            found["images have no pose"].append(label)
+        elif int(file.stem) in files:
+            found["images repeat the number of another"].append(label)
+        else:
+            files[int(file.stem)] = file
+    return files
+
+
+def _choose(base: Path, wanted: str | None, found: Findings) -> list[str]:
+    """The drives to read: those named, or all that have poses; the others are noted."""
+    folders = (folder.name for folder in (base / "sequences").iterdir() if folder.is_dir())
+    known = sorted(name for name in folders if not name.startswith("."))
+    posed = [name for name in known if (base / "poses" / f"{name}.txt").is_file()]
+    if wanted is None:
+        found["drives have no poses"] += [name for name in known if name not in posed]
+        return posed
+    names = list(dict.fromkeys(name.strip() for name in wanted.split(",")))
+    for name in names:
+        if name not in known:
+            raise BadInputError(f"{base}: there is no sequence {name!r}; there are {', '.join(known) or 'none'}")
+        if name not in posed:
+            raise BadInputError(f"{base}: sequence {name!r} has no poses; there is no file poses/{name}.txt")
+    return names
+
+
+def _camera(base: Path, names: Sequence[str]) -> Literal["image_0", "image_2"]:
+    return "image_2" if any((base / "sequences" / name / "image_2").is_dir() for name in names) else "image_0"
+
+
+def _read_poses(file: Path, frame: Frame) -> tuple[Floats, Floats]:
+    """Positions (n, 3) and viewing yaws (n,) in the frame."""
+    table = read_words(file, ROW)
+    matrices = np.stack([table.numbers(name) for name in ROW], axis=1).reshape(-1, 3, 4)
+    wrong = np.flatnonzero(~are_rotations(matrices[:, :, :3], TOLERANCE))
+    if len(wrong):
+        rows = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[wrong[0], :, :3])
+        raise BadInputError(f"{file}, row {table.row_numbers[wrong[0]]}: [{rows}] is not a rotation")
+    optical_axis = matrices[:, :, 2] / np.linalg.norm(matrices[:, :, 2], axis=1, keepdims=True)
+    return frame.from_original(matrices[:, :, 3]), viewing_yaw(frame.from_original(optical_axis))

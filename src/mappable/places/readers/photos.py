@@ -1,0 +1,276 @@
+"""Photos with GPS positions in their EXIF data: any tree of folders, from phones, drones or action cameras.
+
+    ROOT/
+      any/folder/IMG_0001.jpg       JPEG, TIFF, PNG or WebP
+      any/folder/IMG_0002.HEIC      listed if there is no IMG_0002.jpg or the like beside it: convert it first
+
+What is read: latitude, longitude and altitude; the direction in which the camera looks (`GPSImgDirection`); the time.
+All positions share the frame of one UTM zone, also across a zone's border. A direction from magnetic north is taken as
+it is, with a note. Only the files' headers are read.
+
+The photos of one folder are one sequence, named by the folder's path below ROOT (those in ROOT itself by its name). A
+sequence uses one clock, the first of these that all its photos have, so that their order holds:
+
+1. the camera's time with its offset from UTC (`DateTimeOriginal`, `SubSecTimeOriginal`, `OffsetTimeOriginal`): it ticks
+   finer than a second, while the GPS time of a phone is that of the last fix, often the same for several photos
+2. the GPS time, which is UTC
+3. the camera's time without an offset, taken as UTC, with a note
+
+Left out, and listed: photos without a position, with an unreadable one, with one out of range, at latitude 0 and
+longitude 0 or marked void (no fix), or more than 1,000 km from the middle of the set; and files that are no images.
+"""
+
+import math
+import re
+import struct
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from PIL.ExifTags import GPS, IFD, Base
+
+from mappable import progress
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.places.angles import yaw_from_compass
+from mappable.places.frames import frame_from_latlon
+from mappable.places.gpx import WIDEST
+from mappable.places.notes import Note, warn
+from mappable.places.readers import image_files
+from mappable.places.table import NO_TIME, Places
+from mappable.places.times import nanoseconds
+
+TO_CONVERT = frozenset((".heic", ".heif", ".hif", ".avif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf"))
+DAY = re.compile(r"(\d{4})[:/-](\d\d)[:/-](\d\d)", re.ASCII)
+MOMENT = re.compile(DAY.pattern + r"[ T](\d\d:\d\d:\d\d)", re.ASCII)
+OFFSET = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
+DIGITS = re.compile(r"\d+", re.ASCII)
+Findings = defaultdict[str, list[str]]  # the items of each note, by its text
+Fields = Mapping[int, Any]  # of one directory of EXIF data, by tag
+
+
+def read(root: Path) -> Places:
+    if not root.is_dir():
+        raise BadInputError(f"{root}: a folder of photos is expected, not a file")
+    found: Findings = defaultdict(list)
+    photos = _read_photos(root, list(image_files(root)), found)
+    if not photos:
+        return Places(path=[], x=[], y=[], frames=(), root=root, notes=_notes(found))
+    latitude = np.array([photo.latitude for photo in photos])
+    frame, x, y = frame_from_latlon(latitude, np.array([photo.longitude for photo in photos]))
+    near = np.hypot(x, y) < WIDEST  # False too where the projection has no answer
+    far = f"photos lie more than {WIDEST / 1000:,.0f} km from the middle of the set (left out); read them by themselves"
+    found[far] += [photos[row].path for row in np.flatnonzero(~near)]
+    photos = [photos[row] for row in np.flatnonzero(near)]
+    times = _times(photos, found)
+    return Places(
+        path=[photo.path for photo in photos],
+        x=x[near],
+        y=y[near],
+        z=[photo.altitude for photo in photos],
+        yaw=yaw_from_compass(np.deg2rad([photo.direction for photo in photos])),
+        time=times,
+        sequence=[photo.sequence for photo in photos],
+        frames=frame,
+        root=root,
+        notes=_notes(found),
+    )
+
+
+@dataclass(frozen=True)
+class _Photo:
+    """What one photo says: degrees, metres, and its direction in degrees clockwise from north, NaN where unknown.
+
+    `clocks` are its times (ns): the camera's with an offset from UTC, the GPS', the camera's without; None if unknown.
+    """
+
+    path: str
+    sequence: str
+    latitude: float
+    longitude: float
+    altitude: float
+    direction: float
+    clocks: tuple[int | None, int | None, int | None]
+
+
+class _LeftOutError(Exception):
+    """A photo has no place; its text is the note that lists it."""
+
+
+def _notes(found: Findings) -> list[Note]:
+    return [note for text, items in found.items() for note in warn(text, items)]
+
+
+def _read_photos(root: Path, files: list[Path], found: Findings) -> list[_Photo]:
+    readable = {file.with_suffix("") for file in files}
+    others = sorted(file for file in root.rglob("*") if file.suffix.lower() in TO_CONVERT and file.is_file())
+    found["files of formats that are not read here (left out): convert them to JPEG first"] += [
+        file.relative_to(root).as_posix()
+        for file in others
+        if file.with_suffix("") not in readable and not file.name.startswith(".")
+    ]
+    photos = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow warns of damaged EXIF data; what matters of it is noted here
+        for file in progress.track(files, "reading EXIF data", len(files)):
+            path = file.relative_to(root).as_posix()
+            try:
+                photos.append(_read_photo(file, path, _sequence(root, file.parent), found))
+            except _LeftOutError as reason:
+                found[str(reason)].append(path)
+    return photos
+
+
+def _sequence(root: Path, folder: Path) -> str:
+    """The folder below the root; for the root itself its name, unless a folder in it has that name too."""
+    name = root.resolve().name
+    if folder != root:
+        return folder.relative_to(root).as_posix()
+    return name if name and not (root / name).is_dir() else "."
+
+
+def _read_photo(file: Path, path: str, sequence: str, found: Findings) -> _Photo:
+    gps, camera = _exif(file)
+    latitude, longitude = _position(gps)
+    if _text(gps.get(GPS.GPSImgDirectionRef)).upper() == "M" and GPS.GPSImgDirection in gps:
+        found["photos have a direction from magnetic north, taken as it is"].append(path)
+    datum = "".join(filter(str.isalnum, _text(gps.get(GPS.GPSMapDatum)).upper()))
+    if datum not in ("", "WGS84", "WGS1984"):
+        found["photos name another datum than WGS 84; their positions are taken as WGS 84"].append(f"{path}: {datum}")
+    altitude = _number(gps, GPS.GPSAltitude, -math.inf, math.inf)
+    direction = _number(gps, GPS.GPSImgDirection, 0, 360)
+    for value, tag, name in ((altitude, GPS.GPSAltitude, "altitude"), (direction, GPS.GPSImgDirection, "direction")):
+        if math.isnan(value) and tag in gps:
+            found[f"photos have an unreadable {name}, left unknown"].append(path)
+    if _is_odd(gps.get(GPS.GPSAltitudeRef)):
+        altitude = -altitude
+    clocks = _camera_time(camera, with_offset=True), _gps_time(gps), _camera_time(camera, with_offset=False)
+    return _Photo(path, sequence, latitude, longitude, altitude, direction, clocks)
+
+
+def _exif(file: Path) -> tuple[Fields, Fields]:
+    """The GPS and the camera's fields in the file's header; no pixel is decoded."""
+    try:
+        with Image.open(file) as image:
+            if image.format == "PNG" and "exif" not in image.info:
+                image.info["exif"] = _exif_behind_pixels(file)
+            exif = Image.Image.getexif(image)  # that of PNG images would decode the pixels to look behind them
+            return exif.get_ifd(IFD.GPSInfo), exif.get_ifd(IFD.Exif)
+    except Exception:  # Pillow promises no closed set over damaged files
+        raise _LeftOutError("files cannot be read as images (left out)") from None
+
+
+def _exif_behind_pixels(file: Path) -> bytes | None:
+    """The EXIF chunk of a PNG file, wherever it stands."""
+    with file.open("rb") as stream:
+        stream.seek(8)  # the signature
+        while len(head := stream.read(8)) == 8:
+            length, kind = struct.unpack(">I4s", head)
+            if kind == b"eXIf":
+                return stream.read(length)
+            stream.seek(length + 4, 1)  # the chunk and its checksum
+    return None
+
+
+def _position(gps: Fields) -> tuple[float, float]:
+    """Latitude and longitude in degrees."""
+    if GPS.GPSLatitude not in gps and GPS.GPSLongitude not in gps:
+        raise _LeftOutError("photos have no GPS position (left out)")
+    if _text(gps.get(GPS.GPSStatus)).upper() == "V":
+        raise _LeftOutError("photos have a position marked void: no GPS fix (left out)")
+    latitude = _angle(gps.get(GPS.GPSLatitude), gps.get(GPS.GPSLatitudeRef), "N", "S")
+    longitude = _angle(gps.get(GPS.GPSLongitude), gps.get(GPS.GPSLongitudeRef), "E", "W")
+    if math.isnan(latitude) or math.isnan(longitude):
+        raise _LeftOutError("photos have a GPS position that cannot be read (left out)")
+    if abs(latitude) > 90 or abs(longitude) > 180:
+        raise _LeftOutError("photos have a latitude or longitude out of range (left out)")
+    if latitude == 0 and longitude == 0:
+        raise _LeftOutError("photos are at latitude 0, longitude 0: no GPS fix (left out)")
+    return latitude, longitude
+
+
+def _angle(value: Any, reference: Any, positive: str, negative: str) -> float:
+    """Degrees, minutes and seconds with their letter as signed degrees; NaN if they make no sense."""
+    parts, letter = _numbers(value), _text(reference).upper()[:1]
+    if not 1 <= len(parts) <= 3 or not all(part >= 0 for part in parts) or letter not in (positive, negative):
+        return math.nan
+    degrees, minutes, seconds = (*parts, 0.0, 0.0)[:3]
+    return (degrees + minutes / 60 + seconds / 3600) * (1 if letter == positive else -1)
+
+
+def _number(fields: Fields, tag: int, low: float, high: float) -> float:
+    """A finite number within [low, high], else NaN."""
+    values = _numbers(fields.get(tag))
+    return values[0] if len(values) == 1 and math.isfinite(values[0]) and low <= values[0] <= high else math.nan
+
+
+def _numbers(value: Any) -> list[float]:
+    """The numbers of a field, NaN for a fraction such as 0/0; none if it holds anything else."""
+    try:
+        return [float(part) for part in (value if isinstance(value, tuple | list) else (value,))]
+    except (TypeError, ValueError, ArithmeticError):
+        return []
+
+
+def _is_odd(reference: Any) -> bool:
+    """True if an altitude counts downwards: 1 is below the sea (by EXIF 3 the ellipsoid), 3 by EXIF 3 the sea."""
+    number = reference[0] if isinstance(reference, bytes) and reference else reference
+    return isinstance(number, int) and number % 2 == 1
+
+
+def _text(value: Any) -> str:
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    return text.strip("\0 ") if isinstance(text, str) else ""
+
+
+def _camera_time(camera: Fields, with_offset: bool) -> int | None:
+    moment = MOMENT.fullmatch(_text(camera.get(Base.DateTimeOriginal)))
+    decimals = _text(camera.get(Base.SubsecTimeOriginal))
+    offset = _text(camera.get(Base.OffsetTimeOriginal)) if with_offset else "Z"
+    if moment is None or not OFFSET.fullmatch(offset):
+        return None
+    year, month, day, clock = moment.groups()
+    fraction = f".{decimals}" if DIGITS.fullmatch(decimals) else ""
+    try:
+        return nanoseconds(f"{year}-{month}-{day}T{clock}{fraction}{offset}")
+    except ValueError:
+        return None
+
+
+def _gps_time(gps: Fields) -> int | None:
+    day, clock = DAY.fullmatch(_text(gps.get(GPS.GPSDateStamp))), _numbers(gps.get(GPS.GPSTimeStamp))
+    if day is None or len(clock) != 3:
+        return None
+    hours, minutes, seconds = clock
+    if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 61):  # 60 in a leap second
+        return None
+    try:
+        return nanoseconds("-".join(day.groups()) + "T00:00:00Z") + round((hours * 3600 + minutes * 60 + seconds) * 1e9)
+    except ValueError:
+        return None
+
+
+def _times(photos: Sequence[_Photo], found: Findings) -> Ints:
+    """The time of each photo, by the first clock that all photos of its sequence have."""
+    times = np.full(len(photos), NO_TIME)
+    rows_of: dict[str, list[int]] = {}
+    for row, photo in enumerate(photos):
+        rows_of.setdefault(photo.sequence, []).append(row)
+    for sequence, rows in rows_of.items():
+        timed = [row for row in rows if photos[row].clocks != (None, None, None)]
+        found["photos have no readable time"] += [photos[row].path for row in sorted({*rows} - {*timed})]
+        shared = [clock for clock in range(3) if all(photos[row].clocks[clock] is not None for row in timed)]
+        if not shared:
+            found["folders hold photos with different clocks, so their order may be wrong"].append(sequence)
+        for row in timed:
+            clocks = photos[row].clocks
+            clock = shared[0] if shared else next(which for which in range(3) if clocks[which] is not None)
+            times[row] = clocks[clock]
+            if clock == 2:
+                found["photos do not say how their time differs from UTC; taken as UTC"].append(photos[row].path)
+    return times

@@ -1,0 +1,349 @@
+"""Oxford RobotCar: images of the centre stereo camera, raw or pre-processed, with positions from INS, GPS or RTK.
+
+    ROOT/                                             or the folder of one traversal
+      2014-12-02-15-30-08/                            one folder a traversal
+        stereo/centre/1417534213523471.png            raw: 1280x960, Bayer GBRG; the name is the time in microseconds
+        stereo.timestamps                             optional: the times of all images, to find out which are missing
+        gps/ins.csv  gps/gps.csv  gps/rtk.csv         the one that `poses` names
+      2014-12-02-15-30-08_stereo_centre_01/           pre-processed, in place of the raw images: RGB, of any size
+        1417534213523471.png
+      models/stereo_narrow_left_distortion_lut.bin    optional, from the data set's SDK: undistorts raw images
+
+Tars that were unpacked each into a folder of its own name (`<traversal>_stereo_centre_01/<traversal>/stereo/centre/`,
+`<traversal>_gps/<traversal>/gps/`) are found too. So are poses in `<traversal>_gps/gps/`, `<traversal>_gps/` or
+`<traversal>/`, and RTK poses in `rtk/<traversal>/`. The folder `models` may also lie in `sdk/` or in
+`robotcar-dataset-sdk/`; without its table raw images stay distorted, which is noted.
+
+Poses are read by column name: `timestamp`, `northing`, `easting`, `utm_zone`, `down` (or else `altitude`), for INS and
+RTK `yaw` (radians clockwise from north), and for INS `ins_status`. x is the easting less 619,500 m, y the northing less
+5,735,000 m, z is up. The pose of an image lies between the two samples that bracket its time, linear in time, its yaw
+along the shorter arc. Images outside the time of the poses, in a gap of more than 0.5 s, or beside an INS sample whose
+status is not INS_SOLUTION_GOOD are left out and listed. A sample that is not a finite number is listed and counts as
+missing, so that one bad row among 50 a second costs no image.
+
+With `protocol=paper` the paper's seven traversals come back with its train and test split, the first 1,250 m of each.
+"""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.places.angles import yaw_from_compass
+from mappable.places.decoding import RawDecoding
+from mappable.places.frames import Frame
+from mappable.places.geodesy import utm_zone_crs
+from mappable.places.joining import concatenate
+from mappable.places.notes import Note, count_beside_paper, warn
+from mappable.places.routes import crop_by_length, steps
+from mappable.places.table import Places
+from mappable.places.tabular import Table, read_csv
+from mappable.places.tracks import Track
+
+Source = Literal["ins", "gps", "rtk"]
+Crop = Literal["own", "reference"]
+Findings = defaultdict[str, list[str]]  # what is wrong, and all that it is wrong with
+
+PAPER = {  # traversal: split, condition
+    "2014-11-18-13-20-12": ("train", "sun"),
+    "2014-12-17-18-18-43": ("train", "night-rain"),
+    "2015-02-03-08-45-10": ("train", "snow"),
+    "2014-12-02-15-30-08": ("train", "overcast"),
+    "2015-02-13-09-16-26": ("test", "overcast"),
+    "2014-12-16-18-44-24": ("test", "night"),
+    "2015-10-29-12-18-17": ("test", "rain"),
+}
+PAPER_COUNTS = {"train": 15_006, "test": 12_329}
+CROP_LENGTH = 1250.0  # metres: the paper's "first 1.25 km"
+REFERENCE = "2014-12-02-15-30-08"
+REFERENCE_RADIUS = 25.0  # metres round the reference's first 1.25 km
+
+OXFORD = Frame("oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0))  # fixed, so that all tables agree
+MAX_GAP = 0.5  # seconds between the samples that bracket an image
+MAX_SPEED = 50.0  # metres a second: no car in Oxford is as fast, so its position must have jumped
+
+RAW_FOLDER = Path("stereo/centre")
+CHUNK_FOLDER = re.compile(r"(.+)_stereo_centre_(\d+)")
+TIMESTAMP = re.compile(r"0*[1-9]\d{15}")  # microseconds since 1970, for dates from 2001 to 2286
+UTM_ZONE = re.compile(r"0?([1-9]|[1-5]\d|60)([C-HJ-NP-X])")
+LOOK_UP_TABLE = "stereo_narrow_left_distortion_lut.bin"  # the centre camera is the left one of the narrow pair
+
+
+def read(
+    root: Path,
+    *,
+    poses: Annotated[Source, "which file gives the positions: ins.csv, gps.csv (no yaw) or rtk.csv"] = "ins",
+    protocol: Annotated[
+        Literal["all", "paper"], "all traversals that are there, whole; or the paper's seven with its split and crop"
+    ] = "all",
+    crop: Annotated[
+        Crop, "for protocol paper: each traversal's first 1,250 m, or all within 25 m of those of 2014-12-02-15-30-08"
+    ] = "own",
+    models: Annotated[Path | None, "folder with the SDK's camera models (default: found under ROOT)"] = None,
+) -> Places:
+    if crop == "reference" and protocol != "paper":
+        raise BadInputError("crop=reference belongs to protocol=paper; protocol=all crops nothing")
+    traversals = _find_traversals(root)
+    decoding, notes = _decoding(root, traversals, models)
+    if protocol == "paper":
+        others = tuple(one.name for one in traversals if one.name not in PAPER)
+        notes += [Note("traversals that the paper does not use were left out", others, warning=False)] if others else []
+        missing = sorted(PAPER.keys() - {one.name for one in traversals})
+        notes += warn("of the paper's seven traversals are missing", missing)
+        traversals = [one for one in traversals if one.name in PAPER]
+    findings: Findings = defaultdict(list)
+    tables = [_read_traversal(root, one, poses, findings) for one in traversals]
+    notes += [note for text, items in findings.items() for note in warn(text, items)]
+    places = _joined([table for table in tables if len(table)], root)
+    if protocol == "paper" and len(places):
+        places, more = _as_in_paper(places, crop)
+        notes += more
+    return places.replace(decoding=decoding, notes=notes)
+
+
+@dataclass(frozen=True)
+class Traversal:
+    """One drive: its own folder, which pre-processed sets may lack, and the folders of its images."""
+
+    name: str
+    home: Path
+    raw: bool
+    image_folders: list[Path]
+
+
+def _find_traversals(root: Path) -> list[Traversal]:
+    """The traversals by name: all of them raw, or all pre-processed."""
+    if not root.is_dir():
+        raise BadInputError(f"{root}: not a folder")
+    if (root / RAW_FOLDER).is_dir():
+        return [Traversal(root.resolve().name, root, raw=True, image_folders=[root / RAW_FOLDER])]
+    found: dict[tuple[str, bool], Traversal] = {}
+    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
+        chunk = CHUNK_FOLDER.fullmatch(folder.name)
+        name = chunk.group(1) if chunk else folder.name
+        raw_folder = (folder / name if chunk else folder) / RAW_FOLDER
+        raw = raw_folder.is_dir()
+        if raw or chunk:
+            one = found.setdefault((name, raw), Traversal(name, root / name, raw, []))
+            one.image_folders.append(raw_folder if raw else folder)
+    if not found:
+        raise BadInputError(
+            f"{root}: no traversals; there is neither <traversal>/stereo/centre nor <traversal>_stereo_centre_<number>"
+        )
+    kinds = {one.raw: one.name for one in found.values()}
+    if len(kinds) > 1:
+        raise BadInputError(
+            f"{root}: {kinds[True]} is raw, {kinds[False]} pre-processed; keep them in different folders"
+        )
+    return sorted(found.values(), key=lambda one: one.name)
+
+
+def _decoding(root: Path, traversals: list[Traversal], models: Path | None) -> tuple[RawDecoding | None, list[Note]]:
+    if not traversals[0].raw:
+        if models:
+            raise BadInputError(f"models={models} is for raw images, but those in {root} are pre-processed")
+        return None, []
+    if models and not (models / LOOK_UP_TABLE).is_file():
+        raise BadInputError(f"{models}: no {LOOK_UP_TABLE} in this folder")
+    folders = [models] if models else [root / at / "models" for at in (".", "sdk", "robotcar-dataset-sdk")]
+    table = next((file for folder in folders if (file := folder / LOOK_UP_TABLE).is_file()), None)
+    if table is None:
+        return RawDecoding("GBRG"), [Note(f"no {LOOK_UP_TABLE} was found, so the images are not undistorted")]
+    return RawDecoding("GBRG", str(table.resolve())), []
+
+
+def _read_traversal(root: Path, traversal: Traversal, source: Source, findings: Findings) -> Places:
+    """The images of one traversal that have a pose, in time order; what is wrong goes to `findings`."""
+    name = traversal.name
+    images = _find_images(root, traversal, findings)
+    pose_file = _find_poses(root, traversal, source)
+    if not images:
+        findings["traversals have no images"].append(name)
+    elif pose_file is None:
+        findings[f"traversals have no {source}.csv and were left out"].append(f"{name}: {len(images):,} images")
+    if not images or pose_file is None:
+        return Places(path=[], x=[], y=[], frames=OXFORD)
+    poses = _read_poses(root, pose_file, source, findings)
+    place_ids = np.array([f"{name}/{microseconds}" for microseconds in images], dtype=object)
+    time = np.array(list(images), dtype=np.int64) * 1000
+    at = poses.track.at(time)
+    gap = at.inside & (at.gap_s > MAX_GAP)
+    bad = at.inside & ~gap & ~(poses.good[at.before] & poses.good[at.after])
+    usable = np.flatnonzero(at.inside & ~gap & ~bad)
+    speed = steps(at.xyz[usable, :2]) / (np.diff(time[usable]) / 1e9)
+    for what, rows in (
+        (f"images lie outside the time of their {source} poses", ~at.inside),
+        (f"images lie in a gap of their {source} poses of more than {MAX_GAP} s", gap),
+        ("images lie beside an INS sample whose status is not INS_SOLUTION_GOOD", bad),
+        (f"images lie after a jump at over {MAX_SPEED:g} m/s (they are kept)", usable[1:][speed > MAX_SPEED]),
+    ):
+        findings[what] += place_ids[rows].tolist()
+    return Places(
+        path=np.array(list(images.values()), dtype=object)[usable],
+        root=root,
+        x=at.xyz[usable, 0],
+        y=at.xyz[usable, 1],
+        z=at.xyz[usable, 2],
+        yaw=at.yaw[usable],
+        time=time[usable],
+        frames=poses.frame,
+        sequence=name,
+        condition=PAPER[name][1] if name in PAPER else "",
+        place_id=place_ids[usable],
+    )
+
+
+def _find_images(root: Path, traversal: Traversal, findings: Findings) -> dict[int, str]:
+    """The images of a traversal by time: microseconds to path under the root."""
+    images: dict[int, str] = {}
+    for folder in traversal.image_folders:
+        inner = folder.relative_to(root).as_posix()
+        with os.scandir(folder) as entries:  # bare names, because a Path for each of 30,000 takes its time
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        for name in names:
+            path, stem = f"{inner}/{name}", name.removesuffix(".png")
+            if stem == name or not TIMESTAMP.fullmatch(stem):
+                findings["files are not named <microseconds>.png"].append(path)
+            elif images.setdefault(int(stem), path) != path:
+                findings["images repeat the time of another of their traversal and were left out"].append(path)
+    _note_missing_images(root, traversal, images, findings)
+    return dict(sorted(images.items()))
+
+
+def _note_missing_images(root: Path, traversal: Traversal, images: dict[int, str], findings: Findings) -> None:
+    """Note what a partial download lacks, because a crop by length counts from the first image there is."""
+    folders = (CHUNK_FOLDER.fullmatch(folder.relative_to(root).parts[0]) for folder in traversal.image_folders)
+    chunks = {int(match.group(2)) for match in folders if match}
+    lost = sorted(set(range(1, max(chunks, default=0))) - chunks)
+    findings["folders of images are missing"] += [f"{traversal.name}_stereo_centre_{chunk:02d}" for chunk in lost]
+    listing = traversal.home / "stereo.timestamps"
+    if listing.is_file():
+        words = listing.read_text("utf-8", errors="replace").split()
+        expected = {int(word) for word in words if TIMESTAMP.fullmatch(word)}
+        absent = len(expected - images.keys())
+        item = f"{traversal.name}: {absent:,} of {len(expected):,}"
+        findings["traversals lack images that their stereo.timestamps lists"] += [item] if absent else []
+
+
+def _find_poses(root: Path, traversal: Traversal, source: Source) -> Path | None:
+    name, apart = traversal.name, root / f"{traversal.name}_gps"
+    folders = [traversal.home / "gps", traversal.home, apart / name / "gps", apart / "gps", apart, root / source / name]
+    return next((file for folder in folders if (file := folder / f"{source}.csv").is_file()), None)
+
+
+@dataclass(frozen=True)
+class Poses:
+    """The samples of one pose file in the order of time, which of them have a good status, and their frame."""
+
+    track: Track
+    good: Bools
+    frame: Frame
+
+
+def _read_poses(root: Path, file: Path, source: Source, findings: Findings) -> Poses:
+    table = read_csv(file, delimiter=",")
+    height = "altitude" if "altitude" in table.columns and "down" not in table.columns else "down"
+    extra = {"ins": ["yaw", "ins_status"], "rtk": ["yaw"], "gps": []}[source]
+    table.require("timestamp", "easting", "northing", height, "utm_zone", *extra)
+    time = np.array(table.parse("timestamp", _nanoseconds, "is not a time in microseconds since 1970"), dtype=np.int64)
+    up = _numbers(table, height) * (1 if height == "altitude" else -1)
+    xyz = np.column_stack([_numbers(table, "easting"), _numbers(table, "northing"), up]) - OXFORD.origin
+    yaw = np.full(len(table), np.nan)
+    finite, good = np.isfinite(xyz).all(axis=1), np.ones(len(table), dtype=bool)
+    if "yaw" in extra:
+        yaw = yaw_from_compass(_numbers(table, "yaw"))
+        finite &= np.isfinite(yaw)
+    if "ins_status" in extra:
+        good = np.array([status == "INS_SOLUTION_GOOD" for status in table.texts("ins_status")], dtype=bool)
+
+    def note(text: str, rows: Iterable[int]) -> None:
+        findings[text] += [f"{file.relative_to(root).as_posix()}, row {table.row_numbers[row]}" for row in rows]
+
+    note("samples of the poses are not finite numbers and count as missing", np.flatnonzero(good & ~finite))
+    # A sample of bad status stays, whatever its numbers: it tells that the images beside it cannot be trusted.
+    rows = np.flatnonzero(finite | ~good)
+    if len(rows) == 0:
+        raise BadInputError(f"{file}: no sample of the poses can be used")
+    late = time[rows] < np.maximum.accumulate(time[rows])
+    note("samples of the poses came after a later time (sorted now)", rows[late])
+    rows = rows[np.argsort(time[rows], kind="stable")]
+    again = np.append(False, np.diff(time[rows]) == 0)
+    note("samples of the poses repeat a time; the first was kept", rows[again])
+    rows = rows[~again]
+    return Poses(Track(time[rows], xyz[rows], yaw[rows]), good[rows], _frame(table, np.flatnonzero(good & finite)))
+
+
+def _nanoseconds(microseconds: str) -> int:
+    if not TIMESTAMP.fullmatch(microseconds):
+        raise ValueError(microseconds)
+    return int(microseconds) * 1000
+
+
+def _numbers(table: Table, name: str) -> Floats:
+    """A column of numbers; NaN where the value is missing or not finite."""
+    values = np.array(table.parse(name, lambda text: float(text or "nan"), "is not a number"), dtype=np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _frame(table: Table, rows: Ints) -> Frame:
+    """The frame of the UTM zone that the given rows share; Oxford's if there are none."""
+    zones = table.texts("utm_zone")
+    first = _crs(zones[rows[0]]) if len(rows) else OXFORD.crs
+    for row in rows:
+        crs = _crs(zones[row])
+        if crs is None:
+            raise table.bad(row, "utm_zone", "is not a UTM zone such as 30U")
+        if crs != first:
+            raise table.bad(row, "utm_zone", f"is not in the zone of the rows before it, {zones[rows[0]]}")
+    return replace(OXFORD, crs=first)
+
+
+@cache
+def _crs(utm_zone: str) -> str | None:
+    match = UTM_ZONE.fullmatch(utm_zone)
+    return utm_zone_crs(int(match.group(1)), south=match.group(2) < "N") if match else None
+
+
+def _joined(tables: list[Places], root: Path) -> Places:
+    if not tables:
+        return Places(path=[], x=[], y=[], frames=OXFORD, root=root)
+    zones = {table.frames["oxford"].crs: str(table.sequence[0]) for table in tables}
+    if len(zones) > 1:
+        listed = ", ".join(f"{name} in {crs}" for crs, name in zones.items())
+        raise BadInputError(f"{root}: the traversals lie in different UTM zones ({listed}); read them one by one")
+    return concatenate(tables)
+
+
+def _as_in_paper(places: Places, crop: Crop) -> tuple[Places, list[Note]]:
+    """The crop and the split of the paper, with our numbers of images beside its own."""
+    notes: list[Note] = []
+    kept = crop_by_length(places, CROP_LENGTH)
+    reference, what = kept.where(sequence=REFERENCE), f"to their first {CROP_LENGTH:,.0f} m"
+    if crop == "reference":
+        if len(reference) == 0:
+            raise BadInputError(f"{places.root}: crop=reference needs images of {REFERENCE} with poses")
+        distance, _ = KDTree(reference.positions).query(places.positions)
+        kept = places[distance <= REFERENCE_RADIUS]
+        what = f"to what lies within {REFERENCE_RADIUS:g} m of the first {CROP_LENGTH:,.0f} m of {REFERENCE}"
+    elif len(reference):
+        first = {name: places.positions[rows[0]] for name, rows in places.sequences().items()}
+        apart = {name: np.linalg.norm(start - first[REFERENCE]) for name, start in first.items()}
+        far = [f"{name}: {distance:,.0f} m" for name, distance in apart.items() if distance > REFERENCE_RADIUS]
+        notes += warn(f"traversals start far from {REFERENCE}; crop=reference would make them overlap", far)
+    before, after = ({name: len(rows) for name, rows in table.sequences().items()} for table in (places, kept))
+    counts = tuple(f"{name}: {after.get(name, 0):,} of {before[name]:,} images" for name in before)
+    notes.append(Note(f"traversals were cropped {what}", counts, warning=False))
+    kept = kept.replace(split=[PAPER[name][0] for name in kept.sequence])
+    notes.append(
+        count_beside_paper([(name, len(kept.where(split=name)), paper) for name, paper in PAPER_COUNTS.items()])
+    )
+    return kept, notes

@@ -1,0 +1,200 @@
+"""TUM RGB-D: a list of images and a trajectory, each row with its time; also any images with a TUM trajectory.
+
+    ROOT/                           or ROOT holds several such folders
+      rgb.txt                       `time path` a line (1305031102.175304 rgb/1305031102.175304.png)
+      groundtruth.txt               `time tx ty tz qx qy qz qw` a line: seconds, metres, from camera to world
+      rgb/1305031102.175304.png
+
+Values stand between spaces or tabs; lines that begin with # are comments. Without `rgb.txt` the images are those in
+`rgb/` or `images/`, whose names are their times in seconds.
+
+The pose of an image lies between the two rows of the trajectory before and after it: its position on the straight line,
+its orientation on the even turn (slerp) from one to the other. Images outside the trajectory, or where these two rows
+are further apart than `max_gap_s`, are noted and left out. A view within a degree of the vertical has no yaw.
+
+Each folder is a sequence in a frame of its own, both named after the folder: nothing tells whether two trajectories
+share a world. With `plane=xy` the trajectory's z points up, as in rooms with motion capture. With `plane=xz` it is in
+the coordinates of its first camera, as visual SLAM writes it: x = X, y = Z, z = -Y. The frame's `to_original` leads
+back.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError, BadRowError
+from mappable.places.frames import Frame, Vector
+from mappable.places.images import SUFFIXES
+from mappable.places.joining import concatenate
+from mappable.places.notes import warn
+from mappable.places.rotations import AXES, PLANES, read_words, rotate, slerp, viewing_yaw
+from mappable.places.table import Places
+from mappable.places.tabular import Table
+from mappable.places.times import nanoseconds
+from mappable.places.tracks import PosesAt, Track
+
+Findings = defaultdict[str, list[str]]  # the items of each note, by its text
+POSITION, QUATERNION = ["tx", "ty", "tz"], ["qx", "qy", "qz", "qw"]
+TOLERANCE = 0.05  # how far the length of a quaternion may be from 1
+DECIMAL = re.compile(r"\d+(\.\d+)?", re.ASCII)
+
+
+def read(
+    root: Path,
+    *,
+    trajectory: Annotated[str, "name of the file with the poses"] = "groundtruth.txt",
+    images: Annotated[
+        str | None, "the list of images, or a folder of images named by time (default: rgb.txt, else rgb or images)"
+    ] = None,
+    max_gap_s: Annotated[float, "most seconds between the two poses that an image lies between"] = 0.2,
+    plane: Annotated[Literal["xy", "xz"], "level plane of the trajectory: xy if z is up, xz if y is down"] = "xy",
+    looking: Annotated[Literal["z", "x"], "axis that looks forward: z of a camera, x of a robot's body"] = "z",
+) -> Places:
+    if not max_gap_s > 0:
+        raise BadInputError(f"max_gap_s is {max_gap_s}, but must be more than 0")
+    found: Findings = defaultdict(list)
+    sequences = [Places(path=[], x=[], y=[], frames=(), root=root)]
+    sources = (images,) if images else ("rgb.txt", "rgb", "images")
+    for folder in _folders(root, trajectory, sources, found):
+        frame = Frame(folder.resolve().name, axes=PLANES[plane])
+        poses = _read_trajectory(folder / trajectory, frame, found)
+        listed = _find_images(root, folder, sources, found)
+        sequences.append(_posed(root, frame, listed, poses, max_gap_s, AXES[looking], found))
+    return concatenate(sequences).noting(*(note for text, items in found.items() for note in warn(text, items)))
+
+
+@dataclass(frozen=True)
+class _Images:
+    """Images of one folder: paths relative to the root, times in ns, and where each was named, for error messages."""
+
+    paths: list[str]
+    time: Ints
+    named_at: list[str]
+
+
+@dataclass(frozen=True)
+class _Trajectory:
+    """Samples over time, and the unit quaternion (n, 4) of each, which turns the body into original coordinates."""
+
+    track: Track
+    quaternions: Floats
+
+    def at(self, time: Ints, axis: Vector) -> tuple[PosesAt, Floats]:
+        """The poses at `time`, and where the body's `axis` points in original coordinates (n, 3)."""
+        poses = self.track.at(time)
+        since = np.where(poses.inside, time - self.track.time[poses.before], 0)
+        share = np.divide(since, poses.gap_s * 1e9, out=np.zeros(len(time)), where=poses.gap_s > 0)
+        turned = slerp(self.quaternions[poses.before], self.quaternions[poses.after], share)
+        return poses, rotate(turned, axis)
+
+
+def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findings) -> list[Path]:
+    """The root if it holds a trajectory, else all its folders that do; folders with images alone are noted."""
+    if (root / trajectory).is_file():
+        return [root]
+    inside = sorted(folder for folder in root.iterdir() if folder.is_dir()) if root.is_dir() else []
+    folders = [folder for folder in inside if (folder / trajectory).is_file()]
+    if not folders:
+        raise BadInputError(f"{root}: no file {trajectory} here, nor in a folder here")
+    without = (folder for folder in inside if folder not in folders)
+    with_images = [folder.name for folder in without if any((folder / source).exists() for source in sources)]
+    found[f"folders have no {trajectory}"] += with_images
+    return folders
+
+
+def _read_trajectory(file: Path, frame: Frame, found: Findings) -> _Trajectory:
+    """The poses in time order, positions in the frame; samples out of order or of one time are noted."""
+    table = read_words(file, ["time", *POSITION, *QUATERNION])
+    if len(table) == 0:
+        raise BadInputError(f"{file}: no poses")
+    time = table.times("time", "s")
+    xyz = frame.from_original(np.column_stack([table.numbers(name) for name in POSITION]))
+    quaternions = _unit_quaternions(table)
+    order = np.argsort(time, kind="stable")
+    late = np.flatnonzero(time < np.maximum.accumulate(time))
+    again = order[1:][np.diff(time[order]) == 0]
+    for text, rows in (
+        ("poses came after a later time of their trajectory (sorted now)", late),
+        ("poses repeat the time of another and were left out", again),
+    ):
+        found[text] += [f"{file.parent.name}/{file.name}, row {table.row_numbers[row]}" for row in rows]
+    order = order[~np.isin(order, again)]
+    unknown = np.full(len(order), np.nan)  # yaws come from the quaternions
+    return _Trajectory(Track(time[order], xyz[order], unknown), quaternions[order])
+
+
+def _unit_quaternions(table: Table) -> Floats:
+    quaternions = np.column_stack([table.numbers(name) for name in QUATERNION])
+    lengths = np.linalg.norm(quaternions, axis=1, keepdims=True)
+    wrong = np.flatnonzero(np.abs(lengths - 1) > TOLERANCE)
+    if len(wrong):
+        row = int(wrong[0])
+        values = " ".join(table.columns[name][row] for name in QUATERNION)
+        raise BadInputError(
+            f"{table.file}, row {table.row_numbers[row]}: the quaternion {values} has length {lengths[row, 0]:g}, not 1"
+        )
+    unit: Floats = quaternions / lengths
+    return unit
+
+
+def _find_images(root: Path, folder: Path, sources: tuple[str, ...], found: Findings) -> _Images:
+    """The images of the first source that exists, a list or a folder."""
+    source = next((folder / name for name in sources if (folder / name).exists()), None)
+    if source is None:
+        found[f"folders have no {' nor '.join(sources)}"].append(folder.resolve().name)
+        return _Images([], np.zeros(0, dtype=np.int64), [])
+    prefix = PurePosixPath(folder.relative_to(root).as_posix())
+    if not source.is_dir():
+        table = read_words(source, ["time", "path"])
+        paths = [(prefix / path).as_posix() for path in table.columns["path"]]
+        return _Images(paths, table.times("time", "s"), [f"{source}, row {number}" for number in table.row_numbers])
+    files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
+    times = {file.relative_to(root).as_posix(): _time_in_name(file) for file in files}
+    found["image names are not times in seconds"] += [path for path, time in times.items() if time is None]
+    known = {path: time for path, time in times.items() if time is not None}
+    return _Images(list(known), np.array(list(known.values()), dtype=np.int64), list(known))
+
+
+def _time_in_name(file: Path) -> int | None:
+    try:
+        return nanoseconds(file.stem) if DECIMAL.fullmatch(file.stem) else None
+    except ValueError:
+        return None
+
+
+def _posed(
+    root: Path, frame: Frame, images: _Images, trajectory: _Trajectory, max_gap_s: float, axis: Vector, found: Findings
+) -> Places:
+    """The images with the poses of their times; those that have none are noted."""
+    at, directions = trajectory.at(images.time, axis)
+    in_gap = at.gap_s > max_gap_s
+    found["images lie outside the trajectory"] += [images.paths[row] for row in np.flatnonzero(~at.inside)]
+    found[f"images lie in a gap of the trajectory of more than {max_gap_s:g} s"] += [
+        f"{images.paths[row]} ({at.gap_s[row]:.3g} s)" for row in np.flatnonzero(in_gap)
+    ]
+    rows = np.flatnonzero(at.inside & ~in_gap)
+    paths = [images.paths[row] for row in rows]
+    yaw = viewing_yaw(frame.from_original(directions[rows]))
+    found["images look straight up or down, so their yaw is unknown"] += [
+        path for path, angle in zip(paths, yaw, strict=True) if np.isnan(angle)
+    ]
+    try:
+        return Places(
+            path=paths,
+            place_id=[f"{frame.name}/{PurePosixPath(path).stem}" for path in paths],
+            root=root,
+            frames=frame,
+            x=at.xyz[rows, 0],
+            y=at.xyz[rows, 1],
+            z=at.xyz[rows, 2],
+            yaw=yaw,
+            time=images.time[rows],
+            sequence=frame.name,
+        )
+    except BadRowError as error:
+        raise BadInputError(f"{images.named_at[rows[error.row]]}: {error.problem}") from None

@@ -1,0 +1,389 @@
+"""Images whose names hold their position, `@east@north@…@.jpg`: the convention of the place recognition field.
+
+    ROOT/                             or ROOT may be `images`, one split, or any folder of such files
+      images/
+        train/                        also val, test
+          database/                   also gallery
+            @east@north@zone@letter@latitude@longitude@pano_id@tile@heading@pitch@roll@height@timestamp@note@.jpg
+          queries/                    also queries_night and the like, whose condition is then `night`
+          database_images_paths.txt   optional: the images below `database`, one path relative to it a line
+
+Only east and north, in metres, are required; other fields may be empty, and those at the end may be missing.
+
+- train, val and test become the splits train, calibration and test; database and queries the roles reference and query.
+- A folder is a sequence; `place_id` is the path from the split's folder on, whichever folder ROOT is.
+- zone with letter or latitude gives the CRS. Images on both sides of a zone's border or of the equator are brought into
+  the zone of most images around them, so that distances across the border are right; places in different zones with
+  tens of kilometres and no image between them are different frames. Without zones the frame is `local`.
+- heading is in degrees clockwise from north (in crops of San Francisco XL it is that of the left edge); height in
+  metres becomes z.
+- timestamp is `YYYYMMDD_hhmmss`, ISO 8601 or a number since 1970; a mere date cannot order images and gives no time.
+- A note that begins with `day` or `night` gives the condition where the folder gives none.
+
+The list `<folder>_images_paths.txt` stands in for looking into that folder, which is slow for millions of images.
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints, Strings
+from mappable.errors import BadInputError
+from mappable.places import geodesy
+from mappable.places.angles import yaw_from_compass
+from mappable.places.frames import Frame
+from mappable.places.images import SUFFIXES
+from mappable.places.notes import Note, warn
+from mappable.places.table import NO_TIME, Places
+from mappable.places.times import from_datetime, guess_unit, nanoseconds
+
+FIELDS = 14  # of a full name
+USED = {"zone": 3, "letter": 4, "latitude": 5, "heading": 9, "height": 12, "timestamp": 13, "note": 14}
+SPLITS = {"train": "train", "val": "calibration", "test": "test"}
+ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
+BANDS = "CDEFGHJKLMNPQRSTUVWX"  # zone letters from south to north; N is the first one north of the equator
+EARTH_RADIUS = 6371.0  # km
+CELL = 20.0  # km; images in touching cells of this size lie beside each other
+
+YEAR, MONTH, DAY = r"(?:18|19|20|21)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
+DATE = re.compile(rf"{YEAR}(?:-?{MONTH}(?:-?{DAY})?)?")
+COMPACT_TIME = re.compile(rf"({YEAR}{MONTH}{DAY})(?:[_T-](\d\d(?:\d\d){{0,2}})|(\d{{4}}|\d{{6}}))")
+ISO_TIME = re.compile(rf"{YEAR}-\d\d-\d\d[T ]\d\d:.*")
+NUMBER_SINCE_1970 = re.compile(r"1\d{9}(?:\.\d+)?|1\d{12}|1\d{15}|1\d{18}")  # 2001 to 2033 in s, ms, us or ns
+
+Notes = tuple[Note, ...]
+Columns = dict[str, list[str]]
+
+
+class Folder(NamedTuple):
+    """What an image's folder says; `name` is its path from the split's folder on."""
+
+    name: str
+    split: str
+    role: str
+    condition: str
+
+
+def read(root: Path) -> Places:
+    if not root.is_dir():
+        raise BadInputError(f"{root}: not a folder")
+    paths, east, north, columns, notes = _parse(_image_paths(root, ""))
+    if not paths:
+        return Places(path=[], x=[], y=[], frames=Frame("local"), root=root, notes=notes)
+    frames, frame, x, y, frame_notes = _positions(paths, east, north, columns)
+    heading, heading_notes = _numbers(paths, columns["heading"], "heading")
+    height, height_notes = _numbers(paths, columns["height"], "height")
+    time, time_notes = _times(paths, columns["timestamp"])
+    folders = _folders(root, paths)
+    sequence = [folder.name or "." for folder in folders]
+    if len(frames) > 1:  # a sequence lies in one frame
+        sequence = [f"{folder}/{name}" for folder, name in zip(sequence, frame, strict=True)]
+    names = [path.rpartition("/")[2] for path in paths]
+    return Places(
+        path=paths,
+        place_id=[
+            f"{folder.name}/{name}" if folder.name else name for folder, name in zip(folders, names, strict=True)
+        ],
+        root=root,
+        frames=frames,
+        frame=frame,
+        x=x,
+        y=y,
+        z=height,
+        yaw=yaw_from_compass(np.deg2rad(heading)),
+        time=time,
+        sequence=sequence,
+        condition=[folder.condition or _condition(note) for folder, note in zip(folders, columns["note"], strict=True)],
+        split=[folder.split for folder in folders],
+        role=[folder.role for folder in folders],
+        notes=notes + frame_notes + heading_notes + height_notes + time_notes,
+    )
+
+
+def _image_paths(folder: Path, inside: str) -> Iterator[str]:
+    """The images below `folder`, by name, hidden ones excepted, as paths that begin with `inside`."""
+    file = folder.absolute().with_name(f"{folder.absolute().name}_images_paths.txt")
+    if file.is_file():
+        yield from (inside + path for path in _listed_paths(file, folder))
+        return
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise BadInputError(f"{folder}: cannot be listed ({error.strerror})") from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            within = Path(entry.path)
+            if not (entry.is_symlink() and folder.resolve().is_relative_to(within.resolve())):  # a link in a circle
+                yield from _image_paths(within, f"{inside}{entry.name}/")
+        elif _suffix(entry.name) in SUFFIXES:
+            yield inside + entry.name
+
+
+def _listed_paths(file: Path, folder: Path) -> list[str]:
+    """The lines of a list of images, relative to `folder`; of their files only the first is looked for."""
+    try:
+        lines = file.read_text("utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{file}: cannot be read as text in UTF-8 ({type(error).__name__})") from None
+    found: dict[str, None] = {}
+    for row, line in enumerate(lines, start=1):
+        path = line.strip().replace("\\", "/").removeprefix("./")
+        if not path:
+            continue
+        problem = ""
+        if path.startswith("/") or path[1:2] == ":" or (".." in path and ".." in path.split("/")):
+            problem = f"leads out of {folder}"
+        elif path in found:
+            problem = "appears a second time"
+        elif not found and not (folder / path).is_file():
+            problem = f"is not a file below {folder}; remove the list if it is out of date"
+        if problem:
+            raise BadInputError(f"{file}, row {row}: {line.strip()!r} {problem}")
+        found[path] = None
+    if not found:
+        raise BadInputError(f"{file}: the list is empty; remove it to have {folder} looked into")
+    return list(found)
+
+
+def _parse(paths: Iterable[str]) -> tuple[list[str], Floats, Floats, Columns, Notes]:
+    """The paths whose names match, east, north, and columns of the other fields in use, "" where one is missing."""
+    matching, east, north, others = [], [], [], []
+    columns: dict[str, list[str]] = {name: [] for name in USED}
+    wanted = [(columns[name].append, position) for name, position in USED.items()]
+    missing = [""] * FIELDS
+    for path in paths:
+        name = path.rpartition("/")[2]
+        fields = name.rpartition(".")[0].split("@")
+        try:
+            position = _position(name, fields)
+        except ValueError as problem:
+            others.append(f"{path}: {problem}")
+            continue
+        matching.append(path)
+        east.append(position[0])
+        north.append(position[1])
+        fields += missing
+        for append, place in wanted:
+            append(fields[place])
+    notes = warn("images were left out, for their names are not @east@north@…", others)
+    return matching, np.array(east), np.array(north), columns, notes
+
+
+def _position(name: str, fields: list[str]) -> tuple[float, float]:
+    """East and north; a ValueError says why a name does not hold them."""
+    if _suffix(name) not in SUFFIXES:
+        raise ValueError("not an image file")
+    if fields[0] or len(fields) < 3:
+        raise ValueError("does not begin with @" if fields[0] else "lacks east and north")
+    east, north = _number(fields[1]), _number(fields[2])
+    if not math.isfinite(east) or not math.isfinite(north):
+        what, text = ("north", fields[2]) if math.isfinite(east) else ("east", fields[1])
+        raise ValueError(f"{what} {text!r} is not a finite number")
+    return east, north
+
+
+def _suffix(name: str) -> str:
+    return "." + name.rpartition(".")[2].lower()
+
+
+def _number(text: str) -> float:
+    """The number that a text is, or NaN."""
+    try:
+        return math.nan if "_" in text else float(text)  # Python takes 1_000 for a number
+    except ValueError:
+        return math.nan
+
+
+def _numbers(paths: list[str], texts: list[str], what: str, limit: float = math.inf) -> tuple[Floats, Notes]:
+    """An optional field as numbers, NaN where it is empty or, with a note, where it is no number within the limit."""
+    values, bad = np.full(len(texts), np.nan), []
+    for row, text in enumerate(texts):
+        if text:
+            number = _number(text)
+            if math.isfinite(number) and abs(number) <= limit:
+                values[row] = number
+            else:
+                bad.append(f"{paths[row]}: {text!r}")
+    known = "a number" if math.isinf(limit) else f"a number between {-limit:g} and {limit:g}"
+    return values, warn(f"names have a {what} that is not {known} (taken as unknown)", bad)
+
+
+def _positions(
+    paths: list[str], x: Floats, y: Floats, columns: Columns
+) -> tuple[list[Frame], Strings, Floats, Floats, Notes]:
+    """The frames, the name of each image's frame, and its coordinates there, made of `x` and `y`, east and north."""
+    zone, notes = _zones(paths, columns)
+    known = zone > 0
+    homes = _home_zones(x, y, zone)
+    for source, home in sorted(set(zip(zone[zone != homes].tolist(), homes[zone != homes].tolist(), strict=True))):
+        rows = (zone == source) & (homes == home)
+        x[rows], y[rows] = geodesy.transform(x[rows], y[rows], f"EPSG:{source}", f"EPSG:{home}")
+        old, new = (geodesy.utm_name(f"EPSG:{code}") for code in (source, home))
+        text = f"{np.count_nonzero(rows):,} images of {old} lie beside images of {new} and were brought into that zone"
+        notes += (Note(text, warning=False),)
+    codes = np.unique(homes[known]).tolist()
+    if not codes:
+        notes += (
+            Note("no name says its UTM zone and hemisphere, so east and north are taken as metres of a local map"),
+        )
+    elif not known.all():
+        alone = len(codes) == 1  # the convention itself compares east and north whatever the zones
+        where = f"zone of the others, {geodesy.utm_name(f'EPSG:{codes[0]}')}" if alone else "frame of their own, local"
+        without = [paths[row] for row in np.flatnonzero(~known)]
+        notes += warn(
+            f"names do not say their UTM zone and hemisphere: their images were put into the {where}", without
+        )
+        homes[~known] = codes[0] if alone else 0
+    frames, name = [], np.full(len(paths), "", dtype=object)
+    for code in np.unique(homes).tolist():
+        rows, crs = homes == code, f"EPSG:{code}" if code else None
+        frame = Frame.near(geodesy.utm_name(crs) if crs else "local", x[rows], y[rows], crs)
+        name[rows] = frame.name
+        x[rows] -= frame.origin[0]
+        y[rows] -= frame.origin[1]
+        frames.append(frame)
+    return frames, name, x, y, notes
+
+
+def _zones(paths: list[str], columns: Columns) -> tuple[Ints, Notes]:
+    """The EPSG code of each image's UTM zone, 0 where its name does not say it."""
+    latitude, notes = _numbers(paths, columns["latitude"], "latitude", limit=90)
+    side = np.nan_to_num(np.sign(latitude)).tolist()
+    codes, problems = np.zeros(len(paths), dtype=np.int64), dict[str, list[str]]()
+    seen: dict[tuple[str, str, float], tuple[int, str]] = {}
+    for row, key in enumerate(zip(columns["zone"], columns["letter"], side, strict=True)):
+        if key not in seen:
+            seen[key] = _zone(*key)
+        codes[row], problem = seen[key]
+        if problem:
+            problems.setdefault(problem, []).append(paths[row])
+    return codes, notes + tuple(note for problem, items in problems.items() for note in warn(problem, items))
+
+
+def _zone(zone: str, letter: str, side: float) -> tuple[int, str]:
+    """The EPSG code, or 0, and what is wrong with a name's zone; `side` is its latitude's sign, 0 if unknown."""
+    if not zone:
+        return 0, ""
+    if not zone.isdecimal() or not 1 <= int(zone) <= 60:
+        return 0, "names have a UTM zone that is not 1 to 60"
+    band = letter.upper() if len(letter) == 1 and letter.upper() in BANDS else ""
+    problem = "names have a zone letter that is none of C to X" if letter and not band else ""
+    if not band and not side:
+        return 0, problem or "names have a UTM zone, but neither its letter nor a latitude"
+    south = side < 0 if side else band < "N"
+    if band and south != (band < "N"):
+        problem = "names have a zone letter beyond the equator from their latitude, which was believed"
+    return int(geodesy.utm_zone_crs(int(zone), south).removeprefix("EPSG:")), problem
+
+
+def _home_zones(easting: Floats, northing: Floats, zone: Ints) -> Ints:
+    """For each image the zone of most images around it, as its EPSG code; 0, an unknown zone, stays."""
+    codes = [code for code in np.unique(zone).tolist() if code]
+    if len(codes) < 2:
+        return zone.copy()
+    latitude, longitude = np.full(len(zone), np.nan), np.full(len(zone), np.nan)
+    for code in codes:
+        rows = zone == code
+        latitude[rows], longitude[rows] = geodesy.unproject(easting[rows], northing[rows], f"EPSG:{code}")
+    rows = np.isfinite(latitude) & np.isfinite(longitude)  # coordinates that no zone can hold stay where they are
+    region = _regions(latitude[rows], longitude[rows])
+    counts = np.zeros((region.max(initial=-1) + 1, len(codes)), dtype=np.int64)
+    np.add.at(counts, (region, np.searchsorted(codes, zone[rows])), 1)
+    homes = zone.copy()
+    homes[rows] = np.array(codes)[counts.argmax(axis=1)][region]
+    return homes
+
+
+def _regions(latitude: Floats, longitude: Floats) -> Ints:
+    """A number for each point, shared by points that a chain of touching cells of `CELL` kilometres joins."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
+    phi, theta = np.deg2rad(latitude), np.deg2rad(longitude)
+    earth = np.column_stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)])
+    cells = np.floor(earth * EARTH_RADIUS / CELL).astype(np.int64) + 512
+    numbers, cell_of = np.unique((cells[:, 0] << 20) + (cells[:, 1] << 10) + cells[:, 2], return_inverse=True)
+    corners = np.column_stack([numbers >> 20, numbers >> 10 & 1023, numbers & 1023])
+    pairs = cKDTree(corners).query_pairs(1.8, output_type="ndarray")  # cells that touch are at most √3 apart
+    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(numbers), len(numbers)))
+    regions: Ints = connected_components(links, directed=False)[1][cell_of].astype(np.int64)
+    return regions
+
+
+def _times(paths: list[str], texts: list[str]) -> tuple[Ints, Notes]:
+    """The times, with notes on mere dates and on what is no time at all."""
+    seen: dict[str, int | None] = {"": NO_TIME}
+    times, dates, others = np.full(len(texts), NO_TIME), 0, []
+    for row, text in enumerate(texts):
+        if text not in seen:
+            seen[text] = _time(text)
+        time = seen[text]
+        if time is None:
+            others.append(f"{paths[row]}: {text!r}")
+        else:
+            times[row] = time
+            dates += bool(text) and time == NO_TIME
+    notes = warn("names have a timestamp that is not understood (time unknown)", others)
+    if dates:
+        notes += (Note(f"{dates:,} names give only a date, which cannot order images: time unknown", warning=False),)
+    return times, notes
+
+
+def _time(text: str) -> int | None:
+    """Nanoseconds since 1970; NO_TIME for a year, month or day; None if there is no one way to understand it."""
+    if DATE.fullmatch(text):
+        return NO_TIME
+    try:
+        if NUMBER_SINCE_1970.fullmatch(text):
+            return nanoseconds(text, guess_unit(text))
+        if ISO_TIME.fullmatch(text):
+            return nanoseconds(text)
+        match = COMPACT_TIME.fullmatch(text)
+        digits = "".join(group or "" for group in match.groups()) if match else ""
+        return from_datetime(datetime.strptime(digits.ljust(14, "0"), "%Y%m%d%H%M%S")) if digits else None
+    except ValueError:
+        return None
+
+
+def _folders(root: Path, paths: list[str]) -> list[Folder]:
+    """The folder of each image."""
+    top = Path(os.path.normpath(root.absolute()))
+    above = [top.name] if top.name in SPLITS else []
+    if ROLE_FOLDER.fullmatch(top.name):
+        above = [top.parent.name, top.name] if top.parent.name in SPLITS else [top.name]
+    seen: dict[str, Folder] = {}
+    found = []
+    for path in paths:
+        name = path.rpartition("/")[0]
+        if name not in seen:
+            seen[name] = _folder(name, above)
+        found.append(seen[name])
+    return found
+
+
+def _folder(name: str, above: list[str]) -> Folder:
+    """What a folder below ROOT says; `above` are the names of ROOT's own folders that matter if it names no split."""
+    parts = name.split("/") if name else []
+    if parts[:1] == ["images"]:
+        parts = parts[1:]
+    if not any(part in SPLITS for part in parts):
+        parts = above + parts
+    split = next((SPLITS[part] for part in parts if part in SPLITS), "")
+    match = next((match for match in map(ROLE_FOLDER.fullmatch, parts) if match), None)
+    role = "" if match is None else "reference" if match.group(1) else "query"
+    return Folder("/".join(parts), split, role, (match.group(2) or "") if match else "")
+
+
+def _condition(note: str) -> str:
+    """The condition that a note begins with, as in `night_forward_cph`."""
+    word = note.partition("_")[0]
+    return word if word in ("day", "night") else ""

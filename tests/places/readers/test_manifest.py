@@ -1,0 +1,515 @@
+"""The reader of plain tables: coordinates, angles, times, and everything that can be wrong with a table."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyproj import Geod, Transformer
+
+from mappable.errors import BadInputError
+from mappable.places.files import save_places
+from mappable.places.frames import Frame
+from mappable.places.readers import read_places
+from mappable.places.table import NO_TIME, Places
+
+WGS84 = Geod(ellps="WGS84")
+NORDLAND = Path(os.environ.get("MAPPABLE_NORDLAND") or Path(__file__).parents[4] / "shared" / "data" / "nordland")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write a table's text to a folder called `town` and read it."""
+
+    def write_and_read(text: str | bytes, name: str = "places.csv", **options) -> Places:
+        file = tmp_path / "town" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_places("manifest", file, **options)
+
+    return write_and_read
+
+
+def notes(places: Places) -> list[str]:
+    return [str(note) for note in places.notes]
+
+
+# ---- coordinates
+
+
+def test_metres_are_taken_as_they_are(read):
+    places = read("path,x,y,z\na.jpg,1.5,-2.25,0.125\nb.jpg,1e3,-0.0,\n")
+    assert places.x.tolist() == [1.5, 1000]
+    assert places.y.tolist() == [-2.25, 0]
+    assert places.z[0] == 0.125
+    assert np.isnan(places.z[1])
+    assert places.frames == {"town": Frame("town")}
+    assert places.place_id.tolist() == ["a.jpg", "b.jpg"]
+    assert places.notes == ()
+
+
+def test_columns_are_found_by_name_in_any_order_and_others_ignored(read):
+    places = read("weather,y,path,x\nrain,2,a.jpg,1\n")
+    assert (places.x[0], places.y[0], places.path[0]) == (1, 2, "a.jpg")
+
+
+def test_the_frame_can_be_named_and_counted_in_route_frames(read):
+    places = read("path,x,y\na.jpg,1,0\n", frame="line", unit="frames")
+    assert places.frames == {"line": Frame("line", "frames")}
+    assert places.unit == "frames"
+
+
+def test_frames_may_differ_between_sequences(read):
+    places = read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,lab-b,two\n")
+    assert sorted(places.frames) == ["lab-a", "lab-b"]
+    assert places.frame.tolist() == ["lab-a", "lab-b"]
+
+
+def test_map_coordinates_become_small_and_lead_back(read):
+    places = read("path,x,y,z\na.jpg,619500.5,5735000.25,7\nb.jpg,620100,5735900,8\n", crs="EPSG:32630")
+    frame = places.frames["town"]
+    assert frame.crs == "EPSG:32630"
+    assert frame.origin == (619000, 5735000, 0)
+    assert places.x.tolist() == [500.5, 1100]
+    assert places.y.tolist() == [0.25, 900]
+    assert places.z.tolist() == [7, 8]
+    original = frame.to_original(np.column_stack([places.x, places.y, places.z]))
+    assert original.tolist() == [[619500.5, 5735000.25, 7], [620100, 5735900, 8]]
+    latitude, longitude = frame.to_latlon(places.positions)
+    expected = Transformer.from_crs("EPSG:32630", "EPSG:4326").transform([619500.5, 620100], [5735000.25, 5735900])
+    assert latitude == pytest.approx(expected[0], abs=1e-9)
+    assert longitude == pytest.approx(expected[1], abs=1e-9)
+
+
+def test_each_frame_of_map_coordinates_has_an_origin_of_its_own(read):
+    rows = "a.jpg,1200,0,west,1\nb.jpg,900300,0,east,2\nc.jpg,1300,-1,west,1\n"
+    places = read("path,x,y,frame,sequence\n" + rows, crs="EPSG:32630")
+    assert places.frames["west"].origin == (1000, -1000, 0)
+    assert places.frames["east"].origin == (900000, 0, 0)
+    by_path = dict(zip(places.path, places.x, strict=True))
+    assert by_path == {"a.jpg": 200, "b.jpg": 300, "c.jpg": 300}
+
+
+@pytest.mark.parametrize("crs", ["EPSG:4326", "EPSG:2263"])  # degrees; feet
+def test_a_crs_that_is_not_in_metres_is_refused(read, crs):
+    with pytest.raises(BadInputError, match=rf"the CRS {crs} .* is not in metres"):
+        read("path,x,y\na.jpg,1,0\n", crs=crs)
+
+
+def test_an_unknown_crs_is_refused(read):
+    with pytest.raises(BadInputError, match="the CRS 'EPSG:99999999' is unknown"):
+        read("path,x,y\na.jpg,1,0\n", crs="EPSG:99999999")
+
+
+def test_map_coordinates_are_not_route_frames(read):
+    with pytest.raises(BadInputError, match="x and y have the CRS EPSG:32630, so their unit is m, not frames"):
+        read("path,x,y\na.jpg,1,0\n", crs="EPSG:32630", unit="frames")
+
+
+@pytest.mark.parametrize(
+    ("place", "points", "name"),
+    [
+        ("Oxford", [(51.7520, -1.2577), (51.7612, -1.2465)], "utm-30N"),
+        ("the border of zones 31 and 32", [(50.0, 5.9950), (50.0, 6.0010), (50.003, 6.0020)], "utm-32N"),
+        ("Sydney", [(-33.8568, 151.2153), (-33.8610, 151.2108)], "utm-56S"),
+        ("the equator", [(-0.004, 36.9), (-0.002, 36.9), (0.003, 36.905)], "utm-37S"),
+        ("Ushuaia", [(-54.8019, -68.3030), (-54.8072, -68.3110)], "utm-19S"),
+        ("Taveuni, on the 180th meridian", [(-16.80, 179.998), (-16.80, -179.998), (-16.81, -179.996)], "utm-01S"),
+    ],
+)
+def test_distances_between_latitudes_and_longitudes_are_those_on_the_ellipsoid(read, place, points, name):
+    rows = "".join(f"{row}.jpg,{latitude},{longitude}\n" for row, (latitude, longitude) in enumerate(points))
+    places = read("path,latitude,longitude\n" + rows)
+    assert list(places.frames) == [name]
+    for one in range(len(points)):
+        for other in range(one):
+            (lat1, lon1), (lat2, lon2) = points[other], points[one]
+            azimuth, _, metres = WGS84.inv(lon1, lat1, lon2, lat2)
+            step = places.positions[one] - places.positions[other]
+            assert np.linalg.norm(step) == pytest.approx(metres, rel=1e-3), place  # UTM's own scale
+            north_of_grid = np.arctan2(step[0], step[1]) - np.deg2rad(azimuth)  # UTM's convergence
+            assert abs(np.sin(north_of_grid)) < 0.06
+            assert np.cos(north_of_grid) > 0
+    latitude, longitude = places.frames[name].to_latlon(places.positions)
+    assert np.column_stack([latitude, longitude]) == pytest.approx(np.array(points), abs=1e-9)
+    assert np.abs(places.positions).max() < 2000  # small, so that float32 would do
+
+
+def test_short_names_and_altitude_serve_too(read):
+    places = read("path,lat,lon,altitude\na.jpg,51.752,-1.2577,63.5\n", frame="oxford")
+    assert list(places.frames) == ["oxford"]
+    assert places.z.tolist() == [63.5]
+
+
+def test_latitudes_share_one_frame(read):
+    with pytest.raises(
+        BadInputError, match="latitudes and longitudes share one frame, but the column frame names a, b"
+    ):
+        read("path,lat,lon,frame\na.jpg,51,0,a\nb.jpg,51,0,b\n")
+
+
+@pytest.mark.parametrize("options", [{"crs": "EPSG:32630"}, {"unit": "frames"}])
+def test_unit_and_crs_are_not_about_latitudes(read, options):
+    with pytest.raises(BadInputError, match="unit and crs are about x and y, but it has latitudes and longitudes"):
+        read("path,lat,lon\na.jpg,51,0\n", **options)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("95,0", "latitude '95' is not between -90 and 90"),
+        ("-90.001,0", "latitude '-90.001' is not between -90 and 90"),
+        ("51,181", "longitude '181' is not between -180 and 180"),
+        ("nan,0", "latitude 'nan' is not a finite number"),
+        ("51,inf", "longitude 'inf' is not a finite number"),
+        (",0", "latitude '' is not a number"),
+    ],
+)
+def test_latitudes_and_longitudes_out_of_range_are_named(read, row, problem):
+    with pytest.raises(BadInputError) as caught:
+        read(f"path,latitude,longitude\na.jpg,51,0\nb.jpg,{row}\n")
+    assert str(caught.value).endswith(f"town/places.csv, row 3: {problem}")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "NaN"])
+def test_a_position_that_is_not_finite_is_named(read, value):
+    for column, row in (("x", f"b.jpg,{value},0,0"), ("y", f"b.jpg,0,{value},0"), ("z", f"b.jpg,0,0,{value}")):
+        with pytest.raises(BadInputError, match=rf"places\.csv, row 4: {column} '{value}' is not a finite number"):
+            read(f"path,x,y,z\na.jpg,0,0,0\n\n{row}\n")
+
+
+@pytest.mark.parametrize("value", ["", "north", "1,5", "0x10"])
+def test_a_position_that_is_not_a_number_is_named(read, value):
+    with pytest.raises(BadInputError, match=rf"row 2: x '{value}' is not a number"):
+        read(f"path;x;y\na.jpg;{value};0\n")
+
+
+# ---- angles
+
+
+def test_yaw_is_radians_and_may_be_unknown(read):
+    places = read("path,x,y,yaw\na.jpg,0,0,1.5\nb.jpg,0,0,\nc.jpg,0,0,4\n")
+    assert places.yaw[0] == 1.5
+    assert np.isnan(places.yaw[1])
+    assert places.yaw[2] == pytest.approx(4 - 2 * np.pi)
+
+
+@pytest.mark.parametrize(("heading", "yaw"), [(0, 90), (90, 0), (180, -90), (270, 180), (359, 91), (-45, 135)])
+def test_heading_is_degrees_clockwise_from_north(read, heading, yaw):
+    places = read(f"path,x,y,heading\na.jpg,0,0,{heading}\nb.jpg,0,0,\n")
+    assert np.rad2deg(places.yaw[0]) == pytest.approx(yaw)
+    assert np.isnan(places.yaw[1])
+
+
+def test_degrees_in_the_column_yaw_are_refused(read):
+    with pytest.raises(BadInputError, match="row 3: yaw '90' is beyond a full turn in radians; degrees go into"):
+        read("path,x,y,yaw\na.jpg,0,0,1\nb.jpg,0,0,90\n")
+
+
+# ---- times
+
+
+@pytest.mark.parametrize(
+    ("texts", "nanoseconds", "unit"),
+    [
+        (["1418132416.737115001", "1418132416.737115002"], [1418132416737115001, 1418132416737115002], "s"),
+        (["1418132416", "1418132417"], [1418132416000000000, 1418132417000000000], "s"),
+        (["1418132416737", "1418132416738.000001"], [1418132416737000000, 1418132416738000001], "ms"),
+        (["1418132416737115", "1418132416737116"], [1418132416737115000, 1418132416737116000], "us"),
+        (["1418132416737115001", "1418132416737115002"], [1418132416737115001, 1418132416737115002], "ns"),
+        (["0", "0.103622401"], [0, 103622401], "s"),
+    ],
+)
+def test_times_as_numbers_are_exact_and_their_unit_is_told(read, texts, nanoseconds, unit):
+    for column in ("time", "timestamp"):
+        places = read(f"path,x,y,{column}\na.jpg,0,0,{texts[0]}\nb.jpg,0,0,{texts[1]}\n")
+        assert places.time.tolist() == nanoseconds
+        assert notes(places) == [f"times are numbers, taken as {unit}; say time_unit if that is wrong"]
+        assert not places.notes[0].warning
+
+
+def test_times_in_iso_8601_are_utc_unless_they_say_otherwise(read):
+    moments = ["2014-12-09T13:40:16.737115001", "2014-12-09T13:40:16.737116Z", "2014-12-09T15:40:16.737117+02:00"]
+    places = read("path,x,y,time\n" + "".join(f"{row}.jpg,0,0,{one}\n" for row, one in enumerate(moments)))
+    assert places.time.tolist() == [1418132416737115001, 1418132416737116000, 1418132416737117000]
+    assert places.notes == ()
+
+
+def test_the_unit_of_times_can_be_said(read):
+    places = read("path,x,y,time\na.jpg,0,0,5\nb.jpg,0,0,1000000000007\n", time_unit="ns")
+    assert places.time.tolist() == [5, 1000000000007]
+    assert places.notes == ()
+
+
+def test_times_whose_unit_cannot_be_guessed_are_refused(read):
+    with pytest.raises(BadInputError, match=r"places\.csv: times look like ms and s; say their time_unit"):
+        read("path,x,y,time\na.jpg,0,0,1418132416\nb.jpg,0,0,1418132417000\n")
+
+
+def test_unknown_times_stay_unknown_and_are_noted_where_only_some_are(read):
+    places = read("path,x,y,time\nb.jpg,0,0,2\na.jpg,0,0,\n", time_unit="s")
+    assert places.time.tolist() == [2_000_000_000, NO_TIME]
+    assert "sequences lack some times" in notes(places)[0]
+    assert set(read("path,x,y,time\na.jpg,0,0,\n").time) == {NO_TIME}
+    assert set(read("path,x,y\na.jpg,0,0\n").time) == {NO_TIME}
+
+
+@pytest.mark.parametrize("value", ["yesterday", "nan", "2014-13-01T00:00:00", "9" * 25])
+def test_a_time_that_is_none_is_named(read, value):
+    with pytest.raises(BadInputError, match=rf"row 3: time '{value}' is not a time in s nor ISO 8601"):
+        read(f"path,x,y,time\na.jpg,0,0,1418132416\nb.jpg,0,0,{value}\n", time_unit="s")
+
+
+def test_rows_come_back_in_time_order_with_a_note(read):
+    rows = "a.jpg,0,0,30\nb.jpg,0,0,10\nc.jpg,0,0,20\nd.jpg,0,0,20\n"
+    places = read("path,x,y,time\n" + rows, time_unit="s")
+    assert places.path.tolist() == ["b.jpg", "c.jpg", "d.jpg", "a.jpg"]
+    unsorted, repeated = places.notes
+    assert unsorted.items == ("b.jpg", "c.jpg", "d.jpg")
+    assert repeated.items == ("d.jpg",)
+
+
+@given(st.integers(10**18, 2**63 - 1))
+@settings(max_examples=50, deadline=None)
+def test_no_digit_of_a_time_is_lost(tmp_path_factory, nanoseconds):
+    file = tmp_path_factory.mktemp("table") / "places.csv"
+    whole, part = divmod(nanoseconds, 10**9)
+    file.write_text(f"path,x,y,time\na.jpg,0,0,{nanoseconds}\n")
+    assert read_places("manifest", file).time.tolist() == [nanoseconds]
+    file.write_text(f"path,x,y,time\na.jpg,0,0,{whole}.{part:09d}\n")
+    assert read_places("manifest", file).time.tolist() == [nanoseconds]
+
+
+# ---- text columns
+
+
+def test_all_text_columns_are_read(read):
+    header = "path,x,y,place_id,sequence,condition,split,role\n"
+    places = read(header + "a.jpg,0,0,A,morning,snow,train,reference\nb.jpg,0,0,B,night,rain,calibration,query\n")
+    assert places.place_id.tolist() == ["A", "B"]
+    assert places.sequence.tolist() == ["morning", "night"]
+    assert places.condition.tolist() == ["snow", "rain"]
+    assert places.split.tolist() == ["train", "calibration"]
+    assert places.role.tolist() == ["reference", "query"]
+
+
+def test_without_the_column_sequence_each_folder_is_one(read):
+    places = read("path,x,y\nday/a.jpg,0,0\nnight/a.jpg,0,0\nc.jpg,0,0\nday/b.jpg,0,0\n")
+    by_path = dict(zip(places.path, places.sequence, strict=True))
+    assert by_path == {"day/a.jpg": "day", "night/a.jpg": "night", "c.jpg": ".", "day/b.jpg": "day"}
+
+
+def test_an_unknown_split_is_refused_or_cleared(read):
+    text = "path,x,y,split\na.jpg,0,0,train\nb.jpg,0,0,val\nc.jpg,0,0,gap\nd.jpg,0,0,val\n"
+    with pytest.raises(BadInputError, match=r"row 3: split is 'val', not one of \(empty\), train, calibration, test"):
+        read(text)
+    places = read(text, other_splits="clear")
+    assert places.split.tolist() == ["train", "", "", ""]
+    assert notes(places) == [
+        "1 places of split 'gap' are left unused",
+        "2 places of split 'val' are left unused",
+    ]
+
+
+def test_an_unknown_role_is_refused(read):
+    with pytest.raises(BadInputError, match="row 2: role is 'database', not one of"):
+        read("path,x,y,role\na.jpg,0,0,database\n")
+
+
+def test_a_sequence_that_mixes_frames_is_named(read):
+    with pytest.raises(BadInputError, match="row 3: frame 'lab-b', but sequence 'one' began in frame 'lab-a'"):
+        read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,lab-b,one\n")
+
+
+def test_a_frame_without_a_name_is_named(read):
+    with pytest.raises(BadInputError, match="row 3: frame '' is not a name"):
+        read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,,two\n")
+
+
+# ---- paths
+
+
+@pytest.mark.parametrize("path", ["../x.jpg", "/etc/x.jpg", "a/../../x.jpg", "..", "a/..", "C:/x.jpg", "..\\x.jpg"])
+def test_a_path_that_leads_out_of_the_root_is_named(read, path):
+    with pytest.raises(BadInputError) as caught:
+        read(f"path,x,y\na.jpg,0,0\n{path},0,0\n")
+    assert str(caught.value).endswith(f"places.csv, row 3: path {path!r} leads out of the root folder")
+
+
+@pytest.mark.parametrize("again", ["a/b.jpg", "./a/b.jpg", "a//b.jpg", "a/./b.jpg"])
+def test_a_path_that_appears_twice_is_named_however_it_is_spelt(read, again):
+    with pytest.raises(BadInputError, match=r"row 4: (path|place_id) 'a/b\.jpg' appears a second time"):
+        read(f"path,x,y\na/b.jpg,0,0\nc.jpg,0,0\n{again},1,1\n")
+
+
+def test_an_id_that_appears_twice_is_named(read):
+    with pytest.raises(BadInputError, match="row 3: place_id 'A' appears a second time"):
+        read("path,x,y,place_id\na.jpg,0,0,A\nb.jpg,0,0,A\n")
+
+
+def test_an_empty_path_is_named(read):
+    with pytest.raises(BadInputError, match="row 3: path is empty"):
+        read("path,x,y,place_id\na.jpg,0,0,A\n,0,0,B\n")
+
+
+def test_names_keep_commas_quotes_and_letters_of_all_languages(read):
+    places = read('path,x,y\n"a, ""b"".jpg",0,0\nÅsgårdstrand/京都.jpg,0,0\n')
+    assert places.path.tolist() == ['a, "b".jpg', "Åsgårdstrand/京都.jpg"]
+
+
+# ---- the file
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x,y\n1,2\n", "no column path; it has x, y"),
+        ("path,x\na.jpg,1\n", "no column y; it has path, x"),
+        ("path,y\na.jpg,1\n", "no column x; it has path, y"),
+        ("path,lat\na.jpg,1\n", "no columns x and y, nor latitude and longitude; it has path, lat"),
+        ("path\na.jpg\n", "no columns x and y, nor latitude and longitude; it has path"),
+        ("path,x,y,x\na.jpg,1,2,3\n", "column x appears more than once"),
+        ("path,x,y\n", "the table has no rows"),
+        ("", "the file is empty"),
+    ],
+)
+def test_a_table_without_what_is_needed_is_refused(read, text, problem):
+    with pytest.raises(BadInputError) as caught:
+        read(text)
+    assert str(caught.value).endswith(f"town/places.csv: {problem}")
+
+
+@pytest.mark.parametrize(("row", "count"), [("b.jpg,1", 2), ("b.jpg,1,2,3", 4)])
+def test_a_ragged_row_is_named(read, row, count):
+    with pytest.raises(BadInputError, match=rf"places\.csv, row 3: {count} values, but there are 3 columns"):
+        read(f"path,x,y\na.jpg,0,0\n{row}\n")
+
+
+def test_a_file_that_is_no_text_is_refused(read):
+    with pytest.raises(BadInputError, match=r"places\.csv: not a text file in UTF-8"):
+        read(b"path,x,y\n\xe9.jpg,0,0\n")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_spreadsheets_separators_byte_order_marks_and_line_ends_are_understood(read, delimiter, mark, line_end):
+    rows = [["path", " x", "y"], ["a b.jpg", " 1.5 ", "2"], ["c.jpg", "3", "4"]]
+    places = read(mark + line_end.join(delimiter.join(row) for row in rows))
+    assert places.path.tolist() == ["a b.jpg", "c.jpg"]
+    assert places.x.tolist() == [1.5, 3]
+
+
+def test_a_folder_stands_for_its_table(tmp_path):
+    (tmp_path / "images.csv").write_text("path,x,y\na.jpg,1,2\n")
+    places = read_places("manifest", tmp_path)
+    assert places.path.tolist() == ["a.jpg"]
+    assert places.root == tmp_path.resolve()
+
+
+@pytest.mark.parametrize("name", ["places.csv", "manifest.csv"])
+def test_of_several_tables_the_one_of_a_known_name_is_taken(tmp_path, name):
+    (tmp_path / "images.csv").write_text("path,x,y\nwrong.jpg,1,2\n")
+    (tmp_path / name).write_text("path,x,y\nright.jpg,1,2\n")
+    assert read_places("manifest", tmp_path).path.tolist() == ["right.jpg"]
+
+
+def test_two_tables_without_a_known_name_or_none_at_all_are_refused(tmp_path):
+    with pytest.raises(BadInputError, match=r"expected one table \(\.csv or \.parquet\), found none"):
+        read_places("manifest", tmp_path)
+    for name in ("b.csv", "a.csv"):
+        (tmp_path / name).write_text("path,x,y\na.jpg,1,2\n")
+    with pytest.raises(BadInputError, match=r"found a\.csv, b\.csv; name the file itself"):
+        read_places("manifest", tmp_path)
+    assert len(read_places("manifest", tmp_path / "b.csv")) == 1
+
+
+# ---- Parquet
+
+
+def test_parquet_is_read_as_csv_is(tmp_path, read):
+    columns = {
+        "path": ["a.jpg", "b.jpg"],
+        "x": [1.1, 0.1 + 0.2],
+        "y": [2, 3],
+        "yaw": [None, 0.5],
+        "time": [1418132416737115001, 1418132416737115003],
+        "split": ["train", None],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "places.parquet")
+    places = read_places("manifest", tmp_path, time_unit="ns")
+    text = "path,x,y,yaw,time,split\na.jpg,1.1,2,,1418132416737115001,train\n"
+    text += "b.jpg,0.30000000000000004,3,0.5,1418132416737115003,\n"
+    assert places == read(text, time_unit="ns", frame=tmp_path.name)
+    assert places.x[1] == 0.1 + 0.2
+
+
+def test_timestamps_of_parquet_are_times(tmp_path):
+    moments = pyarrow.array([1418132416737115001, 1418132416737115002], pyarrow.timestamp("ns"))
+    table = pyarrow.table({"path": ["a.jpg", "b.jpg"], "x": [0.0, 0.0], "y": [0.0, 0.0], "time": moments})
+    pyarrow.parquet.write_table(table, tmp_path / "places.parquet")
+    assert read_places("manifest", tmp_path).time.tolist() == [1418132416737115001, 1418132416737115002]
+
+
+def test_bad_values_in_parquet_are_named_by_their_row(tmp_path):
+    table = pyarrow.table({"path": ["a.jpg", "b.jpg"], "x": [0.0, float("nan")], "y": [0.0, 0.0]})
+    pyarrow.parquet.write_table(table, tmp_path / "places.parquet")
+    with pytest.raises(BadInputError, match=r"places\.parquet, row 2: x 'nan' is not a finite number"):
+        read_places("manifest", tmp_path)
+
+
+def test_a_file_that_only_claims_to_be_parquet_is_refused(tmp_path):
+    (tmp_path / "places.parquet").write_bytes(b"path,x,y\n")
+    with pytest.raises(BadInputError, match=r"places\.parquet: not a Parquet file"):
+        read_places("manifest", tmp_path)
+
+
+# ---- our own tables, and a real one
+
+
+@pytest.mark.parametrize("name", ["places.parquet", "places.csv", "other.csv"])
+def test_a_table_of_our_own_comes_back_whole(tmp_path, name):
+    ours = Places(
+        path=["a.jpg", "b.jpg"],
+        x=[0.1 + 0.2, -1e-300],
+        y=[1.0, 2.0],
+        z=[3.0, np.nan],
+        yaw=[np.nan, -3.0],
+        time=[1418132416737115001, 1418132416737115002],
+        sequence="drive",
+        condition="rain",
+        split=["train", "test"],
+        role=["reference", "query"],
+        place_id=["A", "B"],
+        frames=Frame("kitti-00", crs=None, axes=((1, 0, 0), (0, 0, -1), (0, 1, 0)), origin=(1, 2, 3)),
+        root=tmp_path,
+    )
+    save_places(ours, tmp_path / name)
+    places = read_places("manifest", tmp_path / name)
+    assert places == ours
+    assert places.root == ours.root
+    assert read_places("manifest", tmp_path) == ours
+
+
+@pytest.mark.skipif(
+    not (NORDLAND / "places.csv").is_file(),
+    reason=f"the Nordland images are not at {NORDLAND}; set MAPPABLE_NORDLAND to their folder to run this",
+)
+def test_nordland_is_read_as_its_readme_says():
+    with pytest.raises(BadInputError, match="split is 'gap'"):
+        read_places("manifest", NORDLAND, unit="frames")
+    places = read_places("manifest", NORDLAND, unit="frames", other_splits="clear")
+    assert places.unit == "frames"
+    assert Counter(places.condition) == {"summer": 1622, "winter": 1622}
+    assert Counter(places.split) == {"train": 2 * 1200, "": 2 * 50, "test": 2 * 372}
+    assert notes(places) == ["100 places of split 'gap' are left unused"]
+    for season in ("summer", "winter"):
+        rows = places.where(sequence=season)
+        assert rows.x.tolist() == list(range(1622))
+        assert rows.path.tolist() == [f"{season}/{number:05d}.jpg" for number in range(1622)]
+    assert all(file.is_file() for file in places.files)

@@ -1,0 +1,186 @@
+"""Raw images: the Bayer mosaic and the undistortion table, against slow independent computations."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.ndimage import map_coordinates
+
+from mappable.errors import BadImageError, BadInputError
+from mappable.places.decoding import Bayer, RawDecoding, demosaic, undistort
+from mappable.places.images import decode_image, load_image
+
+PATTERNS = get_args(Bayer)
+SIZES = [(2, 2), (2, 3), (3, 2), (3, 3), (4, 6), (5, 4), (7, 9)]  # height, width
+
+
+def mosaic(colour: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
+    """What a sensor behind that filter sees of a colour image."""
+    height, width = colour.shape[:2]
+    raw = np.empty((height, width), dtype=np.uint8)
+    for row in range(height):
+        for column in range(width):
+            raw[row, column] = colour[row, column, "RGB".index(bayer[2 * (row % 2) + column % 2])]
+    return raw
+
+
+def mirrored(index: int, count: int) -> int:
+    """-1 is 1 and count is count - 2: the mirror stands on the outermost pixel."""
+    return -index if index < 0 else 2 * (count - 1) - index if index >= count else index
+
+
+def slow_demosaic(raw: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
+    """Each colour of each pixel as the mean of the nearest samples of that colour in its 3x3 window."""
+    height, width = raw.shape
+    colour = np.empty((height, width, 3), dtype=np.uint8)
+    for row, column, channel in np.ndindex(height, width, 3):
+        samples: dict[int, list[int]] = {}
+        for down in (-1, 0, 1):
+            for right in (-1, 0, 1):
+                y, x = row + down, column + right
+                if bayer[2 * (y % 2) + x % 2] == "RGB"[channel]:
+                    value = int(raw[mirrored(y, height), mirrored(x, width)])
+                    samples.setdefault(abs(down) + abs(right), []).append(value)
+        nearest = samples[min(samples)]
+        colour[row, column, channel] = int(Fraction(sum(nearest), len(nearest)) + Fraction(1, 2))
+    return colour
+
+
+def identity_table(height: int, width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rows, columns = np.mgrid[:height, :width].astype(np.float64)
+    return columns, rows
+
+
+def write_table(file: Path, columns: NDArray[np.float64], rows: NDArray[np.float64]) -> Path:
+    file.write_bytes(columns.astype("<f8").tobytes() + rows.astype("<f8").tobytes())
+    return file
+
+
+def random_image(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("bayer", PATTERNS)
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_one_colour_comes_back_at_every_pixel_up_to_the_border(bayer: Bayer, height: int, width: int) -> None:
+    colour = np.full((height, width, 3), (200, 30, 90), dtype=np.uint8)
+    assert np.array_equal(demosaic(mosaic(colour, bayer), bayer), colour)
+
+
+@pytest.mark.parametrize("bayer", PATTERNS)
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_demosaicing_is_the_mean_of_the_nearest_samples(bayer: Bayer, height: int, width: int) -> None:
+    raw = random_image(height, width)[..., 0]
+    assert np.array_equal(demosaic(raw, bayer), slow_demosaic(raw, bayer))
+
+
+@given(st.integers(2, 6), st.integers(2, 6), st.sampled_from(PATTERNS), st.data())
+def test_demosaicing_agrees_with_the_slow_one_on_extreme_images(
+    height: int, width: int, bayer: Bayer, data: st.DataObject
+) -> None:
+    values = data.draw(
+        st.lists(st.sampled_from([0, 1, 127, 254, 255]), min_size=height * width, max_size=height * width)
+    )
+    raw = np.array(values, dtype=np.uint8).reshape(height, width)
+    assert np.array_equal(demosaic(raw, bayer), slow_demosaic(raw, bayer))
+
+
+@pytest.mark.parametrize("bayer", PATTERNS)
+def test_a_file_of_four_colours_comes_back_with_those_colours(bayer: Bayer, tmp_path: Path) -> None:
+    colours = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (250, 200, 10)]], dtype=np.uint8)
+    image = colours.repeat(20, axis=0).repeat(30, axis=1)
+    Image.fromarray(mosaic(image, bayer)).save(tmp_path / "raw.png")
+    decoded = load_image(tmp_path / "raw.png", (60, 40), "stretch", RawDecoding(bayer))
+    for row, column in ((10, 15), (10, 45), (30, 15), (30, 45)):
+        assert tuple(decoded[row, column]) == tuple(image[row, column])
+    assert np.array_equal(decoded, slow_demosaic(mosaic(image, bayer), bayer))
+
+
+def test_an_image_too_small_for_a_mosaic_is_reported_by_name(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((1, 5), dtype=np.uint8)).save(tmp_path / "line.png")
+    with pytest.raises(BadImageError, match=r"line\.png: .*5x1 pixels does not hold all colours"):
+        load_image(tmp_path / "line.png", (4, 4), decoding=RawDecoding("GBRG"))
+
+
+def test_a_colour_image_is_not_taken_for_a_raw_one(draw: Callable[..., Path], tmp_path: Path) -> None:
+    file = draw(tmp_path / "colour.png")
+    with pytest.raises(BadImageError, match="a raw GBRG image has one 8-bit channel, but this one is RGB"):
+        load_image(file, (8, 6), decoding=RawDecoding("GBRG"))
+
+
+def test_an_unknown_bayer_pattern_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(BadInputError, match="'RGBG' is not one of GBRG, RGGB, BGGR, GRBG"):
+        RawDecoding("RGBG")  # type: ignore[arg-type]
+
+
+def test_a_table_of_every_pixel_itself_changes_nothing(tmp_path: Path) -> None:
+    image = random_image(5, 7)
+    assert np.array_equal(undistort(image, write_table(tmp_path / "table.bin", *identity_table(5, 7))), image)
+
+
+def test_the_first_half_of_the_table_is_columns_and_the_second_rows(tmp_path: Path) -> None:
+    image = random_image(5, 7)
+    columns, rows = identity_table(5, 7)
+    moved = undistort(image, write_table(tmp_path / "table.bin", columns + 2, rows - 1))
+    assert np.array_equal(moved[1:, :5], image[:-1, 2:])
+    assert (moved[0] == 0).all()
+    assert (moved[:, 5:] == 0).all()
+
+
+def test_half_a_pixel_aside_is_the_mean_of_two_neighbours(tmp_path: Path) -> None:
+    image = random_image(4, 6)
+    columns, rows = identity_table(4, 6)
+    moved = undistort(image, write_table(tmp_path / "table.bin", columns + 0.5, rows))
+    pairs = image.astype(int)
+    assert np.array_equal(moved[:, :-1], (pairs[:, :-1] + pairs[:, 1:] + 1) // 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_undistortion_agrees_with_scipy_inside_and_beyond_the_border(tmp_path: Path, seed: int) -> None:
+    height, width = 11, 17
+    random = np.random.default_rng(seed)
+    image = random_image(height, width, seed)
+    columns, rows = random.uniform(-3, width + 2, (height, width)), random.uniform(-3, height + 2, (height, width))
+    result = undistort(image, write_table(tmp_path / "table.bin", columns, rows)).astype(np.float64)
+    for channel in range(3):
+        exact = map_coordinates(image[..., channel].astype(np.float64), [rows, columns], order=1, mode="grid-constant")
+        assert np.abs(result[..., channel] - exact).max() <= 0.5 + 1e-4  # the nearest whole number
+
+
+def test_raw_files_are_demosaiced_and_then_undistorted(tmp_path: Path) -> None:
+    image = random_image(6, 8)
+    columns, rows = identity_table(6, 8)
+    table = write_table(tmp_path / "table.bin", columns + 1, rows)
+    Image.fromarray(mosaic(image, "GBRG")).save(tmp_path / "raw.png")
+    decoded = load_image(tmp_path / "raw.png", (8, 6), decoding=RawDecoding("GBRG", str(table)))
+    straight = slow_demosaic(mosaic(image, "GBRG"), "GBRG")
+    assert np.array_equal(decoded[:, :-1], straight[:, 1:])
+    assert (decoded[:, -1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (np.zeros(2 * 6 * 8 - 1), "95 numbers, but an image of 8x6 needs 96 finite ones"),
+        (np.zeros(2 * 6 * 8 + 1), "97 numbers, but an image of 8x6 needs 96 finite ones"),
+        (np.full(2 * 6 * 8, np.nan), "96 numbers, but an image of 8x6 needs 96 finite ones"),
+        (None, "cannot read the undistortion table"),
+    ],
+)
+def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_it(
+    content: Any, problem: str, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.bin"
+    if content is not None:
+        content.tofile(table)
+    Image.fromarray(random_image(6, 8)[..., 0]).save(tmp_path / "raw.png")
+    with pytest.raises(BadInputError, match=problem) as error:
+        decode_image((tmp_path / "raw.png").read_bytes(), (8, 6), decoding=RawDecoding("GBRG", str(table)))
+    assert str(error.value).startswith(str(table))

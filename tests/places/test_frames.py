@@ -1,0 +1,172 @@
+"""Frames: there and back to the original coordinates, and distances against the geodesic on the ellipsoid."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyproj import Geod
+from scipy.spatial.transform import Rotation
+
+from mappable.errors import BadInputError
+from mappable.places.frames import Frame, frame_from_latlon
+
+WGS84 = Geod(ellps="WGS84")
+METRES = st.floats(-1e7, 1e7)
+POINTS = st.lists(st.tuples(METRES, METRES, METRES), min_size=1, max_size=8)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Frame:
+    quaternion = [*(draw(st.floats(-1, 1)) for _ in range(3)), draw(st.floats(0.1, 1))]
+    axes = Rotation.from_quat(quaternion).as_matrix()
+    if draw(st.booleans()):
+        axes = axes[:, [1, 0, 2]]  # a left-handed original, such as (north, east, up)
+    origin = tuple(draw(METRES) for _ in range(3))
+    return Frame("any", origin=origin, axes=tuple(map(tuple, axes)))  # type: ignore[arg-type]
+
+
+@given(frames(), POINTS)
+def test_to_original_is_axes_times_point_plus_origin(frame: Frame, points: list[tuple[float, float, float]]) -> None:
+    found = frame.to_original(np.array(points))
+    for point, original in zip(points, found, strict=True):
+        by_hand = [
+            sum(axis * value for axis, value in zip(row, point, strict=True)) + shift
+            for row, shift in zip(frame.axes, frame.origin, strict=True)
+        ]
+        assert original == pytest.approx(by_hand, abs=1e-7)
+
+
+@given(frames(), POINTS)
+def test_from_original_is_the_inverse_of_to_original(frame: Frame, points: list[tuple[float, float, float]]) -> None:
+    xyz = np.array(points)
+    assert frame.from_original(frame.to_original(xyz)) == pytest.approx(xyz, abs=1e-6)
+    assert frame.to_original(frame.from_original(xyz)) == pytest.approx(xyz, abs=1e-6)
+
+
+def test_the_plane_of_kitti_is_x_and_z() -> None:
+    forward_left_up = (
+        (0.0, -1.0, 0.0),
+        (0.0, 0.0, -1.0),
+        (1.0, 0.0, 0.0),
+    )  # columns in camera axes: right, down, ahead
+    frame = Frame("kitti", axes=forward_left_up)
+    ahead_in_the_camera = np.array([[0.0, 0.0, 5.0], [2.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+    assert frame.from_original(ahead_in_the_camera).tolist() == [[5, 0, 0], [0, -2, 0], [0, 0, 1]]
+
+
+def test_only_an_unknown_third_coordinate_counts_as_zero() -> None:
+    frame = Frame("here", origin=(10.0, 20.0, 30.0))
+    assert frame.to_original(np.array([[1.0, 2.0]])).tolist() == [[11, 22, 30]]
+    assert frame.to_original(np.array([[1.0, 2.0, math.nan]])).tolist() == [[11, 22, 30]]
+    assert frame.from_original(np.array([[11.0, 22.0]])).tolist() == [[1, 2, -30]]
+    assert np.isnan(frame.to_original(np.array([[math.nan, 2.0, 3.0]]))[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"name": ""}, "a frame needs a name"),
+        ({"unit": "feet"}, "frame 'f': unit 'feet' is not one of m, frames"),
+        ({"unit": "frames", "crs": "EPSG:32632"}, "frame 'f': a frame in frames cannot have the CRS EPSG:32632"),
+        ({"origin": (0.0, math.nan, 0.0)}, "frame 'f': origin .* is not three finite numbers"),
+        ({"origin": (0.0, 0.0)}, "frame 'f': origin .* is not three finite numbers"),
+        ({"origin": ("a", 0.0, 0.0)}, "frame 'f': axes or origin are not numbers"),
+        ({"axes": ((2.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))}, "frame 'f': axes .* are not orthonormal"),
+        ({"axes": ((1.0, 0.0), (0.0, 1.0))}, "frame 'f': axes .* are not orthonormal"),
+        ({"axes": ((1.0,), (0.0, 1.0))}, "frame 'f': axes or origin are not numbers"),
+    ],
+)
+def test_a_frame_that_makes_no_sense_is_refused(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadInputError, match=problem):
+        Frame(**({"name": "f"} | fields))
+
+
+@given(frames())
+def test_json_loses_nothing(frame: Frame) -> None:
+    assert Frame.from_json(json.loads(json.dumps(frame.to_json()))) == frame
+
+
+def test_a_frame_from_arrays_compares_hashes_and_saves_like_one_from_tuples() -> None:
+    of_arrays = Frame("f", origin=np.array([1, 2, 3], dtype=np.float32), axes=np.eye(3))  # type: ignore[arg-type]
+    of_tuples = Frame("f", origin=(1.0, 2.0, 3.0))
+    assert of_arrays == of_tuples
+    assert hash(of_arrays) == hash(of_tuples)
+    assert json.dumps(of_arrays.to_json()) == json.dumps(of_tuples.to_json())
+
+
+def test_near_begins_at_the_whole_kilometre_south_west_of_the_median() -> None:
+    easting, northing = np.array([619_500.0, 620_999.0, 9e9]), np.array([-1.0, -500.0, -2500.0])
+    assert Frame.near("oxford", easting, northing).origin == (620_000.0, -1000.0, 0.0)
+
+
+def test_frames_of_one_crs_may_differ_in_origin_alone() -> None:
+    first = Frame("utm", crs="EPSG:32630", origin=(1.0, 2.0, 3.0))
+    assert first.same_but_for_origin(Frame("utm", crs="EPSG:32630"))
+    assert not first.same_but_for_origin(Frame("utm", crs="EPSG:32631"))
+    assert not first.same_but_for_origin(Frame("other", crs="EPSG:32630"))
+    assert not Frame("lab").same_but_for_origin(Frame("lab", origin=(1.0, 0.0, 0.0)))
+
+
+def geodesic(latitude: np.ndarray, longitude: np.ndarray) -> np.ndarray:
+    """Metres on the ellipsoid between all pairs of points."""
+    first, second = np.triu_indices(len(latitude), 1)
+    return np.asarray(WGS84.inv(longitude[first], latitude[first], longitude[second], latitude[second])[2])
+
+
+def planar(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    first, second = np.triu_indices(len(x), 1)
+    return np.hypot(x[first] - x[second], y[first] - y[second])
+
+
+@pytest.mark.parametrize(
+    ("where", "latitude", "longitude", "name"),
+    [
+        ("inside a zone", 51.75, -1.25, "utm-30N"),
+        ("across a zone's border", 49.0, 12.0, None),
+        ("across the equator", 0.0, 9.0, None),
+        ("across both", 0.0, 6.0, None),
+        ("in the south", -33.9, 151.2, "utm-56S"),
+        ("across the 180th meridian", -17.0, 180.0, None),
+        ("in the far north", 78.2, 15.6, "utm-33N"),
+    ],
+)
+def test_distances_agree_with_the_geodesic(where: str, latitude: float, longitude: float, name: str | None) -> None:
+    generator = np.random.default_rng(list(where.encode()))
+    half = generator.uniform(-2000, 2000, (2, 15))
+    metres = np.hstack([half, -half])  # as many points on either side of any border
+    latitudes = latitude + metres[0] / 111_000
+    longitudes = longitude + metres[1] / 111_000 / math.cos(math.radians(latitude))
+    longitudes = (longitudes + 180) % 360 - 180
+    frame, x, y = frame_from_latlon(latitudes, longitudes)
+    assert name in (None, frame.name)
+    assert frame.unit == "m"
+    assert np.abs(planar(x, y) / geodesic(latitudes, longitudes) - 1).max() < 1e-3
+    assert max(np.abs(x).max(), np.abs(y).max()) < 10_000  # near the origin, so that float32 would do
+    assert x[np.argmax(metres[1])] > x[np.argmin(metres[1])]  # east
+    assert y[np.argmax(metres[0])] > y[np.argmin(metres[0])]  # north
+    back = frame.to_latlon(np.column_stack([x, y]))
+    assert np.abs(back[0] - latitudes).max() < 1e-9
+    assert np.abs((back[1] - longitudes + 180) % 360 - 180).max() < 1e-9
+
+
+@given(st.floats(-80, 84), st.floats(-180, 180))
+@settings(deadline=None)  # the first of a zone is slow
+def test_latitude_and_longitude_come_back(latitude: float, longitude: float) -> None:
+    frame, x, y = frame_from_latlon(np.array([latitude]), np.array([longitude]), "here")
+    assert frame.name == "here"
+    back = frame.to_latlon(np.column_stack([x, y]))
+    assert back[0][0] == pytest.approx(latitude, abs=1e-9)
+    assert (back[1][0] - longitude + 180) % 360 - 180 == pytest.approx(0, abs=1e-9)
+
+
+def test_latitude_and_longitude_are_refused_without_a_crs_or_a_point() -> None:
+    with pytest.raises(BadInputError, match="frame 'lab' has no CRS, so latitude and longitude are unknown"):
+        Frame("lab").to_latlon(np.zeros((1, 2)))
+    with pytest.raises(BadInputError, match="needs at least one point"):
+        frame_from_latlon(np.array([]), np.array([]))
+    with pytest.raises(BadInputError, match="finite ones only"):
+        frame_from_latlon(np.array([51.0, math.nan]), np.array([0.0, 0.0]))

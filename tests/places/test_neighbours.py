@@ -1,0 +1,172 @@
+"""Neighbours: near and far places against a loop over all pairs."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mappable.errors import BadInputError
+from mappable.places.frames import Frame
+from mappable.places.neighbours import distances, far_from, neighbours
+from mappable.places.table import Places
+
+FRAMES = (Frame("a"), Frame("b"))
+
+
+def table(xyz: Any, frame: Any = "a", yaw: Any = None, dimensions: Any = 2) -> Places:
+    xyz = np.array(xyz, dtype=float).reshape(-1, 3)
+    names = [frame] * len(xyz) if isinstance(frame, str) else frame
+    return Places(
+        path=[f"{row}.jpg" for row in range(len(xyz))],
+        **dict(zip("xyz", xyz.T, strict=True)),
+        yaw=yaw,
+        frame=names,
+        sequence=names,
+        frames=FRAMES,
+        dimensions=dimensions,
+    )
+
+
+@st.composite
+def tables(draw: st.DrawFn, dimensions: int) -> Places:
+    """Places on a coarse grid, whose distances are exact, so that "at most" is put to the test."""
+    grid, turn = st.integers(-3, 3), st.integers(-8, 8).map(lambda eighth: eighth * math.pi / 8)
+    rows = draw(st.lists(st.tuples(grid, grid, grid, turn | st.just(math.nan), st.sampled_from("ab")), max_size=40))
+    yaw, frame = [row[3] for row in rows], [row[4] for row in rows]
+    return table([row[:3] for row in rows], frame, yaw, dimensions)
+
+
+def are_neighbours(first: Places, i: int, second: Places, j: int, radius: float, max_yaw: float | None) -> bool:
+    if first.frame[i] != second.frame[j]:
+        return False
+    axes = "xyz"[: first.dimensions]
+    if sum((getattr(first, axis)[i] - getattr(second, axis)[j]) ** 2 for axis in axes) > radius**2:
+        return False
+    if max_yaw is None:
+        return True
+    cosine = math.cos(first.yaw[i] - second.yaw[j])  # NaN where a yaw is unknown
+    return cosine > math.cos(max_yaw)
+
+
+# Between the multiples of 22.5 degrees that the yaws differ by, so that no rounding decides.
+MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(math.radians)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
+    places = data.draw(tables(dimensions))
+    radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
+    found = neighbours(places, radius, max_yaw=max_yaw)
+    count = range(len(places))
+    expected = [[j for j in count if i != j and are_neighbours(places, i, places, j, radius, max_yaw)] for i in count]
+    assert [rows.tolist() for rows in found] == expected
+    assert found.counts.tolist() == [len(rows) for rows in expected]
+    assert len(found) == len(places)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_neighbours_of_another_table_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
+    places, queries = data.draw(tables(dimensions)), data.draw(tables(dimensions))
+    radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
+    found = neighbours(places, radius, of=queries, max_yaw=max_yaw)
+    expected = [
+        [j for j in range(len(places)) if are_neighbours(queries, i, places, j, radius, max_yaw)]
+        for i in range(len(queries))
+    ]
+    assert [rows.tolist() for rows in found] == expected
+
+
+def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
+    generator = np.random.default_rng(7)
+    places = table(np.column_stack([generator.uniform(0, 100, (400, 2)) + 6e5, np.zeros(400)]))
+    found = neighbours(places, 10.0)
+    apart = np.hypot(*(axis[:, None] - axis[None] for axis in (places.x, places.y)))
+    near = apart <= 10
+    np.fill_diagonal(near, False)
+    assert [rows.tolist() for rows in found] == [np.flatnonzero(row).tolist() for row in near]
+
+
+def test_a_place_exactly_at_the_radius_is_near_and_far_at_once() -> None:
+    places = table([(0, 0, 0), (3, 4, 0), (6, 8.001, 0)])
+    assert neighbours(places, 5.0)[0].tolist() == [1]
+    assert neighbours(places, math.nextafter(5.0, 0))[0].tolist() == []
+    assert far_from(places, 0, 5.0).tolist() == [1, 2]
+    assert far_from(places, 0, math.nextafter(5.0, 6)).tolist() == [2]
+
+
+def test_z_counts_only_in_three_dimensions() -> None:
+    stacked = [(0, 0, 0), (0, 0, 9)]
+    assert neighbours(table(stacked), 1.0)[0].tolist() == [1]
+    assert neighbours(table(stacked, dimensions=3), 1.0)[0].tolist() == []
+
+
+def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
+    places = table([(0, 0, 0)] * 4, yaw=[math.pi - 0.25, -math.pi + 0.25, 0.0, math.nan])
+    assert [rows.tolist() for rows in neighbours(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
+    assert [rows.tolist() for rows in neighbours(places, 1.0, max_yaw=0.49)] == [[], [], [], []]
+    exact = table([(0, 0, 0)] * 2, yaw=[0.0, 0.5])
+    assert neighbours(exact, 1.0, max_yaw=0.5).counts.tolist() == [0, 0]
+    assert neighbours(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
+
+
+def test_an_unknown_yaw_matters_only_if_yaw_is_asked_about() -> None:
+    places = table([(0, 0, 0)] * 2, yaw=[math.nan, math.nan])
+    assert neighbours(places, 1.0).counts.tolist() == [1, 1]
+    assert neighbours(places, 1.0, max_yaw=4.0).counts.tolist() == [0, 0]
+
+
+def test_a_table_is_its_own_neighbour_only_if_named() -> None:
+    places = table([(0, 0, 0), (0, 0, 0)])
+    assert [rows.tolist() for rows in neighbours(places, 0.0)] == [[1], [0]]
+    assert [rows.tolist() for rows in neighbours(places, 0.0, of=places)] == [[0, 1], [0, 1]]
+
+
+def test_queries_are_numbered_from_both_ends() -> None:
+    found = neighbours(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
+    assert found[-1].tolist() == found[3].tolist() == [2]
+    with pytest.raises(IndexError):
+        found[4]
+
+
+def test_no_places_and_no_queries_have_no_neighbours() -> None:
+    some, none = table([(0, 0, 0)]), table([])
+    assert len(neighbours(none, 1.0)) == 0
+    assert neighbours(none, 1.0, of=some).counts.tolist() == [0]
+    assert len(neighbours(some, 1.0, of=none)) == 0
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    places = table([(0, 0, 0), (1, 0, 0)])
+    with pytest.raises(BadInputError, match="places of 3 and of 2 dimensions cannot be compared"):
+        neighbours(places, 1.0, of=table([(0, 0, 0)], dimensions=3))
+    elsewhere = places.replace(frames=[Frame("a", origin=(1000.0, 0.0, 0.0))])
+    with pytest.raises(BadInputError, match="frame 'a' of the two tables differs"):
+        neighbours(places, 1.0, of=elsewhere)
+
+
+@pytest.mark.parametrize("radius", [-1.0, math.nan])
+def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
+    with pytest.raises(BadInputError, match="is not a distance"):
+        neighbours(table([(0, 0, 0)]), radius)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_far_places_are_those_of_a_loop(dimensions: int, data: st.DataObject) -> None:
+    places = data.draw(tables(dimensions).filter(len))
+    row, radius = data.draw(st.integers(0, len(places) - 1)), data.draw(st.integers(0, 6))
+    apart = [math.dist(places.positions[row], other) for other in places.positions]
+    same = [frame == places.frame[row] for frame in places.frame]
+    assert distances(places, row).tolist() == [d if s else math.inf for d, s in zip(apart, same, strict=True)]
+    own = [other for other in range(len(places)) if same[other] and apart[other] >= radius]
+    others = [other for other in range(len(places)) if not same[other]]
+    assert far_from(places, row, radius).tolist() == own
+    assert far_from(places, row, radius, other_frames=True).tolist() == sorted(own + others)

@@ -1,0 +1,113 @@
+"""Rotations and the rows of trajectory files, against scipy's rotations and closed forms."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation, Slerp
+
+from mappable.errors import BadInputError
+from mappable.places.frames import Frame
+from mappable.places.rotations import (
+    AXES,
+    CAMERA_PLANE,
+    PLANES,
+    are_rotations,
+    read_words,
+    rotate,
+    slerp,
+    viewing_yaw,
+)
+
+component = st.floats(-1, 1, allow_nan=False)
+quaternions = (
+    st.tuples(component, component, component, component)
+    .map(np.array)
+    .filter(lambda q: np.linalg.norm(q) > 0.1)
+    .map(lambda q: q / np.linalg.norm(q))
+)
+
+
+@given(quaternions, st.sampled_from(["x", "z"]))
+def test_rotate_agrees_with_scipy(quaternion, axis):
+    expected = Rotation.from_quat(quaternion).apply(AXES[axis])
+    assert rotate(quaternion[None], AXES[axis])[0] == pytest.approx(expected, abs=1e-12)
+
+
+@given(quaternions, quaternions, st.floats(0, 1))
+def test_slerp_agrees_with_scipy(start, end, share):
+    between = Rotation.from_quat(slerp(start[None], end[None], np.array([share]))[0])
+    expected = Slerp([0.0, 1.0], Rotation.from_quat([start, end]))(share)
+    half_turn = abs(np.dot(start, end)) < 1e-6  # then both ways round are equally short
+    if half_turn:
+        assert (Rotation.from_quat(start).inv() * between).magnitude() == pytest.approx(share * np.pi, abs=1e-5)
+    else:
+        assert (expected.inv() * between).magnitude() == pytest.approx(0, abs=1e-7)
+
+
+def test_slerp_between_equal_rotations_stays_there_whatever_the_sign():
+    quaternion = np.array([[0.5, -0.5, 0.5, 0.5]])
+    for end in (quaternion, -quaternion):
+        assert slerp(quaternion, end, np.array([0.3])) == pytest.approx(quaternion, abs=1e-15)
+
+
+def test_yaw_counts_counter_clockwise_from_x():
+    directions = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0.6, 0, 0.8]], dtype=float)
+    assert viewing_yaw(directions) == pytest.approx([0, np.pi / 2, np.pi, -np.pi / 2, 0])
+
+
+@pytest.mark.parametrize(("degrees_from_vertical", "known"), [(0, False), (0.9, False), (1.1, True)])
+@pytest.mark.parametrize("up", [1, -1])
+def test_a_view_within_a_degree_of_the_vertical_has_no_yaw(degrees_from_vertical, known, up):
+    tilt = np.deg2rad(degrees_from_vertical)
+    yaw = viewing_yaw(np.array([[0.0, np.sin(tilt), up * np.cos(tilt)]]))
+    assert np.isfinite(yaw[0]) == known
+    if known:
+        assert yaw[0] == pytest.approx(np.pi / 2)
+
+
+def test_the_camera_plane_is_right_handed_and_leads_back():
+    assert np.linalg.det(np.array(CAMERA_PLANE)) == pytest.approx(1)
+    frame = Frame("camera", axes=CAMERA_PLANE)
+    right, down, forward = np.eye(3)
+    assert frame.from_original(np.array([right, down, forward])).tolist() == [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+    points = np.array([[1.5, -2.5, 3.5]])
+    assert frame.to_original(frame.from_original(points)).tolist() == points.tolist()
+
+
+def test_the_plane_xy_changes_nothing():
+    points = np.array([[1.5, -2.5, 3.5]])
+    assert Frame("room", axes=PLANES["xy"]).from_original(points).tolist() == points.tolist()
+
+
+def test_mirrors_scalings_and_shears_are_no_rotations():
+    turn = Rotation.from_euler("xyz", [0.1, 0.2, 0.3]).as_matrix()
+    shear = np.eye(3)
+    shear[0, 1] = 0.02
+    matrices = np.array([turn, -turn, turn * 1.02, shear, np.zeros((3, 3)), turn + 1e-4])
+    assert are_rotations(matrices, 1e-2).tolist() == [True, False, False, False, False, True]
+
+
+def test_words_keep_the_row_numbers_of_the_editor(tmp_path: Path):
+    file = tmp_path / "words.txt"
+    file.write_bytes("\ufeff# t name\n\n1 one\r\n  2\t two  \n#3 three\n\n4 four".encode())
+    table = read_words(file, ["t", "name"])
+    assert table.columns == {"t": ["1", "2", "4"], "name": ["one", "two", "four"]}
+    assert table.row_numbers == [3, 4, 7]
+
+
+def test_a_row_with_other_than_the_wanted_words_is_named(tmp_path: Path):
+    file = tmp_path / "words.txt"
+    file.write_text("# t name\n1 one\n\n2 two 3\n")
+    with pytest.raises(BadInputError, match=r"words\.txt, row 4: 3 values, but there must be 2"):
+        read_words(file, ["t", "name"])
+
+
+def test_files_that_are_missing_or_no_text_are_refused(tmp_path: Path):
+    with pytest.raises(BadInputError, match=r"none\.txt: cannot be read \(no such file or directory\)"):
+        read_words(tmp_path / "none.txt", ["t"])
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadInputError, match=r"binary\.txt: not a text file in UTF-8"):
+        read_words(tmp_path / "binary.txt", ["t"])
