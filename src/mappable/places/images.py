@@ -113,7 +113,7 @@ def _naming(name: str) -> Iterator[None]:
         raise
     except UnidentifiedImageError:
         raise BadImageError(name, "not an image in a known format") from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+    except Image.DecompressionBombError:
         raise BadImageError(name, f"more pixels than the limit of {MAX_PIXELS:,}") from None
     except Exception as error:
         text = " ".join(str(error).split()).rstrip(".")

@@ -58,8 +58,8 @@ def guess_unit(text: str) -> TimeUnit:
 
     Times near 1970, and times since the start of a recording, are ambiguous: up to 11 digits they count as seconds.
     """
-    mantissa, _, exponent = text.strip().lower().partition("e")
-    whole = len(mantissa.lstrip("+-").split(".")[0]) + (int(exponent) if exponent.lstrip("+-").isdecimal() else 0)
+    match = NUMBER.fullmatch(text.strip())
+    whole = len(match.group(2)) + int(match.group(4) or 0) if match else 0
     for unit, most in zip(get_args(TimeUnit), (11, 14, 17), strict=False):
         if whole <= most:
             return unit  # type: ignore[no-any-return]
