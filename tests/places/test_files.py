@@ -85,7 +85,7 @@ def small(root: Path | str = "/data", **changes: Any) -> Places:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(places=tables())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_nothing_is_lost_on_the_way_to_disk_and_back(
     suffix: str, places: Places, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

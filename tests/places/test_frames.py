@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
@@ -154,7 +154,6 @@ def test_distances_agree_with_the_geodesic(where: str, latitude: float, longitud
 
 
 @given(st.floats(-80, 84), st.floats(-180, 180))
-@settings(deadline=None)  # the first of a zone is slow
 def test_latitude_and_longitude_come_back(latitude: float, longitude: float) -> None:
     frame, x, y = frame_from_latlon(np.array([latitude]), np.array([longitude]), "here")
     assert frame.name == "here"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from mappable.errors import BadInputError
-from mappable.places.gpx import course, distance_along, in_frames, read_track
-from mappable.places.tracks import Track
+from mappable.places.gpx import in_frames, read_track
+from mappable.places.tracks import Track, course, distance_along
 
 NOON = 1_714_564_800 * 10**9  # 2024-05-01T12:00:00Z
 SECOND = 10**9
@@ -79,7 +79,7 @@ def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_list
     assert (np.diff(points.time) > 0).all()
     assert [(str(note), note.items) for note in points.notes] == [
         ("1 points of a track are at latitude 0, longitude 0: no fix (left out)", ("ride.gpx, point 5",)),
-        ("1 points of a track came before an earlier time (sorted now)", ("ride.gpx, point 3",)),
+        ("1 points of a track came after a later time (sorted now)", ("ride.gpx, point 3",)),
         ("1 points of a track repeat a time (left out)", ("ride.gpx, point 4",)),
     ]
 
@@ -144,7 +144,7 @@ def test_a_table_in_degrees_is_read_by_column_name(tmp_path: Path) -> None:
     assert points.time.tolist() == [NOON, NOON + 1_500_000_000]
     assert points.in_degrees
     assert [(str(note), note.warning) for note in points.notes] == [
-        ("times of ride.csv are numbers, taken as s", False)
+        ("times in ride.csv are numbers, taken as s", False)
     ]
 
 
@@ -163,7 +163,7 @@ def test_a_table_in_metres_is_read_by_column_name(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("time,x\n1,2\n", "no column y"),
-        ("time,latitude\n1,2\n", "no columns latitude and longitude, nor x and y; it has time, latitude"),
+        ("time,latitude\n1,2\n", "no columns x and y, nor latitude and longitude; it has time, latitude"),
         ("x,y\n1,2\n", "no column time"),
         ("time,x,y\n", "no rows"),
         ("time,x,y\n1,2,3\nsoon,3,4\n", "row 3: time 'soon'"),
@@ -183,7 +183,7 @@ def test_a_bad_table_is_named_by_file_and_row(tmp_path: Path, text: str, message
 def test_rows_out_of_order_are_sorted_and_listed_by_row(tmp_path: Path) -> None:
     points = read_track(write(tmp_path, "time,x,y\n3,3,0\n1,1,0\n\n2,2,0\n", "ride.csv"))
     assert points.east.tolist() == [1, 2, 3]
-    assert points.notes[1].items == ("ride.csv, row 3",)
+    assert points.notes[1].items == ("ride.csv, row 3", "ride.csv, row 5")
     # x = 0 and y = 0 is a place like any other in metres.
     assert len(read_track(write(tmp_path, "time,x,y\n1,0,0\n", "ride.csv"))) == 1
 

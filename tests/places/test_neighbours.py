@@ -57,7 +57,7 @@ MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(mat
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places = data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
@@ -71,7 +71,7 @@ def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_neighbours_of_another_table_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places, queries = data.draw(tables(dimensions)), data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
@@ -159,7 +159,7 @@ def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_far_places_are_those_of_a_loop(dimensions: int, data: st.DataObject) -> None:
     places = data.draw(tables(dimensions).filter(len))
     row, radius = data.draw(st.integers(0, len(places) - 1)), data.draw(st.integers(0, 6))

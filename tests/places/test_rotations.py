@@ -1,6 +1,4 @@
-"""Rotations and the rows of trajectory files, against scipy's rotations and closed forms."""
-
-from pathlib import Path
+"""Rotations, against scipy's and closed forms."""
 
 import numpy as np
 import pytest
@@ -8,14 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
-from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.rotations import (
     AXES,
     CAMERA_PLANE,
     PLANES,
     are_rotations,
-    read_words,
     rotate,
     slerp,
     viewing_yaw,
@@ -88,26 +84,3 @@ def test_mirrors_scalings_and_shears_are_no_rotations():
     shear[0, 1] = 0.02
     matrices = np.array([turn, -turn, turn * 1.02, shear, np.zeros((3, 3)), turn + 1e-4])
     assert are_rotations(matrices, 1e-2).tolist() == [True, False, False, False, False, True]
-
-
-def test_words_keep_the_row_numbers_of_the_editor(tmp_path: Path):
-    file = tmp_path / "words.txt"
-    file.write_bytes("\ufeff# t name\n\n1 one\r\n  2\t two  \n#3 three\n\n4 four".encode())
-    table = read_words(file, ["t", "name"])
-    assert table.columns == {"t": ["1", "2", "4"], "name": ["one", "two", "four"]}
-    assert table.row_numbers == [3, 4, 7]
-
-
-def test_a_row_with_other_than_the_wanted_words_is_named(tmp_path: Path):
-    file = tmp_path / "words.txt"
-    file.write_text("# t name\n1 one\n\n2 two 3\n")
-    with pytest.raises(BadInputError, match=r"words\.txt, row 4: 3 values, but there must be 2"):
-        read_words(file, ["t", "name"])
-
-
-def test_files_that_are_missing_or_no_text_are_refused(tmp_path: Path):
-    with pytest.raises(BadInputError, match=r"none\.txt: cannot be read \(no such file or directory\)"):
-        read_words(tmp_path / "none.txt", ["t"])
-    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadInputError, match=r"binary\.txt: not a text file in UTF-8"):
-        read_words(tmp_path / "binary.txt", ["t"])

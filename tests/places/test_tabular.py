@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.errors import BadInputError, BadRowError
-from mappable.places.tabular import Table, read_csv, read_table
+from mappable.places.tabular import Table, read_csv, read_table, read_words
 
 
 @pytest.fixture
@@ -83,7 +83,6 @@ FIELD = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
 @given(rows=st.lists(st.tuples(FIELD, FIELD).filter(any), max_size=6), delimiter=st.sampled_from(",;\t"))
-@settings(deadline=None)  # a busy disk is no failure
 def test_whatever_a_writer_of_csv_quotes_comes_back(
     rows: list[tuple[str, str]], delimiter: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -247,3 +246,26 @@ def test_a_damaged_parquet_file_is_one_sentence(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"path": [b"\xff"]}), file)
     with pytest.raises(BadInputError, match=r"t\.parquet: holds text that is not UTF-8"):
         read_table(file)
+
+
+def test_words_keep_the_row_numbers_of_the_editor(tmp_path: Path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_bytes("\ufeff# t name\n\n1 one\r\n  2\t two  \n#3 three\n\n4 four".encode())
+    table = read_words(file, ["t", "name"])
+    assert table.columns == {"t": ["1", "2", "4"], "name": ["one", "two", "four"]}
+    assert table.row_numbers == [3, 4, 7]
+
+
+def test_a_row_with_other_than_the_wanted_words_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_text("# t name\n1 one\n\n2 two 3\n")
+    with pytest.raises(BadInputError, match=r"words\.txt, row 4: 3 values, but there must be 2"):
+        read_words(file, ["t", "name"])
+
+
+def test_files_that_are_missing_or_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"none\.txt: cannot be read \(no such file or directory\)"):
+        read_words(tmp_path / "none.txt", ["t"])
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadInputError, match=r"binary\.txt: not a text file in UTF-8"):
+        read_words(tmp_path / "binary.txt", ["t"])

@@ -51,7 +51,7 @@ def convert(
         places = places[kept].noting(*warn("images were dropped", (str(error) for error in bad)))
     if len(places) == 0:
         raise BadInputError(f"{root}: no image could be decoded; the first problem is {places.notes[-1].items[0]}")
-    record = source | {"options": dict(options or {}), "dimensions": dimensions, "places": len(places)}
+    record: dict[str, Any] = source | {"options": dict(options or {}), "dimensions": dimensions, "places": len(places)}
     record |= {"size": list(size), "fit": fit, "verified": verify} if pixels else {}
     save_places(places, out / TABLE)
     write_atomically(out / RECORD, lambda stream: stream.write(json.dumps(record, indent=2, default=str).encode()))

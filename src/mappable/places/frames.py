@@ -11,6 +11,7 @@ from mappable.places import geodesy
 
 Unit = Literal["m", "frames"]
 Vector = tuple[float, float, float]
+WIDEST = 1_000_000.0  # metres from the middle of a set; beyond, one flat frame stretches distances by over a percent
 IDENTITY: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 

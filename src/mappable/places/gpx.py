@@ -1,4 +1,4 @@
-"""Track files (GPX, or a table of times and positions) of whatever carried a camera, and the way along a track."""
+"""Track files of whatever carried a camera: GPX, or a table of times and positions."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,13 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
-from mappable.places.angles import yaw_from_compass
-from mappable.places.frames import Frame, frame_from_latlon
+from mappable.places import columns
+from mappable.places.frames import WIDEST, Frame, frame_from_latlon
 from mappable.places.notes import Note, warn
-from mappable.places.tabular import Table, read_table
-from mappable.places.times import NUMBER, guess_unit, nanoseconds
-from mappable.places.tracks import Track
-
-FULL_TURN = 2 * np.pi + 1e-6
-WIDEST = 1_000_000.0  # metres from the middle of a set; beyond, one flat frame stretches distances by over a percent
+from mappable.places.table import NO_TIME
+from mappable.places.tabular import read_table
+from mappable.places.times import NUMBER, nanoseconds
+from mappable.places.tracks import Track, rising
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,13 @@ def read_track(file: Path) -> TrackPoints:
     points = _read_gpx(file) if file.suffix.lower() == ".gpx" else _read_table(file)
     no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
     fixed = points[~no_fix]
-    late = np.flatnonzero(np.diff(fixed.time) < 0) + 1
-    ordered = fixed[np.argsort(fixed.time, kind="stable")]
-    again = np.diff(ordered.time, prepend=ordered.time[:1] - 1) == 0
-    if len(ordered) == 0:
+    if len(fixed) == 0:
         raise BadInputError(f"{file}: no point with a position")
+    kept, late, again = rising(fixed.time)
     notes = warn("points of a track are at latitude 0, longitude 0: no fix (left out)", _named(points[no_fix]))
-    notes += warn("points of a track came before an earlier time (sorted now)", _named(fixed[late]))
-    notes += warn("points of a track repeat a time (left out)", _named(ordered[again]))
-    return replace(ordered[~again], notes=points.notes + notes)
+    notes += warn("points of a track came after a later time (sorted now)", _named(fixed[late]))
+    notes += warn("points of a track repeat a time (left out)", _named(fixed[again]))
+    return replace(fixed[kept], notes=points.notes + notes)
 
 
 def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Frame, Track]]:
@@ -95,34 +91,6 @@ def _within_reach(points: TrackPoints, x: Floats, y: Floats) -> tuple[Floats, Fl
         limit = f"more than {WIDEST / 1000:,.0f} km from the middle of all tracks"
         raise BadInputError(f"{points.file}, {label}: {limit}, too far for one flat frame")
     return x, y
-
-
-def distance_along(track: Track, jitter: float) -> tuple[Floats, Ints]:
-    """How far along the track each of its samples lies, seen from above, and the rows of its corners.
-
-    A new corner is where the position has left the last one by `jitter`. Until then only the furthest reach from the
-    last corner counts, so that the noise of a standing receiver adds no length, however long it stands.
-    """
-    reached, corners, length, reach = [], [0], 0.0, 0.0
-    positions = track.xyz[:, :2].tolist()
-    last = positions[0]
-    for row, position in enumerate(positions):
-        reach = max(reach, math.dist(position, last))
-        if reach >= jitter:
-            corners.append(row)
-            last, length, reach = position, length + reach, 0.0
-        reached.append(length + reach)
-    return np.array(reached), np.array(corners)
-
-
-def course(track: Track, time: Ints, jitter: float) -> Floats:
-    """The direction of motion at `time` (ns), which turns evenly from the middle of one leg between corners to the
-    next; NaN for a track that never moves by `jitter`."""
-    corners = distance_along(track, jitter)[1]
-    if len(corners) < 2:
-        return np.full(len(time), np.nan)
-    legs, times = np.diff(track.xyz[corners], axis=0), track.time[corners]
-    return Track(times[:-1] + np.diff(times) // 2, legs, np.arctan2(legs[:, 1], legs[:, 0])).at(time).yaw
 
 
 def _track(points: TrackPoints, x: Floats, y: Floats) -> Track:
@@ -206,18 +174,19 @@ def _read_table(file: Path) -> TrackPoints:
     table = read_table(file)
     if len(table) == 0:
         raise BadInputError(f"{file}: the table has no rows")
-    columns = table.columns
-    in_degrees = not ("x" in columns or "y" in columns)
+    in_degrees = not ("x" in table.columns or "y" in table.columns)
     if in_degrees:
-        longitude = "longitude" if "longitude" in columns else "lon"
-        latitude = "latitude" if "latitude" in columns else "lat"
-        if longitude not in columns or latitude not in columns:
-            raise BadInputError(f"{file}: no columns latitude and longitude, nor x and y; it has {', '.join(columns)}")
-        east, north = table.numbers(longitude, -180, 180), table.numbers(latitude, -90, 90)
+        north, east = columns.latitude_and_longitude(table)
     else:
         east, north = table.numbers("x"), table.numbers("y")
     up = "altitude" if in_degrees else "z"
-    time, notes = _times(table)
+    if "timestamp" not in table.columns:
+        table.require("time")
+    time, notes = columns.times(table)
+    missing = np.flatnonzero(time == NO_TIME)
+    if len(missing):
+        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "is not a time")
+    yaw = columns.yaw(table)
     unknown = np.full(len(table), np.nan)
     return TrackPoints(
         file,
@@ -225,29 +194,8 @@ def _read_table(file: Path) -> TrackPoints:
         time,
         east,
         north,
-        table.numbers(up, missing_allowed=True) if up in columns else unknown,
-        _yaw(table) if "yaw" in columns or "heading" in columns else unknown,
+        table.numbers(up, missing_allowed=True) if up in table.columns else unknown,
+        unknown if yaw is None else yaw,
         in_degrees,
         notes,
     )
-
-
-def _times(table: Table) -> tuple[Ints, tuple[Note, ...]]:
-    name = "timestamp" if "timestamp" in table.columns and "time" not in table.columns else "time"
-    numbers = [text for text in table.texts(name) if NUMBER.fullmatch(text)]
-    guesses = sorted({guess_unit(text) for text in numbers})
-    if len(guesses) > 1:
-        raise BadInputError(f"{table.file}: times look like {' and '.join(guesses)}; write them all in one unit")
-    unit = guesses[0] if guesses else "s"
-    note = Note(f"times of {table.file.name} are numbers, taken as {unit}", warning=False)
-    return table.times(name, unit), (note,) if numbers else ()
-
-
-def _yaw(table: Table) -> Floats:
-    if "yaw" not in table.columns:
-        return yaw_from_compass(np.deg2rad(table.numbers("heading", -360, 360, missing_allowed=True)))
-    yaw = table.numbers("yaw", missing_allowed=True)
-    beyond = np.flatnonzero(np.abs(yaw) > FULL_TURN)
-    if len(beyond):
-        raise table.bad(int(beyond[0]), "yaw", "is beyond a full turn in radians; degrees go into a column heading")
-    return yaw

@@ -8,6 +8,7 @@ import numpy as np
 
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
+from mappable.places.notes import merged
 from mappable.places.table import COLUMNS, Places
 
 
@@ -31,7 +32,7 @@ def concatenate(tables: Sequence[Places]) -> Places:
     root = Path(os.path.commonpath([table.root for table in tables]))
     parts = [_moved(table, frames, root) for table in tables]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    notes = merged(dict.fromkeys(note for table in tables for note in table.notes))
     first = tables[0]
     return Places(
         **columns, frames=frames.values(), root=root, dimensions=first.dimensions, decoding=first.decoding, notes=notes

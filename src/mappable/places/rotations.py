@@ -1,14 +1,9 @@
-"""Poses as trajectory files hold them: rows of bare numbers, and rotations from which the yaw of a view is taken."""
-
-from collections.abc import Sequence
-from pathlib import Path
+"""Rotations of poses, from which the yaw of a view is taken."""
 
 import numpy as np
 
 from mappable.arrays import Bools, Floats
-from mappable.errors import BadInputError
 from mappable.places.frames import IDENTITY, Vector
-from mappable.places.tabular import Table
 
 # The axes of a frame over camera coordinates (X right, Y down, Z forward): x = X, y = Z, z = -Y, right-handed too.
 CAMERA_PLANE: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0))
@@ -55,23 +50,3 @@ def are_rotations(matrices: Floats, tolerance: float) -> Bools:
     off: Floats = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
     proper: Floats = np.linalg.det(matrices)
     return (off <= tolerance) & (proper > 0)
-
-
-def read_words(file: Path, names: Sequence[str]) -> Table:
-    """A text file of rows of words between white space, one for each of the `names`, as a table.
-
-    Empty lines and lines that begin with # are passed over; rows keep the numbers that an editor shows.
-    """
-    try:
-        lines = file.read_text("utf-8-sig").splitlines()
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-    except UnicodeDecodeError:
-        raise BadInputError(f"{file}: not a text file in UTF-8") from None
-    split = ((number, line.split()) for number, line in enumerate(lines, start=1))
-    rows = {number: words for number, words in split if words and not words[0].startswith("#")}
-    for number, words in rows.items():
-        if len(words) != len(names):
-            raise BadInputError(f"{file}, row {number}: {len(words)} values, but there must be {len(names)}")
-    columns = {name: [words[position] for words in rows.values()] for position, name in enumerate(names)}
-    return Table(file, columns, list(rows))

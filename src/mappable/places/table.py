@@ -145,7 +145,7 @@ class Places:
     @property
     def unit(self) -> str:
         """The unit shared by all frames, for printing; places in metres and in route frames have none in common."""
-        units = {one.unit for one in self.frames.values()}
+        units = {self.frames[name].unit for name in set(self.frame)}
         if len(units) != 1:
             raise BadInputError(f"frames {', '.join(self.frames)} have different units: no distance has one unit here")
         return units.pop()

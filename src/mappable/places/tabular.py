@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +134,26 @@ def read_csv(file: Path, header: list[str] | None = None, delimiter: str | None 
     if not exact:
         columns = {name: [value.strip() for value in column] for name, column in columns.items()}
     return Table(file, columns, numbers)
+
+
+def read_words(file: Path, names: Sequence[str]) -> Table:
+    """A text file of rows of words between white space, one for each of the `names`, as a table.
+
+    Empty lines and lines that begin with # are passed over; rows keep the numbers that an editor shows.
+    """
+    try:
+        lines = file.read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+    except UnicodeDecodeError:
+        raise BadInputError(f"{file}: not a text file in UTF-8") from None
+    split = ((number, line.split()) for number, line in enumerate(lines, start=1))
+    rows = {number: words for number, words in split if words and not words[0].startswith("#")}
+    for number, words in rows.items():
+        if len(words) != len(names):
+            raise BadInputError(f"{file}, row {number}: {len(words)} values, but there must be {len(names)}")
+    columns = {name: [words[position] for words in rows.values()] for position, name in enumerate(names)}
+    return Table(file, columns, list(rows))
 
 
 def _read_parquet(file: Path) -> Table:

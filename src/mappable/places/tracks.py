@@ -1,5 +1,6 @@
 """Tracks: positions over time of the thing that carried the camera, and its pose at the time of each image."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,3 +52,40 @@ class PosesAt:
     after: Ints
     gap_s: Floats
     inside: Bools
+
+
+def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
+    """What makes samples a track: the rows to keep, in strictly rising time; then, of all rows, those that came after a
+    later time, and those that repeat the time of an earlier row and are left out."""
+    order = np.argsort(time, kind="stable")
+    late = np.flatnonzero(time < np.maximum.accumulate(time))
+    repeats = np.append(False, np.diff(time[order]) == 0)
+    return order[~repeats], late, order[repeats]
+
+
+def distance_along(track: Track, jitter: float) -> tuple[Floats, Ints]:
+    """How far along the track each of its samples lies, seen from above, and the rows of its corners.
+
+    A new corner is where the position has left the last one by `jitter`. Until then only the furthest reach from the
+    last corner counts, so that the noise of a standing receiver adds no length, however long it stands.
+    """
+    reached, corners, length, reach = [], [0], 0.0, 0.0
+    positions = track.xyz[:, :2].tolist()
+    last = positions[0]
+    for row, position in enumerate(positions):
+        reach = max(reach, math.dist(position, last))
+        if reach >= jitter:
+            corners.append(row)
+            last, length, reach = position, length + reach, 0.0
+        reached.append(length + reach)
+    return np.array(reached), np.array(corners)
+
+
+def course(track: Track, time: Ints, jitter: float) -> Floats:
+    """The direction of motion at `time` (ns), which turns evenly from the middle of one leg between corners to the
+    next; NaN for a track that never moves by `jitter`."""
+    corners = distance_along(track, jitter)[1]
+    if len(corners) < 2:
+        return np.full(len(time), np.nan)
+    legs, times = np.diff(track.xyz[corners], axis=0), track.time[corners]
+    return Track(times[:-1] + np.diff(times) // 2, legs, np.arctan2(legs[:, 1], legs[:, 0])).at(time).yaw

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.errors import BadInputError
@@ -257,7 +257,6 @@ def read_one_folder(*names: str) -> Places:
         return read_places("cold", folder)
 
 
-@settings(deadline=None)  # a busy disk is no failure
 @given(times, numbers, numbers, numbers, suffixes)
 def test_any_signed_number_with_or_without_exponent_is_read_exactly(
     t: str, x: str, y: str, a: str, suffix: str
@@ -295,10 +294,10 @@ def damaged(name: str) -> st.SearchStrategy[str]:
         f"{stem}.png",
         stem,
     ]
-    return st.sampled_from(swapped + missing + letterless + empty + wordy + around)
+    near = swapped + missing + letterless + empty + wordy + around
+    return st.sampled_from([one for one in near if not one.startswith(".")])  # hidden files are passed over
 
 
-@settings(deadline=None)  # a busy disk is no failure
 @given(st.builds(LETTERS.format, times, numbers, numbers, numbers, suffixes).flatmap(damaged))
 def test_names_that_nearly_match_are_listed_and_not_read(name: str) -> None:
     places = read_one_folder(NAME, name)

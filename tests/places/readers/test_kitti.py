@@ -289,7 +289,7 @@ coordinate = st.floats(-1e4, 1e4, allow_nan=False)
         max_size=4,
     )
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_any_pose_comes_back(poses):
     rotations = Rotation.from_quat([quaternion for quaternion, *_ in poses]).as_matrix()
     positions = np.array([position for _, *position in poses])

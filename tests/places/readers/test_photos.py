@@ -153,7 +153,7 @@ def test_a_photo_cut_off_behind_its_header_is_indexed_since_no_pixel_is_decoded(
 
 
 @given(latitude=st.floats(-80, 80), longitude=st.floats(-180, 180), minutes_only=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_position_survives_degrees_and_minutes(
     tmp_path_factory: pytest.TempPathFactory, latitude: float, longitude: float, minutes_only: bool
 ) -> None:
@@ -423,7 +423,7 @@ def test_an_empty_folder_and_a_file_are_refused(shoot: Shoot, root: Path) -> Non
 
 
 @given(changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_damaged_exif_data_never_leads_to_more_than_a_note(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]
 ) -> None:

@@ -320,7 +320,7 @@ number_style = st.sampled_from([".17g", ".18e", "+.17f"])
 @given(
     samples, number_style, st.sampled_from([" ", "\t", "  "]), st.sampled_from(["\n", "\r\n", "\n# x\n\n"]), st.data()
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_trajectory_is_interpolated_as_scipy_does(poses, style, gap, line_end, data):
     """Whatever the number format, white space and comments: positions linear, orientations by scipy's Slerp."""
     times = np.arange(len(poses)) / 10  # whole nanoseconds

@@ -461,7 +461,7 @@ def test_what_was_mended_in_a_track_is_noted(drive: Path) -> None:
     write_csv(drive / "drive.csv", rows)
     places = read_places("video", drive)
     np.testing.assert_allclose(places.x, np.arange(10), atol=1e-6)
-    assert listed(places, "came before an earlier time") == ["drive.csv, row 4"]
+    assert listed(places, "came after a later time") == ["drive.csv, row 4", "drive.csv, row 5"]
     assert listed(places, "repeat a time") == ["drive.csv, row 5"]
 
 

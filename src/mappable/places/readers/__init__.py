@@ -84,11 +84,13 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
 
 
 def image_files(folder: Path) -> Iterable[Path]:
-    """All image files below `folder`, by name, hidden ones excepted."""
+    """All image files below `folder`, by name, except what is hidden or in hidden folders, such as thumbnails."""
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
+        if file.suffix.lower() in SUFFIXES
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+        and file.is_file()
     )
 
 

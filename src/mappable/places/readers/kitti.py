@@ -18,7 +18,6 @@ same way, and are given the same pose.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,11 +29,11 @@ from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
-from mappable.places.notes import warn
-from mappable.places.rotations import CAMERA_PLANE, are_rotations, read_words, viewing_yaw
+from mappable.places.notes import Findings
+from mappable.places.rotations import CAMERA_PLANE, are_rotations, viewing_yaw
 from mappable.places.table import NO_TIME, Places
+from mappable.places.tabular import read_words
 
-Findings = defaultdict[str, list[str]]  # the items of each note, by its text
 Camera = Literal["auto", "image_0", "image_1", "image_2", "image_3"]
 ROW = [f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")]  # of the matrix, row by row
 TOLERANCE = 1e-2  # how far R R^T of a pose may be from the identity; the benchmark's own have seven digits
@@ -50,7 +49,7 @@ def read(
     base = root if (root / "sequences").is_dir() else root / "dataset"
     if not (base / "sequences").is_dir():
         raise BadInputError(f"{root}: no folder sequences here, nor in dataset")
-    found: Findings = defaultdict(list)
+    found = Findings()
     names = _choose(base, sequences, found)
     camera = _camera(base, names) if camera == "auto" else camera
     drives = [Places(path=[], x=[], y=[], frames=(), root=root)]
@@ -60,7 +59,7 @@ def read(
             drives.append(_read_drive(root, folder, camera, base / "poses" / f"{name}.txt", found))
         else:
             found[f"drives have no folder {camera}"].append(name)
-    return concatenate(drives).noting(*(note for text, items in found.items() for note in warn(text, items)))
+    return concatenate(drives).noting(*found.notes())
 
 
 def _read_drive(root: Path, folder: Path, camera: str, poses: Path, found: Findings) -> Places:

@@ -22,15 +22,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.places.angles import yaw_from_compass
+from mappable.places import columns
 from mappable.places.files import is_own_table, load_places
-from mappable.places.frames import Frame, Unit, frame_from_latlon
+from mappable.places.frames import WIDEST, Frame, Unit, frame_from_latlon
 from mappable.places.notes import Note
-from mappable.places.table import NO_TIME, SPLITS, Places
+from mappable.places.table import SPLITS, Places
 from mappable.places.tabular import Table, read_table
-from mappable.places.times import NUMBER, guess_unit, nanoseconds
 
 TIME_UNITS = Literal["auto", "s", "ms", "us", "ns"]
 
@@ -59,14 +58,14 @@ def read(
         frames, x, y, z = _from_metres(table, frame or file.parent.resolve().name, unit, crs)
     else:
         frames, x, y, z = _from_degrees(table, frame, unit, crs)
-    times, notes = _times(table, time_unit)
-    columns = dict(table.columns)
-    if other_splits == "clear" and "split" in columns:
-        others = [split for split in columns["split"] if split not in SPLITS]
+    time, notes = columns.times(table, time_unit)
+    given = dict(table.columns)
+    if other_splits == "clear" and "split" in given:
+        others = [split for split in given["split"] if split not in SPLITS]
         unused = [f"{others.count(name):,} places of split {name!r} are left unused" for name in sorted(set(others))]
-        notes += [Note(text) for text in unused]
-        columns["split"] = [split if split in SPLITS else "" for split in columns["split"]]
-    paths = [PurePosixPath(path) for path in columns["path"]]
+        notes += tuple(Note(text) for text in unused)
+        given["split"] = [split if split in SPLITS else "" for split in given["split"]]
+    paths = [PurePosixPath(path) for path in given["path"]]
     folders = [path.parent.as_posix() for path in paths]
     with table.naming_rows():
         return Places(
@@ -76,14 +75,14 @@ def read(
             y=y,
             z=z,
             frames=frames,
-            frame=columns.get("frame"),
-            yaw=_yaw(table),
-            time=times,
-            sequence=columns.get("sequence", folders),
-            condition=columns.get("condition"),
-            split=columns.get("split"),
-            role=columns.get("role"),
-            place_id=columns.get("place_id"),
+            frame=given.get("frame"),
+            yaw=columns.yaw(table),
+            time=time,
+            sequence=given.get("sequence", folders),
+            condition=given.get("condition"),
+            split=given.get("split"),
+            role=given.get("role"),
+            place_id=given.get("place_id"),
             notes=notes,
         )
 
@@ -142,13 +141,7 @@ def _from_degrees(
     table: Table, frame: str | None, unit: Unit, crs: str | None
 ) -> tuple[list[Frame], Floats, Floats, Floats | None]:
     """The frame and coordinates in metres of the columns latitude and longitude."""
-    columns = table.columns
-    latitude_name = "latitude" if "latitude" in columns else "lat"
-    longitude_name = "longitude" if "longitude" in columns else "lon"
-    if latitude_name not in columns or longitude_name not in columns:
-        raise BadInputError(
-            f"{table.file}: no columns x and y, nor latitude and longitude; it has {', '.join(columns)}"
-        )
+    latitude, longitude = columns.latitude_and_longitude(table)
     if crs is not None or unit != "m":
         raise BadInputError(f"{table.file}: unit and crs are about x and y, but it has latitudes and longitudes")
     names = sorted(set(_frame_names(table)))
@@ -156,37 +149,10 @@ def _from_degrees(
         raise BadInputError(
             f"{table.file}: latitudes and longitudes share one frame, but the column frame names {', '.join(names)}"
         )
-    latitude, longitude = table.numbers(latitude_name, -90, 90), table.numbers(longitude_name, -180, 180)
     found, x, y = frame_from_latlon(latitude, longitude, names[0] if names else frame)
-    z = table.numbers("altitude", missing_allowed=True) if "altitude" in columns else None
+    far = np.flatnonzero(~(np.hypot(x, y) < WIDEST))
+    if len(far):
+        where = f"{latitude[far[0]]:g}, {longitude[far[0]]:g} is more than {WIDEST / 1000:,.0f} km from the middle"
+        raise BadInputError(f"{table.file}, row {table.row_numbers[far[0]]}: {where}, too far for one flat frame")
+    z = table.numbers("altitude", missing_allowed=True) if "altitude" in table.columns else None
     return [found], x, y, z
-
-
-def _yaw(table: Table) -> Floats | None:
-    if "yaw" in table.columns:
-        limit = 2 * np.pi + 1e-6
-        yaw = table.numbers("yaw", missing_allowed=True)
-        beyond = np.flatnonzero(np.abs(yaw) > limit)
-        if len(beyond):
-            raise table.bad(int(beyond[0]), "yaw", "is beyond a full turn in radians; degrees go into a column heading")
-        return yaw
-    if "heading" in table.columns:
-        return yaw_from_compass(np.deg2rad(table.numbers("heading", -360, 360, missing_allowed=True)))
-    return None
-
-
-def _times(table: Table, time_unit: TIME_UNITS) -> tuple[Ints | None, list[Note]]:
-    name = next((name for name in ("time", "timestamp") if name in table.columns), None)
-    known = [text for text in table.columns[name] if text] if name else []
-    if name is None or not known:
-        return None, []
-    numbers = [text for text in known if NUMBER.fullmatch(text)]
-    guesses = sorted({guess_unit(text) for text in numbers}) or ["s"]
-    if time_unit == "auto" and len(guesses) > 1:
-        raise BadInputError(f"{table.file}: times look like {' and '.join(guesses)}; say their time_unit")
-    unit = guesses[0] if time_unit == "auto" else time_unit
-    values = table.parse(
-        name, lambda text: nanoseconds(text, unit) if text else NO_TIME, f"is not a time in {unit} nor ISO 8601"
-    )
-    note = Note(f"times are numbers, taken as {unit}; say time_unit if that is wrong", warning=False)
-    return np.array(values, dtype=np.int64), [note] if numbers and time_unit == "auto" else []

@@ -24,7 +24,6 @@ import math
 import re
 import struct
 import warnings
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +37,8 @@ from mappable import progress
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import yaw_from_compass
-from mappable.places.frames import frame_from_latlon
-from mappable.places.gpx import WIDEST
-from mappable.places.notes import Note, warn
+from mappable.places.frames import WIDEST, frame_from_latlon
+from mappable.places.notes import Findings
 from mappable.places.readers import image_files
 from mappable.places.table import NO_TIME, Places
 from mappable.places.times import nanoseconds
@@ -50,17 +48,16 @@ DAY = re.compile(r"(\d{4})[:/-](\d\d)[:/-](\d\d)", re.ASCII)
 MOMENT = re.compile(DAY.pattern + r"[ T](\d\d:\d\d:\d\d)", re.ASCII)
 OFFSET = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
 DIGITS = re.compile(r"\d+", re.ASCII)
-Findings = defaultdict[str, list[str]]  # the items of each note, by its text
 Fields = Mapping[int, Any]  # of one directory of EXIF data, by tag
 
 
 def read(root: Path) -> Places:
     if not root.is_dir():
         raise BadInputError(f"{root}: a folder of photos is expected, not a file")
-    found: Findings = defaultdict(list)
+    found = Findings()
     photos = _read_photos(root, list(image_files(root)), found)
     if not photos:
-        return Places(path=[], x=[], y=[], frames=(), root=root, notes=_notes(found))
+        return Places(path=[], x=[], y=[], frames=(), root=root, notes=found.notes())
     latitude = np.array([photo.latitude for photo in photos])
     frame, x, y = frame_from_latlon(latitude, np.array([photo.longitude for photo in photos]))
     near = np.hypot(x, y) < WIDEST  # False too where the projection has no answer
@@ -78,7 +75,7 @@ def read(root: Path) -> Places:
         sequence=[photo.sequence for photo in photos],
         frames=frame,
         root=root,
-        notes=_notes(found),
+        notes=found.notes(),
     )
 
 
@@ -100,10 +97,6 @@ class _Photo:
 
 class _LeftOutError(Exception):
     """A photo has no place; its text is the note that lists it."""
-
-
-def _notes(found: Findings) -> list[Note]:
-    return [note for text, items in found.items() for note in warn(text, items)]
 
 
 def _read_photos(root: Path, files: list[Path], found: Findings) -> list[_Photo]:

@@ -26,7 +26,6 @@ With `protocol=paper` the paper's seven traversals come back with its train and 
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -43,15 +42,14 @@ from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.geodesy import utm_zone_crs
 from mappable.places.joining import concatenate
-from mappable.places.notes import Note, count_beside_paper, warn
-from mappable.places.routes import crop_by_length, steps
+from mappable.places.notes import Findings, Note, count_beside_paper, warn
+from mappable.places.routes import crop_by_length
 from mappable.places.table import Places
 from mappable.places.tabular import Table, read_csv
-from mappable.places.tracks import Track
+from mappable.places.tracks import Track, rising
 
 Source = Literal["ins", "gps", "rtk"]
 Crop = Literal["own", "reference"]
-Findings = defaultdict[str, list[str]]  # what is wrong, and all that it is wrong with
 
 PAPER = {  # traversal: split, condition
     "2014-11-18-13-20-12": ("train", "sun"),
@@ -69,7 +67,6 @@ REFERENCE_RADIUS = 25.0  # metres round the reference's first 1.25 km
 
 OXFORD = Frame("oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0))  # fixed, so that all tables agree
 MAX_GAP = 0.5  # seconds between the samples that bracket an image
-MAX_SPEED = 50.0  # metres a second: no car in Oxford is as fast, so its position must have jumped
 
 RAW_FOLDER = Path("stereo/centre")
 CHUNK_FOLDER = re.compile(r"(.+)_stereo_centre_(\d+)")
@@ -100,9 +97,9 @@ def read(
         missing = sorted(PAPER.keys() - {one.name for one in traversals})
         notes += warn("of the paper's seven traversals are missing", missing)
         traversals = [one for one in traversals if one.name in PAPER]
-    findings: Findings = defaultdict(list)
+    findings = Findings()
     tables = [_read_traversal(root, one, poses, findings) for one in traversals]
-    notes += [note for text, items in findings.items() for note in warn(text, items)]
+    notes += findings.notes()
     places = _joined([table for table in tables if len(table)], root)
     if protocol == "paper" and len(places):
         places, more = _as_in_paper(places, crop)
@@ -179,12 +176,10 @@ def _read_traversal(root: Path, traversal: Traversal, source: Source, findings: 
     gap = at.inside & (at.gap_s > MAX_GAP)
     bad = at.inside & ~gap & ~(poses.good[at.before] & poses.good[at.after])
     usable = np.flatnonzero(at.inside & ~gap & ~bad)
-    speed = steps(at.xyz[usable, :2]) / (np.diff(time[usable]) / 1e9)
     for what, rows in (
         (f"images lie outside the time of their {source} poses", ~at.inside),
         (f"images lie in a gap of their {source} poses of more than {MAX_GAP} s", gap),
         ("images lie beside an INS sample whose status is not INS_SOLUTION_GOOD", bad),
-        (f"images lie after a jump at over {MAX_SPEED:g} m/s (they are kept)", usable[1:][speed > MAX_SPEED]),
     ):
         findings[what] += place_ids[rows].tolist()
     return Places(
@@ -273,12 +268,10 @@ def _read_poses(root: Path, file: Path, source: Source, findings: Findings) -> P
     rows = np.flatnonzero(finite | ~good)
     if len(rows) == 0:
         raise BadInputError(f"{file}: no sample of the poses can be used")
-    late = time[rows] < np.maximum.accumulate(time[rows])
+    kept, late, again = rising(time[rows])
     note("samples of the poses came after a later time (sorted now)", rows[late])
-    rows = rows[np.argsort(time[rows], kind="stable")]
-    again = np.append(False, np.diff(time[rows]) == 0)
     note("samples of the poses repeat a time; the first was kept", rows[again])
-    rows = rows[~again]
+    rows = rows[kept]
     return Poses(Track(time[rows], xyz[rows], yaw[rows]), good[rows], _frame(table, np.flatnonzero(good & finite)))
 
 

@@ -19,7 +19,6 @@ back.
 """
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
@@ -31,14 +30,13 @@ from mappable.errors import BadInputError, BadRowError
 from mappable.places.frames import Frame, Vector
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
-from mappable.places.notes import warn
-from mappable.places.rotations import AXES, PLANES, read_words, rotate, slerp, viewing_yaw
+from mappable.places.notes import Findings
+from mappable.places.rotations import AXES, PLANES, rotate, slerp, viewing_yaw
 from mappable.places.table import Places
-from mappable.places.tabular import Table
+from mappable.places.tabular import Table, read_words
 from mappable.places.times import nanoseconds
-from mappable.places.tracks import PosesAt, Track
+from mappable.places.tracks import PosesAt, Track, rising
 
-Findings = defaultdict[str, list[str]]  # the items of each note, by its text
 POSITION, QUATERNION = ["tx", "ty", "tz"], ["qx", "qy", "qz", "qw"]
 TOLERANCE = 0.05  # how far the length of a quaternion may be from 1
 DECIMAL = re.compile(r"\d+(\.\d+)?", re.ASCII)
@@ -57,7 +55,7 @@ def read(
 ) -> Places:
     if not max_gap_s > 0:
         raise BadInputError(f"max_gap_s is {max_gap_s}, but must be more than 0")
-    found: Findings = defaultdict(list)
+    found = Findings()
     sequences = [Places(path=[], x=[], y=[], frames=(), root=root)]
     sources = (images,) if images else ("rgb.txt", "rgb", "images")
     for folder in _folders(root, trajectory, sources, found):
@@ -65,7 +63,7 @@ def read(
         poses = _read_trajectory(folder / trajectory, frame, found)
         listed = _find_images(root, folder, sources, found)
         sequences.append(_posed(root, frame, listed, poses, max_gap_s, AXES[looking], found))
-    return concatenate(sequences).noting(*(note for text, items in found.items() for note in warn(text, items)))
+    return concatenate(sequences).noting(*found.notes())
 
 
 @dataclass(frozen=True)
@@ -115,15 +113,12 @@ def _read_trajectory(file: Path, frame: Frame, found: Findings) -> _Trajectory:
     time = table.times("time", "s")
     xyz = frame.from_original(np.column_stack([table.numbers(name) for name in POSITION]))
     quaternions = _unit_quaternions(table)
-    order = np.argsort(time, kind="stable")
-    late = np.flatnonzero(time < np.maximum.accumulate(time))
-    again = order[1:][np.diff(time[order]) == 0]
+    order, late, again = rising(time)
     for text, rows in (
         ("poses came after a later time of their trajectory (sorted now)", late),
         ("poses repeat the time of another and were left out", again),
     ):
         found[text] += [f"{file.parent.name}/{file.name}, row {table.row_numbers[row]}" for row in rows]
-    order = order[~np.isin(order, again)]
     unknown = np.full(len(order), np.nan)  # yaws come from the quaternions
     return _Trajectory(Track(time[order], xyz[order], unknown), quaternions[order])
 

@@ -42,14 +42,13 @@ from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, warn
 from mappable.places.table import NO_TIME, Places
 from mappable.places.times import from_datetime, guess_unit, nanoseconds
+from mappable.places.zones import home_zones
 
 FIELDS = 14  # of a full name
 USED = {"zone": 3, "letter": 4, "latitude": 5, "heading": 9, "height": 12, "timestamp": 13, "note": 14}
 SPLITS = {"train": "train", "val": "calibration", "test": "test"}
 ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
 BANDS = "CDEFGHJKLMNPQRSTUVWX"  # zone letters from south to north; N is the first one north of the equator
-EARTH_RADIUS = 6371.0  # km
-CELL = 20.0  # km; images in touching cells of this size lie beside each other
 
 YEAR, MONTH, DAY = r"(?:18|19|20|21)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
 DATE = re.compile(rf"{YEAR}(?:-?{MONTH}(?:-?{DAY})?)?")
@@ -222,7 +221,7 @@ def _positions(
     """The frames, the name of each image's frame, and its coordinates there, made of `x` and `y`, east and north."""
     zone, notes = _zones(paths, columns)
     known = zone > 0
-    homes = _home_zones(x, y, zone)
+    homes = home_zones(x, y, zone)
     for source, home in sorted(set(zip(zone[zone != homes].tolist(), homes[zone != homes].tolist(), strict=True))):
         rows = (zone == source) & (homes == home)
         x[rows], y[rows] = geodesy.transform(x[rows], y[rows], f"EPSG:{source}", f"EPSG:{home}")
@@ -282,41 +281,6 @@ def _zone(zone: str, letter: str, side: float) -> tuple[int, str]:
     if band and south != (band < "N"):
         problem = "names have a zone letter beyond the equator from their latitude, which was believed"
     return int(geodesy.utm_zone_crs(int(zone), south).removeprefix("EPSG:")), problem
-
-
-def _home_zones(easting: Floats, northing: Floats, zone: Ints) -> Ints:
-    """For each image the zone of most images around it, as its EPSG code; 0, an unknown zone, stays."""
-    codes = [code for code in np.unique(zone).tolist() if code]
-    if len(codes) < 2:
-        return zone.copy()
-    latitude, longitude = np.full(len(zone), np.nan), np.full(len(zone), np.nan)
-    for code in codes:
-        rows = zone == code
-        latitude[rows], longitude[rows] = geodesy.unproject(easting[rows], northing[rows], f"EPSG:{code}")
-    rows = np.isfinite(latitude) & np.isfinite(longitude)  # coordinates that no zone can hold stay where they are
-    region = _regions(latitude[rows], longitude[rows])
-    counts = np.zeros((region.max(initial=-1) + 1, len(codes)), dtype=np.int64)
-    np.add.at(counts, (region, np.searchsorted(codes, zone[rows])), 1)
-    homes = zone.copy()
-    homes[rows] = np.array(codes)[counts.argmax(axis=1)][region]
-    return homes
-
-
-def _regions(latitude: Floats, longitude: Floats) -> Ints:
-    """A number for each point, shared by points that a chain of touching cells of `CELL` kilometres joins."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
-
-    phi, theta = np.deg2rad(latitude), np.deg2rad(longitude)
-    earth = np.column_stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)])
-    cells = np.floor(earth * EARTH_RADIUS / CELL).astype(np.int64) + 512
-    numbers, cell_of = np.unique((cells[:, 0] << 20) + (cells[:, 1] << 10) + cells[:, 2], return_inverse=True)
-    corners = np.column_stack([numbers >> 20, numbers >> 10 & 1023, numbers & 1023])
-    pairs = cKDTree(corners).query_pairs(1.8, output_type="ndarray")  # cells that touch are at most √3 apart
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(numbers), len(numbers)))
-    regions: Ints = connected_components(links, directed=False)[1][cell_of].astype(np.int64)
-    return regions
 
 
 def _times(paths: list[str], texts: list[str]) -> tuple[Ints, Notes]:

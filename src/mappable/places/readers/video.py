@@ -41,12 +41,12 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, MappableError
 from mappable.places.files import write_atomically
 from mappable.places.frames import Frame
-from mappable.places.gpx import course, distance_along, in_frames, read_track
+from mappable.places.gpx import in_frames, read_track
 from mappable.places.joining import concatenate
-from mappable.places.notes import Note, warn
+from mappable.places.notes import Note, merged, warn
 from mappable.places.table import Places
 from mappable.places.times import nanoseconds
-from mappable.places.tracks import Track
+from mappable.places.tracks import Track, course, distance_along
 
 SUFFIXES = frozenset(
     (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".3gp", ".wmv")
@@ -95,7 +95,7 @@ def read(
             tables.append(_table(video, rows, images, time, frame, route, course(route, time[rows], spacing / 2)))
         else:
             tables.append(_table(video, rows, images, time, frame, route, route.at(time[rows]).yaw))
-    return concatenate(tables).noting(*_merged(notes))
+    return concatenate(tables).noting(*merged(notes))
 
 
 @dataclass(frozen=True)
@@ -341,11 +341,3 @@ def _table(video: _Video, rows: Ints, images: Path, time: Ints, frame: Frame, ro
         frames=frame,
         root=images.parent,
     )
-
-
-def _merged(notes: Iterable[Note]) -> list[Note]:
-    """The same notes, with the items of those that say the same put together."""
-    items: dict[tuple[str, bool], list[str]] = {}
-    for note in notes:
-        items.setdefault((note.text, note.warning), []).extend(note.items)
-    return [Note(text, tuple(listed), warning) for (text, warning), listed in items.items()]
