@@ -4,16 +4,15 @@ A pack is a folder for one size and fit; `packing.py` fills it. `images.npy` onl
 the pack once the index or the journal says so, so that a build that was killed never shows half an image.
 """
 
-import hashlib
 import io
 import json
-import zlib
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+import xxhash
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
@@ -35,7 +34,7 @@ class Entry:
     modified_ns: int
     digest: str
     row: int
-    crc32: int
+    checksum: str
 
 
 class PackedImages:
@@ -68,7 +67,7 @@ class PackedImages:
 
     def damaged(self) -> list[str]:
         """Paths whose pixels no longer have the checksum that they were written with."""
-        return [path for path, entry in self.entries.items() if zlib.crc32(self.images[entry.row]) != entry.crc32]
+        return [path for path, entry in self.entries.items() if digest(self.images[entry.row].data) != entry.checksum]
 
     def _map(self) -> Pixels:
         file, needed = self.folder / IMAGES, 1 + max(entry.row for entry in self.entries.values())
@@ -78,12 +77,17 @@ class PackedImages:
         return np.memmap(file, np.uint8, "r", offset=start, shape=(needed, self.size[1], self.size[0], 3))
 
 
+def digest(data: bytes | memoryview) -> str:
+    """What content is known by: 128 bits that are quick to compute and differ wherever the content does."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
 def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | None = None) -> Path:
     """Where the pack of these settings lies below the folder of a converted set; raw decodings are told apart."""
     name = f"{size[0]}x{size[1]}-{fit}"
     if decoding is not None:
         table = read_bytes(decoding.undistortion) if decoding.undistortion else b""
-        name += f"-{decoding.bayer.lower()}-{hashlib.blake2b(table, digest_size=4).hexdigest()}"
+        name += f"-{decoding.bayer.lower()}-{digest(table)[:8]}"
     return Path(out) / "pixels" / name
 
 
@@ -118,8 +122,8 @@ def write_about(folder: Path, size: Size, fit: Fit, decoding: RawDecoding | None
         "fit": fit,
         "decoding": decoding.to_json() if decoding else None,
         "resampling": "antialiased bilinear",
-        "checksum": "crc32 of a row's pixels",
-        "digest": "blake2b-128 of the image file",
+        "checksum": "xxh3-128 of a row's pixels",
+        "digest": "xxh3-128 of the image file",
     }
     write_atomically(folder / ABOUT, lambda stream: stream.write(json.dumps(about, indent=2).encode()))
 

@@ -173,7 +173,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         return Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)).convert("RGB")
     if image.mode in ("P", "LA", "PA"):  # a palette may hold transparency, which RGB drops without a warning this way
         image = image.convert("RGBA")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _decode_raw(image: Image.Image, decoding: RawDecoding, name: str) -> Pixels:

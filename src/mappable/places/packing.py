@@ -4,9 +4,7 @@ A file is known by the digest of its content, so that one that was only moved or
 suffice: decoding and resizing release Python's lock.
 """
 
-import hashlib
 import os
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,7 +23,8 @@ from mappable.places.table import Places
 from mappable.progress import progress_bar
 
 OnBadImage = Literal["stop", "drop"]
-CHUNK = 32  # images between two lines of the journal
+TASK = 4  # images that a worker takes at a time
+CHUNK = 64  # images between two lines of the journal
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -78,24 +77,30 @@ class _Packing:
 
     def run(self, on_bad: OnBadImage, workers: int) -> list[BadImageError]:
         paths: list[str] = self.places.path.tolist()
-        chunks = [paths[start : start + CHUNK] for start in range(0, len(paths), CHUNK)]
+        tasks = [paths[start : start + TASK] for start in range(0, len(paths), TASK)]
         bad: list[BadImageError] = []
+        read: list[_Read] = []
         with (
             ThreadPoolExecutor(workers) as pool,
             _Appender(self.folder, self.size) as appender,
             progress_bar("packing images", len(paths)) as advance,
         ):
-            for results in in_order(pool, self._read_chunk, chunks, ahead=2 * workers):
-                self._store([result for result in results if isinstance(result, _Read)], appender)
+            for results in in_order(pool, self._read_some, tasks, ahead=4 * workers):
+                read += [result for result in results if isinstance(result, _Read)]
                 bad += [result for result in results if isinstance(result, BadImageError)]
-                if bad and on_bad == "stop":
+                stopping = bool(bad) and on_bad == "stop"
+                if len(read) >= CHUNK or stopping:
+                    self._store(read, appender)
+                    read = []
+                if stopping:
                     raise bad[0]
                 advance(len(results))
+            self._store(read, appender)
         if appender.used:
             cache.write_index(self.folder, self.entries)
         return bad
 
-    def _read_chunk(self, paths: Sequence[str]) -> list[_Read | BadImageError | None]:
+    def _read_some(self, paths: Sequence[str]) -> list[_Read | BadImageError | None]:
         return [self._read(path) for path in paths]
 
     def _read(self, path: str) -> _Read | BadImageError | None:
@@ -108,7 +113,7 @@ class _Packing:
             data = read_bytes(file)
             if self.verify:
                 check_image(data, name=str(file))
-            digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+            digest = cache.digest(data)
             pixels = None
             if digest not in self.by_digest:
                 pixels = decode_image(data, self.size, self.fit, self.places.decoding, name=str(file)).tobytes()
@@ -124,12 +129,12 @@ class _Packing:
         for file in files:
             twin = self.by_digest.get(file.digest)
             if twin is not None:
-                row, crc32 = twin.row, twin.crc32
+                row, checksum = twin.row, twin.checksum
             elif file.pixels is not None:
-                row, crc32 = self.next_row, zlib.crc32(file.pixels)
+                row, checksum = self.next_row, cache.digest(file.pixels)
                 self.next_row += 1
                 new_pixels.append(file.pixels)
-            entry = Entry(file.path, file.length, file.modified_ns, file.digest, row, crc32)
+            entry = Entry(file.path, file.length, file.modified_ns, file.digest, row, checksum)
             self.by_digest.setdefault(file.digest, entry)
             if entry != self.entries.get(file.path):
                 new_entries.append(entry)
