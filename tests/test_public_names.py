@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import mappable
@@ -50,3 +51,25 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     code = "import sys, mappable; print([name for name in ('numpy', 'torch', 'pyarrow') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+USING_A_CONVERTED_SET = """
+import sys
+for name in ("pyproj", "simplejpeg", "xxhash", "filelock", "av", "typer"):
+    sys.modules[name] = None
+import mappable
+places = mappable.load_places(sys.argv[1])
+print(mappable.find_pack(sys.argv[1]).load(places).shape, mappable.neighbours(places, 1.5).counts.tolist())
+"""
+
+
+def test_a_converted_set_is_used_without_the_libraries_that_converted_it(
+    tmp_path: Path, draw: Callable[..., Path]
+) -> None:
+    for number in range(3):
+        draw(tmp_path / f"set/{number}.jpg")
+    (tmp_path / "set/places.csv").write_text("path,x,y\n0.jpg,0,0\n1.jpg,1,0\n2.jpg,2,0\n")
+    mappable.convert("manifest", tmp_path / "set", tmp_path / "out", size=(32, 24))
+    command = [sys.executable, "-c", USING_A_CONVERTED_SET, str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.stdout.strip() == "(3, 24, 32, 3) [1, 2, 1]", result.stderr

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-import xxhash
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
@@ -79,6 +78,8 @@ class PackedImages:
 
 def digest(data: bytes | memoryview) -> str:
     """What content is known by: 128 bits that are quick to compute and differ wherever the content does."""
+    import xxhash  # here, so that machines that only read packs need not have it
+
     return xxhash.xxh3_128_hexdigest(data)
 
 
