@@ -8,6 +8,7 @@ import io
 import json
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow
@@ -37,26 +38,38 @@ class Entry:
 
 
 class PackedImages:
-    """Packed images, read-only: `pack.images` is (rows, height, width, 3) uint8; `pack.rows(places)` finds rows."""
+    """Packed images, read-only: `pack.images` is (rows, height, width, 3) uint8; `pack.rows(places)` finds rows.
+
+    `size` is (width, height).
+    """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self.size, self.fit = _read_about(self.folder)
-        self.entries = read_entries(self.folder)
+        about = read_about(self.folder)
+        self.size: Size = (about["width"], about["height"])
+        self.fit: Fit = about["fit"]
+        self.root = Path(about["root"])
+        self.row_of = _read_rows(self.folder)
         self.images: Pixels = np.empty((0, *self.size[::-1], 3), dtype=np.uint8)
-        if self.entries:
-            self.images = self._map()
+        if self.row_of:
+            self.images = self._map(1 + max(self.row_of.values()))
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.row_of)
 
     def __repr__(self) -> str:
         return f"<PackedImages: {len(self):,} images, {self.size[0]}x{self.size[1]}, fit {self.fit}>"
 
     def rows(self, places: Places) -> Ints:
-        """The row of each place's image in `images`; a place that was never packed is an error."""
+        """The row of each place's image in `images`; a place that was never packed is an error.
+
+        Places of a concatenated table, whose paths begin further up, are found too.
+        """
+        prefix = ""
+        if places.root != self.root and self.root.is_relative_to(places.root):
+            prefix = self.root.relative_to(places.root).as_posix() + "/"
         try:
-            return np.array([self.entries[path].row for path in places.path], dtype=np.int64)
+            return np.array([self.row_of[path.removeprefix(prefix)] for path in places.path], dtype=np.int64)
         except KeyError as error:
             raise BadInputError(f"{self.folder}: {error.args[0]} is not packed; run the conversion again") from None
 
@@ -66,14 +79,16 @@ class PackedImages:
 
     def damaged(self) -> list[str]:
         """Paths whose pixels no longer have the checksum that they were written with."""
-        return [path for path, entry in self.entries.items() if digest(self.images[entry.row].data) != entry.checksum]
+        entries = read_entries(self.folder).values()
+        return [entry.path for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
 
-    def _map(self) -> Pixels:
-        file, needed = self.folder / IMAGES, 1 + max(entry.row for entry in self.entries.values())
-        start, row_bytes = len(npy_header(0, self.size)), int(np.prod(self.size)) * 3
-        if not file.is_file() or file.stat().st_size < start + needed * row_bytes:
-            raise BadInputError(f"{file}: missing or shorter than its index says; run the conversion again")
-        return np.memmap(file, np.uint8, "r", offset=start, shape=(needed, self.size[1], self.size[0], 3))
+    def _map(self, rows: int) -> Pixels:
+        if rows_on_disk(self.folder, self.size) < rows:
+            raise BadInputError(
+                f"{self.folder / IMAGES}: missing or shorter than its index says; run the conversion again"
+            )
+        shape, start = (rows, self.size[1], self.size[0], 3), len(npy_header(0, self.size))
+        return np.memmap(self.folder / IMAGES, np.uint8, "r", offset=start, shape=shape)
 
 
 def digest(data: bytes | memoryview) -> str:
@@ -93,13 +108,28 @@ def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | N
 
 
 def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages:
-    """The one pack below the folder of a converted set, or the one of that size and fit."""
-    packs = [PackedImages(file.parent) for file in sorted((Path(out) / "pixels").glob(f"*/{ABOUT}"))]
-    found = [pack for pack in packs if size in (None, pack.size) and fit in (None, pack.fit)]
+    """The one pack below the folder of a converted set, or the one of that size (width, height) and fit."""
+    wanted = None if size is None else tuple(size)
+    names, found = [], []
+    for file in sorted((Path(out) / "pixels").glob(f"*/{ABOUT}")):
+        about = read_about(file.parent)
+        if not (file.parent / INDEX).exists() and not (file.parent / JOURNAL).exists():
+            continue  # a run that packed nothing
+        names.append(file.parent.name)
+        if wanted in (None, (about["width"], about["height"])) and fit in (None, about["fit"]):
+            found.append(file.parent)
     if len(found) != 1:
-        names = ", ".join(pack.folder.name for pack in packs) or "none"
-        raise BadInputError(f"{out}: expected one pack of images of that size and fit; the packs here are: {names}")
-    return found[0]
+        listed = ", ".join(names) or "none"
+        raise BadInputError(f"{out}: expected one pack of images of that size and fit; the packs here are: {listed}")
+    return PackedImages(found[0])
+
+
+def check_settings(size: Size, fit: Fit) -> None:
+    """Refuse a size or fit that no image can have."""
+    if min(size) < 1:
+        raise BadInputError(f"image size {size[0]}x{size[1]} is not positive")
+    if fit not in get_args(Fit):
+        raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
 
 
 def npy_header(rows: int, size: Size) -> bytes:
@@ -110,31 +140,39 @@ def npy_header(rows: int, size: Size) -> bytes:
     return header.getvalue()
 
 
-def write_about(folder: Path, size: Size, fit: Fit, decoding: RawDecoding | None) -> None:
-    """Describe the pack, once, for people and for other programs."""
-    if (folder / ABOUT).is_file():
-        _read_about(folder)
-        return
-    about = {
-        "format": "mappable pack",
-        "version": VERSION,
-        "width": size[0],
-        "height": size[1],
-        "fit": fit,
-        "decoding": decoding.to_json() if decoding else None,
-        "resampling": "antialiased bilinear",
-        "checksum": "xxh3-128 of a row's pixels",
-        "digest": "xxh3-128 of the image file",
-    }
+def rows_on_disk(folder: Path, size: Size) -> int:
+    """How many whole rows `images.npy` has."""
+    file, row_bytes = folder / IMAGES, size[0] * size[1] * 3
+    return max(0, file.stat().st_size - len(npy_header(0, size))) // row_bytes if file.is_file() else 0
+
+
+def begin(folder: Path, size: Size, fit: Fit, places: Places) -> None:
+    """Describe a new pack; in one that held another set, say that files are of no one root from now on."""
+    if not (folder / ABOUT).is_file():
+        decoding = places.decoding.to_json() if places.decoding else None
+        about = {"format": "mappable pack", "version": VERSION, "width": size[0], "height": size[1], "fit": fit}
+        _write_about(folder, about | {"decoding": decoding, "root": str(places.root)})
+    elif read_about(folder)["root"] != str(places.root):
+        _write_about(folder, read_about(folder) | {"root": ""})
+
+
+def finish(folder: Path, places: Places) -> None:
+    """All files of `places` are packed: the pack is theirs."""
+    if read_about(folder)["root"] != str(places.root):
+        _write_about(folder, read_about(folder) | {"root": str(places.root)})
+
+
+def _write_about(folder: Path, about: dict[str, Any]) -> None:
     write_atomically(folder / ABOUT, lambda stream: stream.write(json.dumps(about, indent=2).encode()))
 
 
-def _read_about(folder: Path) -> tuple[Size, Fit]:
+def read_about(folder: Path) -> dict[str, Any]:
+    """What `pack.json` says: version, width, height, fit, decoding, and the root of the packed files."""
     try:
-        about = json.loads((folder / ABOUT).read_text("utf-8"))
+        about: dict[str, Any] = json.loads((folder / ABOUT).read_text("utf-8"))
         if about["version"] > VERSION:
             raise BadInputError(f"{folder}: written by a later version of mappable (format {about['version']})")
-        return (int(about["width"]), int(about["height"])), about["fit"]
+        return about | {"width": int(about["width"]), "height": int(about["height"]), "root": str(about["root"])}
     except FileNotFoundError:
         raise BadInputError(f"{folder}: no packed images here (there is no {ABOUT})") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -142,22 +180,41 @@ def _read_about(folder: Path) -> tuple[Size, Fit]:
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:
-    """All packed files by path: the index, then the journal of a build that has not ended, less a torn last line."""
-    entries: dict[str, Entry] = {}
-    if (folder / INDEX).is_file():
+    """All packed files by path: the index, then the journal of a build that has not ended."""
+    names = [field.name for field in fields(Entry)]
+    columns = _read_index(folder, names)
+    entries = {row[0]: Entry(*row) for row in zip(*(columns[name] for name in names), strict=True)}
+    return entries | {entry.path: entry for entry in _read_journal(folder)}
+
+
+def _read_rows(folder: Path) -> dict[str, int]:
+    """The row of each path: all that a reader needs, and quick for millions of images."""
+    columns = _read_index(folder, ["path", "row"])
+    rows = dict(zip(columns["path"], columns["row"], strict=True))
+    return rows | {entry.path: entry.row for entry in _read_journal(folder)}
+
+
+def _read_index(folder: Path, names: list[str]) -> dict[str, list[Any]]:
+    if not (folder / INDEX).is_file():
+        return {name: [] for name in names}
+    try:
+        table = pyarrow.parquet.read_table(folder / INDEX, columns=names)
+        return {name: table[name].to_pylist() for name in names}
+    except (OSError, KeyError, pyarrow.ArrowException):
+        raise BadInputError(f"{folder / INDEX}: damaged index; delete the folder and convert again") from None
+
+
+def _read_journal(folder: Path) -> list[Entry]:
+    """The entries of all whole lines; a torn last line was never finished."""
+    if not (folder / JOURNAL).is_file():
+        return []
+    *whole, _torn = (folder / JOURNAL).read_bytes().split(b"\n")
+    entries = []
+    for number, line in enumerate(whole, 1):
         try:
-            columns = pyarrow.parquet.read_table(folder / INDEX).to_pydict()
-            rows = zip(*(columns[field.name] for field in fields(Entry)), strict=True)
-        except (OSError, KeyError, pyarrow.ArrowException) as error:
-            raise BadInputError(f"{folder / INDEX}: damaged index; delete the folder and convert again") from error
-        entries = {row[0]: Entry(*row) for row in rows}
-    if (folder / JOURNAL).is_file():
-        *whole, _torn = (folder / JOURNAL).read_bytes().split(b"\n")
-        for number, line in enumerate(whole, 1):
-            try:
-                entries |= {row[0]: Entry(*row) for row in json.loads(line)}
-            except (ValueError, TypeError):
-                raise BadInputError(f"{folder / JOURNAL}, row {number}: damaged journal") from None
+            entries += [Entry(*row) for row in json.loads(line)]
+        except (ValueError, TypeError):
+            raise BadInputError(f"{folder / JOURNAL}, row {number}: damaged journal") from None
     return entries
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, TypeVar
 
-from filelock import FileLock, Timeout
-
 from mappable.errors import BadImageError, BadInputError
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
@@ -44,15 +42,24 @@ def pack_images(
     A bad image raises its BadImageError (with `on_bad="stop"`), once everything decoded so far is safe, or is left out
     and returned in the list. `verify` decodes every file strictly and checks the checksums of what was packed before.
     """
+    from filelock import FileLock, Timeout  # here, so that machines that only read packs need not have it
+
+    cache.check_settings(size, fit)
     folder = cache.pack_folder(out, size, fit, places.decoding)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=0):
-            cache.write_about(folder, size, fit, places.decoding)
-            bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or len(os.sched_getaffinity(0)))
+            cache.begin(folder, size, fit, places)
+            bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or _cores())
+            cache.finish(folder, places)
     except Timeout:
         raise BadInputError(f"{folder}: another process is packing images there right now") from None
     return PackedImages(folder), bad
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,9 @@ class _Packing:
         self.folder, self.places, self.size, self.fit, self.verify = folder, places, size, fit, verify
         self.entries = _sound_entries(folder, size, verify)
         self.by_digest = {entry.digest: entry for entry in self.entries.values()}
-        self.next_row = 1 + max((entry.row for entry in self.entries.values()), default=-1)
+        self.next_row = cache.rows_on_disk(folder, size)  # no row is ever used again for another image
+        # Two sets may have files of one name, size and time; what a file holds is then known by its digest alone.
+        self.trusts_times = not verify and cache.read_about(folder)["root"] == str(places.root)
 
     def run(self, on_bad: OnBadImage, workers: int) -> list[BadImageError]:
         paths: list[str] = self.places.path.tolist()
@@ -108,7 +117,8 @@ class _Packing:
         file, known = self.places.root / path, self.entries.get(path)
         try:
             status = file.stat()
-            if known and not self.verify and (known.length, known.modified_ns) == (status.st_size, status.st_mtime_ns):
+            unchanged = known and (known.length, known.modified_ns) == (status.st_size, status.st_mtime_ns)
+            if unchanged and self.trusts_times:
                 return None
             data = read_bytes(file)
             if self.verify:
@@ -120,6 +130,8 @@ class _Packing:
             return _Read(path, len(data), status.st_mtime_ns, digest, pixels)
         except OSError as error:
             return BadImageError(str(file), (error.strerror or str(error)).lower())
+        except ValueError as error:  # a zero byte in the path
+            return BadImageError(str(file), str(error))
         except BadImageError as error:
             return error
 
@@ -196,14 +208,14 @@ def in_order(
 
 
 def _sound_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:
-    """What the pack holds for sure, with the journal of an earlier run folded into the index."""
+    """What the pack holds for sure; what it does not is out of the index on disk before anything is written."""
     entries = cache.read_entries(folder)
-    images, row_bytes = folder / cache.IMAGES, size[0] * size[1] * 3
-    room = images.stat().st_size - len(cache.npy_header(0, size)) if images.exists() else 0
-    kept = {path: entry for path, entry in entries.items() if (entry.row + 1) * row_bytes <= room}
+    rows = cache.rows_on_disk(folder, size)
+    kept = {path: entry for path, entry in entries.items() if entry.row < rows}
     if len(kept) < len(entries) or (folder / cache.JOURNAL).exists():
         cache.write_index(folder, kept)
-    if verify and kept:
-        for path in PackedImages(folder).damaged():
-            del kept[path]
+    damaged = PackedImages(folder).damaged() if verify and kept else []
+    if damaged:
+        kept = {path: entry for path, entry in kept.items() if path not in damaged}
+        cache.write_index(folder, kept)
     return kept
