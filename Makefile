@@ -38,7 +38,7 @@ clean:
 	@touch $@
 
 .venv/installed: .venv/torch pyproject.toml
-	$(PIP) --editable .
+	$(PIP) --editable ".[video]"
 	@touch $@
 
 .venv/developing: .venv/installed

@@ -13,6 +13,8 @@ PUBLIC = {
     "BadInputError",
     "Frame",
     "MappableError",
+    "NO_TIME",
+    "Neighbours",
     "Note",
     "PackedImages",
     "Places",
@@ -23,6 +25,7 @@ PUBLIC = {
     "draw_map",
     "far_from",
     "find_pack",
+    "in_frames",
     "load_image",
     "load_places",
     "neighbours",
@@ -55,9 +58,9 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
 
 USING_A_CONVERTED_SET = """
 import sys
-for name in ("pyproj", "simplejpeg", "xxhash", "filelock", "av", "typer"):
+for name in ("pyproj", "simplejpeg", "xxhash", "filelock", "av"):
     sys.modules[name] = None
-import mappable
+import mappable, mappable.cli.app
 places = mappable.load_places(sys.argv[1])
 print(mappable.find_pack(sys.argv[1]).load(places).shape, mappable.neighbours(places, 1.5).counts.tolist())
 """

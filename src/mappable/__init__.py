@@ -5,6 +5,7 @@ The names below are the public interface; everything else may change. They are l
 """
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from mappable.places.frames import Frame as Frame
     from mappable.places.images import load_image as load_image
     from mappable.places.joining import concatenate as concatenate
+    from mappable.places.joining import in_frames as in_frames
+    from mappable.places.neighbours import Neighbours as Neighbours
     from mappable.places.neighbours import far_from as far_from
     from mappable.places.neighbours import neighbours as neighbours
     from mappable.places.notes import Note as Note
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from mappable.places.routes import crop_by_length as crop_by_length
     from mappable.places.routes import distance_along as distance_along
     from mappable.places.summary import summarize as summarize
+    from mappable.places.table import NO_TIME as NO_TIME
     from mappable.places.table import Places as Places
 
 _HOMES = {
@@ -38,24 +42,31 @@ _HOMES = {
     "mappable.places.files": ("load_places", "save_places"),
     "mappable.places.frames": ("Frame",),
     "mappable.places.images": ("load_image",),
-    "mappable.places.joining": ("concatenate",),
-    "mappable.places.neighbours": ("far_from", "neighbours"),
+    "mappable.places.joining": ("concatenate", "in_frames"),
+    "mappable.places.neighbours": ("Neighbours", "far_from", "neighbours"),
     "mappable.places.notes": ("Note",),
     "mappable.places.packing": ("pack_images",),
     "mappable.places.picture": ("draw_map",),
     "mappable.places.readers": ("read_places", "reader_names"),
     "mappable.places.routes": ("crop_by_length", "distance_along"),
     "mappable.places.summary": ("summarize",),
-    "mappable.places.table": ("Places",),
+    "mappable.places.table": ("NO_TIME", "Places"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'mappable' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+if not TYPE_CHECKING:  # a type checker must see that other names do not exist
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return version("mappable")
+        if name not in _HOME:
+            raise AttributeError(f"module 'mappable' has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)
+
+
+__version__: str
 
 
 def __dir__() -> list[str]:

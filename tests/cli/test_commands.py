@@ -1,8 +1,11 @@
 """The command line as a user types it, in a process of its own."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,3 +132,49 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
     second = mappable("demo", tmp_path / "demo")
     assert second.stdout == first.stdout
     assert photo.stat().st_mtime_ns == before
+
+
+def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw) -> None:
+    root, out = tmp_path / "set", tmp_path / "out"
+    paths = [f"{number:03d}.jpg" for number in range(400)]
+    for path in paths:
+        draw(root / path, size=(1280, 960))
+    (root / "places.csv").write_text("\n".join(["path,x,y", *(f"{path},0,0" for path in paths)]))
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", "convert", "manifest", root, out]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    journal = out / "pixels/240x180-crop/journal.jsonl"
+    deadline = time.monotonic() + 60
+    while not (journal.is_file() and journal.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "error: stopped; what is finished is kept, and the same command goes on from there\n"
+    assert 0 < len(find_pack(out)) < 400
+    assert mappable("convert", "manifest", root, out).returncode == 0
+    assert len(find_pack(out)) == 400
+
+
+def test_odd_names_and_narrow_terminals_lose_nothing(collection: Path, tmp_path: Path) -> None:
+    table = collection / "places.csv"
+    table.write_text(table.read_text().replace(",day,train", r",$\bad{$,train"))
+    options = ("--frame", "a[/b] [old]", "--no-pixels")
+    assert mappable("convert", "manifest", collection, tmp_path / "out", *options).returncode == 0
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", "places", "show", tmp_path / "out"]
+    environment = os.environ | {"COLUMNS": "30", "PYTHONIOENCODING": "utf-8"}
+    shown = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert shown.returncode == 0, shown.stderr
+    for text in ("frame a[/b] [old]: 16.5 x 0.0 m", "16.5 m", "1.50 m", r"$\bad{$ 12"):
+        assert text in shown.stdout
+    assert (tmp_path / "out/map.png").stat().st_size > 1000
+
+
+def test_a_picture_that_cannot_be_written_is_one_sentence_after_the_summary(collection: Path, tmp_path: Path) -> None:
+    assert mappable("convert", "manifest", collection, tmp_path / "out", "--no-pixels").returncode == 0
+    result = mappable("places", "show", tmp_path / "out", "--picture", tmp_path / "map.xyz")
+    assert "12 places" in result.stdout
+    assert_one_sentence(result, "map.xyz", "png")
+
+
+def test_what_is_made_of_a_collection_does_not_go_into_it(collection: Path) -> None:
+    assert_one_sentence(mappable("convert", "manifest", collection, collection), "the collection itself lies there")

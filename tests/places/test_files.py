@@ -125,7 +125,7 @@ def test_a_csv_is_readable_by_others(tmp_path: Path) -> None:
         'b.jpg,b.jpg,town,2.0,0.0,0.1,,7,,"sun, rain",,',
     ]
     assert read_table(tmp_path / "t.csv").columns["z"] == ["", "0.1"]
-    assert json.loads((tmp_path / "t.json").read_text())["format"] == "mappable places"
+    assert json.loads((tmp_path / "t.csv.json").read_text())["format"] == "mappable places"
 
 
 def test_a_parquet_file_is_readable_by_others(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def ordinary_user() -> Iterator[None]:
 def test_a_read_only_folder_is_one_sentence(tmp_path: Path, suffix: str) -> None:
     if os.access(tmp_path, os.W_OK, effective_ids=True):
         tmp_path.chmod(0o555)
-    with pytest.raises(BadInputError, match=rf"t\.(json|{suffix}): cannot be written \(Permission denied\)$"):
+    with pytest.raises(BadInputError, match=rf"t\.{suffix}(\.json)?: cannot be written \(Permission denied\)$"):
         save_places(small(), tmp_path / f"t.{suffix}")
 
 
@@ -257,7 +257,7 @@ def test_a_table_of_a_later_version_is_refused(tmp_path: Path, suffix: str) -> N
 def change_about(file: Path, **changes: Any) -> None:
     """Change our JSON in or beside a saved table."""
     if file.suffix == ".csv":
-        side = file.with_suffix(".json")
+        side = file.with_name(f"{file.name}.json")
         side.write_text(json.dumps(json.loads(side.read_text()) | changes))
         return
     table = pyarrow.parquet.read_table(file)
@@ -329,11 +329,11 @@ def test_a_truncated_csv_is_one_sentence(tmp_path: Path) -> None:
 def test_foreign_tables_are_sent_to_the_reader_of_foreign_tables(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"path": ["a.jpg"]}), tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("path,x,y\na.jpg,0,0\n")
-    for name, why in (("t.parquet", "not a table written by mappable"), ("t.csv", "no t.json beside it")):
+    for name, why in (("t.parquet", "not a table written by mappable"), ("t.csv", "no t.csv.json beside it")):
         with pytest.raises(BadInputError, match=f"{name}: {why}; read it with the reader 'manifest'"):
             load_places(tmp_path / name)
         assert not is_own_table(tmp_path / name)
-    (tmp_path / "t.json").write_text('{"labels": []}')
+    (tmp_path / "t.csv.json").write_text('{"labels": []}')
     assert not is_own_table(tmp_path / "t.csv")
     with pytest.raises(BadInputError, match=r"t\.csv: no column place_id, frame, z, .*; it has path, x, y"):
         load_places(tmp_path / "t.csv")
@@ -342,7 +342,7 @@ def test_foreign_tables_are_sent_to_the_reader_of_foreign_tables(tmp_path: Path)
 @pytest.mark.parametrize("content", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"version": 1}'])
 def test_damaged_metadata_beside_a_csv_is_one_sentence(tmp_path: Path, content: bytes) -> None:
     save_places(small(), tmp_path / "t.csv")
-    (tmp_path / "t.json").write_bytes(content)
+    (tmp_path / "t.csv.json").write_bytes(content)
     with pytest.raises(BadInputError, match=r"t.csv: not a table written by mappable \("):
         load_places(tmp_path / "t.csv")
 

@@ -11,7 +11,7 @@ from pyproj import Geod
 
 from mappable.errors import BadInputError
 from mappable.places.gpx import in_frames, read_track
-from mappable.places.tracks import Track, course, distance_along
+from mappable.places.tracks import Track, arc_length, course
 
 NOON = 1_714_564_800 * 10**9  # 2024-05-01T12:00:00Z
 SECOND = 10**9
@@ -212,7 +212,7 @@ def test_tracks_too_far_apart_for_one_plane_are_refused(tmp_path: Path) -> None:
 @given(st.lists(st.floats(0.01, 3), min_size=1, max_size=60), st.floats(0.05, 5))
 def test_on_a_straight_line_the_way_is_the_distance_whatever_the_steps(lengths: list[float], jitter: float) -> None:
     along = np.concatenate([[0], np.cumsum(lengths)])
-    moved, _ = distance_along(track([(0.6 * way, -0.8 * way) for way in along]), jitter)
+    moved, _ = arc_length(track([(0.6 * way, -0.8 * way) for way in along]), jitter)
     np.testing.assert_allclose(moved, along, atol=1e-9)
 
 
@@ -221,7 +221,7 @@ def test_standing_still_adds_no_way_however_long() -> None:
     there = [(float(x), 0.0) for x in range(11)]
     standing = [(10 + dx, dy) for dx, dy in noise.tolist()]
     back = [(10.0, float(y)) for y in range(1, 11)]
-    along, _ = distance_along(track(there + standing + back), 0.5)
+    along, _ = arc_length(track(there + standing + back), 0.5)
     assert along[10] == pytest.approx(10)
     assert along[2010] - along[10] < 0.5
     assert along[-1] == pytest.approx(20, abs=0.5)

@@ -53,9 +53,19 @@ def test_roots_become_their_common_folder_and_files_stay_the_same() -> None:
     assert joined.files == [file for one in tables for file in one.files]
 
 
-def test_ids_that_are_paths_follow_the_paths_and_given_ids_stay() -> None:
-    joined = concatenate([table("/d/one", "a.jpg"), table("/d/two", "a.jpg", place_id=["my own"])])
-    assert joined.place_id.tolist() == ["one/a.jpg", "my own"]
+def test_ids_stay_unless_two_tables_share_one_that_is_a_path() -> None:
+    apart = concatenate([table("/d/one", "a.jpg"), table("/d/two", "a.jpg", place_id=["my own"])])
+    assert apart.place_id.tolist() == ["a.jpg", "my own"]
+    shared = concatenate([table("/d/one", "a.jpg"), table("/d/two", "a.jpg"), table("/d/3", "b.jpg", place_id=["own"])])
+    assert shared.place_id.tolist() == ["one/a.jpg", "two/a.jpg", "own"]
+
+
+def test_frames_that_share_but_a_name_are_joined_with_a_warning() -> None:
+    same_root = concatenate([table("/d/one", "a.jpg"), table("/d/one", "b.jpg")])
+    assert same_root.notes == ()
+    (note,) = concatenate([table("/d/one", "a.jpg"), table("/d/two", "b.jpg")]).notes
+    assert note.warning
+    assert "/d/one, /d/two" in note.items[0]
 
 
 def test_an_id_in_both_tables_is_refused() -> None:

@@ -119,7 +119,7 @@ def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
 def test_an_unknown_yaw_matters_only_if_yaw_is_asked_about() -> None:
     places = table([(0, 0, 0)] * 2, yaw=[math.nan, math.nan])
     assert neighbours(places, 1.0).counts.tolist() == [1, 1]
-    assert neighbours(places, 1.0, max_yaw=4.0).counts.tolist() == [0, 0]
+    assert neighbours(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
 
 
 def test_a_table_is_its_own_neighbour_only_if_named() -> None:

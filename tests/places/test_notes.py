@@ -16,8 +16,8 @@ def test_a_note_counts_its_items() -> None:
 def test_a_note_lists_its_first_items_and_says_how_many_are_left() -> None:
     note = Note("bad names", ("a", "b", "c"))
     assert note.lines(most=3) == ["3 bad names", "  a", "  b", "  c"]
-    assert note.lines(most=1) == ["3 bad names", "  a", "  … and 2 more"]
-    assert note.lines(most=0) == ["3 bad names", "  … and 3 more"]
+    assert note.lines(most=1) == ["3 bad names", "  a", "  and 2 more"]
+    assert note.lines(most=0) == ["3 bad names", "  and 3 more"]
     assert Note("plain").lines() == ["plain"]
     assert len(Note("many", tuple(map(str, range(2000)))).lines()) == 7
 

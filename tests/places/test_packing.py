@@ -19,6 +19,7 @@ from mappable.places.cache import PackedImages, find_pack, pack_folder
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.images import load_image
+from mappable.places.joining import concatenate
 from mappable.places.packing import pack_images
 from mappable.places.table import Places
 
@@ -253,3 +254,52 @@ def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(tmp_path: Path) -> 
     (tmp_path / "pack.json").write_text('{"version": 99}')
     with pytest.raises(BadInputError, match="later version"):
         PackedImages(tmp_path)
+
+
+def test_a_row_is_never_given_to_another_image(places: Places, tmp_path: Path, draw: Draw) -> None:
+    """Damage the last row, verify with a new image first and a bad one that stops the run, then run without verify."""
+    few = places[:3]
+    pack, _ = pack_images(few, tmp_path / "out", size=SIZE)
+    expected = pack.load(few)
+    with (pack.folder / "images.npy").open("r+b") as stream:
+        stream.seek(-5, os.SEEK_END)
+        stream.write(b"abcde")
+    draw(places.root / "new.jpg")
+    (places.root / "bad.jpg").write_bytes(b"")
+    paths = ["new.jpg", "bad.jpg", *few.path]
+    more = Places(path=paths, x=np.zeros(5), y=np.zeros(5), frames=Frame("local"), root=places.root)
+    with pytest.raises(BadImageError):
+        pack_images(more, tmp_path / "out", size=SIZE, verify=True)
+    pack_images(few, tmp_path / "out", size=SIZE)
+    np.testing.assert_array_equal(find_pack(tmp_path / "out").load(few), expected)
+
+
+def test_files_of_another_set_are_not_taken_for_those_of_this_one(places: Places, tmp_path: Path) -> None:
+    """Two sets with a file of one name, size and time but not of one content."""
+    sets = []
+    for name, value in (("one", 50), ("two", 200)):
+        file = tmp_path / name / "0.ppm"
+        file.parent.mkdir()
+        file.write_bytes(b"P6 32 24 255\n" + bytes([value]) * (32 * 24 * 3))
+        os.utime(file, ns=(10**18, 10**18))
+        sets.append(Places(path=["0.ppm"], x=[0.0], y=[0.0], frames=Frame("local"), root=file.parent))
+    for number, value in ((0, 50), (1, 200), (0, 50)):
+        pack, _ = pack_images(sets[number], tmp_path / "out", size=SIZE)
+        assert (pack.load(sets[number]) == value).all()
+
+
+def test_places_of_a_concatenated_table_find_their_rows(places: Places, tmp_path: Path, draw: Draw) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    draw(tmp_path / "other" / "a.jpg")
+    other = Places(
+        path=["a.jpg"], x=[0.0], y=[0.0], frames=Frame("elsewhere"), sequence="other", root=tmp_path / "other"
+    )
+    both = concatenate([other, places])
+    np.testing.assert_array_equal(pack.load(both[1:]), pack.load(places))
+
+
+def test_a_size_or_fit_that_cannot_be_leaves_no_folder_behind(places: Places, tmp_path: Path) -> None:
+    for settings in ({"size": (0, 24)}, {"size": SIZE, "fit": "squash"}):
+        with pytest.raises(BadInputError, match="is not"):
+            pack_images(places, tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()

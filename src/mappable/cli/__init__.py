@@ -1,26 +1,35 @@
 """The command line: one file a verb, each thin: parse, call one function, print."""
 
-import os
+import signal
 import sys
+from types import FrameType
 
 from mappable.errors import MappableError
 
 
+class _Stopped(BaseException):
+    """Ctrl-C; not KeyboardInterrupt, which the command-line library would swallow without a word."""
+
+
 def main() -> None:
     """Run the command line; what the user can mend is printed as one sentence, without a traceback."""
-    from mappable.cli.app import app
-
     try:
+        signal.signal(signal.SIGINT, _stop)
+        from mappable.cli.app import app
+
         app()
     except MappableError as error:
         _fail(str(error), 1)
-    except KeyboardInterrupt:
+    except _Stopped:
         _fail("stopped; what is finished is kept, and the same command goes on from there", 130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has gone
-        sys.exit(141)
+    except MemoryError:
+        _fail("there is not enough memory; a smaller image size or fewer workers may help", 1)
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {(error.strerror or str(error)).lower()}", 1)
+
+
+def _stop(signal_number: int, frame: FrameType | None) -> None:
+    raise _Stopped
 
 
 def _fail(text: str, code: int) -> None:

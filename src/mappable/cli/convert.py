@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import shlex
 from pathlib import Path
 from textwrap import dedent
 from typing import Annotated, Any
@@ -51,7 +52,10 @@ def _run(
     fit: Annotated[
         Fit, typer.Option(help="crop: keep the centre; pad: black bars; stretch: ignore the aspect ratio.")
     ] = "crop",
-    dimensions: Annotated[int, typer.Option(help="3 if z counts in distances, else 2.", min=2, max=3)] = 2,
+    dimensions: Annotated[
+        int | None,
+        typer.Option(help="3 if z counts in distances, else 2 (default: 2, or the table's own).", min=2, max=3),
+    ] = None,
     on_bad_image: Annotated[
         OnBadImage, typer.Option(help="A damaged or missing image stops the run, or is dropped and listed.")
     ] = "stop",
@@ -67,7 +71,7 @@ def _run(
         root,
         out,
         options=options,
-        dimensions=3 if dimensions == 3 else 2,
+        dimensions=None if dimensions is None else 3 if dimensions == 3 else 2,
         size=parse_size(size) if size else None,
         fit=fit,
         on_bad=on_bad_image,
@@ -77,7 +81,7 @@ def _run(
         workers=workers,
     )
     print_summary(summarize(places))
-    typer.echo(f"written to {out}; look at it with: mappable places show {out}")
+    typer.echo(f"written to {out}; look at it with: mappable places show {shlex.quote(str(out))}")
 
 
 def _command(reader: Reader) -> Any:

@@ -7,13 +7,18 @@ from rich.text import Text
 
 from mappable.places.summary import Summary
 
+WIDE = 10_000  # columns: a narrow terminal breaks long lines itself, while rich would cut numbers
+
 
 def print_summary(summary: Summary, most: int = 40) -> None:
     """Counts a sequence, extent, spacing and warnings; long lists of sequences are cut at `most`."""
-    console = Console(highlight=False)
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     console.print(_sequence_table(summary, most))
     if len(summary.sequences) > most:
-        console.print(f"… and {len(summary.sequences) - most:,} more sequences")
+        console.print(f"and {len(summary.sequences) - most:,} more sequences")
+    for what, counts in (("conditions", summary.conditions), ("splits", summary.splits)):
+        if any(counts):
+            console.print(f"{what}: " + ", ".join(f"{name or 'none'} {count:,}" for name, count in counts.items()))
     for frame in summary.frames:
         sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(frame.low, frame.high, strict=True))
         console.print(f"frame {frame.frame}: {sides} {frame.unit}" + (f", {frame.crs}" if frame.crs else ""))
@@ -22,7 +27,7 @@ def print_summary(summary: Summary, most: int = 40) -> None:
         first, *items = note.lines()
         console.print(Text.assemble(("warning: ", "yellow") if note.warning else "note: ", first))
         for item in items:
-            console.print(Text(item))
+            console.print(item)
 
 
 def _sequence_table(summary: Summary, most: int) -> Table:
@@ -41,7 +46,7 @@ def _sequence_table(summary: Summary, most: int) -> Table:
     shown = {heading: values for heading, values in columns.items() if any(values)}
     for heading in shown:
         is_number = heading in ("places", "length", "spacing", "duration")
-        table.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=True)
     for row in list(zip(*shown.values(), strict=True))[:most]:
         table.add_row(*(Text(value) for value in row))
     return table

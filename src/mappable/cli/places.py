@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mappable.cli.output import print_summary
+from mappable.errors import BadInputError
 from mappable.places.files import load_places
 from mappable.places.picture import draw_map
 from mappable.places.summary import summarize
@@ -32,10 +33,18 @@ def show(
     """Counts a sequence and condition, extent, spacing, warnings, and a map picture."""
     places = load_places(table)
     summary = summarize(places)
-    picture = picture or (table if table.is_dir() else table.parent) / "map.png"
-    draw_map(places, picture)
-    if as_json:
-        typer.echo(json.dumps(summary.to_json() | {"picture": str(picture)}, indent=2))
-    else:
+    target = picture or (table if table.is_dir() else table.parent) / "map.png"
+    drawn: str | None = str(target)
+    if not as_json:
         print_summary(summary)
-        typer.echo(f"map picture: {picture}")
+    try:
+        draw_map(places, target)
+    except BadInputError as error:
+        if picture:
+            raise
+        typer.echo(f"warning: {error}; say --picture FILE", err=True)
+        drawn = None
+    if as_json:
+        typer.echo(json.dumps(summary.to_json() | {"picture": drawn}, indent=2))
+    elif drawn:
+        typer.echo(f"map picture: {drawn}")

@@ -18,7 +18,7 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.places.decoding import RawDecoding
 from mappable.places.files import write_atomically
-from mappable.places.images import Fit, Size, read_bytes
+from mappable.places.images import MAX_PIXELS, Fit, Size, read_bytes
 from mappable.places.table import Places
 
 VERSION = 1
@@ -120,14 +120,14 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
             found.append(file.parent)
     if len(found) != 1:
         listed = ", ".join(names) or "none"
-        raise BadInputError(f"{out}: expected one pack of images of that size and fit; the packs here are: {listed}")
+        raise BadInputError(f"{out}: expected one pack of images; say size and fit; the packs here are: {listed}")
     return PackedImages(found[0])
 
 
 def check_settings(size: Size, fit: Fit) -> None:
     """Refuse a size or fit that no image can have."""
-    if min(size) < 1:
-        raise BadInputError(f"image size {size[0]}x{size[1]} is not positive")
+    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
+        raise BadInputError(f"image size {size[0]}x{size[1]} is not between 1 and {MAX_PIXELS:,} pixels")
     if fit not in get_args(Fit):
         raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
 
@@ -172,7 +172,8 @@ def read_about(folder: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads((folder / ABOUT).read_text("utf-8"))
         if about["version"] > VERSION:
             raise BadInputError(f"{folder}: written by a later version of mappable (format {about['version']})")
-        return about | {"width": int(about["width"]), "height": int(about["height"]), "root": str(about["root"])}
+        numbers = {"width": int(about["width"]), "height": int(about["height"])}
+        return {"root": ""} | about | numbers
     except FileNotFoundError:
         raise BadInputError(f"{folder}: no packed images here (there is no {ABOUT})") from None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -12,10 +12,10 @@ from mappable.places.files import TABLE, save_places, write_atomically
 from mappable.places.images import Fit, Size
 from mappable.places.notes import warn
 from mappable.places.packing import OnBadImage, pack_images
-from mappable.places.readers import find_reader, read_places
+from mappable.places.readers import CONVERTED, find_reader, read_places
 from mappable.places.table import Places
 
-RECORD = "convert.json"  # what was converted, and how
+RECORD = CONVERTED  # also says what was converted, and how
 
 
 def convert(
@@ -24,7 +24,7 @@ def convert(
     out: Path | str,
     *,
     options: Mapping[str, Any] | None = None,
-    dimensions: Literal[2, 3] = 2,
+    dimensions: Literal[2, 3] | None = None,
     size: Size | None = None,
     fit: Fit = "crop",
     on_bad: OnBadImage = "stop",
@@ -36,14 +36,20 @@ def convert(
     """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
 
     Running it again goes on where it stopped and redoes nothing. Bad images stop it (`on_bad="stop"`), or are dropped
-    from the table and listed in its notes. An `out` that holds another set is refused unless `overwrite` says so.
+    from the table and listed in its notes. An `out` that holds another set, or this one read with other options, is
+    refused unless `overwrite` says so. `size` is (width, height); `dimensions` says whether z counts, if given.
     """
     out = Path(out)
     size = size or find_reader(reader).image_size
-    source = {"reader": reader, "root": str(Path(root).resolve())}
+    given = {name: str(value) for name, value in (options or {}).items() if value is not None}
+    source = {"reader": reader, "root": str(Path(root).resolve()), "options": given}
+    if out.resolve() in (Path(root).resolve(), Path(root).resolve().parent if Path(root).is_file() else None):
+        raise BadInputError(f"{out}: the collection itself lies there; choose another folder for what is made of it")
     if not overwrite:
         _refuse_another_set(out, source)
-    places = read_places(reader, root, **(options or {})).replace(dimensions=dimensions)
+    places = read_places(reader, root, **(options or {}))
+    if dimensions is not None:
+        places = places.replace(dimensions=dimensions)
     if pixels:
         _, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
         dropped = {Path(error.path): error for error in bad}
@@ -51,21 +57,23 @@ def convert(
         places = places[kept].noting(*warn("images were dropped", (str(error) for error in bad)))
     if len(places) == 0:
         raise BadInputError(f"{root}: no image could be decoded; the first problem is {places.notes[-1].items[0]}")
-    record: dict[str, Any] = source | {"options": dict(options or {}), "dimensions": dimensions, "places": len(places)}
+    record: dict[str, Any] = source | {"dimensions": places.dimensions, "places": len(places)}
     record |= {"size": list(size), "fit": fit, "verified": verify} if pixels else {}
     save_places(places, out / TABLE)
-    write_atomically(out / RECORD, lambda stream: stream.write(json.dumps(record, indent=2, default=str).encode()))
+    write_atomically(out / RECORD, lambda stream: stream.write(json.dumps(record, indent=2).encode()))
     return places
 
 
-def _refuse_another_set(out: Path, source: dict[str, str]) -> None:
+def _refuse_another_set(out: Path, source: dict[str, Any]) -> None:
     if not (out / RECORD).is_file():
         return
     try:
         before = json.loads((out / RECORD).read_text("utf-8"))
     except ValueError:
-        return
+        before = None
+    if not isinstance(before, dict):
+        raise BadInputError(f"{out / RECORD}: damaged; choose another folder, or overwrite it (--overwrite)")
     if {key: before.get(key) for key in source} != source:
-        raise BadInputError(
-            f"{out}: holds {before.get('root')} read by {before.get('reader')!r}; choose another folder, or --overwrite"
-        )
+        how = " ".join(f"{name}={value}" for name, value in before.get("options", {}).items())
+        what = f"{before.get('root')} read by {before.get('reader')} {how}".strip()
+        raise BadInputError(f"{out}: holds {what}; choose another folder, or overwrite it (--overwrite)")

@@ -4,10 +4,10 @@ import csv
 import io
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow
@@ -18,7 +18,7 @@ from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
-from mappable.places.tabular import read_csv
+from mappable.places.tabular import read_arrow, read_csv
 
 VERSION = 1
 TABLE = "places.parquet"  # the name of the table in a folder made by `mappable convert`
@@ -26,7 +26,7 @@ KEY = b"mappable"  # of our JSON in the Parquet file's own metadata
 
 
 def save_places(places: Places, file: Path | str) -> None:
-    """Write `file` (.parquet or .csv) whole or not at all; what a CSV cannot hold goes to a .json of the same name."""
+    """Write `file` (.parquet or .csv) whole or not at all; what a CSV cannot hold goes to <file>.json."""
     file = Path(file)
     about = _about(places, file)
     if file.suffix == ".parquet":
@@ -35,7 +35,7 @@ def save_places(places: Places, file: Path | str) -> None:
     elif file.suffix == ".csv":
         # Names that are no valid UTF-8 (a root, an item of a note) become JSON's own escapes.
         text = json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace")
-        write_atomically(file.with_suffix(".json"), lambda stream: stream.write(text))
+        write_atomically(_beside(file), lambda stream: stream.write(text))
         write_atomically(file, lambda stream: _write_csv(places, stream))
     else:
         raise BadInputError(f"{file}: places are saved as .parquet or .csv, not {file.suffix or 'without a suffix'}")
@@ -70,30 +70,45 @@ def load_places(file: Path | str) -> Places:
 def is_own_table(file: Path) -> bool:
     """True if `save_places` wrote the file, so that it needs no reader to be understood."""
     if file.suffix == ".csv":
-        return file.with_suffix(".json").is_file() and b'"mappable' in file.with_suffix(".json").read_bytes()[:64]
+        return _beside(file).is_file() and b'"mappable' in _beside(file).read_bytes()[:64]
     try:
         return KEY in (pyarrow.parquet.read_schema(file).metadata or {})
     except (OSError, pyarrow.ArrowException):
         return False
 
 
+def _beside(file: Path) -> Path:
+    """The file that holds what a CSV cannot."""
+    return file.with_name(f"{file.name}.json")
+
+
 def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Let `write` fill a new file that takes the place of `file` only when it is complete and on disk."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        temporary = file.with_name(f".{file.name}.{uuid4().hex}")
         try:
-            with os.fdopen(handle, "wb") as stream:
+            with temporary.open("xb") as stream:
                 write(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(file)
+            temporary.replace(file)
+            sync_folder(file.parent)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names of a folder's files to disk: a new file outlives a power cut only then."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _about(places: Places, file: Path) -> dict[str, Any]:
@@ -121,11 +136,7 @@ def _to_arrow(places: Places) -> pyarrow.Table:
 
 
 def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
-        with pyarrow.parquet.ParquetFile(file) as parquet:  # this file alone, whatever its folder is called
-            table = parquet.read()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise BadInputError(f"{file}: not a Parquet file ({str(error).splitlines()[0]})") from None
+    table = read_arrow(file)
     about = (table.schema.metadata or {}).get(KEY)
     if about is None:
         raise BadInputError(f"{file}: not a table written by mappable; read it with the reader 'manifest'")
@@ -153,9 +164,9 @@ def _write_csv(places: Places, stream: IO[bytes]) -> None:
 
 def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        about = json.loads(file.with_suffix(".json").read_text("utf-8"))
+        about = json.loads(_beside(file).read_text("utf-8"))
     except OSError:
-        raise BadInputError(f"{file}: no {file.stem}.json beside it; read it with the reader 'manifest'") from None
+        raise BadInputError(f"{file}: no {file.name}.json beside it; read it with the reader 'manifest'") from None
     table = read_csv(file, delimiter=",", exact=True)
     table.require(*COLUMNS)
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}

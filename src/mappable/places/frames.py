@@ -17,7 +17,7 @@ IDENTITY: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.
 
 @dataclass(frozen=True)
 class Frame:
-    """A coordinate system with +x east (or forward at the start), +y to its left, +z up.
+    """A coordinate system with +z up and +y to the left of +x; with a CRS, +x is east and +y north.
 
     A point p of the frame is `axes @ p + origin` in the data set's original coordinates. `unit` is "m" for metres, or
     "frames" for sets that know only the number of a frame along a route; such numbers are never called metres.

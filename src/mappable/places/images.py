@@ -109,7 +109,7 @@ def _naming(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except MappableError:
+    except (MappableError, MemoryError):
         raise
     except UnidentifiedImageError:
         raise BadImageError(name, "not an image in a known format") from None

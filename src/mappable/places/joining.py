@@ -1,22 +1,23 @@
 """Several tables of places as one."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
-from mappable.places.notes import merged
+from mappable.places.notes import Note, merged, warn
 from mappable.places.table import COLUMNS, Places
 
 
 def concatenate(tables: Sequence[Places]) -> Places:
-    """One table of all rows of `tables`, in order.
+    """One table of all rows of `tables`, in order; sequences of one name become one (see `Places.in_time_order`).
 
     Roots become their common folder. Frames of one name must be one frame; if they differ in origin alone and know
-    their CRS, the later rows are brought to the first origin.
+    their CRS, the later rows are brought to the first origin. Ids that are paths stay as they are unless two tables
+    share one; then they begin where the new paths do.
     """
     if not tables:
         raise BadInputError("no tables to concatenate")
@@ -26,32 +27,47 @@ def concatenate(tables: Sequence[Places]) -> Places:
         raise BadInputError("tables whose image files are decoded differently cannot be concatenated")
     frames: dict[str, Frame] = {}
     for table in tables:
-        for name, frame in table.frames.items():
-            if not frames.setdefault(name, frame).same_but_for_origin(frame) and frames[name] != frame:
-                raise BadInputError(f"frame {name!r} means two things: {frames[name]} and {frame}; rename one of them")
+        frames = dict(table.frames) | frames
     root = Path(os.path.commonpath([table.root for table in tables]))
-    parts = [_moved(table, frames, root) for table in tables]
+    ids = [place_id for table in tables for place_id in table.place_id]
+    parts = [_below(in_frames(table, frames), root, new_ids=len(set(ids)) < len(ids)) for table in tables]
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-    notes = merged(dict.fromkeys(note for table in tables for note in table.notes))
+    notes = merged(dict.fromkeys(note for table in tables for note in table.notes)) + _shared_frames(tables)
     first = tables[0]
     return Places(
-        **columns, frames=frames.values(), root=root, dimensions=first.dimensions, decoding=first.decoding, notes=notes
+        **columns, frames=frames, root=root, dimensions=first.dimensions, decoding=first.decoding, notes=notes
     )
 
 
-def _moved(table: Places, frames: dict[str, Frame], root: Path) -> Places:
-    """The table with its paths relative to `root` and its coordinates relative to the origins of `frames`."""
+def in_frames(places: Places, frames: Mapping[str, Frame]) -> Places:
+    """The same places with coordinates relative to the origins of `frames`, such as those of another table.
+
+    Frames of one name must be equal, or differ in origin alone and know their CRS.
+    """
+    xyz = np.column_stack([places.x, places.y, places.z])
+    for name, frame in places.frames.items():
+        other = frames.get(name, frame)
+        if frame != other and not frame.same_but_for_origin(other):
+            raise BadInputError(f"frame {name!r} means two things: {other} and {frame}; rename one of them")
+        xyz[places.frame == name] += np.subtract(frame.origin, other.origin) @ np.array(frame.axes)
+    common = {name: frames.get(name, frame) for name, frame in places.frames.items()}
+    return places.replace(x=xyz[:, 0], y=xyz[:, 1], z=xyz[:, 2], frames=common)
+
+
+def _below(table: Places, root: Path, new_ids: bool) -> Places:
+    """The table with its paths relative to `root`, a folder above its own."""
     prefix = table.root.relative_to(root).as_posix()
     paths = table.path if prefix == "." else np.array([f"{prefix}/{path}" for path in table.path], dtype=object)
     ids_are_paths = np.array_equal(table.place_id, table.path)
-    xyz = np.column_stack([table.x, table.y, table.z])
-    for name, frame in table.frames.items():
-        xyz[table.frame == name] += np.subtract(frame.origin, frames[name].origin) @ np.array(frame.axes)
-    return table.replace(
-        path=paths,
-        place_id=paths if ids_are_paths else table.place_id,
-        x=xyz[:, 0],
-        y=xyz[:, 1],
-        z=xyz[:, 2],
-        frames=[frames[name] for name in table.frames],
-    )
+    return table.replace(path=paths, place_id=paths if new_ids and ids_are_paths else table.place_id, root=root)
+
+
+def _shared_frames(tables: Sequence[Places]) -> tuple[Note, ...]:
+    """Frames that tables of different roots share by name alone: nothing proves that they are one."""
+    roots: dict[str, set[Path]] = {}
+    for table in tables:
+        for name in set(table.frame):
+            if table.frames[name].crs is None:
+                roots.setdefault(name, set()).add(table.root)
+    shared = [f"{name}: {', '.join(map(str, sorted(found)))}" for name, found in roots.items() if len(found) > 1]
+    return warn("frames without a CRS have the same name in sets of different folders and are taken as one", shared)

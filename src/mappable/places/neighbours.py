@@ -13,10 +13,15 @@ from mappable.places.table import Places
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Row numbers of the neighbours of each query, ascending: those of query i are `neighbours[i]`."""
+    """The neighbours of each query: `neighbours[i]` are the row numbers of those of query i, ascending.
+
+    All of them lie one after the other in `rows`, and how far each is, in the frame's unit, in `distances`; those of
+    query i from `starts[i]` to `starts[i + 1]`.
+    """
 
     starts: Ints  # (queries + 1,)
     rows: Ints  # (pairs,)
+    distances: Floats  # (pairs,), not squared
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -27,6 +32,7 @@ class Neighbours:
 
     @property
     def counts(self) -> Ints:
+        """How many neighbours each query has."""
         return np.diff(self.starts)
 
 
@@ -37,29 +43,36 @@ def neighbours(places: Places, radius: float, *, of: Places | None = None, max_y
     differs by less, measured round the circle; a place of unknown yaw then has no neighbours and is nobody's.
     """
     queries = places if of is None else of
+    _check(queries, places, radius, max_yaw)
+    found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))]
+    for name in sorted(queries.frames.keys() & places.frames.keys()):
+        here, there = np.flatnonzero(queries.frame == name), np.flatnonzero(places.frame == name)
+        if len(here) and len(there):
+            trees = KDTree(queries.positions[here]), KDTree(places.positions[there])
+            pairs = trees[0].sparse_distance_matrix(trees[1], radius, output_type="ndarray")
+            found.append((here[pairs["i"]], there[pairs["j"]], pairs["v"]))
+    query, row, distance = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    keep = query != row if of is None else np.ones(len(query), dtype=bool)
+    if max_yaw is not None:
+        keep &= np.abs(wrap(places.yaw[row] - queries.yaw[query])) < max_yaw
+    query, row, distance = query[keep], row[keep], distance[keep]
+    order = np.lexsort((row, query))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(queries)))])
+    return Neighbours(starts, row[order], distance[order])
+
+
+def _check(queries: Places, places: Places, radius: float, max_yaw: float | None) -> None:
     if queries.dimensions != places.dimensions:
         raise BadInputError(f"places of {queries.dimensions} and of {places.dimensions} dimensions cannot be compared")
-    if not radius >= 0:  # the tree would square a negative one
+    if not 0 <= radius < np.inf:
         raise BadInputError(f"radius {radius} is not a distance")
-    from_positions, to_positions = queries.positions, places.positions
-    found = [np.empty(0, dtype=np.int64)] * len(queries)
-    for name in queries.frames.keys() & places.frames.keys():
-        here, there = np.flatnonzero(queries.frame == name), np.flatnonzero(places.frame == name)
-        if len(here) == 0 or len(there) == 0:
-            continue
+    if max_yaw is not None and not 0 < max_yaw <= np.pi:
+        raise BadInputError(f"max_yaw {max_yaw} is not an angle between 0 and pi radians")
+    for name in set(queries.frame) & set(places.frame):
         if queries.frames[name] != places.frames[name]:
             raise BadInputError(
-                f"frame {name!r} of the two tables differs, so they cannot be compared; concatenate them"
+                f"frame {name!r} of the two tables differs, so they cannot be compared; see mappable.in_frames"
             )
-        tree = KDTree(to_positions[there])
-        hits = tree.query_ball_point(from_positions[here], radius, workers=-1, return_sorted=True)
-        for query, hit in zip(here, hits, strict=True):
-            rows = there[hit]
-            if max_yaw is not None:
-                rows = rows[np.abs(wrap(places.yaw[rows] - queries.yaw[query])) < max_yaw]
-            found[query] = rows[rows != query] if of is None else rows
-    starts = np.cumsum([0, *(len(rows) for rows in found)])
-    return Neighbours(starts, np.concatenate(found) if found else np.empty(0, dtype=np.int64))
 
 
 def distances(places: Places, row: int) -> Floats:
@@ -70,5 +83,7 @@ def distances(places: Places, row: int) -> Floats:
 
 def far_from(places: Places, row: int, radius: float, *, other_frames: bool = False) -> Ints:
     """Rows at least `radius` from the place in `row`; those of other frames only if `other_frames` says so."""
+    if not radius >= 0:
+        raise BadInputError(f"radius {radius} is not a distance")
     far = distances(places, row) >= radius
     return np.flatnonzero(far if other_frames else far & (places.frame == places.frame[row]))

@@ -26,7 +26,7 @@ class Note:
         """The note and its first few items, one line each."""
         shown = [f"  {item}" for item in self.items[:most]]
         hidden = len(self.items) - most
-        return [str(self), *shown, *([f"  … and {hidden:,} more"] if hidden > 0 else [])]
+        return [str(self), *shown, *([f"  and {hidden:,} more"] if hidden > 0 else [])]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from mappable.errors import BadImageError, BadInputError
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
+from mappable.places.files import sync_folder
 from mappable.places.images import Fit, Size, check_image, decode_image, read_bytes
 from mappable.places.table import Places
 from mappable.progress import progress_bar
@@ -164,10 +165,18 @@ class _Appender:
     def __enter__(self) -> "_Appender":
         self.images = (self.folder / cache.IMAGES).open("r+b" if (self.folder / cache.IMAGES).exists() else "w+b")
         self.journal = (self.folder / cache.JOURNAL).open("ab")
+        sync_folder(self.folder)
         return self
 
     def append(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         self.used = True
+        try:
+            self._write(first_row, pixels, entries)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise BadInputError(f"{self.folder}: cannot be written ({reason}); what is packed is kept") from None
+
+    def _write(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         if pixels:
             header, row_bytes = cache.npy_header(first_row + len(pixels), self.size), len(pixels[0])
             self.images.seek(len(header) + first_row * row_bytes)

@@ -1,10 +1,13 @@
 """A map picture of a table of places: where the images were taken, by sequence and condition."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
 from mappable.places.table import NO_TIME, Places
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ def draw_map(places: Places, file: Path | str) -> None:
     from matplotlib.figure import Figure
 
     names = [name for name in places.frames if (places.frame == name).any()]
+    if not names:
+        raise BadInputError(f"{file}: there are no places to draw")
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     spans = [np.ptp(places.positions[places.frame == name, :2], axis=0) for name in names]
@@ -28,27 +33,36 @@ def draw_map(places: Places, file: Path | str) -> None:
     FigureCanvasAgg(figure)
     for position, name in enumerate(names, 1):
         _draw_frame(figure.add_subplot(lines, columns, position), places[places.frame == name], name)
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file)
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of letters that the font lacks
+            figure.savefig(file)
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"{file}: the picture cannot be written ({error})") from None
 
 
 def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
     what = "condition" if any(places.condition) else "sequence"
-    column = getattr(places, what)
-    groups, counts = np.unique(column, return_counts=True)
+    groups, codes, counts = np.unique(getattr(places, what), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    for rank, group in enumerate(groups[order]):
-        here = places[column == group]
-        colour = COLOURS[min(rank, len(COLOURS) - 1)]
-        label = f"{group or 'no ' + what} ({len(here):,})" if rank < len(COLOURS) else None
-        if rank == len(COLOURS) - 1 and len(groups) > len(COLOURS):
-            label = f"{len(groups) - rank} others ({counts[order][rank:].sum():,})"
-        _draw_group(axes, here, colour, label)
+    ranks = np.empty(len(groups), dtype=np.int64)
+    ranks[order] = np.arange(len(groups))
+    colours = np.minimum(ranks, len(COLOURS) - 1)[codes]  # of each place; what is left over shares the last colour
+    for number in range(min(len(groups), len(COLOURS))):
+        group, others = groups[order[number]], len(groups) - number
+        label = f"{_plain(group) or 'no ' + what} ({counts[order[number]]:,})"
+        if number == len(COLOURS) - 1 and others > 1:
+            label = f"{others:,} others ({counts[order][number:].sum():,})"
+        _draw_group(axes, places, np.flatnonzero(colours == number), COLOURS[number], label)
+    _draw_routes(axes, places, colours)
     unit, extent = places.frames[name].unit, np.ptp(places.positions[:, :2], axis=0)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"x [{unit}]")
     axes.set_ylabel(f"y [{unit}]")
-    axes.set_title(f"{name}: {len(places):,} places over {extent[0]:,.0f} x {extent[1]:,.0f} {unit}", fontsize=11)
+    axes.set_title(
+        f"{_plain(name)}: {len(places):,} places over {extent[0]:,.0f} x {extent[1]:,.0f} {unit}", fontsize=11
+    )
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -58,24 +72,27 @@ def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
             handle.set(sizes=[36], alpha=1.0)
 
 
-def _draw_group(axes: "Axes", places: Places, colour: str, label: str | None) -> None:
-    """Dots where images are, a faint line along each timed sequence, and some viewing directions where known."""
-    size = float(np.clip(3000 / max(1, len(places)), 2, 18))
-    axes.scatter(places.x, places.y, s=size, color=colour, label=label, linewidths=0, alpha=0.8, zorder=3)
-    for rows in places.sequences().values():
-        if (places.time[rows] != NO_TIME).all():
-            axes.plot(places.x[rows], places.y[rows], color=colour, linewidth=0.8, alpha=0.35, zorder=2)
-    looking = np.flatnonzero(np.isfinite(places.yaw))
+def _plain(text: str) -> str:
+    """Text that is no formula."""
+    return text.replace("$", r"\$")
+
+
+def _draw_group(axes: "Axes", places: Places, rows: Ints, colour: str, label: str) -> None:
+    """Dots where images are, and some viewing directions where known."""
+    size = float(np.clip(3000 / len(rows), 2, 18))
+    axes.scatter(places.x[rows], places.y[rows], s=size, color=colour, label=label, linewidths=0, alpha=0.8, zorder=3)
+    looking = rows[np.isfinite(places.yaw[rows])]
     some = looking[:: max(1, -(-len(looking) // MOST_ARROWS))]
     if len(some):
-        axes.quiver(
-            places.x[some],
-            places.y[some],
-            np.cos(places.yaw[some]),
-            np.sin(places.yaw[some]),
-            color=colour,
-            alpha=0.7,
-            scale=28,
-            width=0.0025,
-            zorder=4,
-        )
+        x, y, yaw = places.x[some], places.y[some], places.yaw[some]
+        axes.quiver(x, y, np.cos(yaw), np.sin(yaw), color=colour, alpha=0.7, scale=28, width=0.0025, zorder=4)
+
+
+def _draw_routes(axes: "Axes", places: Places, colours: Ints) -> None:
+    """A faint line along each sequence whose order is known by time."""
+    from matplotlib.collections import LineCollection
+
+    routes = [rows for rows in places.sequences().values() if (places.time[rows] != NO_TIME).all()]
+    lines = [places.positions[rows, :2] for rows in routes]
+    shades = [COLOURS[colours[rows[0]]] for rows in routes]
+    axes.add_collection(LineCollection(lines, colors=shades, linewidths=0.8, alpha=0.35, zorder=2))

@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
 from mappable.places.notes import Note, warn
-from mappable.places.routes import steps
+from mappable.places.routes import distance_along, steps
 from mappable.places.table import NO_TIME, Places
 
 FASTEST = 70.0  # metres a second; a quicker step between two images is a jump of the position, not a drive
@@ -44,6 +44,8 @@ class FrameSummary:
 
 @dataclass(frozen=True)
 class Summary:
+    """What a table holds; lengths are in the unit of each sequence's frame, noise of a standing camera not counted."""
+
     places: int
     dimensions: int
     frames: tuple[FrameSummary, ...]
@@ -60,11 +62,12 @@ class Summary:
 
 def summarize(places: Places) -> Summary:
     """Summarize the table; its own notes come first, then what `check` finds."""
+    along = distance_along(places)
     return Summary(
         places=len(places),
         dimensions=places.dimensions,
         frames=tuple(_frame(places, name) for name in places.frames if (places.frame == name).any()),
-        sequences=tuple(_sequence(places, name, rows) for name, rows in places.sequences().items()),
+        sequences=tuple(_sequence(places, name, rows, along) for name, rows in places.sequences().items()),
         conditions=_counts(places.condition),
         splits=_counts(places.split),
         with_yaw=int(np.isfinite(places.yaw).sum()),
@@ -115,7 +118,7 @@ def _frame(places: Places, name: str) -> FrameSummary:
     return FrameSummary(name, frame.unit, frame.crs, len(positions), low, high)
 
 
-def _sequence(places: Places, name: str, rows: Ints) -> SequenceSummary:
+def _sequence(places: Places, name: str, rows: Ints, along: Floats) -> SequenceSummary:
     moved, times = steps(places.positions[rows]), places.time[rows]
     return SequenceSummary(
         sequence=name,
@@ -124,7 +127,7 @@ def _sequence(places: Places, name: str, rows: Ints) -> SequenceSummary:
         splits=tuple(_counts(places.split[rows])),
         roles=tuple(_counts(places.role[rows])),
         places=len(rows),
-        length=float(moved.sum()),
+        length=float(along[rows[-1]]),
         spacing=float(np.median(moved)) if len(moved) else 0.0,
         duration_s=None if (times == NO_TIME).any() else float(times.max() - times.min()) / 1e9,
     )

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -61,7 +62,7 @@ class Places:
         path: Strings | Sequence[str],
         x: Floats | Sequence[float],
         y: Floats | Sequence[float],
-        frames: Frame | Iterable[Frame],
+        frames: Frame | Iterable[Frame] | Mapping[str, Frame],
         root: Path | str = ".",
         frame: Texts = None,
         z: Numbers = None,
@@ -76,6 +77,8 @@ class Places:
         decoding: RawDecoding | None = None,
         notes: Iterable[Note] = (),
     ) -> None:
+        if isinstance(frames, Mapping):
+            frames = frames.values()
         known = (frames,) if isinstance(frames, Frame) else tuple(frames)
         if len({one.name for one in known}) != len(known):
             raise BadInputError(f"two frames share a name: {', '.join(sorted(one.name for one in known))}")
@@ -102,10 +105,15 @@ class Places:
     def __len__(self) -> int:
         return len(self.path)
 
-    def __getitem__(self, rows: slice | Ints | Bools | Sequence[int]) -> "Places":
-        """The places of a slice, a mask or row numbers, in that order."""
+    def __getitem__(self, rows: int | slice | Ints | Bools | Sequence[int]) -> "Places":
+        """The places of a slice, a mask or row numbers, in that order; of one row number the table of that place."""
+        if isinstance(rows, int | np.integer):
+            rows = [int(rows)]
         index = rows if isinstance(rows, slice) else np.asarray(rows, dtype=None if len(rows) else np.int64)
-        return self.replace(**{name: getattr(self, name)[index] for name in COLUMNS})
+        columns = {name: getattr(self, name)[index] for name in COLUMNS}
+        if isinstance(index, slice) or index.dtype == np.bool_ or len(np.unique(index)) == len(index):
+            return self._with(**columns)
+        return self.replace(**columns)  # which refuses the places that would be there twice
 
     def __eq__(self, other: object) -> bool:
         """True if both tables hold the same columns, frames, dimensions and decoding; root and notes do not count."""
@@ -124,18 +132,26 @@ class Places:
 
     def replace(self, **changes: Any) -> "Places":
         """A copy with some columns or attributes changed, validated anew."""
-        fields = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
-        fields["frames"] = self.frames.values()
-        return Places(**(fields | changes))
+        return Places(**({one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | changes))
+
+    def _with(self, **changes: Any) -> "Places":
+        """A copy with changes that cannot make a valid table invalid, and so need no validation."""
+        copy = object.__new__(Places)
+        copy.__dict__.update({one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | changes)
+        for name in COLUMNS:
+            getattr(copy, name).flags.writeable = False
+        return copy
 
     def noting(self, *notes: Note) -> "Places":
         """A copy with more notes."""
-        return self.replace(notes=self.notes + notes)
+        return self._with(notes=self.notes + notes)
 
-    @property
+    @cached_property
     def positions(self) -> Floats:
         """Coordinates (n, dimensions) in the unit of each row's frame: x, y and, if z counts, z."""
-        return np.column_stack([self.x, self.y, self.z][: self.dimensions])
+        positions = np.column_stack([self.x, self.y, self.z][: self.dimensions])
+        positions.flags.writeable = False
+        return positions
 
     @property
     def files(self) -> list[Path]:
@@ -204,11 +220,11 @@ def _validate(places: Places) -> None:
     refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, not a finite number")
     if places.dimensions == 3:
         refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
-    for name, allowed in (("frame", tuple(places.frames)), ("split", SPLITS), ("role", ROLES)):
+    for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
         column, options = getattr(places, name), ", ".join(value or "(empty)" for value in allowed)
         known = np.array([value in allowed for value in column], dtype=bool)
         refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {c[row]!r}, not one of {o}")  # type: ignore[misc]
-    for name in ("place_id", "path"):
+    for name in ("path", "place_id"):
         column = getattr(places, name)
         refuse(column == "", lambda _, name=name: f"{name} is empty")  # type: ignore[misc]
         if len(set(column)) != len(column):
@@ -267,7 +283,8 @@ def _text_column(name: str, values: Texts, count: int) -> Strings:
 
 def _time_column(values: Ints | Sequence[int] | None, count: int) -> Ints:
     given = np.full(count, NO_TIME) if values is None else np.asarray(values)
-    if given.size and given.dtype.kind not in "iuO":  # a float does not hold the nanoseconds of our age
+    floats = given.dtype.kind == "O" and any(isinstance(value, float) for value in given.ravel())
+    if given.size and (given.dtype.kind not in "iuO" or floats):  # a float does not hold the nanoseconds of our age
         raise BadInputError(f"column time holds {given.dtype} values, but times are whole nanoseconds")
     if given.dtype.kind == "u" and (given > np.iinfo(np.int64).max).any():
         raise BadInputError(f"column time: {given.max()} is too large")

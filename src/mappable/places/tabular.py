@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError, BadRowError
 from mappable.places.times import TimeUnit, nanoseconds
 
 Value = TypeVar("Value")
+LONGEST = 2**31 - 1  # bytes of metadata that a Parquet file may have; notes about millions of images are long
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Table:
         """A column of finite numbers within [low, high]; a missing value becomes NaN where that is allowed."""
 
         def convert(text: str) -> float:
+            if "_" in text:  # which Python itself takes for a part of a number
+                raise ValueError
             return math.nan if missing_allowed and not text else float(text)
 
         values = np.array(self.parse(name, convert, "is not a number"), dtype=np.float64)
@@ -156,15 +161,17 @@ def read_words(file: Path, names: Sequence[str]) -> Table:
     return Table(file, columns, list(rows))
 
 
-def _read_parquet(file: Path) -> Table:
-    import pyarrow
-    import pyarrow.parquet
-
+def read_arrow(file: Path) -> pyarrow.Table:
+    """A Parquet file whole: this file alone, whatever its folder is called."""
     try:
-        with pyarrow.parquet.ParquetFile(file) as parquet:  # this file alone, whatever its folder is called
-            table = parquet.read()
+        with pyarrow.parquet.ParquetFile(file, thrift_string_size_limit=LONGEST) as parquet:
+            return parquet.read()
     except (OSError, pyarrow.ArrowException) as error:
         raise BadInputError(f"{file}: not a Parquet file ({str(error).splitlines()[0]})") from None
+
+
+def _read_parquet(file: Path) -> Table:
+    table = read_arrow(file)
     _refuse_repeated(file, table.column_names)
     for position, field in enumerate(table.schema):
         if pyarrow.types.is_timestamp(field.type):  # as ISO 8601 text, because Python's own type stops at microseconds

@@ -63,7 +63,7 @@ def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
     return order[~repeats], late, order[repeats]
 
 
-def distance_along(track: Track, jitter: float) -> tuple[Floats, Ints]:
+def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
     """How far along the track each of its samples lies, seen from above, and the rows of its corners.
 
     A new corner is where the position has left the last one by `jitter`. Until then only the furthest reach from the
@@ -84,7 +84,7 @@ def distance_along(track: Track, jitter: float) -> tuple[Floats, Ints]:
 def course(track: Track, time: Ints, jitter: float) -> Floats:
     """The direction of motion at `time` (ns), which turns evenly from the middle of one leg between corners to the
     next; NaN for a track that never moves by `jitter`."""
-    corners = distance_along(track, jitter)[1]
+    corners = arc_length(track, jitter)[1]
     if len(corners) < 2:
         return np.full(len(time), np.nan)
     legs, times = np.diff(track.xyz[corners], axis=0), track.time[corners]

@@ -7,10 +7,12 @@ its documentation: one line that says what it reads, then the tree of files that
 
 import importlib
 import inspect
+import os
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mappable.errors import BadInputError
@@ -18,6 +20,7 @@ from mappable.places.images import SUFFIXES, Size
 from mappable.places.table import Places
 
 DEFAULT_SIZE: Size = (240, 180)
+CONVERTED = "convert.json"  # marks the folder of a converted set
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,9 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
     if unknown:
         known = ", ".join(option.name for option in found.options) or "none"
         raise BadInputError(f"reader {reader!r} has no option {', '.join(unknown)}; its options are {known}")
-    for option in found.options:
-        value, choices = options.get(option.name, option.default), get_args(option.type)
-        if get_origin(option.type) is Literal and value not in choices:
-            listed = ", ".join(str(choice) for choice in choices)
-            raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, but must be one of {listed}")
+    options = {
+        option.name: _checked(reader, option, options.get(option.name, option.default)) for option in found.options
+    }
     root = Path(root)
     if not root.exists():
         raise BadInputError(f"{root}: no such file or folder")
@@ -83,15 +84,41 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
     return places.in_time_order()
 
 
-def image_files(folder: Path) -> Iterable[Path]:
-    """All image files below `folder`, by name, except what is hidden or in hidden folders, such as thumbnails."""
-    return sorted(
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in SUFFIXES
-        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-        and file.is_file()
-    )
+def _checked(reader: str, option: Option, value: Any) -> Any:
+    """The value of an option, as the reader expects it."""
+    kinds = get_args(option.type) or (option.type,)
+    if get_origin(option.type) is Literal:
+        if value not in kinds:
+            listed = ", ".join(str(choice) for choice in kinds)
+            raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, but must be one of {listed}")
+        return value
+    if isinstance(value, str) and Path in kinds:
+        return Path(value)
+    if isinstance(value, int) and not isinstance(value, bool) and float in kinds:
+        return float(value)
+    if not isinstance(value, kinds):
+        listed = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+        raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, but must be a {listed}")
+    return value
+
+
+def image_files(folder: Path) -> list[Path]:
+    """All image files below `folder`, by name; links to folders are followed, what is hidden is not looked into."""
+    found: list[Path] = []
+    seen: set[str] = set()
+    for inside, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(inside)
+        if real in seen:  # a link in a circle, or to a folder that was there already
+            folders.clear()
+            continue
+        seen.add(real)
+        if CONVERTED in files:  # what we made of a collection is no part of it
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        names = (name for name in files if not name.startswith("."))
+        found += [Path(inside, name) for name in names if Path(name).suffix.lower() in SUFFIXES]
+    return sorted(found)
 
 
 def _why(places: Places) -> str:

@@ -49,6 +49,10 @@ def read(
 ) -> Places:
     file = root if root.is_file() else _find_table(root)
     if is_own_table(file):
+        if (frame, unit, crs, time_unit, other_splits) != (None, "m", None, "auto", "refuse"):
+            raise BadInputError(
+                f"{file}: written by Mappable, so it is taken as it is; the reader's options do not apply"
+            )
         return load_places(file)
     table = read_table(file)
     table.require("path")
@@ -65,11 +69,11 @@ def read(
         unused = [f"{others.count(name):,} places of split {name!r} are left unused" for name in sorted(set(others))]
         notes += tuple(Note(text) for text in unused)
         given["split"] = [split if split in SPLITS else "" for split in given["split"]]
-    paths = [PurePosixPath(path) for path in given["path"]]
-    folders = [path.parent.as_posix() for path in paths]
+    paths = [_normal(path) for path in given["path"]]
+    folders = [path.rpartition("/")[0] or "." for path in paths]
     with table.naming_rows():
         return Places(
-            path=[path.as_posix() if path.name else "" for path in paths],
+            path=paths,
             root=file.parent,
             x=x,
             y=y,
@@ -85,6 +89,14 @@ def read(
             place_id=given.get("place_id"),
             notes=notes,
         )
+
+
+def _normal(path: str) -> str:
+    """The path without what says nothing, so that ./a.jpg and a.jpg are one file."""
+    if path.startswith("./") or path.endswith("/") or "//" in path or "/./" in path or path == ".":
+        pure = PurePosixPath(path)
+        return pure.as_posix() if pure.name else ""
+    return path
 
 
 def _find_table(folder: Path) -> Path:

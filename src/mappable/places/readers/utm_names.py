@@ -84,7 +84,7 @@ def read(root: Path) -> Places:
     if len(frames) > 1:  # a sequence lies in one frame
         sequence = [f"{folder}/{name}" for folder, name in zip(sequence, frame, strict=True)]
     names = [path.rpartition("/")[2] for path in paths]
-    return Places(
+    places = Places(
         path=paths,
         place_id=[
             f"{folder.name}/{name}" if folder.name else name for folder, name in zip(folders, names, strict=True)
@@ -103,6 +103,7 @@ def read(root: Path) -> Places:
         role=[folder.role for folder in folders],
         notes=notes + frame_notes + heading_notes + height_notes + time_notes,
     )
+    return places[np.argsort(time, kind="stable")]  # file names are sorted by place, which says nothing about time
 
 
 def _image_paths(folder: Path, inside: str) -> Iterator[str]:

@@ -46,7 +46,7 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Note, merged, warn
 from mappable.places.table import Places
 from mappable.places.times import nanoseconds
-from mappable.places.tracks import Track, course, distance_along
+from mappable.places.tracks import Track, arc_length, course
 
 SUFFIXES = frozenset(
     (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".3gp", ".wmv")
@@ -69,7 +69,10 @@ def read(
         Literal["none", "course"],
         "yaw if the track has no heading: unknown, or the direction of motion (for a camera that looks forward)",
     ] = "none",
-    frames: Annotated[Path | None, "folder for the frames (default: <video>-frames beside each video)"] = None,
+    frames: Annotated[
+        Path | None,
+        "folder for the frames (default: beside each video, in a folder named after it, such as drive-frames)",
+    ] = None,
 ) -> Places:
     _require_pyav()
     _check_numbers(spacing, offset_s, max_gap_s)
@@ -250,7 +253,7 @@ def _choose(video: _Video, time: Ints, route: Track, spacing: float, max_gap_s: 
     usable = np.flatnonzero(poses.inside & ~in_gap & first_of_name)
     if len(usable) == 0:
         return usable, notes
-    along = np.interp(time[usable] - route.time[0], route.time - route.time[0], distance_along(route, spacing / 2)[0])
+    along = np.interp(time[usable] - route.time[0], route.time - route.time[0], arc_length(route, spacing / 2)[0])
     step = np.floor((along - along[0]) / spacing + 1e-6)  # what is a hair short of a step has reached it
     return usable[np.diff(step, prepend=-1) > 0], notes
 
@@ -285,8 +288,7 @@ def _extract(video: _Video, rows: Ints, folder: Path) -> tuple[Ints, tuple[Note,
 
 
 def _save(frame: Any, file: Path) -> None:
-    # PyAV gives the angle counter-clockwise, as Pillow takes it; its old versions know none.
-    image = frame.to_image().rotate(getattr(frame, "rotation", 0), expand=True)
+    image = frame.to_image().rotate(frame.rotation, expand=True)  # both count the angle counter-clockwise
     write_atomically(file, lambda stream: image.save(stream, "JPEG", quality=JPEG_QUALITY))
 
 

@@ -1,0 +1,61 @@
+"""Conversion: what it refuses, keeps and records."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.places.conversion import convert
+from mappable.places.files import load_places, save_places
+from mappable.places.readers import read_places
+
+Draw = Callable[..., Path]
+
+
+@pytest.fixture
+def root(tmp_path: Path, draw: Draw) -> Path:
+    for name in ("a", "b"):
+        draw(tmp_path / f"set/{name}.jpg")
+    (tmp_path / "set/places.csv").write_text("path,x,y,z\na.jpg,0,0,1\nb.jpg,1,0,5\n")
+    return tmp_path / "set"
+
+
+def test_z_counts_if_the_user_or_the_table_says_so(root: Path, tmp_path: Path) -> None:
+    assert convert("manifest", root, tmp_path / "flat").dimensions == 2
+    assert convert("manifest", root, tmp_path / "deep", dimensions=3).dimensions == 3
+    save_places(load_places(tmp_path / "deep"), tmp_path / "own/places.parquet")
+    assert convert("manifest", tmp_path / "own", tmp_path / "again").dimensions == 3
+
+
+def test_options_do_not_apply_to_a_table_of_our_own(root: Path, tmp_path: Path) -> None:
+    save_places(read_places("manifest", root), tmp_path / "own/places.parquet")
+    with pytest.raises(BadInputError, match="taken as it is"):
+        read_places("manifest", tmp_path / "own", unit="frames")
+
+
+def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, tmp_path: Path) -> None:
+    convert("manifest", root, tmp_path / "out", pixels=False)
+    with pytest.raises(BadInputError, match=r"holds .*set read by manifest; choose another folder"):
+        convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False)
+    convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True)
+    assert load_places(tmp_path / "out").unit == "frames"
+
+
+def test_options_are_taken_as_text_and_refused_if_they_are_something_else(root: Path) -> None:
+    with pytest.raises(BadInputError, match=r"reader 'video': spacing is '1 m', but must be a float"):
+        read_places("video", root, spacing="1 m")
+    (root / "2014-12-02-15-30-08/stereo/centre").mkdir(parents=True)
+    with pytest.raises(BadInputError, match=r"no_such_folder: no stereo_narrow_left"):
+        read_places("robotcar", root, models="no_such_folder")
+
+
+def test_photos_in_linked_folders_are_found_and_circles_end(tmp_path: Path) -> None:
+    from mappable.places.worlds.sketch import draw_photos
+
+    draw_photos(tmp_path / "elsewhere")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/linked").symlink_to(tmp_path / "elsewhere/day")
+    (tmp_path / "photos/linked again").symlink_to(tmp_path / "elsewhere/day")
+    (tmp_path / "elsewhere/day/circle").symlink_to(tmp_path / "photos")
+    assert len(read_places("photos", tmp_path / "photos")) == 100
