@@ -38,7 +38,7 @@ from mappable.errors import BadInputError
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
-from mappable.places.notes import Note, warn
+from mappable.places.notes import Findings, Note
 from mappable.places.table import NO_TIME, Places
 from mappable.places.tabular import Table, read_table
 from mappable.places.times import guess_unit, nanoseconds
@@ -51,6 +51,12 @@ Subtask = Literal["none", "all", "summer2winter", "winter2summer", "day2night", 
 FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
 AGREEMENT = 5000.0  # metres that GPS may be from the corrected position of the same image, generously
+
+SKIPPED = "folders were left out, for they lack a table or images"
+UNMATCHED = "images were left out, for a table lacks them or they are not on disk"
+REPEATED = "rows repeat a key (the first row of each was taken)"
+UNLOCATED = "images were left out, for they have no easting or no northing"
+CONTRADICTORY = "images were left out, for easting and northing are far from longitude and latitude"
 
 Columns = dict[str, Any]  # arrays of one length, by name
 
@@ -72,28 +78,16 @@ class Choice(NamedTuple):
 
 
 @dataclass
-class Findings:
+class Gathered:
     """What there is to note, gathered over all cities."""
 
-    skipped: list[str] = field(default_factory=list)
-    unmatched: list[str] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
-    unlocated: list[str] = field(default_factory=list)
-    contradictory: list[str] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
     unwanted: dict[str, int] = field(default_factory=dict)
     zones: list[Note] = field(default_factory=list)
 
     def notes(self) -> list[Note]:
-        left_out = "images were left out, for"
-        return [
-            *warn("folders were left out, for they lack a table or images", self.skipped),
-            *warn(f"{left_out} a table lacks them or they are not on disk", self.unmatched),
-            *warn("rows repeat a key (the first row of each was taken)", self.repeated),
-            *warn(f"{left_out} they have no easting or no northing", self.unlocated),
-            *warn(f"{left_out} easting and northing are far from longitude and latitude", self.contradictory),
-            *(Note(f"{count:,} {what} were left out", warning=False) for what, count in self.unwanted.items()),
-            *self.zones,
-        ]
+        unwanted = [Note(f"{count:,} {what} were left out", warning=False) for what, count in self.unwanted.items()]
+        return [*self.findings.notes(), *unwanted, *self.zones]
 
 
 def read(
@@ -104,16 +98,16 @@ def read(
     view: Annotated[Literal["all", "forward", "backward", "sideways"], "which way the camera must look"] = "all",
     subtask: Annotated[Subtask, "keep only the images of one of the benchmark's tasks"] = "none",
 ) -> Places:
-    findings, frames, parts = Findings(), [], []
+    gathered, frames, parts = Gathered(), [], []
     for city in _cities(root, cities):
-        sides = [_read_side(city, side, Choice(panoramas, view, subtask), findings) for side in ROLES]
+        sides = [_read_side(city, side, Choice(panoramas, view, subtask), gathered) for side in ROLES]
         columns = _joined([side for side in sides if side is not None and len(side["path"])])
         if columns:
-            frame, columns = _in_frame(city.name, columns, findings)
+            frame, columns = _in_frame(city.name, columns, gathered)
             frames.append(frame)
             parts.append(columns)
     columns = _joined(parts)
-    notes = findings.notes()
+    notes = gathered.notes()
     if not columns:  # all notes are warnings now, for they are the reason
         notes = [replace(note, warning=True) for note in notes]
         return Places(path=[], x=[], y=[], frames=Frame("msls"), root=root, notes=notes)
@@ -154,22 +148,22 @@ def _split(city: City) -> str:
     return "test" if city.name in TEST or below_test else "train"
 
 
-def _read_side(city: City, side: str, choice: Choice, findings: Findings) -> Columns | None:
+def _read_side(city: City, side: str, choice: Choice, gathered: Gathered) -> Columns | None:
     """The wanted images of a city's database or query folder, in order of sequence and frame number."""
     folder, label = city.folder / side, f"{city.name}/{side}"
     missing = [name for name in TABLES if not (folder / name).is_file()]
     missing += [] if (folder / "images").is_dir() else ["images"]
     if missing:
-        findings.skipped.append(f"{label}: no {', '.join(missing)}")
+        gathered.findings[SKIPPED].append(f"{label}: no {', '.join(missing)}")
         return None
     tables = [read_table(folder / name) for name in TABLES]
-    keys, (post, raw, info) = _matched(label, tables, _keys_on_disk(folder / "images"), findings)
+    keys, (post, raw, info) = _matched(label, tables, _keys_on_disk(folder / "images"), gathered)
     columns = _columns(city, side, keys, post, raw, info)
     located = ~np.isnan(columns["x"]) & ~np.isnan(columns["y"])
-    findings.unlocated += columns["place_id"][~located].tolist()
+    gathered.findings[UNLOCATED] += columns["place_id"][~located].tolist()
     codes = np.unique(columns["sequence"], return_inverse=True)[1]
     order = np.lexsort((info.numbers("frame_number"), codes))
-    kept = order[(located & _wanted(folder, keys, post, raw, choice, findings))[order]]
+    kept = order[(located & _wanted(folder, keys, post, raw, choice, gathered))[order]]
     return {name: column[kept] for name, column in columns.items()}
 
 
@@ -202,14 +196,14 @@ def _keys_on_disk(images: Path) -> set[str]:
         return {entry.name[:-4] for entry in entries if entry.name.endswith(".jpg") and entry.name[0] != "."}
 
 
-def _matched(label: str, tables: list[Table], on_disk: set[str], findings: Findings) -> tuple[list[str], list[Table]]:
+def _matched(label: str, tables: list[Table], on_disk: set[str], gathered: Gathered) -> tuple[list[str], list[Table]]:
     """The keys that are in all tables and on disk, in the first table's order, and the tables' rows in that order."""
     indexes = []
     for table in tables:
         index: dict[str, int] = {}
         for row, key in enumerate(table.texts("key")):
             if index.setdefault(key, row) != row:
-                findings.repeated.append(f"{table.file}, row {table.row_numbers[row]}: key {key!r}")
+                gathered.findings[REPEATED].append(f"{table.file}, row {table.row_numbers[row]}: key {key!r}")
         indexes.append(index)
     sources = {**dict(zip(TABLES, indexes, strict=True)), "images": on_disk}
     everywhere = on_disk.intersection(*indexes)
@@ -217,7 +211,7 @@ def _matched(label: str, tables: list[Table], on_disk: set[str], findings: Findi
     if any(len(source) > len(keys) for source in sources.values()):
         for key in sorted(on_disk.union(*indexes) - everywhere):
             lacking = ", ".join(name for name, source in sources.items() if key not in source)
-            findings.unmatched.append(f"{label}/{key}: not in {lacking}")
+            gathered.findings[UNMATCHED].append(f"{label}/{key}: not in {lacking}")
     return keys, [_rows(table, [index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
 
 
@@ -227,7 +221,7 @@ def _rows(table: Table, rows: list[int]) -> Table:
     return Table(table.file, columns, [table.row_numbers[row] for row in rows])
 
 
-def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choice, findings: Findings) -> Bools:
+def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choice, gathered: Gathered) -> Bools:
     """Which images the user wants; the others are counted."""
     unwanted: dict[str, list[bool]] = {}
     if choice.panoramas == "drop":
@@ -243,7 +237,7 @@ def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choi
         out = wanted & np.array(flags, dtype=bool)
         wanted &= ~out
         if out.any():
-            findings.unwanted[what] = findings.unwanted.get(what, 0) + int(out.sum())
+            gathered.unwanted[what] = gathered.unwanted.get(what, 0) + int(out.sum())
     return wanted
 
 
@@ -277,7 +271,7 @@ def _joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
-def _in_frame(city: str, columns: Columns, findings: Findings) -> tuple[Frame, Columns]:
+def _in_frame(city: str, columns: Columns, gathered: Gathered) -> tuple[Frame, Columns]:
     """The city's frame, and its places with x and y in it, less those whose positions contradict each other."""
     longitude, latitude = columns.pop("longitude"), columns.pop("latitude")
     zones = _zones(longitude, latitude)
@@ -286,11 +280,11 @@ def _in_frame(city: str, columns: Columns, findings: Findings) -> tuple[Frame, C
     known = np.isfinite(longitude) & np.isfinite(latitude)
     good = ~known | np.any(list(near.values()), axis=0) if home else ~known
     if home is None or 2 * np.count_nonzero(good & known) < np.count_nonzero(known):
-        findings.zones.append(Note(f"{city}: no UTM zone puts easting and northing where lon and lat are: no CRS"))
+        gathered.zones.append(Note(f"{city}: no UTM zone puts easting and northing where lon and lat are: no CRS"))
         good[:], home = True, None
     else:
-        columns |= _into(home, near, city, columns, findings)
-        findings.contradictory += columns["place_id"][~good].tolist()
+        columns |= _into(home, near, city, columns, gathered)
+        gathered.findings[CONTRADICTORY] += columns["place_id"][~good].tolist()
     columns = {name: column[good] for name, column in columns.items()}
     frame = Frame.near(city, columns["x"], columns["y"], home)
     columns["x"], columns["y"] = columns["x"] - frame.origin[0], columns["y"] - frame.origin[1]
@@ -300,9 +294,8 @@ def _in_frame(city: str, columns: Columns, findings: Findings) -> tuple[Frame, C
 
 def _zones(longitude: Floats, latitude: Floats) -> list[str]:
     """The UTM zones in which the points lie."""
-    zone = (longitude + 180) % 360 // 6 + 1
-    found = {(one, bool(south)) for one, south in zip(zone.tolist(), latitude < 0, strict=True) if np.isfinite(one)}
-    return sorted(geodesy.utm_zone_crs(int(one), south) for one, south in found)
+    points = np.unique(np.floor(np.column_stack([latitude, longitude])), axis=0)  # whole degrees never share two zones
+    return sorted({geodesy.utm_crs(*point) for point in points.tolist() if np.isfinite(point).all()})
 
 
 def _agrees(easting: Floats, northing: Floats, longitude: Floats, latitude: Floats, crs: str) -> Bools:
@@ -312,7 +305,7 @@ def _agrees(easting: Floats, northing: Floats, longitude: Floats, latitude: Floa
     return agrees
 
 
-def _into(home: str, near: Mapping[str, Bools], city: str, columns: Columns, findings: Findings) -> Columns:
+def _into(home: str, near: Mapping[str, Bools], city: str, columns: Columns, gathered: Gathered) -> Columns:
     """x and y in the zone `home`, of images that lie there or, as `near` says, in another zone."""
     x, y = columns["x"].copy(), columns["y"].copy()
     for crs, agrees in near.items():
@@ -321,5 +314,5 @@ def _into(home: str, near: Mapping[str, Bools], city: str, columns: Columns, fin
             x[rows], y[rows] = geodesy.transform(x[rows], y[rows], crs, home)
             old, new = geodesy.utm_name(crs), geodesy.utm_name(home)
             text = f"{city}: {np.count_nonzero(rows):,} images of {old} were brought into {new}, where the others are"
-            findings.zones.append(Note(text, warning=False))
+            gathered.zones.append(Note(text, warning=False))
     return {"x": x, "y": y}
