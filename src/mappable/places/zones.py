@@ -1,4 +1,4 @@
-"""UTM zones of sets that cross a zone's border: which zone each point should share with its neighbours."""
+"""UTM zones by name, and of sets that cross a zone's border: which zone each point shares with its neighbours."""
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -8,8 +8,25 @@ from scipy.spatial import KDTree
 from mappable.arrays import Floats, Ints
 from mappable.places import geodesy
 
+BANDS = "CDEFGHJKLMNPQRSTUVWX"  # zone letters from south to north; N is the first one north of the equator
 EARTH_RADIUS = 6371.0  # km
 CELL = 20.0  # km; points in touching cells of this size lie beside each other
+
+
+def zone_code(zone: str, letter: str, side: float) -> tuple[int, str]:
+    """The EPSG code, or 0, and what is wrong with a name's zone; `side` is its latitude's sign, 0 if unknown."""
+    if not zone:
+        return 0, ""
+    if not zone.isdecimal() or not 1 <= int(zone) <= 60:
+        return 0, "names have a UTM zone that is not 1 to 60"
+    band = letter.upper() if len(letter) == 1 and letter.upper() in BANDS else ""
+    problem = "names have a zone letter that is none of C to X" if letter and not band else ""
+    if not band and not side:
+        return 0, problem or "names have a UTM zone, but neither its letter nor a latitude"
+    south = side < 0 if side else band < "N"
+    if band and south != (band < "N"):
+        problem = "names have a zone letter beyond the equator from their latitude, which was believed"
+    return int(geodesy.utm_zone_crs(int(zone), south).removeprefix("EPSG:")), problem
 
 
 def home_zones(easting: Floats, northing: Floats, zone: Ints) -> Ints:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -18,8 +19,6 @@ from pyproj import Geod
 from mappable.errors import BadInputError, MappableError
 from mappable.places.readers import read_places
 from mappable.places.table import Places
-
-av = pytest.importorskip("av")
 
 NOON = 1_714_564_800 * 10**9  # 2024-05-01T12:00:00Z
 CREATED = "2024-05-01T12:00:00Z"

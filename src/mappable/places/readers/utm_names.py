@@ -42,13 +42,12 @@ from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, warn
 from mappable.places.table import NO_TIME, Places
 from mappable.places.times import from_datetime, guess_unit, nanoseconds
-from mappable.places.zones import home_zones
+from mappable.places.zones import home_zones, zone_code
 
 FIELDS = 14  # of a full name
 USED = {"zone": 3, "letter": 4, "latitude": 5, "heading": 9, "height": 12, "timestamp": 13, "note": 14}
 SPLITS = {"train": "train", "val": "calibration", "test": "test"}
 ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
-BANDS = "CDEFGHJKLMNPQRSTUVWX"  # zone letters from south to north; N is the first one north of the equator
 
 YEAR, MONTH, DAY = r"(?:18|19|20|21)\d\d", r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
 DATE = re.compile(rf"{YEAR}(?:-?{MONTH}(?:-?{DAY})?)?")
@@ -261,27 +260,11 @@ def _zones(paths: list[str], columns: Columns) -> tuple[Ints, Notes]:
     seen: dict[tuple[str, str, float], tuple[int, str]] = {}
     for row, key in enumerate(zip(columns["zone"], columns["letter"], side, strict=True)):
         if key not in seen:
-            seen[key] = _zone(*key)
+            seen[key] = zone_code(*key)
         codes[row], problem = seen[key]
         if problem:
             problems.setdefault(problem, []).append(paths[row])
     return codes, notes + tuple(note for problem, items in problems.items() for note in warn(problem, items))
-
-
-def _zone(zone: str, letter: str, side: float) -> tuple[int, str]:
-    """The EPSG code, or 0, and what is wrong with a name's zone; `side` is its latitude's sign, 0 if unknown."""
-    if not zone:
-        return 0, ""
-    if not zone.isdecimal() or not 1 <= int(zone) <= 60:
-        return 0, "names have a UTM zone that is not 1 to 60"
-    band = letter.upper() if len(letter) == 1 and letter.upper() in BANDS else ""
-    problem = "names have a zone letter that is none of C to X" if letter and not band else ""
-    if not band and not side:
-        return 0, problem or "names have a UTM zone, but neither its letter nor a latitude"
-    south = side < 0 if side else band < "N"
-    if band and south != (band < "N"):
-        problem = "names have a zone letter beyond the equator from their latitude, which was believed"
-    return int(geodesy.utm_zone_crs(int(zone), south).removeprefix("EPSG:")), problem
 
 
 def _times(paths: list[str], texts: list[str]) -> tuple[Ints, Notes]:
