@@ -36,7 +36,7 @@ def test_options_do_not_apply_to_a_table_of_our_own(root: Path, tmp_path: Path) 
 
 def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, tmp_path: Path) -> None:
     convert("manifest", root, tmp_path / "out", pixels=False)
-    with pytest.raises(BadInputError, match=r"holds .*set read by manifest; choose another folder"):
+    with pytest.raises(BadInputError, match=r"holds .*set read by manifest unit=m .*; choose another folder"):
         convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False)
     convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True)
     assert load_places(tmp_path / "out").unit == "frames"

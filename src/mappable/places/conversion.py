@@ -39,15 +39,17 @@ def convert(
     from the table and listed in its notes. An `out` that holds another set, or this one read with other options, is
     refused unless `overwrite` says so. `size` is (width, height); `dimensions` says whether z counts, if given.
     """
-    out = Path(out)
-    size = size or find_reader(reader).image_size
-    given = {name: str(value) for name, value in (options or {}).items() if value is not None}
-    source = {"reader": reader, "root": str(Path(root).resolve()), "options": given}
-    if out.resolve() in (Path(root).resolve(), Path(root).resolve().parent if Path(root).is_file() else None):
+    out, home, options = Path(out), Path(root).resolve(), options or {}
+    found = find_reader(reader)
+    size = size or found.image_size
+    values = {option.name: options.get(option.name, option.default) for option in found.options}
+    how = {name: str(value) for name, value in values.items() if value is not None}
+    source = {"reader": reader, "root": str(home), "options": how}
+    if out.resolve() == (home.parent if home.is_file() else home):
         raise BadInputError(f"{out}: the collection itself lies there; choose another folder for what is made of it")
     if not overwrite:
         _refuse_another_set(out, source)
-    places = read_places(reader, root, **(options or {}))
+    places = read_places(reader, root, **options)
     if dimensions is not None:
         places = places.replace(dimensions=dimensions)
     if pixels:
