@@ -1,6 +1,8 @@
 """What the documentation shows works as shown."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ def test_the_reader_of_the_guide_is_found_by_its_file_name_and_passes_the_test_o
     folder = tmp_path / "readers"
     folder.mkdir()
     (folder / "robot_log.py").write_text(reader)
+    style = [sys.executable, "-m", "ruff", "format", "--check", "--config", ROOT / "pyproject.toml", folder]
+    assert subprocess.run(style, capture_output=True).returncode == 0
     monkeypatch.setattr(readers, "__path__", [*readers.__path__, str(folder)])
     found = find_reader("robot_log")
     assert "robot_log" in reader_names()

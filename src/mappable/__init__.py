@@ -5,7 +5,6 @@ The names below are the public interface; everything else may change. They are l
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ if not TYPE_CHECKING:  # a type checker must see that other names do not exist
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            return version("mappable")
+            return import_module("importlib.metadata").version("mappable")
         if name not in _HOME:
             raise AttributeError(f"module 'mappable' has no attribute {name!r}")
         return getattr(import_module(_HOME[name]), name)
@@ -70,4 +69,4 @@ __version__: str
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -91,9 +92,10 @@ def test_a_touched_or_renamed_file_is_known_by_its_content(places: Places, tmp_p
     places.files[6].rename(places.root / "images" / "moved.jpg")
     paths = places.path.copy()
     paths[6] = "images/moved.jpg"
-    pack, _ = pack_images(places.replace(path=paths, place_id=paths), tmp_path / "out", size=SIZE)
+    moved = places.replace(path=paths, place_id=paths)
+    pack, _ = pack_images(moved, tmp_path / "out", size=SIZE)
     assert decoded == []
-    np.testing.assert_array_equal(pack.load(places[[6]]), pack.load(places.replace(path=paths, place_id=paths)[[6]]))
+    np.testing.assert_array_equal(pack.load(moved), np.stack([load_image(file, SIZE) for file in moved.files]))
 
 
 def test_only_a_changed_file_is_decoded_again(places: Places, tmp_path: Path, draw: Draw, decoded: list[str]) -> None:
@@ -111,7 +113,7 @@ def test_size_and_fit_have_packs_of_their_own(places: Places, tmp_path: Path) ->
     pack_images(places[:3], tmp_path / "out", size=(16, 12))
     assert find_pack(tmp_path / "out", size=(16, 12)).size == (16, 12)
     assert find_pack(tmp_path / "out", size=SIZE, fit="pad").fit == "pad"
-    with pytest.raises(BadInputError, match="the packs here are: 16x12-crop, 32x24-crop, 32x24-pad"):
+    with pytest.raises(BadInputError, match="found 3; the packs here are: 16x12-crop, 32x24-crop, 32x24-pad"):
         find_pack(tmp_path / "out")
 
 
@@ -172,7 +174,7 @@ def test_verification_finds_a_flipped_bit_in_the_pack_and_mends_it(places: Place
         byte = stream.read(1)[0]
         stream.seek(-1, os.SEEK_CUR)
         stream.write(bytes([byte ^ 1]))
-    assert PackedImages(pack.folder).damaged() == ["images/042.jpg"]
+    assert PackedImages(pack.folder).damaged() == [str(places.files[42])]
     mended, bad = pack_images(places, tmp_path / "out", size=SIZE, verify=True)
     assert bad == []
     assert mended.damaged() == []
@@ -303,3 +305,46 @@ def test_a_size_or_fit_that_cannot_be_leaves_no_folder_behind(places: Places, tm
         with pytest.raises(BadInputError, match="is not"):
             pack_images(places, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_set_is_never_shown_with_the_pixels_of_another_while_that_is_being_packed(
+    places: Places, tmp_path: Path, draw: Draw
+) -> None:
+    """The same names in two roots; packing the second one stops in the middle."""
+    pack_images(places, tmp_path / "out", size=SIZE)
+    for number, path in enumerate(places.path):
+        if number != 70:
+            draw(tmp_path / "second" / path.replace("images/", "images/other "))
+            (tmp_path / "second" / path.replace("images/", "images/other ")).rename(tmp_path / "second" / path)
+    second = places.replace(root=tmp_path / "second")
+    with pytest.raises(BadImageError):
+        pack_images(second, tmp_path / "out", size=SIZE)
+    pack = find_pack(tmp_path / "out")
+    np.testing.assert_array_equal(
+        pack.load(places)[:3], np.stack([load_image(file, SIZE) for file in places.files[:3]])
+    )
+    np.testing.assert_array_equal(pack.load(second[:3]), np.stack([load_image(f, SIZE) for f in second.files[:3]]))
+
+
+def test_a_moved_collection_keeps_its_pixels_and_a_stranger_gets_none(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    elsewhere = places.replace(root=tmp_path / "elsewhere")
+    with pytest.raises(BadInputError, match="is not packed"):
+        pack.rows(elsewhere)
+    places.root.rename(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(pack.rows(elsewhere), np.arange(100))
+
+
+def test_a_pack_travels_between_processes_as_its_folder(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    luggage = pickle.dumps(pack)
+    assert len(luggage) < 1000
+    np.testing.assert_array_equal(pickle.loads(luggage).images, pack.images)
+
+
+def test_a_damaged_header_of_the_images_is_mended_by_the_next_run(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    with (pack.folder / "images.npy").open("r+b") as stream:
+        stream.write(bytes(20))
+    pack_images(places, tmp_path / "out", size=SIZE)
+    np.testing.assert_array_equal(np.load(pack.folder / "images.npy"), pack.images)

@@ -27,9 +27,12 @@ ABOUT, IMAGES, INDEX, JOURNAL = "pack.json", "images.npy", "index.parquet", "jou
 
 @dataclass(frozen=True)
 class Entry:
-    """One packed image file: what it was (bytes, time of change, digest) and the row and checksum of its pixels."""
+    """One packed image file: what it was (bytes, time of change, digest) and the row and checksum of its pixels.
 
-    path: str
+    Files are known by their full path: two collections may have files of one name, size and time.
+    """
+
+    file: str
     length: int
     modified_ns: int
     digest: str
@@ -48,28 +51,28 @@ class PackedImages:
         about = read_about(self.folder)
         self.size: Size = (about["width"], about["height"])
         self.fit: Fit = about["fit"]
-        self.root = Path(about["root"])
+        self.root: str = about["root"]
         self.row_of = _read_rows(self.folder)
         self.images: Pixels = np.empty((0, *self.size[::-1], 3), dtype=np.uint8)
         if self.row_of:
             self.images = self._map(1 + max(self.row_of.values()))
 
     def __len__(self) -> int:
-        return len(self.row_of)
+        return len(set(self.row_of.values()))
+
+    def __reduce__(self) -> tuple[type["PackedImages"], tuple[Path]]:
+        return PackedImages, (self.folder,)  # other processes map the file themselves
 
     def __repr__(self) -> str:
         return f"<PackedImages: {len(self):,} images, {self.size[0]}x{self.size[1]}, fit {self.fit}>"
 
     def rows(self, places: Places) -> Ints:
-        """The row of each place's image in `images`; a place that was never packed is an error.
-
-        Places of a concatenated table, whose paths begin further up, are found too.
-        """
-        prefix = ""
-        if places.root != self.root and self.root.is_relative_to(places.root):
-            prefix = self.root.relative_to(places.root).as_posix() + "/"
+        """The row of each place's image in `images`; a place that was never packed is an error."""
+        root = str(places.root)
+        if self.root and not Path(self.root).exists():  # the collection, or this pack, was moved since
+            root = self.root
         try:
-            return np.array([self.row_of[path.removeprefix(prefix)] for path in places.path], dtype=np.int64)
+            return np.array([self.row_of[full_path(root, path)] for path in places.path], dtype=np.int64)
         except KeyError as error:
             raise BadInputError(f"{self.folder}: {error.args[0]} is not packed; run the conversion again") from None
 
@@ -78,9 +81,9 @@ class PackedImages:
         return self.images[self.rows(places)]
 
     def damaged(self) -> list[str]:
-        """Paths whose pixels no longer have the checksum that they were written with."""
+        """Files whose pixels no longer have the checksum that they were written with."""
         entries = read_entries(self.folder).values()
-        return [entry.path for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
+        return [entry.file for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
 
     def _map(self, rows: int) -> Pixels:
         if rows_on_disk(self.folder, self.size) < rows:
@@ -89,6 +92,11 @@ class PackedImages:
             )
         shape, start = (rows, self.size[1], self.size[0], 3), len(npy_header(0, self.size))
         return np.memmap(self.folder / IMAGES, np.uint8, "r", offset=start, shape=shape)
+
+
+def full_path(root: str, path: str) -> str:
+    """What a file is known by."""
+    return f"{root.rstrip('/')}/{path}"
 
 
 def digest(data: bytes | memoryview) -> str:
@@ -120,7 +128,8 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
             found.append(file.parent)
     if len(found) != 1:
         listed = ", ".join(names) or "none"
-        raise BadInputError(f"{out}: expected one pack of images; say size and fit; the packs here are: {listed}")
+        what = " ".join(str(value) for value in (wanted, fit) if value is not None) or "any size and fit"
+        raise BadInputError(f"{out}: expected one pack of {what}, found {len(found)}; the packs here are: {listed}")
     return PackedImages(found[0])
 
 
@@ -147,7 +156,7 @@ def rows_on_disk(folder: Path, size: Size) -> int:
 
 
 def begin(folder: Path, size: Size, fit: Fit, places: Places) -> None:
-    """Describe a new pack; in one that held another set, say that files are of no one root from now on."""
+    """Describe a new pack. `root` is that of the collection whose files are all packed: "" while it changes."""
     if not (folder / ABOUT).is_file():
         decoding = places.decoding.to_json() if places.decoding else None
         about = {"format": "mappable pack", "version": VERSION, "width": size[0], "height": size[1], "fit": fit}
@@ -181,18 +190,18 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:
-    """All packed files by path: the index, then the journal of a build that has not ended."""
+    """All packed files by full path: the index, then the journal of a build that has not ended."""
     names = [field.name for field in fields(Entry)]
     columns = _read_index(folder, names)
     entries = {row[0]: Entry(*row) for row in zip(*(columns[name] for name in names), strict=True)}
-    return entries | {entry.path: entry for entry in _read_journal(folder)}
+    return entries | {entry.file: entry for entry in _read_journal(folder)}
 
 
 def _read_rows(folder: Path) -> dict[str, int]:
-    """The row of each path: all that a reader needs, and quick for millions of images."""
-    columns = _read_index(folder, ["path", "row"])
-    rows = dict(zip(columns["path"], columns["row"], strict=True))
-    return rows | {entry.path: entry.row for entry in _read_journal(folder)}
+    """The row of each file: all that a reader needs, and quick for millions of images."""
+    columns = _read_index(folder, ["file", "row"])
+    rows = dict(zip(columns["file"], columns["row"], strict=True))
+    return rows | {entry.file: entry.row for entry in _read_journal(folder)}
 
 
 def _read_index(folder: Path, names: list[str]) -> dict[str, list[Any]]:

@@ -45,7 +45,7 @@ def convert(
     values = {option.name: options.get(option.name, option.default) for option in found.options}
     how = {name: str(value) for name, value in values.items() if value is not None}
     source = {"reader": reader, "root": str(home), "options": how}
-    if out.resolve() == (home.parent if home.is_file() else home):
+    if (home.parent if home.is_file() else home).is_relative_to(out.resolve()):
         raise BadInputError(f"{out}: the collection itself lies there; choose another folder for what is made of it")
     if not overwrite:
         _refuse_another_set(out, source)

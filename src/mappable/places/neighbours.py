@@ -49,7 +49,9 @@ def neighbours(places: Places, radius: float, *, of: Places | None = None, max_y
         here, there = np.flatnonzero(queries.frame == name), np.flatnonzero(places.frame == name)
         if len(here) and len(there):
             trees = KDTree(queries.positions[here]), KDTree(places.positions[there])
-            pairs = trees[0].sparse_distance_matrix(trees[1], radius, output_type="ndarray")
+            # The tree compares squares, which may round the other way at exactly the radius.
+            pairs = trees[0].sparse_distance_matrix(trees[1], radius * (1 + 1e-12), output_type="ndarray")
+            pairs = pairs[pairs["v"] <= radius]
             found.append((here[pairs["i"]], there[pairs["j"]], pairs["v"]))
     query, row, distance = (np.concatenate(parts) for parts in zip(*found, strict=True))
     keep = query != row if of is None else np.ones(len(query), dtype=bool)

@@ -67,7 +67,7 @@ def _cores() -> int:
 class _Read:
     """An image file that was read: what it is, and its pixels unless the pack holds the same content already."""
 
-    path: str
+    file: str
     length: int
     modified_ns: int
     digest: str
@@ -82,8 +82,6 @@ class _Packing:
         self.entries = _sound_entries(folder, size, verify)
         self.by_digest = {entry.digest: entry for entry in self.entries.values()}
         self.next_row = cache.rows_on_disk(folder, size)  # no row is ever used again for another image
-        # Two sets may have files of one name, size and time; what a file holds is then known by its digest alone.
-        self.trusts_times = not verify and cache.read_about(folder)["root"] == str(places.root)
 
     def run(self, on_bad: OnBadImage, workers: int) -> list[BadImageError]:
         paths: list[str] = self.places.path.tolist()
@@ -115,11 +113,11 @@ class _Packing:
 
     def _read(self, path: str) -> _Read | BadImageError | None:
         """Runs in a worker; None if the pack holds the file and it has not changed since."""
-        file, known = self.places.root / path, self.entries.get(path)
+        file, full_path = self.places.root / path, cache.full_path(str(self.places.root), path)
+        known = self.entries.get(full_path)
         try:
             status = file.stat()
-            unchanged = known and (known.length, known.modified_ns) == (status.st_size, status.st_mtime_ns)
-            if unchanged and self.trusts_times:
+            if known and not self.verify and (known.length, known.modified_ns) == (status.st_size, status.st_mtime_ns):
                 return None
             data = read_bytes(file)
             if self.verify:
@@ -128,7 +126,7 @@ class _Packing:
             pixels = None
             if digest not in self.by_digest:
                 pixels = decode_image(data, self.size, self.fit, self.places.decoding, name=str(file)).tobytes()
-            return _Read(path, len(data), status.st_mtime_ns, digest, pixels)
+            return _Read(full_path, len(data), status.st_mtime_ns, digest, pixels)
         except OSError as error:
             return BadImageError(str(file), (error.strerror or str(error)).lower())
         except ValueError as error:  # a zero byte in the path
@@ -147,13 +145,13 @@ class _Packing:
                 row, checksum = self.next_row, cache.digest(file.pixels)
                 self.next_row += 1
                 new_pixels.append(file.pixels)
-            entry = Entry(file.path, file.length, file.modified_ns, file.digest, row, checksum)
+            entry = Entry(file.file, file.length, file.modified_ns, file.digest, row, checksum)
             self.by_digest.setdefault(file.digest, entry)
-            if entry != self.entries.get(file.path):
+            if entry != self.entries.get(entry.file):
                 new_entries.append(entry)
         if new_entries:
             appender.append(first_row, new_pixels, new_entries)
-            self.entries |= {entry.path: entry for entry in new_entries}
+            self.entries |= {entry.file: entry for entry in new_entries}
 
 
 class _Appender:
@@ -165,6 +163,7 @@ class _Appender:
     def __enter__(self) -> "_Appender":
         self.images = (self.folder / cache.IMAGES).open("r+b" if (self.folder / cache.IMAGES).exists() else "w+b")
         self.journal = (self.folder / cache.JOURNAL).open("ab")
+        self.images.write(cache.npy_header(cache.rows_on_disk(self.folder, self.size), self.size))
         sync_folder(self.folder)
         return self
 
@@ -220,11 +219,11 @@ def _sound_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:
     """What the pack holds for sure; what it does not is out of the index on disk before anything is written."""
     entries = cache.read_entries(folder)
     rows = cache.rows_on_disk(folder, size)
-    kept = {path: entry for path, entry in entries.items() if entry.row < rows}
+    kept = {file: entry for file, entry in entries.items() if entry.row < rows}
     if len(kept) < len(entries) or (folder / cache.JOURNAL).exists():
         cache.write_index(folder, kept)
-    damaged = PackedImages(folder).damaged() if verify and kept else []
+    damaged = set(PackedImages(folder).damaged()) if verify and kept else set()
     if damaged:
-        kept = {path: entry for path, entry in kept.items() if path not in damaged}
+        kept = {file: entry for file, entry in kept.items() if file not in damaged}
         cache.write_index(folder, kept)
     return kept

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # safe for colour-blind eyes
+SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 MOST_ARROWS = 60  # viewing directions drawn a colour
 
 
@@ -22,6 +23,8 @@ def draw_map(places: Places, file: Path | str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    if Path(file).suffix.lower() not in SUFFIXES:
+        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
     names = [name for name in places.frames if (places.frame == name).any()]
     if not names:
         raise BadInputError(f"{file}: there are no places to draw")

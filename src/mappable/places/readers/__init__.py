@@ -112,7 +112,7 @@ def image_files(folder: Path) -> list[Path]:
             folders.clear()
             continue
         seen.add(real)
-        if CONVERTED in files:  # what we made of a collection is no part of it
+        if CONVERTED in files and inside != str(folder):  # what we made of a collection is no part of it
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -40,6 +40,7 @@ from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, warn
+from mappable.places.readers import CONVERTED
 from mappable.places.table import NO_TIME, Places
 from mappable.places.times import from_datetime, guess_unit, nanoseconds
 from mappable.places.zones import home_zones, zone_code
@@ -115,6 +116,8 @@ def _image_paths(folder: Path, inside: str) -> Iterator[str]:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise BadInputError(f"{folder}: cannot be listed ({error.strerror})") from None
+    if inside and any(entry.name == CONVERTED for entry in entries):  # what we made of a collection
+        return
     for entry in entries:
         if entry.name.startswith("."):
             continue
