@@ -8,7 +8,7 @@ import io
 import json
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -18,7 +18,7 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.places.decoding import RawDecoding
 from mappable.places.files import write_atomically
-from mappable.places.images import MAX_PIXELS, Fit, Size, read_bytes
+from mappable.places.images import Fit, Size, read_bytes
 from mappable.places.table import Places
 
 VERSION = 1
@@ -131,14 +131,6 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
         what = " ".join(str(value) for value in (wanted, fit) if value is not None) or "any size and fit"
         raise BadInputError(f"{out}: expected one pack of {what}, found {len(found)}; the packs here are: {listed}")
     return PackedImages(found[0])
-
-
-def check_settings(size: Size, fit: Fit) -> None:
-    """Refuse a size or fit that no image can have."""
-    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
-        raise BadInputError(f"image size {size[0]}x{size[1]} is not between 1 and {MAX_PIXELS:,} pixels")
-    if fit not in get_args(Fit):
-        raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
 
 
 def npy_header(rows: int, size: Size) -> bytes:

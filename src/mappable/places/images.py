@@ -43,6 +43,14 @@ def parse_size(text: str) -> Size:
     return int(parts[0]), int(parts[1])
 
 
+def check_settings(size: Size, fit: Fit) -> None:
+    """Refuse a size or fit that no image can have."""
+    if fit not in get_args(Fit):
+        raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
+    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
+        raise BadInputError(f"image size {size[0]}x{size[1]} is not between 1 and {MAX_PIXELS:,} pixels")
+
+
 def load_image(file: Path | str, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None) -> Pixels:
     """The image (height, width, 3), uint8 RGB, upright by its EXIF orientation and resized with antialiasing."""
     return decode_image(read_bytes(file), size, fit, decoding, name=str(file))
@@ -69,10 +77,7 @@ def decode_image(
     JPEGs are decoded at the smallest of the 1/1, 1/2, 1/4, 1/8 scales that is no smaller than needed ("draft").
     `crop` keeps the centre, `pad` adds black bars, `stretch` ignores the aspect ratio.
     """
-    if fit not in get_args(Fit):
-        raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
-    if min(size) < 1:
-        raise BadInputError(f"image size {size[0]}x{size[1]} is not positive")
+    check_settings(size, fit)
     with _naming(name), Image.open(io.BytesIO(data)) as image:
         _refuse_bomb(image.width, image.height, name)
         if image.format not in SCALABLE:  # PNG may keep its EXIF data behind the pixels; TIFF turns upright on its own

@@ -17,7 +17,7 @@ from mappable.errors import BadImageError, BadInputError
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
 from mappable.places.files import sync_folder
-from mappable.places.images import Fit, Size, check_image, decode_image, read_bytes
+from mappable.places.images import Fit, Size, check_image, check_settings, decode_image, read_bytes
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
@@ -45,7 +45,7 @@ def pack_images(
     """
     from filelock import FileLock, Timeout  # here, so that machines that only read packs need not have it
 
-    cache.check_settings(size, fit)
+    check_settings(size, fit)
     folder = cache.pack_folder(out, size, fit, places.decoding)
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -34,7 +34,7 @@ class Places:
     `x`, `y`, `z` are float64 in the unit of the row's frame; `yaw` is radians counter-clockwise from +x in (-pi, pi];
     `time` is int64 nanoseconds since 1970 (or since the sequence's start where that is all a set knows). Unknown values
     are NaN for `z` and `yaw`, `NO_TIME` for `time`, and "" for text. A text column given as one string holds it in
-    every row. Rows of one sequence stand in time order. `path` is relative to `root`, with forward slashes;
+    every row. Readers give the rows of one sequence in time order. `path` is relative to `root`, with forward slashes;
     `place_id` is the path unless given. `dimensions` says whether z counts (3) or not (2) wherever distances are taken.
     """
 
