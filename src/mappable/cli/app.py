@@ -2,7 +2,7 @@
 
 import typer
 
-from mappable.cli import convert, demo, places
+from mappable.cli import convert, demo, places, simulate
 
 app = typer.Typer(
     name="mappable",
@@ -13,4 +13,5 @@ app = typer.Typer(
 )
 app.add_typer(convert.app, name="convert")
 app.add_typer(places.app, name="places")
+app.command()(simulate.simulate)
 app.command()(demo.demo)

@@ -1,0 +1,64 @@
+"""`mappable simulate PRESET OUT`: draw a built-in world, with exact positions."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mappable.cli.output import print_summary
+from mappable.places.images import parse_size
+from mappable.places.summary import summarize
+from mappable.places.worlds.presets import PRESETS
+from mappable.places.worlds.record import SHEET, read_record
+from mappable.places.worlds.simulation import write_simulated
+from mappable.places.worlds.statistics import Statistics
+
+
+def _list(wanted: bool) -> None:
+    if wanted:
+        for preset in PRESETS.values():
+            typer.echo(f"{preset.name:<16}{preset.summary}; parts {', '.join(preset.parts)}")
+        raise typer.Exit
+
+
+def simulate(
+    preset: Annotated[str, typer.Argument(help=f"What to draw: {', '.join(PRESETS)}.", show_default=False)],
+    out: Annotated[Path, typer.Argument(help="Folder for the images, the table and the packed pixels.")],
+    parts: Annotated[
+        str | None, typer.Option(help="Parts to draw, such as main,wing (default: all).", metavar="PART,PART")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(help="Draw images of WIDTHxHEIGHT (default: the preset's).", metavar="WxH")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="cpu, or cuda, which is faster and whose images differ by rounding.")
+    ] = "cpu",
+    every: Annotated[int, typer.Option(help="Keep each N-th image of each run.", metavar="N", min=1)] = 1,
+    no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Do not pack the images.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT may hold another simulated world.")] = False,
+    list_presets: Annotated[
+        bool, typer.Option("--list", help="List the presets and their parts.", callback=_list, is_eager=True)
+    ] = False,
+) -> None:
+    """Draw a built-in world: images of several runs in all kinds of weather and light, each with its exact position.
+
+    The same preset gives the same images each time. Stop it whenever you like: the same command goes on from there.
+    """
+    places = write_simulated(
+        preset,
+        out,
+        parts=[part.strip() for part in parts.split(",")] if parts else None,
+        size=parse_size(size) if size else None,
+        device=device,
+        overwrite=overwrite,
+        pixels=not no_pixels,
+        every=every,
+    )
+    print_summary(summarize(places))
+    record = read_record(out)
+    typer.echo("")
+    for what, value in Statistics.from_json(record["statistics"]).rows():
+        typer.echo(f"{what:<30}{value}")
+    typer.echo(f"\nhash of the images: {record['image_hash']}")
+    typer.echo(f"to look at: {out / SHEET}, or: mappable places show {shlex.quote(str(out))}")

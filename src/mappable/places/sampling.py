@@ -1,0 +1,28 @@
+"""Greedy farthest-point sampling: the landmarks of section 4.1, chosen by position alone."""
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+
+
+def farthest_points(positions: Floats, count: int, seed: int = 0) -> Ints:
+    """Row numbers (count,) of positions (n, d), each the farthest from all before it; the first is random by `seed`.
+
+    Of equally far ones the first is taken; no row is taken twice. The rows of a smaller `count` are the beginning of
+    those of a larger one.
+
+    >>> farthest_points(np.array([[0.0], [1.0], [5.0], [9.0]]), 3, seed=5)
+    array([2, 0, 3])
+    """
+    if not 1 <= count <= len(positions):
+        raise BadInputError(f"cannot choose {count:,} of {len(positions):,} positions")
+    chosen = np.empty(count, dtype=np.int64)
+    chosen[0] = np.random.default_rng(seed).integers(len(positions))
+    nearest = np.full(len(positions), np.inf)  # squared distance to the nearest chosen one
+    for number in range(1, count):
+        last = chosen[number - 1]
+        nearest = np.minimum(nearest, np.square(positions - positions[last]).sum(axis=1))
+        nearest[last] = -1.0  # positions that coincide are told apart
+        chosen[number] = np.argmax(nearest)
+    return chosen

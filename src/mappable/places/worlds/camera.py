@@ -1,0 +1,30 @@
+"""Cameras: level, without distortion, and with the faults of real sensors."""
+
+from dataclasses import dataclass
+from math import radians, tan
+
+
+@dataclass(frozen=True)
+class Camera:
+    """`field_of_view` is horizontal, in radians; `height` is metres above the ground beneath the vehicle.
+
+    `noise` is the sensor's noise as a share of white, `blur` the lens's in thousandths of the image's width, `gain`
+    multiplies the exposure, and `tint` is what it makes of white.
+    """
+
+    field_of_view: float
+    height: float
+    noise: float = 0.009
+    blur: float = 2.5
+    gain: float = 1.0
+    tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    def focal_length(self, width: int) -> float:
+        """In pixels of an image of that width."""
+        return width / 2 / tan(self.field_of_view / 2)
+
+
+CAR = Camera(radians(75), 1.6)
+OTHER_CAR = Camera(radians(58), 2.3, noise=0.03, blur=4.0, gain=0.8, tint=(1.06, 1.0, 0.9))
+ROBOT = Camera(radians(70), 1.0)
+OTHER_ROBOT = Camera(radians(90), 0.6, noise=0.03, blur=4.0, gain=0.8, tint=(0.92, 1.0, 1.08))

@@ -1,0 +1,188 @@
+"""The presets: which world is driven or walked through, how often, in what light, and what each run is for.
+
+A preset is a promise. Once its images are frozen, nothing that changes them may change here or in what draws them:
+a change is a new version with a new name, and every result is restated for it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+from zlib import crc32
+
+from mappable.errors import BadInputError
+from mappable.places.images import Size
+from mappable.places.worlds.camera import CAR, OTHER_CAR, OTHER_ROBOT, ROBOT, Camera
+
+MAIN = "main"  # the part that is trained and tested on; the others ask what carries over to the unseen
+
+
+@dataclass(frozen=True)
+class Run:
+    """One traversal: a sequence of the table. `spacing` is metres between images.
+
+    Of the images of the whole route, those of the first `length` metres are kept, and of these each `every`-th.
+    """
+
+    name: str
+    part: str
+    split: str
+    role: str
+    condition: str
+    route: str
+    camera: Camera
+    spacing: float
+    seed: int
+    length: float | None = None
+    every: int = 1
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A world and its protocol; radii are in metres, `yaw_limit` in radians, None where there is no yaw rule.
+
+    Presets of one `frame` show one and the same world.
+    """
+
+    name: str
+    summary: str
+    frame: str
+    world: Literal["street", "rooms"]
+    seed: int
+    runs: tuple[Run, ...]
+    landmarks: int
+    positive_radius: float
+    negative_radius: float
+    yaw_limit: float | None = None
+    dimensions: Literal[2, 3] = 2
+    size: Size = (160, 120)
+
+    @property
+    def parts(self) -> dict[str, tuple[Run, ...]]:
+        """The runs of each part."""
+        return {
+            part: tuple(run for run in self.runs if run.part == part) for part in {run.part: 0 for run in self.runs}
+        }
+
+    def select(self, parts: Sequence[str] | None = None) -> tuple[Run, ...]:
+        """The runs of these parts (of all, without any), in the order of the preset; an unknown part is refused."""
+        known = self.parts
+        for part in parts or ():
+            if part not in known:
+                raise BadInputError(f"{self.name} has no part {part!r}; its parts are {', '.join(known)}")
+        return tuple(run for run in self.runs if parts is None or run.part in parts)
+
+
+def find_preset(name: str) -> Preset:
+    """The preset of that name; an unknown name is an error that lists the known ones."""
+    if name not in PRESETS:
+        raise BadInputError(f"there is no preset {name!r}; the presets are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+class _Runs:
+    """Makes the runs of one world; a run's seed comes from its name, so that a new one leaves the others alone."""
+
+    def __init__(self, frame: str, camera: Camera, spacing: float) -> None:
+        self.frame, self.camera, self.spacing = frame, camera, spacing
+
+    def one(self, name: str, condition: str, *, part: str = MAIN, split: str = "", role: str = "") -> Run:
+        seed = crc32(f"{self.frame}/{name}".encode()) & 0x7FFFFFFF
+        return Run(name, part, split, role, condition, part, self.camera, self.spacing, seed)
+
+    def split(self, split: str, *conditions: str) -> list[Run]:
+        return [self.one(f"{split}-{condition}", condition, split=split) for condition in conditions]
+
+    def queries(self, part: str, *conditions: str) -> list[Run]:
+        return [self.one(f"{part}-query-{one}", one, part=part, role="query") for one in conditions]
+
+    def apart(self, part: str, reference: str, *conditions: str) -> list[Run]:
+        """A part with a map of its own: one run to make it of, and queries."""
+        name = f"{part}-reference-{reference}"
+        return [self.one(name, reference, part=part, role="reference"), *self.queries(part, *conditions)]
+
+    def other_camera(self, camera: Camera, spacing: float, *conditions: str) -> list[Run]:
+        """Queries on the main route with a camera that no other run has."""
+        queries = self.queries("camera", *conditions)
+        return [replace(run, route=MAIN, camera=camera, spacing=spacing) for run in queries]
+
+
+def _street() -> Preset:
+    runs = _Runs("street-v1", CAR, 1.0)
+    return Preset(
+        name="street-v1",
+        summary="a car drives 1,250 m of streets in sun, snow, rain and at night, 1 m between images",
+        frame="street-v1",
+        world="street",
+        seed=1,
+        runs=(
+            *runs.split("train", "sun", "snow", "overcast", "night-rain"),
+            *runs.split("calibration", "overcast", "night"),
+            *runs.split("test", "overcast", "night", "rain"),
+            *runs.apart("region-b", "overcast", "overcast", "night", "rain"),
+            *runs.apart("wing", "overcast", "overcast", "night", "rain"),
+            *runs.other_camera(OTHER_CAR, 2.0, "overcast", "night"),
+            *runs.queries("leaving", "overcast", "night"),
+        ),
+        landmarks=200,
+        positive_radius=10.0,
+        negative_radius=25.0,
+    )
+
+
+def _rooms() -> Preset:
+    runs = _Runs("rooms-v1", ROBOT, 0.25)
+    conditions = ("cloudy", "sunny", "night")
+    splits = {1: "train", 2: "train", 4: "calibration", 3: "test"}
+    return Preset(
+        name="rooms-v1",
+        summary="a robot drives and turns in rooms and a corridor, cloudy, sunny and at night, 0.25 m between images",
+        frame="rooms-v1",
+        world="rooms",
+        seed=1,
+        runs=(
+            *(runs.one(f"{one}-run{number}", one, split=splits[number]) for number in splits for one in conditions),
+            *runs.apart("region-b", "cloudy", *conditions),
+            *runs.apart("wing", "cloudy", *conditions),
+            *runs.other_camera(OTHER_ROBOT, 0.25, "cloudy"),
+            *runs.queries("leaving", "cloudy", "night"),
+        ),
+        landmarks=100,
+        positive_radius=1.0,
+        negative_radius=4.0,
+        yaw_limit=math.radians(30.0),
+    )
+
+
+def _demo(street: Preset) -> Preset:
+    main = (replace(run, length=500.0, every=2) for run in street.parts[MAIN])
+    summary = "the first 500 m of street-v1, every second image of the runs of its main part"
+    return replace(street, name="street-v1-demo", summary=summary, runs=tuple(main), landmarks=100)
+
+
+def _three_dimensional(flat: Preset, summary: str, runs: Iterable[Run]) -> Preset:
+    name = f"{flat.name}-3d"
+    return replace(flat, name=name, frame=name, summary=summary, runs=tuple(runs), landmarks=100, dimensions=3)
+
+
+def _street_3d(street: Preset) -> Preset:
+    runs = _Runs(f"{street.name}-3d", CAR, 2.0)
+    train, calibration = runs.split("train", "sun", "overcast"), runs.split("calibration", "overcast")
+    summary = "a small street-v1 on hills: z counts, 2 m between images"
+    return _three_dimensional(street, summary, [*train, *calibration, *runs.split("test", "overcast", "night")])
+
+
+def _rooms_3d(rooms: Preset) -> Preset:
+    runs = _Runs(f"{rooms.name}-3d", ROBOT, 0.5)
+    train, calibration = runs.split("train", "cloudy", "sunny"), runs.split("calibration", "cloudy")
+    summary = "a small rooms-v1 on two storeys: z counts, 0.5 m between images"
+    return _three_dimensional(rooms, summary, [*train, *calibration, *runs.split("test", "cloudy", "night")])
+
+
+def _all() -> Mapping[str, Preset]:
+    street, rooms = _street(), _rooms()
+    presets = (street, rooms, _demo(street), _street_3d(street), _rooms_3d(rooms))
+    return {preset.name: preset for preset in presets}
+
+
+PRESETS: Mapping[str, Preset] = _all()

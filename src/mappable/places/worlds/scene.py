@@ -1,0 +1,195 @@
+"""What a world is made of: upright solids, flat decks, roads, lamps and windows; and a drive or walk through it.
+
+Everything is in metres and radians; heights are above z = 0. Colours are linear red, green and blue in 0..1. A `seed`
+decides the fine details of a surface: two surfaces of one material, seed, colour and size look exactly the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+
+Colour = tuple[float, float, float]
+
+
+class Shape(IntEnum):
+    """The outline of a solid. An ellipsoid is seen as its silhouette, which is enough for crowns and heads."""
+
+    BOX = 0
+    CYLINDER = 1
+    ELLIPSOID = 2
+
+
+class Material(IntEnum):
+    """What a surface is made of; `materials.py` draws each."""
+
+    PLAIN = 0  # one colour with a little dirt: poles, furniture, kerb stones, pipes
+    FACADE = 1  # storeys, windows, doors, shops and signs; a gable rises `roof` metres above `high`
+    VEHICLE = 2  # bodywork with wheels, lamps and a band of windows
+    FOLIAGE = 3  # leaves, which carry snow
+    SIGN = 4  # boards with shapes and pretended letters
+    LAMP = 5  # glows when lamps are lit
+    WALL = 6  # indoor wall: paint, a darker band below, skirting
+    WINDOW = 7  # seen from inside: frame, and the sky or the night behind it
+    DOOR = 8
+    PICTURE = 9  # framed, all kinds of motifs
+    SHELF = 10  # boards with books and boxes
+    WOOD = 11
+    FABRIC = 12
+    SCREEN = 13  # a monitor, dark or lit
+    BOARD = 14  # notice board with papers
+    PERSON = 15
+    ASPHALT = 16  # ground of a street world: roads, lanes, kerbs, pavements and grass, from `Scene.roads`
+    TILES = 17  # floors
+    CARPET = 18
+    PARQUET = 19
+    CEILING = 20  # panels, with lamps among them
+    FENCE = 21
+    BRICK = 22  # garden walls, bridges, blind sides of houses
+
+
+@dataclass(frozen=True)
+class Solid:
+    """An upright body on a footprint of `length` (along its yaw) by `width`, from `low` to `high`."""
+
+    shape: Shape
+    x: float
+    y: float
+    length: float
+    width: float
+    low: float
+    high: float
+    material: Material
+    colour: Colour = (0.5, 0.5, 0.5)
+    seed: int = 0
+    yaw: float = 0.0
+    roof: float = 0.0
+
+
+@dataclass(frozen=True)
+class Deck:
+    """A flat rectangle, level or rising by `slope` (metres a metre along x and y): ground, floor, ceiling or ramp.
+
+    At (x, y), its middle, it lies at height z. A deck is seen from above and from below.
+    """
+
+    x: float
+    y: float
+    length: float
+    width: float
+    z: float
+    material: Material
+    colour: Colour = (0.5, 0.5, 0.5)
+    seed: int = 0
+    slope: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Road:
+    """A straight piece of road, `width` metres from kerb to kerb, with pavements of `pavement` metres on both sides."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    width: float
+    pavement: float
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Lamp:
+    """A light: lit where the condition lights lamps."""
+
+    x: float
+    y: float
+    z: float
+    colour: Colour
+    power: float = 1.0
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A window through which the sun falls into a room: an upright rectangle whose outside is where `yaw` points."""
+
+    x: float
+    y: float
+    yaw: float
+    width: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that stands still."""
+
+    solids: Sequence[Solid] = ()
+    decks: Sequence[Deck] = ()
+    roads: Sequence[Road] = ()
+    lamps: Sequence[Lamp] = ()
+    openings: Sequence[Opening] = ()
+    indoors: bool = False
+
+    def plus(self, solids: Iterable[Solid]) -> "Scene":
+        """The scene with more solids in it, as on one day."""
+        return Scene(**{one.name: getattr(self, one.name) for one in fields(self)} | {"solids": [*self.solids, *solids]})
+
+
+@dataclass(frozen=True)
+class Traversal:
+    """One run of a camera through a scene, a pose an image.
+
+    `x`, `y`, `z`, `yaw` are where the vehicle is (z the ground beneath it, not the camera); `pitch` tips the camera up by
+    a little and is not part of the ground truth. `time` is nanoseconds since 1970. `parked` stands there during this
+    run; `moving` lists bodies with the image in which each is seen.
+    """
+
+    x: Floats
+    y: Floats
+    z: Floats
+    yaw: Floats
+    pitch: Floats
+    time: Ints
+    parked: Sequence[Solid] = ()
+    moving: Sequence[tuple[int, Solid]] = ()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class Alias:
+    """One of the surfaces or rooms that look the same on purpose: all of one `group` do."""
+
+    group: str
+    x: float
+    y: float
+    z: float = 0.0
+    yaw: float = 0.0  # the direction that it faces
+
+
+@dataclass(frozen=True)
+class Route:
+    """A line to drive or walk: points (n, 2) and the ground height at each."""
+
+    points: Floats
+    z: Floats
+
+    @property
+    def length(self) -> float:
+        return float(np.linalg.norm(np.diff(self.points, axis=0), axis=1).sum())
+
+
+@dataclass(frozen=True)
+class World:
+    """A place to be driven or walked through: what stands there, the named routes, and what looks alike.
+
+    `facts` are numbers about the layout that a reader of results wants to know (turns, rooms, square metres of floor).
+    """
+
+    scene: Scene
+    routes: Mapping[str, Route]
+    aliases: Sequence[Alias]
+    facts: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,118 @@
+"""A robot's run through rooms: along a route, turning on the spot at its corners and looking round at its ends."""
+
+import math
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.places.angles import wrap
+from mappable.places.worlds.bustle import clearance, parked_things, walking_people
+from mappable.places.worlds.floorplan import Building
+from mappable.places.worlds.scene import Material, Scene, Traversal, World
+
+SPEED, TURN_SPEED = 0.5, 0.5  # metres a second, radians a second
+TURN_STEP = math.radians(15)  # between images while turning on the spot
+SHARP = math.radians(25)  # from which on a corner is turned on the spot
+DEAD_END = math.radians(150)
+LOOK_ROUND = 0.2  # chance of a full turn more, at a dead end
+OFFSET_SD, OFFSET_MOST, WANDER_MOST = 0.12, 0.25, 0.08  # metres off the route
+KEEP_CLEAR = 0.34  # metres to what stands: the offset gives way where it is narrower
+YAW_SD, PITCH_SD = math.radians(2.0), math.radians(0.3)
+FIRST_DAY, DAY, SECOND = 1_735_689_600, 86_400, 10**9  # 2025-01-01 in seconds since 1970
+
+
+def traverse(world: World, route: str, *, spacing: float = 0.35, seed: int, length: float | None = None) -> Traversal:
+    """Walk a route (its first `length` metres), an image every `spacing` metres and every 15 degrees of turning.
+
+    Each seed is a run on a day of its own: beside the route by an offset of its own, with other things standing about
+    and other people walking.
+    """
+    if route not in world.routes:
+        raise BadInputError(f"This world has no route {route!r}; it has {', '.join(world.routes)}.")
+    if spacing <= 0 or (length is not None and length <= 0):
+        raise BadInputError("The spacing of images and the length of a run must be above 0 metres.")
+    line = np.column_stack([world.routes[route].points, world.routes[route].z])
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line[:, :2], axis=0), axis=1))])
+    keep = np.concatenate([[True], np.diff(along) > 1e-9])
+    line, along = line[keep], along[keep]
+    end = along[-1] if length is None else min(length, along[-1])
+    at, yaw, turned = _schedule(line, along, end, spacing, np.random.default_rng([seed, 20]))
+    x, y, z = (np.interp(at, along, column) for column in line.T)
+    shift = _offsets(at, np.random.default_rng([seed, 21]))
+    room_for = np.maximum(clearance(world.scene.solids, x, y, z) - KEEP_CLEAR, 0.0)
+    shift *= np.minimum(1.0, room_for / np.maximum(np.linalg.norm(shift, axis=1), 1e-9))[:, None]
+    x, y = x + shift[:, 0], y + shift[:, 1]
+    z = _ground(world.scene, x, y, z)
+    generator = np.random.default_rng([seed, 22])
+    yaw = wrap(yaw + YAW_SD * _slow(len(at), 6.0, generator))
+    pitch = PITCH_SD * _slow(len(at), 1.5, generator)
+    start = FIRST_DAY + int(generator.integers(365)) * DAY + int(generator.integers(8 * 3600, 18 * 3600))
+    seconds = at / SPEED + turned / TURN_SPEED
+    time: Ints = start * SECOND + np.round((seconds - seconds[0]) * SECOND).astype(np.int64)
+    poses = Traversal(x, y, z, yaw, pitch, time)
+    if not isinstance(world, Building):
+        return poses
+    parked = parked_things(world, poses, np.random.default_rng([seed, 23]))
+    moving = walking_people(world, poses, np.random.default_rng([seed, 24]))
+    return Traversal(x, y, z, yaw, pitch, time, parked, moving)
+
+
+def _schedule(
+    line: Floats, along: Floats, end: float, spacing: float, generator: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """For each image the metres walked, the heading (radians, not wrapped), and the radians turned on the spot."""
+    headings = np.arctan2(*np.diff(line[:, :2], axis=0).T[::-1])
+    at: list[float] = []
+    yaw: list[float] = []
+    turned: list[float] = []
+    heading, spun, following = float(headings[0]), 0.0, float(generator.uniform(0, spacing))
+    for leg, towards in enumerate(headings):
+        if leg:
+            turn = float(wrap(towards - heading))
+            if abs(turn) > DEAD_END:
+                # Where there is no shorter side, either will do; now and then the robot looks all round.
+                turn = abs(turn) * generator.choice([-1.0, 1.0]) if abs(turn) > math.pi - 1e-6 else turn
+                turn += math.copysign(2 * math.pi, turn) * float(generator.random() < LOOK_ROUND)
+            steps = round(abs(turn) / TURN_STEP) if abs(turn) > SHARP else 0
+            for step in range(1, steps + 1):
+                at.append(float(along[leg]))
+                yaw.append(heading + turn * step / steps)
+                turned.append(spun + abs(turn) * step / steps)
+            heading, spun = heading + turn, spun + abs(turn) * bool(steps)
+        while following < min(along[leg + 1], end):
+            at.append(following)
+            yaw.append(heading)
+            turned.append(spun)
+            following += spacing
+        if along[leg + 1] >= end:
+            break
+    return np.array(at), np.array(yaw), np.array(turned)
+
+
+def _offsets(at: Floats, generator: np.random.Generator) -> Floats:
+    """Metres (n, 2) beside the route: one offset for the run and a slow wander, the same where the robot turns."""
+    whole = np.clip(generator.normal(0, OFFSET_SD, 2), -OFFSET_MOST, OFFSET_MOST)
+    grid = np.arange(0.0, at[-1] + 1.0, 0.5)
+    wander = [np.clip(0.05 * _slow(len(grid), 8.0, generator), -WANDER_MOST, WANDER_MOST) for _ in range(2)]
+    return whole + np.stack([np.interp(at, grid, one) for one in wander], axis=1)
+
+
+def _slow(count: int, width: float, generator: np.random.Generator) -> Floats:
+    """Noise of unit variance that changes over about `width` samples."""
+    reach = int(4 * width) + 1
+    smooth = gaussian_filter1d(generator.normal(size=count + 2 * reach), width, mode="constant")[reach:-reach]
+    return np.asarray(smooth * math.sqrt(2 * math.sqrt(math.pi) * width))
+
+
+def _ground(scene: Scene, x: Floats, y: Floats, z: Floats) -> Floats:
+    """The height of the floor or ramp under each pose: of those beneath, the one nearest to the route's height."""
+    best, nearest = z.copy(), np.full(len(z), 0.5)
+    for deck in scene.decks:
+        if deck.material != Material.CEILING:
+            height = deck.z + deck.slope[0] * (x - deck.x) + deck.slope[1] * (y - deck.y)
+            over = (np.abs(x - deck.x) <= deck.length / 2) & (np.abs(y - deck.y) <= deck.width / 2)
+            closer = over & (np.abs(height - z) < nearest)
+            best, nearest = np.where(closer, height, best), np.where(closer, np.abs(height - z), nearest)
+    return best

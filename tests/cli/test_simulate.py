@@ -1,0 +1,81 @@
+"""`mappable simulate` as a user types it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mappable import find_pack, load_places
+from mappable.places.worlds.presets import PRESETS
+
+COMMAND = [sys.executable, "-c", "from mappable.cli import main; main()"]
+TINY = ("--size", "32x24", "--every", "40")
+
+
+def mappable(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_simulate_then_convert(tmp_path: Path) -> None:
+    out = tmp_path / "a street"
+    result = mappable("simulate", "street-v1-3d", out, "--parts", " main", *TINY)
+    assert result.returncode == 0, result.stderr
+    places = load_places(out)
+    assert find_pack(out).load(places).shape == (len(places), 24, 32, 3)
+    for text in (f"{len(places):,} places", "upper bound", "quadruplets dropped", "contact-sheet.jpg", f"'{out}'"):
+        assert text in result.stdout
+    assert json.loads((out / "world.json").read_text())["image_hash"] in result.stdout
+    assert mappable("simulate", "street-v1-3d", out, "--parts", "main", *TINY).stdout == result.stdout
+    converted = mappable("convert", "simulated", out, tmp_path / "small", "--size", "16x12")
+    assert converted.returncode == 0, converted.stderr
+    assert load_places(tmp_path / "small") == places
+
+
+def test_the_presets_are_listed() -> None:
+    listed = mappable("simulate", "--list").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == list(PRESETS)
+    assert listed[0].endswith("parts main, region-b, wing, camera, leaving")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("moon", "out"), "there is no preset 'moon'; the presets are street-v1"),
+        (("street-v1", "out", "--parts", "attic"), "has no part 'attic'"),
+        (("street-v1", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
+        (("street-v1-3d", "/proc/here", *TINY), "/proc/here"),
+        (("street-v1-3d", "out", "--device", "abacus", *TINY), "device 'abacus' cannot be used"),
+    ],
+)
+def test_mistakes_are_answered_with_one_sentence(
+    arguments: tuple[str, ...], part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = mappable("simulate", *arguments)
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert part in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    arguments = ["simulate", "street-v1-3d", str(tmp_path), "--every", "5"]
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("images/*/*.png")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "error: stopped; what is finished is kept, and the same command goes on from there\n"
+    assert list(tmp_path.glob("images/*/*.png"))
+
+
+def test_the_command_line_answers_without_loading_torch() -> None:
+    code = "import sys, mappable.cli.app; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
