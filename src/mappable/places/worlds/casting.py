@@ -34,21 +34,23 @@ class Solids:
         self.shape: Ints = column("shape").astype(np.int64)
         self.material: Ints = column("material").astype(np.int64)
         self.seed: Ints = column("seed").astype(np.int64) & 0x7FFFFFFF
+        self.kind: Ints = column("kind").astype(np.int64)
         self.colour: Floats = np.array([solid.colour for solid in solids], dtype=np.float64).reshape(-1, 3)
         self.frame: Ints = np.array(frames if frames is not None else [-1] * len(solids), dtype=np.int64)
         self.radius = np.hypot(self.length, self.width) / 2
 
     def in_sight(self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints) -> Ints:
         """Row numbers of the solids that any of the cameras may see."""
-        wanted: Bools = np.zeros(len(self.x), dtype=bool)
+        rows: Ints = np.flatnonzero((self.frame < 0) | np.isin(self.frame, frames))
+        wanted: Bools = np.zeros(len(rows), dtype=bool)
+        solid_x, solid_y, radius = self.x[rows], self.y[rows], self.radius[rows]
         for camera_x, camera_y, heading in zip(x, y, yaw, strict=True):
-            east, north = self.x - camera_x, self.y - camera_y
+            east, north = solid_x - camera_x, solid_y - camera_y
             ahead = east * np.cos(heading) + north * np.sin(heading)
             aside = np.abs(north * np.cos(heading) - east * np.sin(heading))
             outside = aside * np.cos(half_view) - ahead * np.sin(half_view)  # metres beyond the edge of the view
-            wanted |= (outside < self.radius) & (ahead > -self.radius) & (ahead < FAR + self.radius)
-        rows: Ints = np.flatnonzero(wanted & ((self.frame < 0) | np.isin(self.frame, frames)))
-        return rows
+            wanted |= (outside < radius) & (ahead > -radius) & (ahead < FAR + radius)
+        return rows[wanted]
 
 
 @dataclass(frozen=True)
@@ -211,5 +213,3 @@ class Caster:
 
 def _away_from_zero(values: Tensor) -> Tensor:
     return torch.where(values.abs() < 1e-6, 1e-6, values)
-
-

@@ -14,7 +14,7 @@ class Condition:
     `sun` shines from `sun_azimuth`, `sun_elevation` (radians); `ambient` comes from everywhere; `sky_low` and `sky_high`
     are the sky's colours at the horizon and above; `clouds`, `snow`, `wet`, `rain` and `lit` (the share of windows
     with light behind them) are 0 to 1; `fog` is the share of light lost a metre; `lamps` is the power of street or
-    ceiling lamps, `headlights` of the vehicle's own; `exposure` is what the camera aims at, `noise` and `blur`
+    ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own; `exposure` is what the camera aims at, `noise` and `blur`
     multiply the camera's.
     """
 
@@ -30,6 +30,7 @@ class Condition:
     rain: float = 0.0
     fog: float = 0.001
     lamps: float = 0.0
+    lamps_lit: float = 1.0
     headlights: float = 0.0
     lit: float = 0.0
     exposure: float = 0.4
@@ -39,10 +40,10 @@ class Condition:
 
 STREET: Mapping[str, Condition] = {
     "sun": Condition(
-        ambient=(0.32, 0.40, 0.55),
+        ambient=(0.50, 0.56, 0.66),
         sky_low=(0.62, 0.78, 0.98),
         sky_high=(0.16, 0.36, 0.85),
-        sun=(1.9, 1.65, 1.3),
+        sun=(1.3, 1.15, 0.95),
         sun_azimuth=radians(215),
         sun_elevation=radians(38),
         clouds=0.3,
@@ -55,34 +56,35 @@ STREET: Mapping[str, Condition] = {
         sky_low=(0.86, 0.88, 0.90),
         sky_high=(0.74, 0.77, 0.81),
         clouds=0.2,
-        snow=1.0,
-        fog=0.008,
+        snow=0.8,
+        fog=0.004,
         exposure=0.5,
     ),
     "night-rain": Condition(
-        ambient=(0.010, 0.011, 0.016),
+        ambient=(0.05, 0.05, 0.06),
         sky_low=(0.035, 0.026, 0.018),
         sky_high=(0.006, 0.007, 0.012),
         wet=1.0,
-        rain=0.5,
-        fog=0.004,
+        rain=0.3,
+        fog=0.003,
         lamps=1.0,
         headlights=1.0,
         lit=0.35,
-        exposure=0.2,
-        noise=2.5,
-        blur=1.6,
+        exposure=0.3,
+        noise=1.5,
+        blur=1.2,
     ),
     "night": Condition(
         ambient=(0.012, 0.013, 0.020),
         sky_low=(0.030, 0.026, 0.026),
         sky_high=(0.005, 0.006, 0.012),
         lamps=1.0,
+        lamps_lit=0.8,
         headlights=1.0,
-        lit=0.45,
-        exposure=0.2,
-        noise=2.5,
-        blur=1.2,
+        lit=0.4,
+        exposure=0.18,
+        noise=3.0,
+        blur=1.4,
     ),
     "rain": Condition(
         ambient=(0.50, 0.54, 0.60),
@@ -90,37 +92,45 @@ STREET: Mapping[str, Condition] = {
         sky_high=(0.36, 0.39, 0.43),
         clouds=0.8,
         wet=0.8,
-        rain=1.0,
-        fog=0.010,
+        rain=0.8,
+        fog=0.008,
         lit=0.12,
         exposure=0.36,
         noise=1.5,
-        blur=1.8,
+        blur=1.5,
     ),
 }
 
 ROOMS: Mapping[str, Condition] = {
     "cloudy": Condition(
-        ambient=(0.30, 0.31, 0.33), sky_low=(1.5, 1.55, 1.6), sky_high=(1.2, 1.25, 1.35), lamps=0.35, fog=0.0, lit=1.0
-    ),
-    "sunny": Condition(
-        ambient=(0.34, 0.32, 0.29),
-        sky_low=(2.4, 2.5, 2.6),
-        sky_high=(1.2, 1.7, 2.6),
-        sun=(6.0, 5.0, 3.6),
-        sun_azimuth=radians(245),
-        sun_elevation=radians(32),
-        lamps=0.0,
-        fog=0.0,
-    ),
-    "night": Condition(
-        ambient=(0.045, 0.040, 0.034),
-        sky_low=(0.012, 0.013, 0.02),
-        sky_high=(0.004, 0.005, 0.01),
-        lamps=0.55,
+        ambient=(0.26, 0.28, 0.31),
+        sky_low=(1.5, 1.6, 1.75),
+        sky_high=(1.2, 1.3, 1.45),
+        lamps=0.45,
+        lamps_lit=0.5,
         fog=0.0,
         lit=1.0,
-        exposure=0.32,
-        noise=2.0,
+    ),
+    "sunny": Condition(
+        ambient=(0.20, 0.18, 0.15),
+        sky_low=(3.4, 3.2, 2.9),
+        sky_high=(1.6, 2.1, 3.0),
+        sun=(10.0, 8.0, 5.4),
+        sun_azimuth=radians(245),
+        sun_elevation=radians(30),
+        fog=0.0,
+        exposure=0.45,
+    ),
+    "night": Condition(
+        ambient=(0.020, 0.016, 0.012),
+        sky_low=(0.012, 0.013, 0.02),
+        sky_high=(0.004, 0.005, 0.01),
+        lamps=0.5,
+        lamps_lit=0.4,
+        fog=0.0,
+        lit=1.0,
+        exposure=0.22,
+        noise=3.0,
+        blur=1.5,
     ),
 }

@@ -8,16 +8,23 @@ from mappable.places.worlds.noise import cell, cell_noise, cloudy
 from mappable.places.worlds.paint import Paint, between, colour, letters, mix, palette
 from mappable.places.worlds.surfaces import Points
 
+OWN = (7, 12, 20, 21, 22, 23)  # door, shutters, sign and pipe: rows of the style that each house has for itself
 WARM, COOL = (1.0, 0.72, 0.38), (0.75, 0.9, 1.0)
 
 
-def styles(seed: Tensor) -> Tensor:
-    """What each house decides once (rows: see `front`), (24, s) for s seeds."""
-    return torch.stack([cell_noise(seed, 1000 + number) for number in range(24)])
+def styles(seed: Tensor, kind: Tensor) -> Tensor:
+    """What each house decides once (rows: see `front`), (24, s) for s houses.
+
+    Builders repeat themselves: most of it follows from the house's kind, and only the rest is its owner's.
+    """
+    return torch.stack([cell_noise(seed if row in OWN else kind, 1000 + row) for row in range(24)])
 
 
-def front(points: Points, style: Tensor, condition: Condition) -> Paint:
-    """`style` is (24, n): the row of `styles` of each point's house."""
+def front(points: Points, style: Tensor, condition: Condition, run: int) -> Paint:
+    """`style` is (24, n): the row of `styles` of each point's house.
+
+    The seed of the `run` decides what changes from day to day: curtains, lit windows, posters.
+    """
     u, v, seed = points.u, points.v, points.seed + points.face * 7919
     storey, first = 2.8 + style[0], 3.0 + style[1] * 1.2
     bays = torch.clamp(torch.round(points.wide / (1.7 + style[2] * 2.2)), min=1)
@@ -28,7 +35,9 @@ def front(points: Points, style: Tensor, condition: Condition) -> Paint:
     up = torch.where(v < first, v, v - first - row * storey)
     column, row = column.to(torch.int32), row.to(torch.int32)
     chance = cell_noise(seed, column, row)
-    other = cell_noise(seed, column, row + 500)
+    today = seed + run % 2**20 * 613
+    other = cell_noise(today, column, row + 500)
+    drawn = cell_noise(today, column, row + 900)
 
     wall = _wall(points, style)
     half, sill = 0.3 + style[3] * bay * 0.3, 0.5 + style[4] * 0.5
@@ -57,8 +66,8 @@ def front(points: Points, style: Tensor, condition: Condition) -> Paint:
     frame = glass & ((across > half - 0.08) | (up < sill + 0.08) | (up > head - 0.08)) & ~display
     frame |= glass & (across < 0.05) & (style[17] < 0.6)
     frame |= pane & ((up - (sill + head) / 2).abs() < 0.04) & (style[18] < 0.5)
-    inside = _behind_glass(points, chance, other, up, head, condition)
-    goods = palette(cell_noise(seed, cell(u * 2.2), cell(v * 2.2)))
+    inside = _behind_glass(drawn, other, up, head, condition)
+    goods = palette(cell_noise(seed, cell(u * 2.2), cell(v * 2.2))) * 0.5
     inside = mix(inside, goods, display & (cell_noise(seed, cell(u * 2.2), cell(v * 2.2), 3) < 0.6))
     albedo = mix(albedo, inside, glass)
     albedo = mix(albedo, torch.where(style[19] < 0.7, 0.75, 0.12) * torch.ones_like(albedo), frame)
@@ -72,15 +81,15 @@ def front(points: Points, style: Tensor, condition: Condition) -> Paint:
     contrast = torch.where(sign.mean(0) > 0.3, 0.04, 0.85)
     albedo = mix(mix(albedo, sign, board), contrast.expand(3, -1), ink)
     poster = (cell_noise(seed, column, 901) < 0.12) & between(v, 0.9, 2.1) & (across < 0.45) & ~glass & (row < 0)
-    albedo = mix(albedo, palette(cell_noise(seed, cell(u * 5), cell(v * 4))), poster)
+    albedo = mix(albedo, palette(cell_noise(today, cell(u * 5), cell(v * 4))), poster)
     pipe = (u - 0.3 - style[22] * (points.wide - 0.6)).abs() < 0.07
     albedo = mix(albedo, colour((0.12, 0.12, 0.12), u), pipe & (style[23] < 0.5) & (v < points.tall))
     ledge = is_upper & (across < half + 0.1) & between(up, sill - 0.12, sill + 0.02)
     albedo = mix(albedo, colour((0.85, 0.88, 0.92), u), ledge & (condition.snow > 0.5))
 
     is_lit = glass & ~frame & (other < torch.where(display, condition.lit * 1.7, condition.lit))
-    curtain = 0.35 + 0.65 * chance
-    tint = torch.where(chance < 0.7, colour(WARM, u), colour(COOL, u))
+    curtain = 0.35 + 0.65 * drawn
+    tint = torch.where(drawn < 0.7, colour(WARM, u), colour(COOL, u))
     glow = tint * (is_lit * curtain * torch.where(display, 0.9, 0.5)) * (0.3 + inside)
     return Paint(albedo, glow + sign * (board & (style[12] < 0.5)) * (0.5 if condition.lamps > 0 else 0.0))
 
@@ -100,9 +109,7 @@ def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tenso
     return is_brick.to(torch.float32)
 
 
-def _behind_glass(
-    points: Points, chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condition: Condition
-) -> Tensor:
+def _behind_glass(chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condition: Condition) -> Tensor:
     """Dark rooms, curtains and blinds, and a little of the sky."""
     sky = colour(condition.sky_low, up) * (0.10 + 0.16 * other)
     room = 0.03 + sky
@@ -136,7 +143,9 @@ def board(points: Points) -> Paint:
     grid = 3.0 / points.wide.clamp(min=0.3)
     albedo = mix(field, shape, cell_noise(seed, cell(u * grid), cell(v * grid)) < 0.45)
     size = (points.tall * 0.2).clamp(min=0.08)
-    ink = letters(u - 0.1 * points.wide, v - points.tall * 0.4, size, seed) & between(u, points.wide * 0.1, points.wide * 0.9)
+    ink = letters(u - 0.1 * points.wide, v - points.tall * 0.4, size, seed) & between(
+        u, points.wide * 0.1, points.wide * 0.9
+    )
     albedo = mix(albedo, torch.where(field.mean(0) > 0.35, 0.03, 0.9).expand(3, -1), ink)
     albedo = mix(albedo, torch.full_like(albedo, 0.8), side < points.wide * 0.05)
     return Paint(albedo, torch.zeros_like(albedo))

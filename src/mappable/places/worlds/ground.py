@@ -7,12 +7,14 @@ from torch import Tensor
 from mappable.arrays import Floats
 from mappable.places.worlds.conditions import Condition
 from mappable.places.worlds.facades import bricks
+from mappable.places.worlds.light import lit
 from mappable.places.worlds.noise import cell, cell_noise, cloudy
 from mappable.places.worlds.paint import Paint, between, colour, mix
 from mappable.places.worlds.scene import Road
 from mappable.places.worlds.surfaces import Points
 
 SIGHT = 90.0  # metres up to which roads are drawn
+PATCH = 0.8  # how much darker a mended piece of road is
 SNOW = (0.84, 0.87, 0.92)
 
 
@@ -51,7 +53,7 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     spots, fine = cloudy(x * 0.13, y * 0.13), cloudy(x * 1.3, y * 1.3)
     grey = 0.085 + 0.06 * spots + 0.03 * fine
     patch = cell_noise(seed, cell(x / 4.3), cell(y / 3.1))
-    grey = torch.where(patch < 0.13, grey * 0.62, torch.where(patch > 0.93, grey * 1.45, grey))
+    grey = torch.where(patch < 0.13, grey * PATCH, grey)
     tarmac = grey.expand(3, -1)
 
     is_clear = (on < 2) & (along > half) & (left > half)
@@ -61,7 +63,12 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     bay = ((centre.abs() - (half - 2.2)).abs() < 0.06) & is_clear & (beat < 0.8) & (half > 3.8)
     near_end = torch.minimum(along, left) - half
     bar = centre / 1.0
-    zebra = between(near_end, 3.0, 6.0) & (bar - torch.floor(bar) < 0.5) & (on < 2) & (cell_noise(seed, cell(half * 16)) < 0.7)
+    zebra = (
+        between(near_end, 3.0, 6.0)
+        & (bar - torch.floor(bar) < 0.5)
+        & (on < 2)
+        & (cell_noise(seed, cell(half * 16)) < 0.7)
+    )
     road_paint = colour((0.62, 0.62, 0.58), x)
     albedo = mix(tarmac, road_paint, (dash | bay | zebra) * worn)
     hole_x, hole_y = x / 7 - torch.floor(x / 7) - 0.5, y / 7 - torch.floor(y / 7) - 0.5
@@ -123,11 +130,12 @@ def parquet(points: Points) -> Paint:
     return Paint(albedo, torch.zeros_like(albedo))
 
 
-def ceiling(points: Points, condition: Condition) -> Paint:
-    """Panels with joints; some of them are lamps."""
+def ceiling(points: Points, condition: Condition, seed: int) -> Paint:
+    """Panels with joints; some of them are lamps, lit where the run of that seed has light."""
     u, v = points.u / 0.6, points.v / 0.6
     joint = torch.minimum(u - torch.floor(u), v - torch.floor(v)) < 0.04
     is_lamp = (cell(u) % 5 == 2) & (cell(v) % 4 == 1)
     albedo = points.colour * torch.where(joint, 0.7, 1.0)
-    glow = colour((1.0, 0.97, 0.88), u) * (is_lamp & ~joint) * (2.0 * condition.lamps)
+    is_on = lit(points.x, points.y, condition.lamps_lit, seed)
+    glow = colour((1.0, 0.97, 0.88), u) * (is_lamp & is_on & ~joint) * (2.0 * condition.lamps)
     return Paint(mix(albedo, torch.full_like(albedo, 0.85), is_lamp), glow)

@@ -5,7 +5,7 @@ design show the road the same face whichever side they stand on.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,9 @@ from mappable.places.worlds.scene import Alias, Colour, Material, Road, Shape, S
 
 POOL_SIZE, POOL_SHARE = 5, 0.15
 RETURN = 0.15  # how strongly a lack of pool houses raises the chance of the next one
-STYLES = {"mixed": 0.42, "terrace": 0.3, "villas": 0.14, "blocks": 0.14}  # shares of the road sides
+STYLES = {"mixed": 0.3, "terrace": 0.45, "villas": 0.1, "blocks": 0.15}  # shares of the road sides
+KINDS = 10  # of facades that builders know
+PATTERNS = 3  # designs that whole rows of houses follow, a style
 GAP_SHARE = 0.06  # chance that a garden comes before a house
 SQUARES = 0.04  # share of the road sides with an open square
 SQUARE = (26.0, 15.0)  # metres along the road, and away from it
@@ -59,6 +61,7 @@ class Design:
     roof: float
     colour: Colour
     seed: int
+    kind: int
     group: str = ""  # of the alias table, where it is one of the pool
 
 
@@ -75,11 +78,18 @@ def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Colour]], seeds: Seq
     """Build along both sides of every road; `palettes` are the wall colours of each, `seeds` start the streams."""
     plots, built = Plots(roads), Filling()
     pool = _pool(np.random.default_rng([*seeds, 0]))
+    patterns = {
+        (style, palette): [
+            _design(style, palette, np.random.default_rng([*seeds, 3, number])) for number in range(PATTERNS)
+        ]
+        for style in STYLES
+        for palette in {tuple(palette) for palette in palettes}
+    }
     draws = np.random.default_rng([*seeds, 1])
     for side in sides(roads):
         plots.around(side)
         generator = np.random.default_rng([*seeds, 2, side.number, int(side.left > 0)])
-        _build_side(side, plots, palettes[side.number], pool, built, generator, draws)
+        _build_side(side, plots, palettes[side.number], pool, patterns, built, generator, draws)
     return built
 
 
@@ -97,6 +107,7 @@ def _pool(generator: np.random.Generator) -> list[Design]:
             float(roofs[number]),
             BRICK_TOWN[int(colours[number])],
             new_seed(generator),
+            number,
             f"facade-{number + 1}",
         )
         for number in range(POOL_SIZE)
@@ -108,12 +119,13 @@ def _build_side(
     plots: Plots,
     palette: Sequence[Colour],
     pool: Sequence[Design],
+    patterns: Mapping[tuple[str, Sequence[Colour]], Sequence[Design]],
     built: Filling,
     generator: np.random.Generator,
     draws: np.random.Generator,
 ) -> None:
     style = str(generator.choice(list(STYLES), p=list(STYLES.values())))
-    pattern = _design(style, palette, generator)
+    pattern = patterns[style, palette][int(generator.integers(PATTERNS))]
     setback = generator.uniform(3.0, 4.5) if style == "villas" else generator.uniform(0.05, 0.3)
     if generator.random() < SQUARES and side.length > 2 * SQUARE[0]:
         _square(side, plots, built, generator)
@@ -143,21 +155,21 @@ def _build_side(
 def _design(
     style: str, palette: Sequence[Colour], generator: np.random.Generator, pattern: Design | None = None
 ) -> Design:
-    """An ordinary house. In a terrace all follow one pattern, and only windows, doors and signs (the seed) differ."""
+    """An ordinary house. A row follows one pattern, and only doors, curtains and signs (the seed) differ."""
     frontage, height = generator.uniform(6, 14), generator.uniform(6, 15)
     roof = generator.uniform(1.5, 4.0) if generator.random() < 0.6 else 0.0
     shade = generator.uniform(0.88, 1.12)
     depth, colour, seed = generator.uniform(8, 12), pick(generator, palette), new_seed(generator)
+    if pattern and style != "mixed":
+        return replace(pattern, seed=seed)
     painted: Colour = (min(1.0, colour[0] * shade), min(1.0, colour[1] * shade), min(1.0, colour[2] * shade))
     if style == "terrace":
         frontage, height, roof = 0.5 * frontage + 3, 0.5 * height + 3.5, max(roof, 1.5)
-        if pattern:
-            return replace(pattern, seed=seed)
     if style == "villas":
         frontage, height = 0.5 * frontage + 5, 0.3 * height + 4.5
     if style == "blocks":
         frontage, height, roof = 0.4 * frontage + 10.4, 0.6 * height + 11, 0.0
-    return Design(frontage, depth, height, roof, painted, seed)
+    return Design(frontage, depth, height, roof, painted, seed, int(generator.integers(KINDS)))
 
 
 def _build_house(side: Side, along: float, setback: float, design: Design, plots: Plots, built: Filling) -> bool:
@@ -168,7 +180,7 @@ def _build_house(side: Side, along: float, setback: float, design: Design, plots
         return False
     size = (design.frontage, design.depth)
     house = upright(place, size, (0.0, design.height), yaw, Material.FACADE, design.colour, design.seed)
-    built.solids.append(replace(house, roof=design.roof))
+    built.solids.append(replace(house, roof=design.roof, kind=design.kind))
     built.houses += 1
     if design.group:
         built.aliases.append(Alias(design.group, *side.at(middle, front), 0.0, side.facing))

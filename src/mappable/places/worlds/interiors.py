@@ -55,7 +55,9 @@ def door(points: Points) -> Paint:
 def picture(points: Points) -> Paint:
     """A frame, a mount, and one of four motifs: hills, blocks, stripes, rounds."""
     u, v, seed = points.u / points.wide, points.v / points.tall, points.seed
-    side = torch.minimum(torch.minimum(points.u, points.wide - points.u), torch.minimum(points.v, points.tall - points.v))
+    side = torch.minimum(
+        torch.minimum(points.u, points.wide - points.u), torch.minimum(points.v, points.tall - points.v)
+    )
     first, second, third = (palette(cell_noise(seed, number)) for number in (1, 2, 3))
     hill = 0.35 + 0.25 * torch.sin(u * (4 + 8 * cell_noise(seed, 5)) + 6 * cell_noise(seed, 6))
     hills = mix(mix(first, second, v < hill + 0.2), third * 0.5, v < hill)

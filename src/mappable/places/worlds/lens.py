@@ -60,8 +60,8 @@ def _rained_on(light: Tensor, rain: float, seeds: Tensor) -> Tensor:
     batch, _, height, width = light.shape
     y = torch.arange(height, device=light.device, dtype=torch.float32)[:, None] / width
     x = torch.arange(width, device=light.device, dtype=torch.float32)[None] / width
-    offset = (seeds.to(torch.float32) % 997 * 0.731).reshape(-1, 1, 1)
-    streak = cloudy((x + 0.08 * y) * 40 + offset, y * 2.5 + offset * 1.7)
+    offset = (seeds % 61).to(torch.float32).reshape(-1, 1, 1) / 8
+    streak = cloudy((x + 0.08 * y) * 40 + offset, y * 2.5 + offset * 3)
     mean = light.mean((1, 2, 3)).reshape(-1, 1, 1, 1)
     light = light + mean * 0.5 * rain * ((streak - 0.86) * 8).clamp(0, 1)[:, None]
     reach = max(1, width // 24)

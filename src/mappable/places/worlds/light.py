@@ -10,6 +10,7 @@ from torch import Tensor
 from mappable.arrays import Floats, Ints
 from mappable.places.worlds.casting import Solids
 from mappable.places.worlds.conditions import Condition
+from mappable.places.worlds.noise import cell, cell_noise
 from mappable.places.worlds.paint import colour
 from mappable.places.worlds.scene import Lamp, Opening, Shape
 from mappable.places.worlds.surfaces import Points
@@ -31,7 +32,9 @@ class Shadows:
         closed = (tops > 0.4).astype(np.float32)
         for axis in (0, 1):  # a box filter 4.5 m wide
             total = np.cumsum(np.pad(closed, [(5, 4) if a == axis else (0, 0) for a in (0, 1)], mode="edge"), axis)
-            closed = (np.take(total, range(9, total.shape[axis]), axis) - np.take(total, range(total.shape[axis] - 9), axis)) / 9
+            closed = (
+                np.take(total, range(9, total.shape[axis]), axis) - np.take(total, range(total.shape[axis] - 9), axis)
+            ) / 9
         self.closed: Floats = closed
         self.height = _swept(tops, condition) if any(condition.sun) else tops * 0 - 50.0
 
@@ -55,7 +58,9 @@ class Shadows:
         np.maximum(part, np.where(inside, solids.high[row] + solids.roof[row] / 2, -50.0), out=part, casting="unsafe")
 
     def to(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        return torch.tensor(self.height, device=device).reshape(-1), torch.tensor(self.closed, device=device).reshape(-1)
+        return torch.tensor(self.height, device=device).reshape(-1), torch.tensor(self.closed, device=device).reshape(
+            -1
+        )
 
     def cells(self, x: Tensor, y: Tensor) -> Tensor:
         """Where the values of the points stand in the flattened maps."""
@@ -129,13 +134,15 @@ class Light:
     def _from_lamps(self, points: Points, x: Floats, y: Floats) -> Tensor:
         light = torch.zeros_like(points.normal)
         height = 0.6 if self.is_indoors else 6.0
-        for number in _near(self.lamp_at, x, y, ROOM_SIGHT if self.is_indoors else LAMP_SIGHT):
+        for number, nearness in _near(self.lamp_at, x, y, ROOM_SIGHT if self.is_indoors else LAMP_SIGHT):
             lamp = self.lamps[number]
             east, north, up = lamp.x - points.x, lamp.y - points.y, lamp.z - points.z
             squared = east * east + north * north + up * up
             facing = (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(min=0)
             share = facing * torch.rsqrt(squared + 1e-3) * (height / (squared + height))
-            light = light + colour(lamp.colour, share) * (share * (lamp.power * self.condition.lamps))
+            light = light + colour(lamp.colour, share) * (
+                share * (lamp.power * self.condition.lamps) * _each(nearness, points)
+            )
         return light
 
     def _from_headlights(self, points: Points) -> Tensor:
@@ -147,7 +154,7 @@ class Light:
         light = torch.zeros_like(points.normal)
         sky = colour(self.condition.sky_low, points.x)
         east, north, up = self._sun_direction()
-        for number in _near(self.opening_at, x, y, ROOM_SIGHT):
+        for number, nearness in _near(self.opening_at, x, y, ROOM_SIGHT):
             opening = self.openings[number]
             out_x, out_y = cos(opening.yaw), sin(opening.yaw)
             to_x, to_y = opening.x - points.x, opening.y - points.y
@@ -159,6 +166,7 @@ class Light:
             ) * torch.rsqrt(squared + 1e-3)
             area = opening.width * (opening.high - opening.low)
             share = facing * (inside > 0) * inside.clamp(min=0) * torch.rsqrt(squared + 1e-3) * area / (squared + 2.0)
+            share = share * _each(nearness, points)
             light = light + sky * share * 0.5
             slant = east * out_x + north * out_y
             if any(self.condition.sun) and slant > 0.05:
@@ -167,11 +175,35 @@ class Light:
                 high = points.z + up * depth
                 patch = (inside > 0.02) & (depth < 7.0) & (aside.abs() < opening.width / 2)
                 patch &= (high > opening.low) & (high < opening.high)
-                light = light + colour(self.condition.sun, share) * (patch * self._toward_sun(points))
+                light = light + colour(self.condition.sun, share) * (
+                    patch * self._toward_sun(points) * _each(nearness, points)
+                )
         return light
 
 
-def _near(positions: Floats, x: Floats, y: Floats, sight: float) -> list[int]:
-    """Numbers of the positions within sight of any of the cameras."""
-    away = np.hypot(positions[:, :1] - x, positions[:, 1:] - y)
-    return [int(number) for number in np.flatnonzero((away < sight).any(1))]
+def is_lit(x: float, y: float, share: float, seed: int) -> bool:
+    """Whether the lamps about (x, y) are lit in a run: whole groups of them are, or are not."""
+    return bool(lit(torch.tensor([x]), torch.tensor([y]), share, seed))
+
+
+def lit(x: Tensor, y: Tensor, share: float, seed: int) -> Tensor:
+    """The same for many places."""
+    return (
+        cell_noise(torch.tensor(seed % 2**31, dtype=torch.int32, device=x.device), cell(x / 4.5), cell(y / 4.5)) < share
+    )
+
+
+def _near(positions: Floats, x: Floats, y: Floats, sight: float) -> list[tuple[int, Floats]]:
+    """Numbers of the positions within sight of any of the cameras, and how near (0..1) each is to each camera.
+
+    What fades out with distance needs no hard edge at which it would come and go.
+    """
+    nearness = np.clip((1 - np.hypot(positions[:, :1] - x, positions[:, 1:] - y) / sight) * 3, 0, 1)
+    return [(int(number), nearness[number]) for number in np.flatnonzero(nearness.any(1))]
+
+
+def _each(nearness: Floats, points: Points) -> Tensor | float:
+    """The nearness for the camera of each point."""
+    if len(nearness) == 1:
+        return float(nearness[0])
+    return torch.tensor(nearness, dtype=torch.float32, device=points.x.device)[points.image]

@@ -1,6 +1,7 @@
 """Images of a world: what each pixel sees, how it is painted and lit, and what the camera makes of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import atan
 
 import numpy as np
@@ -14,7 +15,7 @@ from mappable.places.worlds.camera import Camera
 from mappable.places.worlds.casting import Caster, Hits, Solids, View
 from mappable.places.worlds.conditions import Condition
 from mappable.places.worlds.lens import develop
-from mappable.places.worlds.light import Light, Shadows
+from mappable.places.worlds.light import Light, Shadows, is_lit
 from mappable.places.worlds.paint import Paint, mix
 from mappable.places.worlds.scene import Material, Road, Scene, Solid, Traversal
 from mappable.places.worlds.sky import sky, through_air
@@ -22,7 +23,8 @@ from mappable.places.worlds.surfaces import Points, points_seen
 
 SAMPLES = 2  # rays a pixel and axis, averaged
 MARGIN = 90.0  # metres round a route for which shadows are known
-BATCH = 16  # images that a GPU renders at a time; a CPU is faster with one
+TINT, BLUR, GAIN = 0.03, 0.10, 0.15  # standard deviations, from run to run, of the camera's logarithms of each
+BATCH = 64  # images that a GPU renders at a time; a CPU is faster with one
 
 
 class Renderer:
@@ -43,17 +45,20 @@ class Renderer:
         seed: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.scene, self.traversal, self.condition, self.camera = scene, traversal, condition, camera
+        self.scene, self.traversal, self.condition = scene, traversal, condition
         self.size, self.seed, self.device = size, seed, torch.device(device)
         standing: list[Solid] = [*scene.solids, *traversal.parked]
         moving = [solid for _, solid in traversal.moving]
         frames = [-1] * len(standing) + [image for image, _ in traversal.moving]
         self.solids = Solids(standing + moving, frames)
         generator = np.random.default_rng([seed, 1])
-        self.gain = float(np.exp(generator.normal(0, 0.12)))
+        red, blue, blur, self.gain = np.exp(generator.normal(0, 1, 4) * (TINT, TINT, BLUR, GAIN)).tolist()
+        tint = (camera.tint[0] * red, camera.tint[1], camera.tint[2] * blue)
+        self.camera = replace(camera, tint=tint, blur=camera.blur * blur)
         self.drift = float(generator.uniform(0, 8))
         shadows = None if scene.indoors else self._shadows(len(standing))
-        self.light = Light(condition, scene.lamps, scene.openings, shadows, self.device)
+        lamps = [lamp for lamp in scene.lamps if is_lit(lamp.x, lamp.y, condition.lamps_lit, seed)]
+        self.light = Light(condition, lamps, scene.openings, shadows, self.device)
 
     def _shadows(self, standing: int) -> Shadows:
         low = np.array([self.traversal.x.min(), self.traversal.y.min()]) - MARGIN
@@ -78,7 +83,8 @@ class Renderer:
         rows = self.solids.in_sight(x, y, yaw, half_view, images)
         caster = Caster(view, self.solids, rows, images, list(self.scene.decks))
         roads = ground.roads_near(list(self.scene.roads), x, y)
-        styles = facades.styles(torch.tensor(self.solids.seed[rows].astype(np.int32), device=self.device))
+        seed, kind = (values[rows].astype(np.int32) for values in (self.solids.seed, self.solids.kind))
+        styles = facades.styles(torch.tensor(seed, device=self.device), torch.tensor(kind, device=self.device))
         painter = _Painter(caster, rows, styles, roads, self)
         hits = caster.cast(view.eye, view.slope)
         seen = points_seen(caster, hits, view.slope, self.solids, rows, view.eye)
@@ -172,9 +178,11 @@ class _Painter:
     def _paint_one(self, material: Material, points: Points) -> Paint:
         condition = self.condition
         if material == Material.FACADE:
-            return facades.front(points, self.styles[:, points.solid], condition)
+            return facades.front(points, self.styles[:, points.solid], condition, self.renderer.seed)
         if material == Material.ASPHALT:
             return ground.street(points, self.roads, condition)
+        if material == Material.CEILING:
+            return ground.ceiling(points, condition, self.renderer.seed)
         if material in _WITH_CONDITION:
             return _WITH_CONDITION[material](points, condition)
         return _ALONE[material](points)
@@ -186,7 +194,6 @@ _WITH_CONDITION = {
     Material.LAMP: things.lamp,
     Material.WINDOW: interiors.window,
     Material.SCREEN: interiors.screen,
-    Material.CEILING: ground.ceiling,
 }
 _ALONE = {
     Material.PLAIN: things.plain,

@@ -53,7 +53,10 @@ class Material(IntEnum):
 
 @dataclass(frozen=True)
 class Solid:
-    """An upright body on a footprint of `length` (along its yaw) by `width`, from `low` to `high`."""
+    """An upright body on a footprint of `length` (along its yaw) by `width`, from `low` to `high`.
+
+    Houses of one `kind` came from one builder: they share their pattern of storeys and windows.
+    """
 
     shape: Shape
     x: float
@@ -67,6 +70,7 @@ class Solid:
     seed: int = 0
     yaw: float = 0.0
     roof: float = 0.0
+    kind: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,9 @@ class Scene:
 
     def plus(self, solids: Iterable[Solid]) -> "Scene":
         """The scene with more solids in it, as on one day."""
-        return Scene(**{one.name: getattr(self, one.name) for one in fields(self)} | {"solids": [*self.solids, *solids]})
+        return Scene(
+            **{one.name: getattr(self, one.name) for one in fields(self)} | {"solids": [*self.solids, *solids]}
+        )
 
 
 @dataclass(frozen=True)

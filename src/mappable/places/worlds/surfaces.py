@@ -13,7 +13,7 @@ from mappable.places.worlds.scene import Shape
 
 @dataclass(frozen=True)
 class Points:
-    """n points on surfaces, one a pixel that sees something: a vector (n) each, or (3, n) for colours and normals.
+    """n points on surfaces, one a pixel (of an image of the batch) that sees something: vectors (n), colours (3, n).
 
     `u` and `v` are metres along the face and above its foot, `wide` and `tall` the face's size, `face` its number on
     the solid; on level faces u and v run along the solid's own axes and `level` is 1 (seen from above), -1 (from below)
@@ -21,6 +21,7 @@ class Points:
     """
 
     pixel: Tensor
+    image: Tensor
     solid: Tensor
     x: Tensor
     y: Tensor
@@ -47,7 +48,10 @@ class Points:
         """Materials, each with the points of it; these lie together."""
         kinds, counts = torch.unique_consecutive(self.material, return_counts=True)
         ends = torch.cumsum(counts, 0).tolist()
-        return [(kind, slice(end - count, end)) for kind, end, count in zip(kinds.tolist(), ends, counts.tolist(), strict=True)]
+        return [
+            (kind, slice(end - count, end))
+            for kind, end, count in zip(kinds.tolist(), ends, counts.tolist(), strict=True)
+        ]
 
 
 def joined(parts: list[Points]) -> Points:
@@ -110,10 +114,13 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
     outward_a, outward_b = (torch.where(is_level, 0.0, value) for value in (outward_a, outward_b))
     upward = torch.where(shape == Shape.ELLIPSOID, (2 * (z - low) / (high - low) - 1).clamp(-1, 1), level.float())
     normal = torch.stack([outward_a * cosine - outward_b * sine, outward_a * sine + outward_b * cosine, upward])
-    normal = normal * torch.rsqrt((normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]).clamp(min=1e-6))
+    normal = normal * torch.rsqrt(
+        (normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]).clamp(min=1e-6)
+    )
     face = torch.where(on_side, torch.where(across > 0, 0, 1), torch.where(along > 0, 2, 3))
     return Points(
         pixel=pixel,
+        image=pixel // hits.depth[0].numel(),
         solid=solid,
         x=x + float(caster.view.origin[0]),
         y=y + float(caster.view.origin[1]),
@@ -150,6 +157,7 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
     upward = torch.where(is_above, 1.0, -1.0)
     return Points(
         pixel=pixel,
+        image=pixel // hits.depth[0].numel(),
         solid=torch.full_like(pixel, -1),
         x=x,
         y=y,
@@ -179,6 +187,7 @@ def _none(device: torch.device) -> Points:
     whole = torch.zeros(0, dtype=torch.int32, device=device)
     number = torch.zeros(0, device=device)
     triple = torch.zeros(3, 0, device=device)
-    kinds = {"pixel": whole.long(), "solid": whole.long(), "face": whole, "level": whole, "material": whole, "seed": whole}
+    kinds = {"pixel": whole.long(), "image": whole.long(), "solid": whole.long()}
+    kinds |= {"face": whole, "level": whole, "material": whole, "seed": whole}
     kinds |= {"normal": triple, "colour": triple}
     return Points(**{one.name: kinds.get(one.name, number) for one in fields(Points)})

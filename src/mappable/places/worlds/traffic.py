@@ -11,7 +11,7 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.places.worlds.roads import LANE, PASSING, Network, Side, distance_along, ground_height, headings, sides
-from mappable.places.worlds.scene import Deck, Route, Solid, Traversal, World
+from mappable.places.worlds.scene import Deck, Material, Route, Shape, Solid, Traversal, World
 from mappable.places.worlds.vehicles import MOVING_SHARES, PARKED_SHARES, Vehicle, draw_vehicle, draw_walker
 
 SPEED = 8.0  # metres a second on straight roads
@@ -28,6 +28,8 @@ TOUCHING = 0.3  # metres: nearer ones would drive into the camera, where a route
 FOLLOWED, STRETCH = 0.3, 90.0  # share of the run with a vehicle ahead, and metres of each such stretch
 FOLLOWING = (8.0, 25.0)  # metres to the vehicle ahead
 WALKERS = 1 / 55  # a metre of pavement
+WORKS, WORKS_LENGTH = 1 / 150, (5.0, 14.0)  # hoardings a metre of road side, and the metres of each
+TARPAULINS = ((0.75, 0.75, 0.72), (0.10, 0.25, 0.14), (0.08, 0.16, 0.36), (0.45, 0.33, 0.2), (0.35, 0.36, 0.38))
 STANDING = 0.15  # share of the people
 
 Moving = list[tuple[int, Solid]]
@@ -76,7 +78,7 @@ def traverse(
     track = Track(world.routes[route])
     end = track.along[-1] if length is None else min(length, track.along[-1])
     along = np.arange(0.0, end + 1e-6, spacing)
-    streams = [np.random.default_rng([seed, 10 + purpose]) for purpose in range(6)]  # the layout has those below 10
+    streams = [np.random.default_rng([seed, 10 + purpose]) for purpose in range(7)]  # the layout has those below 10
     constant = float(np.clip(streams[0].normal(0, OFFSET), -OFFSET_LIMIT, OFFSET_LIMIT))
     wander, sway, haste = _wave(streams[0], 40, 200), _wave(streams[0], 25, 150), _wave(streams[0], 60, 300)
     full_left = constant + WANDER * np.tanh(wander(track.along))
@@ -94,7 +96,7 @@ def traverse(
         wrap(heading + HEADING * sway(along) + noise[:, 0]),
         noise[:, 1],
         first + np.round(seconds * 1e9).astype(np.int64),
-        _parked(world, run, streams[2]),
+        [*_parked(world, run, streams[2]), *_works(world, run, streams[6])],
         [
             *_oncoming(run, traffic, streams[3]),
             *_ahead(run, traffic, streams[4]),
@@ -147,6 +149,28 @@ def _parked(world: World, run: Run, generator: np.random.Generator) -> list[Soli
         yaw = side.yaw + (math.pi if side.left > 0 else 0.0) + jitter[2]
         if _clear_of_routes(vehicle, x, y, yaw, driven):
             solids += vehicle.at(x, y, float(heights[number]), yaw)
+    return solids
+
+
+def _works(world: World, run: Run, generator: np.random.Generator) -> list[Solid]:
+    """Hoardings and scaffolds with tarpaulins before some of the houses, until the next run."""
+    solids: list[Solid] = []
+    network, near = Network(world.scene.roads), cKDTree(run.points)
+    for side in sides(world.scene.roads):
+        for _ in range(int(generator.poisson(WORKS * side.length))):
+            along, length, high = (
+                generator.uniform(0, side.length),
+                generator.uniform(*WORKS_LENGTH),
+                generator.uniform(2.2, 9),
+            )
+            x, y = side.at(along, side.front - 0.2)
+            ends = np.array([side.at(along + end * length / 2, side.front - 0.2) for end in (-1, 0, 1)])
+            colour, seed = TARPAULINS[int(generator.integers(len(TARPAULINS)))], int(generator.integers(1 << 30))
+            material = Material.SIGN if generator.random() < 0.15 else Material.FENCE
+            if near.query((x, y))[0] < PARKED_SIGHT and network.off_other_roads(ends, [side.number] * 3, 0.5).all():
+                ground = float(ground_height(world.scene.decks, ends[1:2])[0])
+                low, top = ground - 0.5, ground + high
+                solids.append(Solid(Shape.BOX, x, y, length, 0.12, low, top, material, colour, seed, side.yaw))
     return solids
 
 

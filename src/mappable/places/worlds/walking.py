@@ -16,6 +16,7 @@ SPEED, TURN_SPEED = 0.5, 0.5  # metres a second, radians a second
 TURN_STEP = math.radians(15)  # between images while turning on the spot
 SHARP = math.radians(25)  # from which on a corner is turned on the spot
 DEAD_END = math.radians(150)
+REVERSES = 1.0  # chance that the robot backs out of a dead end instead of turning
 LOOK_ROUND = 0.2  # chance of a full turn more, at a dead end
 OFFSET_SD, OFFSET_MOST, WANDER_MOST = 0.12, 0.25, 0.08  # metres off the route
 KEEP_CLEAR = 0.34  # metres to what stands: the offset gives way where it is narrower
@@ -68,13 +69,17 @@ def _schedule(
     yaw: list[float] = []
     turned: list[float] = []
     heading, spun, following = float(headings[0]), 0.0, float(generator.uniform(0, spacing))
+    backwards = 0  # legs still to be driven in reverse
     for leg, towards in enumerate(headings):
         if leg:
-            turn = float(wrap(towards - heading))
-            if abs(turn) > DEAD_END:
+            if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
+                backwards = _way_back(line, leg) if generator.random() < REVERSES else 0
+            turn = float(wrap(towards + (math.pi if backwards else 0.0) - heading))
+            backwards = max(0, backwards - 1)
+            if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
                 # Where there is no shorter side, either will do; now and then the robot looks all round.
                 turn = abs(turn) * generator.choice([-1.0, 1.0]) if abs(turn) > math.pi - 1e-6 else turn
-                turn += math.copysign(2 * math.pi, turn) * float(generator.random() < LOOK_ROUND)
+                turn += float(generator.choice([-1, 1]) * 2 * math.pi * (generator.random() < LOOK_ROUND))
             steps = round(abs(turn) / TURN_STEP) if abs(turn) > SHARP else 0
             for step in range(1, steps + 1):
                 at.append(float(along[leg]))
@@ -89,6 +94,16 @@ def _schedule(
         if along[leg + 1] >= end:
             break
     return np.array(at), np.array(yaw), np.array(turned)
+
+
+def _way_back(line: Floats, leg: int) -> int:
+    """How many legs from here retrace the last ones, up to three: the way out of a room is the way in."""
+    legs = 0
+    while legs < 3 and leg + legs + 1 < len(line) and legs < leg:
+        if not np.allclose(line[leg + legs + 1, :2], line[leg - legs - 1, :2], atol=1e-6):
+            break
+        legs += 1
+    return legs
 
 
 def _offsets(at: Floats, generator: np.random.Generator) -> Floats:
