@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mappable.arrays import Floats
-from mappable.places.worlds.casting import NEAR, NO_HIT, Caster, Hits, Solids, View
+from mappable.places.worlds.rendering.casting import NEAR, NO_HIT, Caster, Hits, Solids, View
 from mappable.places.worlds.scene import Deck, Material, Shape, Solid
 
 HEIGHT, WIDTH = 12, 16

@@ -2,7 +2,7 @@
 
 import torch
 
-from mappable.places.worlds.noise import cell, cell_noise, cloudy
+from mappable.places.worlds.rendering.noise import cell, cell_noise, cloudy
 
 
 def test_cell_noise_is_what_it_was() -> None:

@@ -9,7 +9,7 @@ import torch
 from mappable.arrays import Pixels
 from mappable.places.worlds.camera import CAR, Camera
 from mappable.places.worlds.conditions import ROOMS, STREET, Condition
-from mappable.places.worlds.renderer import Renderer
+from mappable.places.worlds.rendering.renderer import Renderer
 from mappable.places.worlds.scene import Deck, Lamp, Material, Opening, Road, Scene, Shape, Solid, Traversal
 
 GROUND = Deck(0, 0, 2000, 2000, 0.0, Material.ASPHALT)

@@ -9,7 +9,7 @@ import pytest
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.places.worlds import rooms
-from mappable.places.worlds.floorplan import Building, Room
+from mappable.places.worlds.rooms.floorplan import Building, Room
 from mappable.places.worlds.scene import Material, Shape, Solid, Traversal
 
 SEEDS = (0, 1)

@@ -25,6 +25,6 @@ class Camera:
 
 
 CAR = Camera(radians(75), 1.6)
-OTHER_CAR = Camera(radians(58), 2.3, noise=0.03, blur=4.0, gain=0.8, tint=(1.06, 1.0, 0.9))
+OTHER_CAR = Camera(radians(58), 2.3, noise=0.016, blur=4.0, gain=0.8, tint=(1.06, 1.0, 0.9))
 ROBOT = Camera(radians(70), 1.0)
-OTHER_ROBOT = Camera(radians(90), 0.6, noise=0.03, blur=4.0, gain=0.8, tint=(0.92, 1.0, 1.08))
+OTHER_ROBOT = Camera(radians(90), 0.6, noise=0.016, blur=4.0, gain=0.8, tint=(0.92, 1.0, 1.08))

@@ -11,11 +11,11 @@ from mappable.places.worlds.scene import Colour
 class Condition:
     """Light in units in which white paper under an open grey sky is about 1; colours are linear red, green, blue.
 
-    `sun` shines from `sun_azimuth`, `sun_elevation` (radians); `ambient` comes from everywhere; `sky_low` and `sky_high`
+    `sun` shines from `sun_azimuth`, `sun_elevation` (radians); `ambient` comes from all sides; `sky_low`, `sky_high`
     are the sky's colours at the horizon and above; `clouds`, `snow`, `wet`, `rain` and `lit` (the share of windows
     with light behind them) are 0 to 1; `fog` is the share of light lost a metre; `lamps` is the power of street or
-    ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own; `exposure` is what the camera aims at, `noise` and `blur`
-    multiply the camera's.
+    ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own; `exposure` is what the camera
+    aims at, `noise` and `blur` multiply the camera's.
     """
 
     ambient: Colour
@@ -79,11 +79,11 @@ STREET: Mapping[str, Condition] = {
         sky_low=(0.030, 0.026, 0.026),
         sky_high=(0.005, 0.006, 0.012),
         lamps=1.0,
-        lamps_lit=0.8,
+        lamps_lit=0.7,
         headlights=1.0,
         lit=0.4,
         exposure=0.18,
-        noise=3.0,
+        noise=3.3,
         blur=1.4,
     ),
     "rain": Condition(
@@ -92,12 +92,12 @@ STREET: Mapping[str, Condition] = {
         sky_high=(0.36, 0.39, 0.43),
         clouds=0.8,
         wet=0.8,
-        rain=0.8,
-        fog=0.008,
+        rain=0.9,
+        fog=0.010,
         lit=0.12,
         exposure=0.36,
         noise=1.5,
-        blur=1.5,
+        blur=1.7,
     ),
 }
 

@@ -23,7 +23,7 @@ from mappable.places.worlds.scene import Traversal, World
 from mappable.progress import progress_bar
 
 if TYPE_CHECKING:
-    from mappable.places.worlds.renderer import Renderer
+    from mappable.places.worlds.rendering.renderer import Renderer
 
 CHUNK = 8  # images that a thread draws at a time; a GPU draws CHUNK_ON_GPU of them at once
 CHUNK_ON_GPU = 64
@@ -108,7 +108,7 @@ def draw(
         return
     import torch  # here, because it is slow to load
 
-    from mappable.places.worlds.renderer import Renderer
+    from mappable.places.worlds.rendering.renderer import Renderer
 
     known = conditions.STREET if preset.world == "street" else conditions.ROOMS
     workers, chunk = (os.cpu_count() or 1, CHUNK) if device == "cpu" else (1, CHUNK_ON_GPU)

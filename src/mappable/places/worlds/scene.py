@@ -4,8 +4,8 @@ Everything is in metres and radians; heights are above z = 0. Colours are linear
 decides the fine details of a surface: two surfaces of one material, seed, colour and size look exactly the same.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -136,18 +136,12 @@ class Scene:
     openings: Sequence[Opening] = ()
     indoors: bool = False
 
-    def plus(self, solids: Iterable[Solid]) -> "Scene":
-        """The scene with more solids in it, as on one day."""
-        return Scene(
-            **{one.name: getattr(self, one.name) for one in fields(self)} | {"solids": [*self.solids, *solids]}
-        )
-
 
 @dataclass(frozen=True)
 class Traversal:
     """One run of a camera through a scene, a pose an image.
 
-    `x`, `y`, `z`, `yaw` are where the vehicle is (z the ground beneath it, not the camera); `pitch` tips the camera up by
+    `x`, `y`, `z`, `yaw` are where the vehicle is (z the ground beneath it, not the camera); `pitch` tips the camera up
     a little and is not part of the ground truth. `time` is nanoseconds since 1970. `parked` stands there during this
     run; `moving` lists bodies with the image in which each is seen.
     """

@@ -28,7 +28,8 @@ from mappable.places.worlds.scene import World
 from mappable.places.worlds.statistics import statistics
 from mappable.progress import track
 
-AFTERWARDS = ("presets.py", "record.py", "simulation.py", "statistics.py", "contact_sheet.py", "sketch.py")
+DRAWING = (".", "rendering", "street", "rooms")  # folders of the code that draws, but for these files:
+AFTERWARDS = ("presets.py", "record.py", "simulation.py", "statistics.py", "contact_sheet.py")
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,12 @@ def _identity(preset: Preset, drives: Sequence[Drive], size: Size, device: str, 
 @cache
 def _drawing_code() -> str:
     """A digest of the code that draws, so that images of two versions of it never stand side by side."""
-    files = sorted(resources.files("mappable.places.worlds").iterdir(), key=lambda file: file.name)
-    code = (file.read_bytes() for file in files if file.name.endswith(".py") and file.name not in AFTERWARDS)
-    return hashlib.sha256(b"".join(code)).hexdigest()[:16]
+    digest, here = hashlib.sha256(), resources.files("mappable.places.worlds")
+    for folder in DRAWING:
+        for file in sorted((here / folder).iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".py") and file.name not in AFTERWARDS:
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.places.worlds.roads import Network, Side
 from mappable.places.worlds.scene import Road
+from mappable.places.worlds.street.roads import Network, Side
 
 SIGHT = 45.0  # metres from a road within which something may be in the way of its houses
 

@@ -3,9 +3,9 @@
 import torch
 
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.noise import cell, cell_noise, cloudy
-from mappable.places.worlds.paint import Paint, between, colour, letters, mix, palette
-from mappable.places.worlds.surfaces import Points
+from mappable.places.worlds.rendering.noise import cell, cell_noise, cloudy
+from mappable.places.worlds.rendering.paint import Paint, between, colour, letters, mix, palette
+from mappable.places.worlds.rendering.surfaces import Points
 
 
 def plain(points: Points) -> Paint:
@@ -15,9 +15,9 @@ def plain(points: Points) -> Paint:
 
 
 def vehicle(points: Points, condition: Condition) -> Paint:
-    """Bodywork; a cabin (whose foot is above the wheels) is mostly glass."""
+    """Bodywork; a cabin (kind 1) is mostly glass."""
     u, v = points.u / points.wide, points.v
-    is_side, is_cabin = points.wide > 2.4, (points.z - points.v) > 0.55
+    is_side, is_cabin = points.wide > 2.4, points.kind == 1
     share = points.v / points.tall
     albedo = points.colour * (0.75 + 0.35 * share)
     dark = colour((0.025, 0.028, 0.032), u)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from mappable.arrays import Floats
-from mappable.places.worlds.arranging import Interior, Print
-from mappable.places.worlds.floorplan import DOOR_WIDTH, Door, Room, Spot, box, gaps
-from mappable.places.worlds.furniture import two_sided
+from mappable.places.worlds.rooms.arranging import Interior, Print
+from mappable.places.worlds.rooms.floorplan import DOOR_WIDTH, Door, Room, Spot, box, gaps
+from mappable.places.worlds.rooms.furniture import two_sided
 from mappable.places.worlds.scene import Material
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.places.worlds.floorplan import WALL, Door, Loose, Room, Spot, Style
+from mappable.places.worlds.rooms.floorplan import WALL, Door, Loose, Room, Spot, Style
 from mappable.places.worlds.scene import Material, Route
 
 HOUSE = Style(

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mappable.places.worlds.arranging import EYE
-from mappable.places.worlds.floorplan import CLEAR, SILL, STOREY, WALL, Door, Room, Spot, box
-from mappable.places.worlds.plans import HOUSE, WIDE, Plan, tour
+from mappable.places.worlds.rooms.arranging import EYE
+from mappable.places.worlds.rooms.floorplan import CLEAR, SILL, STOREY, WALL, Door, Room, Spot, box
+from mappable.places.worlds.rooms.plans import HOUSE, WIDE, Plan, tour
 from mappable.places.worlds.scene import Deck, Material, Route, Solid
 
 RAMP_RUN, RAMP_FOOT, HALL_LONG, HALL_HALF = 11.6, 2.5, 17.2, 3.0  # metres: two flights of a slope of 0.147

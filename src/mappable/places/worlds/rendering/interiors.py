@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.noise import cell, cell_noise, cloudy
-from mappable.places.worlds.paint import Paint, between, colour, letters, mix, palette
-from mappable.places.worlds.surfaces import Points
+from mappable.places.worlds.rendering.noise import cell, cell_noise, cloudy
+from mappable.places.worlds.rendering.paint import Paint, between, colour, letters, mix, palette
+from mappable.places.worlds.rendering.surfaces import Points
 
 
 def wall(points: Points) -> Paint:

@@ -7,13 +7,13 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Floats
-from mappable.places.worlds.arranging import Interior, Print
-from mappable.places.worlds.floorplan import SEEDS, Building, Door, Room, Spot, door_solids, shell
-from mappable.places.worlds.furnishing import furnish
-from mappable.places.worlds.plans import HOUSE, SCHOOL, WIDE, Plan, Size, tour
+from mappable.places.worlds.rooms.arranging import Interior, Print
+from mappable.places.worlds.rooms.floorplan import SEEDS, Building, Door, Room, Spot, door_solids, shell
+from mappable.places.worlds.rooms.furnishing import furnish
+from mappable.places.worlds.rooms.plans import HOUSE, SCHOOL, WIDE, Plan, Size, tour
+from mappable.places.worlds.rooms.storeys import ramp, two_storeys
+from mappable.places.worlds.rooms.walking import traverse
 from mappable.places.worlds.scene import Alias, Deck, Lamp, Opening, Route, Scene, Solid
-from mappable.places.worlds.storeys import ramp, two_storeys
-from mappable.places.worlds.walking import traverse
 
 __all__ = ["build", "footprint", "traverse"]
 

@@ -8,14 +8,16 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Floats, Ints
-from mappable.places.worlds.casting import Solids
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.noise import cell, cell_noise
-from mappable.places.worlds.paint import colour
+from mappable.places.worlds.rendering.casting import Solids
+from mappable.places.worlds.rendering.noise import cell, cell_noise
+from mappable.places.worlds.rendering.paint import colour
+from mappable.places.worlds.rendering.surfaces import Points
 from mappable.places.worlds.scene import Lamp, Opening, Shape
-from mappable.places.worlds.surfaces import Points
 
 CELL = 0.5  # metres a side of the cells of a shadow map
+NOTHING = -50.0  # metres: the height where nothing stands
+WINDOW = 9  # cells over which it is told how closed in a place is
 REACH = 7  # doublings: shadows fall up to 2**7 cells, 64 m
 LAMP_SIGHT, ROOM_SIGHT = 45.0, 14.0  # metres from the camera up to which lamps count, outdoors and indoors
 
@@ -26,17 +28,11 @@ class Shadows:
     def __init__(self, solids: Solids, rows: Ints, low: Floats, high: Floats, condition: Condition) -> None:
         self.corner = low
         columns, lines = (int(side) + 1 for side in np.ceil((high - low) / CELL))
-        tops = np.full((lines, columns), -50.0, dtype=np.float32)
+        tops: Floats = np.full((lines, columns), NOTHING)
         for row in rows:
             self._raise(tops, solids, int(row))
-        closed = (tops > 0.4).astype(np.float32)
-        for axis in (0, 1):  # a box filter 4.5 m wide
-            total = np.cumsum(np.pad(closed, [(5, 4) if a == axis else (0, 0) for a in (0, 1)], mode="edge"), axis)
-            closed = (
-                np.take(total, range(9, total.shape[axis]), axis) - np.take(total, range(total.shape[axis] - 9), axis)
-            ) / 9
-        self.closed: Floats = closed
-        self.height = _swept(tops, condition) if any(condition.sun) else tops * 0 - 50.0
+        self.closed = _blurred(_blurred((tops > 0.4).astype(np.float64)).T).T
+        self.height = _swept(tops, condition) if any(condition.sun) else np.full_like(tops, NOTHING)
 
     def _raise(self, tops: Floats, solids: Solids, row: int) -> None:
         """Enter one solid: the cells whose middles lie in its footprint."""
@@ -55,19 +51,27 @@ class Shadows:
             inside = (np.abs(along) <= half_length) & (np.abs(across) <= half_width)
         else:
             inside = along**2 + across**2 <= half_length**2
-        np.maximum(part, np.where(inside, solids.high[row] + solids.roof[row] / 2, -50.0), out=part, casting="unsafe")
+        np.maximum(part, np.where(inside, solids.high[row] + solids.roof[row] / 2, NOTHING), out=part)
 
     def to(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        return torch.tensor(self.height, device=device).reshape(-1), torch.tensor(self.closed, device=device).reshape(
-            -1
-        )
+        """Both maps, flattened; `cells` says where to look."""
+        height, closed = (torch.tensor(one, dtype=torch.float32, device=device) for one in (self.height, self.closed))
+        return height.reshape(-1), closed.reshape(-1)
 
     def cells(self, x: Tensor, y: Tensor) -> Tensor:
         """Where the values of the points stand in the flattened maps."""
         lines, columns = self.height.shape
         column = ((x - float(self.corner[0])) / CELL).long().clamp(0, columns - 1)
         line = ((y - float(self.corner[1])) / CELL).long().clamp(0, lines - 1)
-        return line * columns + column
+        place: Tensor = line * columns + column
+        return place
+
+
+def _blurred(values: Floats) -> Floats:
+    """Means over `WINDOW` cells of each row."""
+    half = WINDOW // 2
+    total = np.cumsum(np.pad(values, ((0, 0), (half + 1, half)), mode="edge"), axis=1)
+    return (total[:, WINDOW:] - total[:, :-WINDOW]) / WINDOW
 
 
 def _swept(tops: Floats, condition: Condition) -> Floats:
@@ -76,7 +80,7 @@ def _swept(tops: Floats, condition: Condition) -> Floats:
     for doubling in range(REACH):
         step = 2**doubling
         right, up = (-round(step * part(condition.sun_azimuth)) for part in (cos, sin))
-        moved = np.full_like(shadow, -50.0)
+        moved = np.full_like(shadow, NOTHING)
         lines, columns = shadow.shape
         if abs(up) < lines and abs(right) < columns:
             target = (slice(max(up, 0), lines + min(up, 0)), slice(max(right, 0), columns + min(right, 0)))
@@ -147,7 +151,7 @@ class Light:
 
     def _from_headlights(self, points: Points) -> Tensor:
         fall = self.condition.headlights * 14.0 / (points.distance * points.distance + 25.0)
-        return colour((1.0, 0.95, 0.82), fall) * fall * (0.35 + 0.65 * (points.z < 1.8))
+        return colour((1.0, 0.95, 0.82), fall) * (fall * 0.7)
 
     def _through_windows(self, points: Points, x: Floats, y: Floats) -> Tensor:
         """Each window gives the room the light of the sky, and a patch of sun where the sun shines in."""

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from mappable.arrays import Floats
-from mappable.places.worlds.houses import BRICK_TOWN, PLASTER_TOWN, fill, sunk
-from mappable.places.worlds.pavements import furnish
-from mappable.places.worlds.roads import (
+from mappable.places.worlds.scene import Alias, Deck, Lamp, Material, Road, Route, Scene, Solid, World
+from mappable.places.worlds.street.houses import BRICK_TOWN, PLASTER_TOWN, fill, sunk
+from mappable.places.worlds.street.pavements import furnish
+from mappable.places.worlds.street.roads import (
     ROOMY,
     STEP,
     Network,
@@ -25,8 +26,7 @@ from mappable.places.worlds.roads import (
     headings,
     sides,
 )
-from mappable.places.worlds.scene import Alias, Deck, Lamp, Material, Road, Route, Scene, Solid, World
-from mappable.places.worlds.traffic import traverse as traverse
+from mappable.places.worlds.street.traffic import traverse as traverse
 
 Node = tuple[int, int]  # column and row of a junction
 

@@ -6,12 +6,12 @@ from torch import Tensor
 
 from mappable.arrays import Floats
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.facades import bricks
-from mappable.places.worlds.light import lit
-from mappable.places.worlds.noise import cell, cell_noise, cloudy
-from mappable.places.worlds.paint import Paint, between, colour, mix
+from mappable.places.worlds.rendering.facades import bricks
+from mappable.places.worlds.rendering.light import lit
+from mappable.places.worlds.rendering.noise import cell, cell_noise, cloudy
+from mappable.places.worlds.rendering.paint import Paint, between, colour, mix
+from mappable.places.worlds.rendering.surfaces import Points
 from mappable.places.worlds.scene import Road
-from mappable.places.worlds.surfaces import Points
 
 SIGHT = 90.0  # metres up to which roads are drawn
 PATCH = 0.8  # how much darker a mended piece of road is

@@ -10,16 +10,16 @@ from torch import Tensor
 
 from mappable.arrays import Floats, Ints
 from mappable.places.images import Size
-from mappable.places.worlds import facades, ground, interiors, things
 from mappable.places.worlds.camera import Camera
-from mappable.places.worlds.casting import Caster, Hits, Solids, View
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.lens import develop
-from mappable.places.worlds.light import Light, Shadows, is_lit
-from mappable.places.worlds.paint import Paint, mix
+from mappable.places.worlds.rendering import facades, ground, interiors, things
+from mappable.places.worlds.rendering.casting import Caster, Hits, Solids, View
+from mappable.places.worlds.rendering.lens import develop
+from mappable.places.worlds.rendering.light import Light, Shadows, is_lit
+from mappable.places.worlds.rendering.paint import Paint, mix
+from mappable.places.worlds.rendering.sky import sky, through_air
+from mappable.places.worlds.rendering.surfaces import Points, points_seen
 from mappable.places.worlds.scene import Material, Road, Scene, Solid, Traversal
-from mappable.places.worlds.sky import sky, through_air
-from mappable.places.worlds.surfaces import Points, points_seen
 
 SAMPLES = 2  # rays a pixel and axis, averaged
 MARGIN = 90.0  # metres round a route for which shadows are known

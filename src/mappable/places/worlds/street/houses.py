@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mappable.places.worlds.pavements import bench, board, new_seed, pick, tree, upright
-from mappable.places.worlds.plots import Plots
-from mappable.places.worlds.roads import Side, sides
 from mappable.places.worlds.scene import Alias, Colour, Material, Road, Shape, Solid
+from mappable.places.worlds.street.pavements import bench, board, new_seed, pick, tree, upright
+from mappable.places.worlds.street.plots import Plots
+from mappable.places.worlds.street.roads import Side, sides
 
 POOL_SIZE, POOL_SHARE = 5, 0.15
 RETURN = 0.15  # how strongly a lack of pool houses raises the chance of the next one
@@ -119,13 +119,13 @@ def _build_side(
     plots: Plots,
     palette: Sequence[Colour],
     pool: Sequence[Design],
-    patterns: Mapping[tuple[str, Sequence[Colour]], Sequence[Design]],
+    patterns: Mapping[tuple[str, tuple[Colour, ...]], Sequence[Design]],
     built: Filling,
     generator: np.random.Generator,
     draws: np.random.Generator,
 ) -> None:
     style = str(generator.choice(list(STYLES), p=list(STYLES.values())))
-    pattern = patterns[style, palette][int(generator.integers(PATTERNS))]
+    pattern = patterns[style, tuple(palette)][int(generator.integers(PATTERNS))]
     setback = generator.uniform(3.0, 4.5) if style == "villas" else generator.uniform(0.05, 0.3)
     if generator.random() < SQUARES and side.length > 2 * SQUARE[0]:
         _square(side, plots, built, generator)

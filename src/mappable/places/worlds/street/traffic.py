@@ -10,9 +10,18 @@ from scipy.spatial import cKDTree
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import wrap
-from mappable.places.worlds.roads import LANE, PASSING, Network, Side, distance_along, ground_height, headings, sides
 from mappable.places.worlds.scene import Deck, Material, Route, Shape, Solid, Traversal, World
-from mappable.places.worlds.vehicles import MOVING_SHARES, PARKED_SHARES, Vehicle, draw_vehicle, draw_walker
+from mappable.places.worlds.street.roads import (
+    LANE,
+    PASSING,
+    Network,
+    Side,
+    distance_along,
+    ground_height,
+    headings,
+    sides,
+)
+from mappable.places.worlds.street.vehicles import MOVING_SHARES, PARKED_SHARES, Vehicle, draw_vehicle, draw_walker
 
 SPEED = 8.0  # metres a second on straight roads
 SIDEWAYS = 2.2  # metres a second squared that are comfortable in a turn

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Bools, Floats, Ints
-from mappable.places.worlds.noise import cell, cell_noise
+from mappable.places.worlds.rendering.noise import cell, cell_noise
 from mappable.places.worlds.scene import Deck, Shape, Solid
 
 NEAR = 0.15  # metres in front of the camera at which sight begins
@@ -174,14 +174,14 @@ class Caster:
         """
         view = self.view
         inverse = 1 / _away_from_zero(slope)
-        shape = torch.broadcast_shapes(view.x.shape, slope.shape, view.east.shape)
+        shape = (len(view.x), slope.shape[1], view.east.shape[2])
         depth = torch.full(shape, NO_HIT, device=self.device)
         deck = torch.full(shape, -1, dtype=torch.int32, device=self.device)
         floor = NEAR if beyond is None else beyond
         for number, one in enumerate(self.decks):
             at = self._deck_depth(one, eye, slope, inverse)
             near = (at > floor) & (at < depth)
-            if one.length < 2 * FAR:
+            if len(self.decks) > 1:
                 at_x, at_y = view.x + view.east * at, view.y + view.north * at
                 near &= (at_x - (one.x - view.origin[0])).abs() <= one.length / 2
                 near &= (at_y - (one.y - view.origin[1])).abs() <= one.width / 2
@@ -212,4 +212,5 @@ class Caster:
 
 
 def _away_from_zero(values: Tensor) -> Tensor:
+    """No number so small that dividing by it would overflow."""
     return torch.where(values.abs() < 1e-6, 1e-6, values)

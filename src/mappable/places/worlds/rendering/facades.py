@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.noise import cell, cell_noise, cloudy
-from mappable.places.worlds.paint import Paint, between, colour, letters, mix, palette
-from mappable.places.worlds.surfaces import Points
+from mappable.places.worlds.rendering.noise import cell, cell_noise, cloudy
+from mappable.places.worlds.rendering.paint import Paint, between, colour, letters, mix, palette
+from mappable.places.worlds.rendering.surfaces import Points
 
 OWN = (7, 12, 20, 21, 22, 23)  # door, shutters, sign and pipe: rows of the style that each house has for itself
 WARM, COOL = (1.0, 0.72, 0.38), (0.75, 0.9, 1.0)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from mappable.places.worlds.camera import Camera
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.noise import cell_noise, cloudy
+from mappable.places.worlds.rendering.noise import cell_noise, cloudy
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)
 DROPS = 14
@@ -52,7 +52,8 @@ def _grain(picture: Tensor, seeds: Tensor) -> Tensor:
     number = torch.arange(channels * height * width, dtype=torch.int32, device=picture.device)
     number = number.reshape(1, channels, height, width)
     seed = seeds.reshape(-1, 1, 1, 1)
-    return (sum(cell_noise(seed, number, part) for part in (1, 2, 3)) - 1.5) * 2.0
+    first, second, third = (cell_noise(seed, number, part) for part in (1, 2, 3))
+    return (first + second + third - 1.5) * 2.0
 
 
 def _rained_on(light: Tensor, rain: float, seeds: Tensor) -> Tensor:

@@ -8,8 +8,19 @@ from itertools import pairwise
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.places.worlds.floorplan import SEEDS, SILL, WINDOW_WIDTH, Door, Loose, Room, Spot, box, gaps, windows
-from mappable.places.worlds.furniture import Piece, Workshop
+from mappable.places.worlds.rooms.floorplan import (
+    SEEDS,
+    SILL,
+    WINDOW_WIDTH,
+    Door,
+    Loose,
+    Room,
+    Spot,
+    box,
+    gaps,
+    windows,
+)
+from mappable.places.worlds.rooms.furniture import Piece, Workshop
 from mappable.places.worlds.scene import Alias, Colour, Material, Solid
 
 AISLE = 0.75  # metres from the middle of a way to the nearest furniture

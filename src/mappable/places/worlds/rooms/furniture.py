@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mappable.places.worlds.floorplan import SEEDS, Loose, Spot, Style, box
+from mappable.places.worlds.rooms.floorplan import SEEDS, Loose, Spot, Style, box
 from mappable.places.worlds.scene import Colour, Material, Shape, Solid
 
 DARK: Colour = (0.06, 0.06, 0.07)

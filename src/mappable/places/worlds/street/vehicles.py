@@ -77,6 +77,7 @@ class Vehicle:
                 self.colour,
                 self.seed,
                 yaw,
+                kind=int(part.low > 0),  # a cabin
             )
             for part in self.parts
         ]

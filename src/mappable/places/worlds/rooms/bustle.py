@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.places.worlds.floorplan import SEEDS, Building, Loose, Spot, box
+from mappable.places.worlds.rooms.floorplan import SEEDS, Building, Loose, Spot, box
 from mappable.places.worlds.scene import Colour, Material, Shape, Solid, Traversal
 
 ROBOT_HIGH = 1.3  # metres: what hangs above does not stand in the way

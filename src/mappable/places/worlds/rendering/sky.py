@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.noise import cloudy
-from mappable.places.worlds.paint import colour, mix
+from mappable.places.worlds.rendering.noise import cloudy
+from mappable.places.worlds.rendering.paint import colour, mix
 
 
 def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: float) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mappable.places.worlds.noise import cell, cell_noise
+from mappable.places.worlds.rendering.noise import cell, cell_noise
 from mappable.places.worlds.scene import Colour
 
 
@@ -33,9 +33,10 @@ def between(values: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor
 
 
 PALETTE: Sequence[Colour] = (  # of signs, goods, clothes, books and pictures
-    (0.55, 0.06, 0.05), (0.04, 0.09, 0.30), (0.03, 0.20, 0.09), (0.75, 0.48, 0.06), (0.78, 0.74, 0.62), (0.03, 0.03, 0.04),
-    (0.32, 0.32, 0.34), (0.24, 0.12, 0.06), (0.04, 0.30, 0.34), (0.72, 0.22, 0.04), (0.16, 0.32, 0.62), (0.30, 0.04, 0.14),
-    (0.84, 0.84, 0.82), (0.42, 0.50, 0.22), (0.62, 0.36, 0.34), (0.22, 0.14, 0.34),
+    (0.55, 0.06, 0.05), (0.04, 0.09, 0.30), (0.03, 0.20, 0.09), (0.75, 0.48, 0.06), (0.78, 0.74, 0.62),
+    (0.03, 0.03, 0.04), (0.32, 0.32, 0.34), (0.24, 0.12, 0.06), (0.04, 0.30, 0.34), (0.72, 0.22, 0.04),
+    (0.16, 0.32, 0.62), (0.30, 0.04, 0.14), (0.84, 0.84, 0.82), (0.42, 0.50, 0.22), (0.62, 0.36, 0.34),
+    (0.22, 0.14, 0.34),
 )  # fmt: skip
 
 

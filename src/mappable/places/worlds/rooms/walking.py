@@ -8,8 +8,8 @@ from scipy.ndimage import gaussian_filter1d
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import wrap
-from mappable.places.worlds.bustle import clearance, parked_things, walking_people
-from mappable.places.worlds.floorplan import Building
+from mappable.places.worlds.rooms.bustle import clearance, parked_things, walking_people
+from mappable.places.worlds.rooms.floorplan import Building
 from mappable.places.worlds.scene import Material, Scene, Traversal, World
 
 SPEED, TURN_SPEED = 0.5, 0.5  # metres a second, radians a second

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Ints
-from mappable.places.worlds.casting import Caster, Hits, Solids
+from mappable.places.worlds.rendering.casting import Caster, Hits, Solids
 from mappable.places.worlds.scene import Shape
 
 
@@ -35,6 +35,7 @@ class Points:
     normal: Tensor
     distance: Tensor
     material: Tensor
+    kind: Tensor
     seed: Tensor
     colour: Tensor
 
@@ -134,6 +135,7 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
         normal=normal,
         distance=distance,
         material=whole(solids.material)[solid],
+        kind=whole(solids.kind)[solid],
         seed=whole(solids.seed)[solid],
         colour=torch.tensor(solids.colour[rows].T, dtype=torch.float32, device=device)[:, solid],
     )
@@ -171,6 +173,7 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
         normal=torch.stack([torch.zeros_like(x), torch.zeros_like(x), upward]),
         distance=distance,
         material=column([float(one.material) for one in decks]).to(torch.int32),
+        kind=torch.zeros_like(deck, dtype=torch.int32),
         seed=torch.tensor([one.seed & 0x7FFFFFFF for one in decks], dtype=torch.int32, device=device)[deck],
         colour=torch.tensor([one.colour for one in decks], dtype=torch.float32, device=device).T[:, deck],
     )
@@ -179,8 +182,8 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
 def _by_material(seen: Tensor, material: Tensor) -> Tensor:
     """Numbers of the pixels that see something (not -1), those of one material together."""
     of = torch.where(seen >= 0, material[seen.clamp(min=0)], -1) if len(material) else torch.full_like(seen, -1)
-    kinds = [kind for kind in torch.unique(material).tolist()]
-    return torch.cat([torch.nonzero(of == kind)[:, 0] for kind in kinds] or [seen[:0]])
+    found = [torch.nonzero(of == kind)[:, 0] for kind in torch.unique(material).tolist()]
+    return torch.cat(found or [seen[:0]])
 
 
 def _none(device: torch.device) -> Points:
@@ -188,6 +191,6 @@ def _none(device: torch.device) -> Points:
     number = torch.zeros(0, device=device)
     triple = torch.zeros(3, 0, device=device)
     kinds = {"pixel": whole.long(), "image": whole.long(), "solid": whole.long()}
-    kinds |= {"face": whole, "level": whole, "material": whole, "seed": whole}
+    kinds |= {"face": whole, "level": whole, "material": whole, "kind": whole, "seed": whole}
     kinds |= {"normal": triple, "colour": triple}
     return Points(**{one.name: kinds.get(one.name, number) for one in fields(Points)})

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from mappable.arrays import Floats
-from mappable.places.worlds.roads import Network, Side
 from mappable.places.worlds.scene import Colour, Lamp, Material, Shape, Solid
+from mappable.places.worlds.street.roads import Network, Side
 
 LAMP_STEP = (25.0, 30.0)  # metres between lamp posts, which alternate between the sides
 LAMP_HEIGHT = (5.0, 6.0)

@@ -1,0 +1,1 @@
+"""From a scene, a condition and a camera to images."""
