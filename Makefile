@@ -5,14 +5,14 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 .PHONY: help demo test bench docs clean
 
 help:
-	@echo "make demo   set up from nothing, then draw a small town, convert its photos and show them (writes ./demo)"
+	@echo "make demo   set up from nothing, then draw a simulated street and show what it holds (writes ./demo)"
 	@echo "make test   set up from nothing, then check style, types, the import rule, and run all tests"
 	@echo "make bench  the benchmarks, each beside what a user would pick instead"
 	@echo "make docs   build the documentation into ./site"
 	@echo "make clean  remove what the above made"
 
 demo: .venv/installed
-	$(BIN)/mappable demo
+	$(BIN)/mappable demo --overwrite
 
 test: .venv/developing
 	$(BIN)/ruff check --quiet .

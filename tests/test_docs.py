@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,20 @@ def test_the_reader_of_the_guide_is_found_by_its_file_name_and_passes_the_test_o
     names["test_a_log_becomes_places"](tmp_path, draw)
 
 
-def test_the_python_of_the_guide_runs_on_the_demos_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mappable.places.worlds.sketch import draw_photos
-
+def test_the_python_of_the_guide_runs_on_geotagged_photos(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, geotagged: Callable[..., list[Path]]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    draw_photos(tmp_path / "holiday")
+    geotagged(tmp_path / "holiday/day", 12)
+    geotagged(tmp_path / "holiday/dusk", 8, datetime(2026, 5, 1, 21, tzinfo=UTC))
     shown = code_blocks("docs/convert.md", "python")[0]
     names: dict[str, object] = {}
     exec(shown, names)
     places, pixels = names["places"], names["pixels"]
     assert isinstance(places, mappable.Places)
     assert isinstance(pixels, np.ndarray)
-    assert pixels.shape == (100, 180, 240, 3)
-    assert len(names["near"][0]) > 0
+    assert pixels.shape == (12, 180, 240, 3)
+    assert sorted(names["near"][0].tolist()) == [1, 2]  # 4 m and 8 m away
 
 
 def test_the_example_table_of_the_guide_is_a_manifest(tmp_path: Path) -> None:
@@ -68,3 +70,11 @@ def test_every_column_is_explained_on_the_page_of_conventions() -> None:
     page = (ROOT / "docs/conventions.md").read_text()
     for column in COLUMNS:
         assert f"`{column}`" in page
+
+
+def test_the_python_of_the_page_of_worlds_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(code_blocks("docs/worlds.md", "python")[0], names)
+    town = names["town"]
+    assert town.pixels.shape == (len(town.places), 120, 160, 3)
+    assert len(town.world.aliases) > 100

@@ -18,6 +18,7 @@ PUBLIC = {
     "Note",
     "PackedImages",
     "Places",
+    "Simulated",
     "concatenate",
     "convert",
     "crop_by_length",
@@ -33,7 +34,9 @@ PUBLIC = {
     "read_places",
     "reader_names",
     "save_places",
+    "simulate",
     "summarize",
+    "write_simulated",
 }
 
 

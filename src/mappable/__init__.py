@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from mappable.places.summary import summarize as summarize
     from mappable.places.table import NO_TIME as NO_TIME
     from mappable.places.table import Places as Places
+    from mappable.places.worlds.simulation import Simulated as Simulated
+    from mappable.places.worlds.simulation import simulate as simulate
+    from mappable.places.worlds.simulation import write_simulated as write_simulated
 
 _HOMES = {
     "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
@@ -50,6 +53,7 @@ _HOMES = {
     "mappable.places.routes": ("crop_by_length", "distance_along"),
     "mappable.places.summary": ("summarize",),
     "mappable.places.table": ("NO_TIME", "Places"),
+    "mappable.places.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

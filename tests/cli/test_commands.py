@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from mappable import find_pack, load_places
+from mappable.cli import demo
 
 Draw = Callable[..., Path]
 
@@ -122,16 +123,27 @@ def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], par
 
 
 def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
-    first = mappable("demo", tmp_path / "demo")
+    out, street = tmp_path / "the demo", tmp_path / "the demo/street"
+    assert demo.PRESET == "street-v1-demo"
+    code = "from mappable.cli import demo, main; demo.PRESET = 'street-v1-3d'; main()"  # which is planned in less time
+    command = [sys.executable, "-c", code, "demo", out, "--every", "80"]
+    first = subprocess.run(command, capture_output=True, text=True)
     assert first.returncode == 0, first.stderr
-    places = load_places(tmp_path / "demo/town")
-    assert len(places) == 200
-    assert set(places.sequence) == {"day", "dusk"}
-    photo = tmp_path / "demo/photos/day/0000.jpg"
-    before = photo.stat().st_mtime_ns
-    second = mappable("demo", tmp_path / "demo")
-    assert second.stdout == first.stdout
-    assert photo.stat().st_mtime_ns == before
+    places = load_places(street)
+    assert set(places.split) == {"train", "calibration", "test"}
+    assert find_pack(street).load(places).shape == (len(places), 120, 160, 3)
+    for text in (f"mappable simulate street-v1-3d '{street}' --every 80\n", f"{len(places)} places", "upper bound"):
+        assert text in first.stdout
+    for name in ("contact-sheet.jpg", "map.png"):
+        assert str(street / name) in first.stdout
+        with Image.open(street / name) as picture:
+            assert picture.width > 400
+    kept, lost = places.files[:2]
+    before, content = kept.stat().st_mtime_ns, lost.read_bytes()
+    lost.unlink()
+    again = subprocess.run([*command, "--overwrite"], capture_output=True, text=True)
+    assert again.stdout == first.stdout
+    assert (kept.stat().st_mtime_ns, lost.read_bytes()) == (before, content)
 
 
 def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw) -> None:

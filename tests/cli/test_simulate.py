@@ -26,7 +26,14 @@ def test_simulate_then_convert(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     places = load_places(out)
     assert find_pack(out).load(places).shape == (len(places), 24, 32, 3)
-    for text in (f"{len(places):,} places", "upper bound", "quadruplets dropped", "contact-sheet.jpg", f"'{out}'"):
+    for text in (
+        f"{len(places):,} places",
+        "upper bound",
+        "quadruplets dropped",
+        "contact-sheet.jpg",
+        f"'{out}'",
+        "one image in 40",
+    ):
         assert text in result.stdout
     assert json.loads((out / "world.json").read_text())["image_hash"] in result.stdout
     assert mappable("simulate", "street-v1-3d", out, "--parts", "main", *TINY).stdout == result.stdout

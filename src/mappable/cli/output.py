@@ -1,11 +1,16 @@
 """How results look on a terminal."""
 
+from pathlib import Path
+
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mappable.places.summary import Summary
+from mappable.places.summary import Summary, summarize
+from mappable.places.table import Places
+from mappable.places.worlds.record import read_record
+from mappable.places.worlds.statistics import Statistics
 
 WIDE = 10_000  # columns: a narrow terminal breaks long lines itself, while rich would cut numbers
 
@@ -28,6 +33,21 @@ def print_summary(summary: Summary, most: int = 40) -> None:
         console.print(Text.assemble(("warning: ", "yellow") if note.warning else "note: ", first))
         for item in items:
             console.print(item)
+
+
+def print_world(folder: Path, places: Places) -> None:
+    """The summary of the places of a simulated world, what it asks of a method, and the hash of its images."""
+    print_summary(summarize(places))
+    record = read_record(folder)
+    rows = [*Statistics.from_json(record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
+    width = max(len(what) for what, _ in rows) + 2
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    console.print("")
+    for what, value in rows:
+        console.print(f"{what:<{width}}{value}")
+    if record["every"] > 1:
+        few = f"these are numbers of one image in {record['every']}"
+        console.print(f"note: {few}; the turns and spacing of a run cannot be told from them")
 
 
 def _sequence_table(summary: Summary, most: int) -> Table:

@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.output import print_summary
+from mappable.cli.output import print_world
 from mappable.places.images import parse_size
-from mappable.places.summary import summarize
 from mappable.places.worlds.presets import PRESETS
-from mappable.places.worlds.record import SHEET, read_record
+from mappable.places.worlds.record import SHEET
 from mappable.places.worlds.simulation import write_simulated
-from mappable.places.worlds.statistics import Statistics
 
 
 def _list(wanted: bool) -> None:
@@ -55,10 +53,5 @@ def simulate(
         pixels=not no_pixels,
         every=every,
     )
-    print_summary(summarize(places))
-    record = read_record(out)
-    typer.echo("")
-    for what, value in Statistics.from_json(record["statistics"]).rows():
-        typer.echo(f"{what:<30}{value}")
-    typer.echo(f"\nhash of the images: {record['image_hash']}")
-    typer.echo(f"to look at: {out / SHEET}, or: mappable places show {shlex.quote(str(out))}")
+    print_world(out, places)
+    typer.echo(f"\nto look at: {out / SHEET}, or: mappable places show {shlex.quote(str(out))}")

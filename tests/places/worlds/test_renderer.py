@@ -128,15 +128,18 @@ def test_the_sun_casts_shadows_away_from_itself() -> None:
     assert (lit < 0).all()
 
 
-def test_houses_of_one_seed_colour_and_size_look_the_same() -> None:
+def test_houses_of_one_seed_kind_colour_and_size_look_the_same() -> None:
     near = {"camera": CLEAN, "condition": replace(STREET["overcast"], fog=0.0, clouds=0.0)}
-    scenes = [Scene([house(20, 1, seed)]) for seed in (5, 5, 6)]
-    moved = Scene([house(20 + 73.5, 1, 5)])
-    first, again, other = (images(drive(5.0), scene=scene, **near)[0, :24].astype(float) for scene in scenes)
-    elsewhere = images(drive(5.0 + 73.5), scene=moved, **near)[0, :24].astype(float)
+    plain = house(20, 1, 5)
+    houses = [plain, plain, replace(plain, seed=6), *(replace(plain, kind=kind) for kind in range(1, 6))]
+    views = [images(drive(5.0), scene=Scene([one]), **near)[0, :24].astype(float) for one in houses]
+    elsewhere = images(drive(5.0 + 73.5), scene=Scene([house(20 + 73.5, 1, 5)]), **near)[0, :24].astype(float)
+    first, again, other_seed, *other_kinds = views
     assert np.array_equal(first, again)
-    assert np.abs(first - elsewhere).mean() < 1
-    assert np.abs(first - other).mean() > 5
+    moved, seeded, *kinds = (np.abs(first - view).mean() for view in (elsewhere, other_seed, *other_kinds))
+    assert moved < 0.1  # rounding
+    assert 1 < seeded < min(kinds)  # of one builder's houses only the details differ,
+    assert np.mean(kinds) > 2 * seeded  # and another builder's are others altogether
 
 
 def test_moving_things_are_seen_in_their_image_alone_and_parked_ones_in_all() -> None:

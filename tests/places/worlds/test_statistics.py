@@ -12,7 +12,8 @@ from mappable.places.worlds.presets import PRESETS
 from mappable.places.worlds.scene import Alias, Scene, World
 from mappable.places.worlds.statistics import Statistics, driven_again, quadruplets_dropped, statistics, turns
 
-WORLD = World(Scene(), {}, [Alias("A", 0, 0), Alias("A", 9, 0), Alias("B", 5, 5)], {"facades": 40.0})
+ALIASES = [Alias("facade-1", 0, 0), Alias("facade-1", 9, 0), Alias("facade-2", 5, 5)]
+WORLD = World(Scene(), {}, ALIASES, {"houses": 40.0, "pool_share": 0.075, "turns": 1.0, "leaving_off_map_m": 70.0})
 
 
 def line(*corners: tuple[float, float], spacing: float = 1.0) -> Places:
@@ -86,7 +87,7 @@ def test_the_numbers_of_a_small_street() -> None:
     assert found.images == {"train": 201, "test": 51, "wing": 41}
     assert found.runs == {"train": 1, "test": 1, "wing": 1}
     assert found.extent == (300, 100, 0)
-    assert found.look_alikes == {"A": 2, "B": 1}
+    assert found.look_alikes == {"facade-1": 2, "facade-2": 1}
     assert found.route is not None
     assert (found.route.length, found.route.turns, found.route.spacing) == (pytest.approx(200), 1, pytest.approx(1))
     assert found.bound is not None
@@ -96,12 +97,24 @@ def test_the_numbers_of_a_small_street() -> None:
     assert found.training is not None
     assert found.training.with_few_positives == 0
     assert Statistics.from_json(found.to_json()) == found
-    assert ("test", "51 images of 1 runs") in found.rows()
+    rows = dict(found.rows())
+    assert len(rows) == len(found.rows())
+    assert rows["test"] == "51 images of 1 run"
+    assert "height" not in rows
+    assert dict(replace(found, extent=(300, 100, 2.5)).rows())["height"].startswith("2.5 m from the lowest")
+    assert rows["route"] == "200 m, 0 m of it for a second time"
+    assert rows["turns"] == "1 of at least 45 degrees"
+    assert rows["alike on purpose"] == "3 facades of 2 kinds, 7.5% of the houses"
+    assert rows["upper bound at 10 m"].startswith(f"{found.bound.within_positive_radius:.2%} of the test images")
+    assert "leaving the map" not in rows  # nobody did
+    few = statistics(places, preset, WORLD, every=2)
+    assert few.route is None
+    assert set(rows) - set(dict(few.rows())) == {"route", "turns", "spacing of images"}
 
 
 def test_a_part_without_training_images_has_counts_alone() -> None:
     wing = line((0, 0), (40, 0)).replace(sequence="wing-query-night", role="query")
     found = statistics(wing, PRESETS["street-v1"], WORLD)
     assert (found.route, found.bound, found.test_with_positives, found.training) == (None, None, None, None)
-    assert found.rows()[0] == ("wing", "41 images of 1 runs")
+    assert found.rows()[0] == ("wing", "41 images of 1 run")
     assert Statistics.from_json(found.to_json()) == found

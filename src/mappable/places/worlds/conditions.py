@@ -15,7 +15,7 @@ class Condition:
     are the sky's colours at the horizon and above; `clouds`, `snow`, `wet`, `rain` and `lit` (the share of windows
     with light behind them) are 0 to 1; `fog` is the share of light lost a metre; `lamps` is the power of street or
     ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own; `exposure` is what the camera
-    aims at, `noise` and `blur` multiply the camera's.
+    aims at, `noise` and `blur` multiply the camera's; runs begin `hours_later` than those by day.
     """
 
     ambient: Colour
@@ -36,6 +36,7 @@ class Condition:
     exposure: float = 0.4
     noise: float = 1.0
     blur: float = 1.0
+    hours_later: float = 0.0
 
 
 STREET: Mapping[str, Condition] = {
@@ -61,6 +62,7 @@ STREET: Mapping[str, Condition] = {
         exposure=0.5,
     ),
     "night-rain": Condition(
+        hours_later=11.0,
         ambient=(0.05, 0.05, 0.06),
         sky_low=(0.035, 0.026, 0.018),
         sky_high=(0.006, 0.007, 0.012),
@@ -75,6 +77,7 @@ STREET: Mapping[str, Condition] = {
         blur=1.2,
     ),
     "night": Condition(
+        hours_later=11.0,
         ambient=(0.012, 0.013, 0.020),
         sky_low=(0.030, 0.026, 0.026),
         sky_high=(0.005, 0.006, 0.012),
@@ -122,6 +125,7 @@ ROOMS: Mapping[str, Condition] = {
         exposure=0.45,
     ),
     "night": Condition(
+        hours_later=11.0,
         ambient=(0.020, 0.016, 0.012),
         sky_low=(0.012, 0.013, 0.02),
         sky_high=(0.004, 0.005, 0.01),

@@ -1,7 +1,7 @@
 """A preset's runs: where each goes, the table of their images, and drawing them on all cores or on a GPU."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,13 +91,22 @@ def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Pl
         y=column("y"),
         z=column("z"),
         yaw=column("yaw"),
-        time=np.concatenate([drive.poses.time[drive.images] for drive in drives]),
+        time=np.concatenate([drive.poses.time[drive.images] + _later(preset, drive.run) for drive in drives]),
         sequence=texts("name"),
         condition=texts("condition"),
         split=texts("split"),
         role=texts("role"),
         dimensions=preset.dimensions,
     )
+
+
+def _later(preset: Preset, run: Run) -> int:
+    """Nanoseconds that a run in this condition begins after one by day."""
+    return round(_conditions(preset)[run.condition].hours_later * 3600e9)
+
+
+def _conditions(preset: Preset) -> Mapping[str, conditions.Condition]:
+    return conditions.STREET if preset.world == "street" else conditions.ROOMS
 
 
 def draw(
@@ -110,7 +119,7 @@ def draw(
 
     from mappable.places.worlds.rendering.renderer import Renderer
 
-    known = conditions.STREET if preset.world == "street" else conditions.ROOMS
+    known = _conditions(preset)
     workers, chunk = (os.cpu_count() or 1, CHUNK) if device == "cpu" else (1, CHUNK_ON_GPU)
     before = torch.get_num_threads()
     with (

@@ -83,12 +83,13 @@ def find_preset(name: str) -> Preset:
 class _Runs:
     """Makes the runs of one world; a run's seed comes from its name, so that a new one leaves the others alone."""
 
-    def __init__(self, frame: str, camera: Camera, spacing: float) -> None:
-        self.frame, self.camera, self.spacing = frame, camera, spacing
+    def __init__(self, frame: str, camera: Camera, spacing: float, length: float | None = None) -> None:
+        self.frame, self.camera, self.spacing, self.length = frame, camera, spacing, length
 
     def one(self, name: str, condition: str, *, part: str = MAIN, split: str = "", role: str = "") -> Run:
         seed = crc32(f"{self.frame}/{name}".encode()) & 0x7FFFFFFF
-        return Run(name, part, split, role, condition, part, self.camera, self.spacing, seed)
+        length = self.length if part == MAIN else None
+        return Run(name, part, split, role, condition, part, self.camera, self.spacing, seed, length)
 
     def split(self, split: str, *conditions: str) -> list[Run]:
         return [self.one(f"{split}-{condition}", condition, split=split) for condition in conditions]
@@ -104,11 +105,11 @@ class _Runs:
     def other_camera(self, camera: Camera, spacing: float, *conditions: str) -> list[Run]:
         """Queries on the main route with a camera that no other run has."""
         queries = self.queries("camera", *conditions)
-        return [replace(run, route=MAIN, camera=camera, spacing=spacing) for run in queries]
+        return [replace(run, route=MAIN, camera=camera, spacing=spacing, length=self.length) for run in queries]
 
 
 def _street() -> Preset:
-    runs = _Runs("street-v1", CAR, 1.0)
+    runs = _Runs("street-v1", CAR, 1.0, length=1250.0)
     return Preset(
         name="street-v1",
         summary="a car drives 1,250 m of streets in sun, snow, rain and at night, 1 m between images",

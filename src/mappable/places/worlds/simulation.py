@@ -116,7 +116,7 @@ def write_simulated(
         "places": len(places),
         "image_hash": _combined(places, digests),
         "image_hashes": {part: _combined(places, digests, names) for part, names in sequences.items()},
-        "statistics": statistics(places, preset, world).to_json(),
+        "statistics": statistics(places, preset, world, every=every).to_json(),
         "facts": dict(world.facts),
         "aliases": [asdict(alias) for alias in world.aliases],
         "versions": {package: version(package) for package in ("mappable", "numpy", "torch")},

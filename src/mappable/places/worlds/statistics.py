@@ -36,6 +36,8 @@ class Bound:
     """How near the nearest of the greedy landmarks is: shares of the test images, and metres to a training image."""
 
     landmarks: int
+    positive_radius: float
+    negative_radius: float
     within_positive_radius: float
     within_negative_radius: float
     covering_radius: float
@@ -52,7 +54,10 @@ class Training:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts are by split, or by part where a run belongs to none; lengths are in metres, None without such images."""
+    """Counts are by split, or by part where a run belongs to none; lengths are in metres, None without such images.
+
+    `facts` are those of the whole layout, whatever part of it was driven.
+    """
 
     images: dict[str, int]
     runs: dict[str, int]
@@ -73,37 +78,83 @@ class Statistics:
         return cls(**(fields | {name: fields[name] and kind(**fields[name]) for name, kind in kinds.items()}))
 
     def rows(self) -> list[tuple[str, str]]:
-        """A line for each number: what it is, and how much."""
-        found = [(label, f"{count:,} images of {self.runs[label]} runs") for label, count in self.images.items()]
-        found.append(("extent", " x ".join(f"{side:,.1f}" for side in self.extent) + " m"))
-        if self.route:
-            route = self.route
-            found.append(("route", f"{route.length:,.0f} m, of these {route.driven_again:,.0f} m for a second time"))
-            found.append(("spacing", f"{route.spacing:.2f} m"))
-            found.append(("turns", f"{route.turns} of at least 45 degrees"))
-            found.append(("on the spot", f"{route.images_on_the_spot:,} images of a run"))
-        found += [(f"layout: {name.replace('_', ' ')}", f"{value:,.6g}") for name, value in self.facts.items()]
-        alike = sum(self.look_alikes.values())
-        found.append(("look alike", f"{alike:,} surfaces or rooms of {len(self.look_alikes):,} kinds"))
-        if self.bound:
-            bound = self.bound
-            found.append(
-                ("landmarks", f"{bound.landmarks}; no training image is farther than {bound.covering_radius:.2f} m")
-            )
-            found.append(("upper bound, positive radius", f"{bound.within_positive_radius:.2%} of the test images"))
-            found.append(("upper bound, negative radius", f"{bound.within_negative_radius:.2%} of the test images"))
-        if self.test_with_positives is not None:
-            found.append(("with positives in training", f"{self.test_with_positives:.2%} of the test images"))
-        if self.training:
-            training = self.training
-            found.append(("without positives", f"{training.without_positives:.2%} of the training images"))
-            found.append((f"fewer than {POSITIVES} positives", f"{training.with_few_positives:.2%} of them"))
-            found.append(("quadruplets dropped", f"{training.quadruplets_dropped:.2%}"))
+        """A line for each number that a summary of the places lacks: what it is, and how much."""
+        found = [(label, f"{count:,} images of {_runs(self.runs[label])}") for label, count in self.images.items()]
+        if self.extent[2]:
+            found.append(("height", f"{self.extent[2]:,.1f} m from the lowest image to the highest"))
+        return found + self._route_rows() + self._layout_rows() + self._bound_rows() + self._training_rows()
+
+    def _route_rows(self) -> list[tuple[str, str]]:
+        if not self.route:
+            return []
+        route = self.route
+        found = [
+            ("route", f"{route.length:,.0f} m, {route.driven_again:,.0f} m of it for a second time"),
+            ("turns", f"{route.turns} of at least 45 degrees"),
+            ("spacing of images", f"{route.spacing:.2f} m"),
+        ]
+        if route.images_on_the_spot:
+            found.append(("turning on the spot", f"{route.images_on_the_spot:,} images of a run"))
         return found
 
+    def _layout_rows(self) -> list[tuple[str, str]]:
+        """What the layout alone knows, of the parts that were drawn."""
+        found = []
+        if "houses" in self.facts:
+            found.append(("houses", f"{self.facts['houses']:,.0f} in the whole town"))
+        if "rooms" in self.facts:
+            beside = {"wing": "wing_rooms", "region-b": "region_b_rooms"}
+            more = [f"{self.facts[fact]:.0f} more in {part}" for part, fact in beside.items() if part in self.images]
+            found.append(("rooms", ", ".join([f"{self.facts['rooms']:.0f} without corridors", *more])))
+            found.append(("free floor", f"{self.facts['free_floor']:,.0f} m²"))
+        if "leaving" in self.images and "leaving_off_map_m" in self.facts:
+            found.append(("leaving the map", f"{self.facts['leaving_off_map_m']:,.0f} m of that route lie off it"))
+        alike: dict[str, list[int]] = {}
+        for group, count in self.look_alikes.items():
+            alike.setdefault(group.rpartition("-")[0] or group, []).append(count)
+        if alike:
+            kinds = [f"{sum(counts):,} {what}s of {_kinds(len(counts))}" for what, counts in alike.items()]
+            share = f", {self.facts['pool_share']:.1%} of the houses" if "pool_share" in self.facts else ""
+            found.append(("alike on purpose", ", ".join(kinds) + share))
+        return found
 
-def statistics(places: Places, preset: Preset, world: World) -> Statistics:
-    """The numbers of a simulated table; see the classes above."""
+    def _bound_rows(self) -> list[tuple[str, str]]:
+        found = []
+        if self.bound:
+            bound, near = self.bound, "of the test images have a landmark so near"
+            found += [
+                ("landmarks", f"{bound.landmarks}, one within {bound.covering_radius:.2f} m of each training image"),
+                (f"upper bound at {bound.positive_radius:g} m", f"{bound.within_positive_radius:.2%} {near}"),
+                (f"upper bound at {bound.negative_radius:g} m", f"{bound.within_negative_radius:.2%} {near}"),
+            ]
+        if self.test_with_positives is not None:
+            found.append(("with positives in training", f"{self.test_with_positives:.2%} of the test images"))
+        return found
+
+    def _training_rows(self) -> list[tuple[str, str]]:
+        if not self.training:
+            return []
+        training = self.training
+        return [
+            ("without positives", f"{training.without_positives:.2%} of the training images"),
+            (f"with fewer than {POSITIVES} positives", f"{training.with_few_positives:.2%} of the training images"),
+            ("quadruplets dropped", f"{training.quadruplets_dropped:.2%}, for want of an image far from all others"),
+        ]
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _kinds(count: int) -> str:
+    return "one kind" if count == 1 else f"{count} kinds"
+
+
+def statistics(places: Places, preset: Preset, world: World, *, every: int = 1) -> Statistics:
+    """The numbers of a simulated table; see the classes above.
+
+    With only each `every`-th image of a run nothing is said of the route: spacing and turns need neighbouring images.
+    """
     runs = [run for run in preset.runs if (places.sequence == run.name).any()]
     labels = list(dict.fromkeys(run.split or run.part for run in runs))
     sequences = {label: [run.name for run in runs if (run.split or run.part) == label] for label in labels}
@@ -116,7 +167,7 @@ def statistics(places: Places, preset: Preset, world: World) -> Statistics:
         extent=(*np.ptp(xyz, axis=0).tolist(),),
         facts={name: float(value) for name, value in world.facts.items()},
         look_alikes={group: groups.count(group) for group in dict.fromkeys(groups)},
-        route=_route(train.where(sequence=train.sequence[0]), preset) if len(train) else None,
+        route=_route(train.where(sequence=train.sequence[0]), preset) if len(train) and every == 1 else None,
         bound=_bound(train, test, preset) if len(train) and len(test) else None,
         test_with_positives=_share(_positives(train, preset, of=test) > 0) if len(train) and len(test) else None,
         training=_training(train, preset) if len(train) else None,
@@ -172,6 +223,8 @@ def _bound(train: Places, test: Places, preset: Preset) -> Bound:
     nearest: Floats = landmarks.query(test.positions)[0]
     return Bound(
         landmarks=len(chosen),
+        positive_radius=preset.positive_radius,
+        negative_radius=preset.negative_radius,
         within_positive_radius=_share(nearest <= preset.positive_radius),
         within_negative_radius=_share(nearest <= preset.negative_radius),
         covering_radius=float(landmarks.query(train.positions)[0].max()),

@@ -38,6 +38,7 @@ class Solids:
         self.colour: Floats = np.array([solid.colour for solid in solids], dtype=np.float64).reshape(-1, 3)
         self.frame: Ints = np.array(frames if frames is not None else [-1] * len(solids), dtype=np.int64)
         self.radius = np.hypot(self.length, self.width) / 2
+        self.cosine, self.sine = np.cos(self.yaw), np.sin(self.yaw)
 
     def in_sight(self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints) -> Ints:
         """Row numbers of the solids that any of the cameras may see."""
@@ -87,13 +88,14 @@ class Caster:
         self.device = view.x.device
 
         def column(values: Floats) -> Tensor:
-            return torch.tensor(values[rows], dtype=torch.float32, device=self.device)
+            return torch.tensor(values, dtype=torch.float32, device=self.device)
 
-        x, y = column(solids.x - view.origin[0]), column(solids.y - view.origin[1])
-        self.cosine, self.sine = column(np.cos(solids.yaw)), column(np.sin(solids.yaw))
-        self.half_length, self.half_width = column(solids.length / 2), column(solids.width / 2)
+        x, y = column(solids.x[rows] - view.origin[0]), column(solids.y[rows] - view.origin[1])
+        self.cosine, self.sine = column(solids.cosine[rows]), column(solids.sine[rows])
+        self.half_length, self.half_width = column(solids.length[rows] / 2), column(solids.width[rows] / 2)
         self.x, self.y = x, y
-        self.low, self.high = column(solids.low), column(solids.high)
+        self.low, self.high = column(solids.low[rows]), column(solids.high[rows])
+        self.decks_in_sight = self._decks_in_sight()
         self.count = len(rows)
         self.layers = 0
         if not self.count:
@@ -115,16 +117,31 @@ class Caster:
         self._shape_crowns(shape, share, torch.tensor(solids.seed[rows].astype(np.int32), device=self.device))
         self._raise_gables(solids, rows)
 
+    def _decks_in_sight(self) -> list[int]:
+        """Numbers of the decks that a column passes over, or might by rounding; an only deck has no edges."""
+        if len(self.decks) == 1:
+            return [0]
+        view, margin = self.view, 0.01
+        middle = np.array([(deck.x, deck.y) for deck in self.decks]).reshape(-1, 2) - view.origin
+        reach = np.array([(deck.length, deck.width) for deck in self.decks]).reshape(-1, 2) / 2 + margin
+        to_x, to_y = torch.tensor(middle.T, dtype=torch.float32, device=self.device)
+        reach_x, reach_y = torch.tensor(reach.T, dtype=torch.float32, device=self.device)
+        begin, end = _slabs(
+            to_x - view.x[:, 0, :, None],
+            to_y - view.y[:, 0, :, None],
+            view.east[:, 0, :, None],
+            view.north[:, 0, :, None],
+            reach_x,
+            reach_y,
+        )
+        is_passed = ((end > begin) & (end > 0)).any(1).any(0)
+        return [number for number, passed in enumerate(is_passed.tolist()) if passed]
+
     def _boxes(self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor) -> tuple[Tensor, Tensor]:
         """Depths at which columns enter and leave the rectangles (slab test in each one's own axes)."""
         along, across = from_x * self.cosine + from_y * self.sine, from_y * self.cosine - from_x * self.sine
-        ahead = _away_from_zero(east * self.cosine + north * self.sine)
-        aside = _away_from_zero(north * self.cosine - east * self.sine)
-        middle_a, reach_a = -along / ahead, self.half_length / ahead.abs()
-        middle_b, reach_b = -across / aside, self.half_width / aside.abs()
-        begin = torch.maximum(middle_a - reach_a, middle_b - reach_b)
-        end = torch.minimum(middle_a + reach_a, middle_b + reach_b)
-        return begin, end
+        ahead, aside = east * self.cosine + north * self.sine, north * self.cosine - east * self.sine
+        return _slabs(-along, -across, ahead, aside, self.half_length, self.half_width)
 
     def _rounds(self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The same for circles of diameter `length`; `share` is how far from the middle each column passes (0..1)."""
@@ -178,7 +195,8 @@ class Caster:
         depth = torch.full(shape, NO_HIT, device=self.device)
         deck = torch.full(shape, -1, dtype=torch.int32, device=self.device)
         floor = NEAR if beyond is None else beyond
-        for number, one in enumerate(self.decks):
+        for number in self.decks_in_sight:
+            one = self.decks[number]
             at = self._deck_depth(one, eye, slope, inverse)
             near = (at > floor) & (at < depth)
             if len(self.decks) > 1:
@@ -208,7 +226,19 @@ class Caster:
             return (deck.z - eye) * inverse
         rise_x, rise_y = deck.slope
         beneath = deck.z + rise_x * (view.x - (deck.x - view.origin[0])) + rise_y * (view.y - (deck.y - view.origin[1]))
-        return (beneath - eye) / _away_from_zero(slope - rise_x * view.east - rise_y * view.north)
+        depth: Tensor = (beneath - eye) / _away_from_zero(slope - rise_x * view.east - rise_y * view.north)
+        return depth
+
+
+def _slabs(
+    to_x: Tensor, to_y: Tensor, ahead_x: Tensor, ahead_y: Tensor, reach_x: Tensor, reach_y: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Depths at which rays enter and leave rectangles whose middles lie (to_x, to_y) away; missed: end < begin."""
+    ahead_x, ahead_y = _away_from_zero(ahead_x), _away_from_zero(ahead_y)
+    middle_x, half_x = to_x / ahead_x, reach_x / ahead_x.abs()
+    middle_y, half_y = to_y / ahead_y, reach_y / ahead_y.abs()
+    begin = torch.maximum(middle_x - half_x, middle_y - half_y)
+    return begin, torch.minimum(middle_x + half_x, middle_y + half_y)
 
 
 def _away_from_zero(values: Tensor) -> Tensor:

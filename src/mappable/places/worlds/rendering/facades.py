@@ -17,7 +17,9 @@ def styles(seed: Tensor, kind: Tensor) -> Tensor:
 
     Builders repeat themselves: most of it follows from the house's kind, and only the rest is its owner's.
     """
-    return torch.stack([cell_noise(seed if row in OWN else kind, 1000 + row) for row in range(24)])
+    row = torch.arange(24, dtype=torch.int32, device=seed.device)[:, None]
+    is_own = torch.isin(row, torch.tensor(OWN, device=seed.device))
+    return cell_noise(torch.where(is_own, seed, kind), 1000 + row)
 
 
 def front(points: Points, style: Tensor, condition: Condition, run: int) -> Paint:

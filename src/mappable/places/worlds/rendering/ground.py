@@ -14,6 +14,7 @@ from mappable.places.worlds.rendering.surfaces import Points
 from mappable.places.worlds.scene import Road
 
 SIGHT = 90.0  # metres up to which roads are drawn
+NO_LINE = (0.0,) * 7  # what `_line` says where there is no road
 PATCH = 0.8  # how much darker a mended piece of road is
 SNOW = (0.84, 0.87, 0.92)
 
@@ -31,25 +32,33 @@ def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
     return [road for road, is_near in zip(roads, near, strict=True) if is_near]
 
 
+def _line(road: Road) -> tuple[float, ...]:
+    """Start (x, y), direction (east, north), length, half the width, and the width of the pavements."""
+    (x0, y0), (x1, y1) = road.start, road.end
+    length = float(np.hypot(x1 - x0, y1 - y0))
+    return x0, y0, (x1 - x0) / length, (y1 - y0) / length, length, road.width / 2, road.pavement
+
+
 def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     """Carriageways with marks, kerbs, pavements, and grass or yards behind them."""
     x, y, seed = points.x, points.y, points.seed
     edge = torch.full_like(x, 1e3)  # metres from the nearest kerb, negative on a carriageway
-    walk, centre, along, half, left = (torch.zeros_like(x) for _ in range(5))
-    on = torch.zeros_like(x)
-    for road in roads:
-        (x0, y0), (x1, y1) = road.start, road.end
-        length = float(np.hypot(x1 - x0, y1 - y0))
-        east, north = (x1 - x0) / length, (y1 - y0) / length
-        ahead, aside = (x - x0) * east + (y - y0) * north, (y - y0) * east - (x - x0) * north
-        over = ahead - ahead.clamp(0, length)
-        distance = torch.sqrt(over * over + aside * aside) - road.width / 2
-        on = on + (distance < 0)
+    on, nearest = torch.zeros_like(x), torch.zeros_like(seed)  # how many carriageways; the line of the nearest road
+    lines = [NO_LINE, *(_line(road) for road in roads)]
+    for number, (x0, y0, to_east, to_north, end, half_width, _) in enumerate(lines[1:], start=1):
+        from_x, from_y = x - x0, y - y0
+        ahead, aside = from_x * to_east + from_y * to_north, from_y * to_east - from_x * to_north
+        over = ahead - ahead.clamp(0, end)
+        distance = torch.sqrt(over * over + aside * aside) - half_width
+        on += distance < 0
         nearer = distance < edge
         edge = torch.where(nearer, distance, edge)
-        walk, half = torch.where(nearer, road.pavement, walk), torch.where(nearer, road.width / 2, half)
-        centre, along = torch.where(nearer, aside, centre), torch.where(nearer, ahead, along)
-        left = torch.where(nearer, length - ahead, left)
+        nearest = torch.where(nearer, number, nearest)
+    columns = torch.tensor(lines, dtype=torch.float32, device=x.device).T.contiguous()
+    begin_x, begin_y, east, north, length, half, walk = columns.index_select(1, nearest)
+    from_x, from_y = x - begin_x, y - begin_y
+    along, centre = from_x * east + from_y * north, from_y * east - from_x * north
+    left = length - along
     spots, fine = cloudy(x * 0.13, y * 0.13), cloudy(x * 1.3, y * 1.3)
     grey = 0.085 + 0.06 * spots + 0.03 * fine
     patch = cell_noise(seed, cell(x / 4.3), cell(y / 3.1))

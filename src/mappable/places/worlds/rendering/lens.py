@@ -6,7 +6,7 @@ from torch import Tensor
 
 from mappable.places.worlds.camera import Camera
 from mappable.places.worlds.conditions import Condition
-from mappable.places.worlds.rendering.noise import cell_noise, cloudy
+from mappable.places.worlds.rendering.noise import HALF_TEXEL, cell_noise, cloudy
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)
 DROPS = 14
@@ -62,7 +62,7 @@ def _rained_on(light: Tensor, rain: float, seeds: Tensor) -> Tensor:
     y = torch.arange(height, device=light.device, dtype=torch.float32)[:, None] / width
     x = torch.arange(width, device=light.device, dtype=torch.float32)[None] / width
     offset = (seeds % 61).to(torch.float32).reshape(-1, 1, 1) / 8
-    streak = cloudy((x + 0.08 * y) * 40 + offset, y * 2.5 + offset * 3)
+    streak = cloudy((x + 0.08 * y) * 40 + offset, y * 2.5 + offset * 3 + HALF_TEXEL)
     mean = light.mean((1, 2, 3)).reshape(-1, 1, 1, 1)
     light = light + mean * 0.5 * rain * ((streak - 0.86) * 8).clamp(0, 1)[:, None]
     reach = max(1, width // 24)

@@ -114,10 +114,10 @@ class Light:
         if self.shadows is not None and self.maps is not None:
             cells = self.shadows.cells(points.x + points.normal[0] * 0.7, points.y + points.normal[1] * 0.7)
             height, closed = self.maps
-            low = (1 - (points.z - 0.2).clamp(0, 4) / 4) * (closed[cells] if points.x.numel() else 0.0)
+            low = (1 - (points.z - 0.2).clamp(0, 4) / 4) * closed.index_select(0, cells)
             light = light * (1 - 0.55 * low)
             if any(self.condition.sun):
-                is_lit = points.z > height[cells] - 0.05
+                is_lit = points.z > height.index_select(0, cells) - 0.05
                 light = light + colour(self.condition.sun, upward) * (self._toward_sun(points) * is_lit)
         if self.is_indoors:
             light = light + self._through_windows(points, x, y)
@@ -144,7 +144,7 @@ class Light:
             squared = east * east + north * north + up * up
             facing = (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(min=0)
             share = facing * torch.rsqrt(squared + 1e-3) * (height / (squared + height))
-            light = light + colour(lamp.colour, share) * (
+            light += colour(lamp.colour, share) * (
                 share * (lamp.power * self.condition.lamps) * _each(nearness, points)
             )
         return light
@@ -156,8 +156,9 @@ class Light:
     def _through_windows(self, points: Points, x: Floats, y: Floats) -> Tensor:
         """Each window gives the room the light of the sky, and a patch of sun where the sun shines in."""
         light = torch.zeros_like(points.normal)
-        sky = colour(self.condition.sky_low, points.x)
+        sky = colour(self.condition.sky_low, points.x) * 0.5
         east, north, up = self._sun_direction()
+        toward_sun = self._toward_sun(points)
         for number, nearness in _near(self.opening_at, x, y, ROOM_SIGHT):
             opening = self.openings[number]
             out_x, out_y = cos(opening.yaw), sin(opening.yaw)
@@ -165,13 +166,11 @@ class Light:
             to_z = (opening.low + opening.high) / 2 - points.z
             inside = to_x * out_x + to_y * out_y  # metres from the window into the room
             squared = to_x * to_x + to_y * to_y + to_z * to_z
-            facing = 0.25 + (points.normal[0] * to_x + points.normal[1] * to_y + points.normal[2] * to_z).clamp(
-                min=0
-            ) * torch.rsqrt(squared + 1e-3)
+            inverse = torch.rsqrt(squared + 1e-3)
+            facing = (points.normal[0] * to_x + points.normal[1] * to_y + points.normal[2] * to_z).clamp(min=0)
             area = opening.width * (opening.high - opening.low)
-            share = facing * (inside > 0) * inside.clamp(min=0) * torch.rsqrt(squared + 1e-3) * area / (squared + 2.0)
-            share = share * _each(nearness, points)
-            light = light + sky * share * 0.5
+            share = (0.25 + facing * inverse) * inside.clamp(min=0) * inverse * area / (squared + 2.0)
+            light += sky * (share * _each(nearness, points))
             slant = east * out_x + north * out_y
             if any(self.condition.sun) and slant > 0.05:
                 depth = inside / slant
@@ -179,9 +178,7 @@ class Light:
                 high = points.z + up * depth
                 patch = (inside > 0.02) & (depth < 7.0) & (aside.abs() < opening.width / 2)
                 patch &= (high > opening.low) & (high < opening.high)
-                light = light + colour(self.condition.sun, share) * (
-                    patch * self._toward_sun(points) * _each(nearness, points)
-                )
+                light += colour(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
         return light
 
 

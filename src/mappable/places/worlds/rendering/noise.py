@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 SIZE = 512  # texels a side of the noise that `cloudy` repeats
+HALF_TEXEL = 4 / SIZE  # moves regular places off the edges of texels, where rounding would decide
 
 
 def _wrapped(value: int) -> int:
@@ -57,5 +58,5 @@ def cloudy(u: Tensor, v: Tensor) -> Tensor:
     """Smooth noise in 0..1 over the plane that repeats every 8 units; its largest spots are about one unit wide."""
     column = torch.floor(u * (SIZE / 8)).to(torch.int32) & (SIZE - 1)
     row = torch.floor(v * (SIZE / 8)).to(torch.int32) & (SIZE - 1)
-    texel: Tensor = _texture(u.device)[(row * SIZE + column).long()]
-    return texel
+    texel = row * SIZE + column
+    return _texture(u.device).index_select(0, texel.reshape(-1)).reshape(texel.shape)

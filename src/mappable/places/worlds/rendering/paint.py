@@ -42,8 +42,8 @@ PALETTE: Sequence[Colour] = (  # of signs, goods, clothes, books and pictures
 
 def palette(number: Tensor) -> Tensor:
     """A colour (3, n) of the palette for each number in [0, 1)."""
-    table = torch.tensor(PALETTE, dtype=torch.float32, device=number.device).T
-    return table[:, (number * len(PALETTE)).long() % len(PALETTE)]
+    table = torch.tensor(PALETTE, dtype=torch.float32, device=number.device).T.contiguous()
+    return table.index_select(1, (number * len(PALETTE)).int() % len(PALETTE))
 
 
 def letters(u: Tensor, v: Tensor, size: Tensor | float, seed: Tensor) -> Tensor:

@@ -43,7 +43,10 @@ class Points:
         return len(self.pixel)
 
     def take(self, rows: Tensor | slice) -> "Points":
-        return Points(**{one.name: getattr(self, one.name)[..., rows] for one in fields(self)})
+        def some(values: Tensor) -> Tensor:
+            return values[..., rows] if isinstance(rows, slice) else values.index_select(-1, rows)
+
+        return Points(**{one.name: some(getattr(self, one.name)) for one in fields(self)})
 
     def groups(self) -> list[tuple[int, slice]]:
         """Materials, each with the points of it; these lie together."""
@@ -69,9 +72,9 @@ def _rays(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor, pixel: Tensor)
     view, shape = caster.view, hits.depth.shape
 
     def flat(values: Tensor) -> Tensor:
-        return values.expand(shape).reshape(-1)[pixel]
+        return values.expand(shape).reshape(-1).index_select(0, pixel)
 
-    depth, east, north, rise = hits.depth.reshape(-1)[pixel], flat(view.east), flat(view.north), flat(slope)
+    depth, east, north, rise = flat(hits.depth), flat(view.east), flat(view.north), flat(slope)
     distance = depth * torch.sqrt(east * east + north * north + rise * rise)
     return depth, flat(view.x) + east * depth, flat(view.y) + north * depth, flat(eye) + rise * depth, distance
 
@@ -82,19 +85,22 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
     def whole(values: Ints) -> Tensor:
         return torch.tensor(values[rows].astype(np.int32), device=device)
 
+    def each(values: Tensor) -> Tensor:
+        return values.index_select(-1, solid)
+
     seen = hits.solid.reshape(-1)
     pixel = _by_material(seen, whole(solids.material))
     if not len(pixel):
         return _none(device)
-    solid = seen[pixel]
+    solid = seen.index_select(0, pixel)
     _, x, y, z, distance = _rays(caster, hits, slope, eye, pixel)
 
-    cosine, sine = caster.cosine[solid], caster.sine[solid]
-    half_length, half_width = caster.half_length[solid], caster.half_width[solid]
-    low, high = caster.low[solid], caster.high[solid]
-    east, north = x - caster.x[solid], y - caster.y[solid]
+    cosine, sine = each(caster.cosine), each(caster.sine)
+    half_length, half_width = each(caster.half_length), each(caster.half_width)
+    low, high = each(caster.low), each(caster.high)
+    east, north = x - each(caster.x), y - each(caster.y)
     along, across = east * cosine + north * sine, north * cosine - east * sine
-    shape = whole(solids.shape)[solid]
+    shape = each(whole(solids.shape))
     is_round = shape != Shape.BOX
     turn = torch.atan2(across, along)
     end, side = (half_length - along.abs()).abs(), (half_width - across.abs()).abs()
@@ -134,10 +140,10 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
         level=level.to(torch.int32),
         normal=normal,
         distance=distance,
-        material=whole(solids.material)[solid],
-        kind=whole(solids.kind)[solid],
-        seed=whole(solids.seed)[solid],
-        colour=torch.tensor(solids.colour[rows].T, dtype=torch.float32, device=device)[:, solid],
+        material=each(whole(solids.material)),
+        kind=each(whole(solids.kind)),
+        seed=each(whole(solids.seed)),
+        colour=each(torch.tensor(solids.colour[rows].T, dtype=torch.float32, device=device)),
     )
 
 
@@ -147,13 +153,13 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
     pixel = _by_material(seen, torch.tensor([int(one.material) for one in decks], dtype=torch.int32, device=device))
     if not len(pixel):
         return _none(device)
-    deck = seen[pixel]
+    deck = seen.index_select(0, pixel)
     _, x, y, z, distance = _rays(caster, hits, slope, eye, pixel)
     x, y = x + float(caster.view.origin[0]), y + float(caster.view.origin[1])
-    is_above = (slope < 0).expand(hits.depth.shape).reshape(-1)[pixel]
+    is_above = (slope < 0).expand(hits.depth.shape).reshape(-1).index_select(0, pixel)
 
     def column(values: list[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float32, device=device)[deck]
+        return torch.tensor(values, dtype=torch.float32, device=device).index_select(0, deck)
 
     length, width = column([one.length for one in decks]), column([one.width for one in decks])
     upward = torch.where(is_above, 1.0, -1.0)
@@ -175,15 +181,15 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
         material=column([float(one.material) for one in decks]).to(torch.int32),
         kind=torch.zeros_like(deck, dtype=torch.int32),
         seed=torch.tensor([one.seed & 0x7FFFFFFF for one in decks], dtype=torch.int32, device=device)[deck],
-        colour=torch.tensor([one.colour for one in decks], dtype=torch.float32, device=device).T[:, deck],
+        colour=torch.stack([column([one.colour[band] for one in decks]) for band in range(3)]),
     )
 
 
 def _by_material(seen: Tensor, material: Tensor) -> Tensor:
     """Numbers of the pixels that see something (not -1), those of one material together."""
-    of = torch.where(seen >= 0, material[seen.clamp(min=0)], -1) if len(material) else torch.full_like(seen, -1)
-    found = [torch.nonzero(of == kind)[:, 0] for kind in torch.unique(material).tolist()]
-    return torch.cat(found or [seen[:0]])
+    nothing = torch.zeros(1, dtype=torch.uint8, device=seen.device)
+    kind = torch.cat([nothing, (material + 1).to(torch.uint8)]).index_select(0, seen + 1)
+    return torch.sort(kind, stable=True).indices[len(kind) - int(kind.count_nonzero()) :]
 
 
 def _none(device: torch.device) -> Points:

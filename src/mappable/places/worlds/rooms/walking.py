@@ -16,7 +16,6 @@ SPEED, TURN_SPEED = 0.5, 0.5  # metres a second, radians a second
 TURN_STEP = math.radians(15)  # between images while turning on the spot
 SHARP = math.radians(25)  # from which on a corner is turned on the spot
 DEAD_END = math.radians(150)
-REVERSES = 1.0  # chance that the robot backs out of a dead end instead of turning
 LOOK_ROUND = 0.2  # chance of a full turn more, at a dead end
 OFFSET_SD, OFFSET_MOST, WANDER_MOST = 0.12, 0.25, 0.08  # metres off the route
 KEEP_CLEAR = 0.34  # metres to what stands: the offset gives way where it is narrower
@@ -24,22 +23,21 @@ YAW_SD, PITCH_SD = math.radians(2.0), math.radians(0.3)
 FIRST_DAY, DAY, SECOND = 1_735_689_600, 86_400, 10**9  # 2025-01-01 in seconds since 1970
 
 
-def traverse(world: World, route: str, *, spacing: float = 0.35, seed: int, length: float | None = None) -> Traversal:
-    """Walk a route (its first `length` metres), an image every `spacing` metres and every 15 degrees of turning.
+def traverse(world: World, route: str, *, spacing: float, seed: int) -> Traversal:
+    """Walk a route, an image every `spacing` metres and every 15 degrees of turning.
 
     Each seed is a run on a day of its own: beside the route by an offset of its own, with other things standing about
     and other people walking.
     """
     if route not in world.routes:
-        raise BadInputError(f"This world has no route {route!r}; it has {', '.join(world.routes)}.")
-    if spacing <= 0 or (length is not None and length <= 0):
-        raise BadInputError("The spacing of images and the length of a run must be above 0 metres.")
+        raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
+    if not spacing > 0:
+        raise BadInputError(f"spacing is {spacing}, but must be more than 0 metres")
     line = np.column_stack([world.routes[route].points, world.routes[route].z])
     along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line[:, :2], axis=0), axis=1))])
     keep = np.concatenate([[True], np.diff(along) > 1e-9])
     line, along = line[keep], along[keep]
-    end = along[-1] if length is None else min(length, along[-1])
-    at, yaw, turned = _schedule(line, along, end, spacing, np.random.default_rng([seed, 20]))
+    at, yaw, turned = _schedule(line, along, spacing, np.random.default_rng([seed, 20]))
     x, y, z = (np.interp(at, along, column) for column in line.T)
     shift = _offsets(at, np.random.default_rng([seed, 21]))
     room_for = np.maximum(clearance(world.scene.solids, x, y, z) - KEEP_CLEAR, 0.0)
@@ -61,7 +59,7 @@ def traverse(world: World, route: str, *, spacing: float = 0.35, seed: int, leng
 
 
 def _schedule(
-    line: Floats, along: Floats, end: float, spacing: float, generator: np.random.Generator
+    line: Floats, along: Floats, spacing: float, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """For each image the metres walked, the heading (radians, not wrapped), and the radians turned on the spot."""
     headings = np.arctan2(*np.diff(line[:, :2], axis=0).T[::-1])
@@ -73,7 +71,7 @@ def _schedule(
     for leg, towards in enumerate(headings):
         if leg:
             if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
-                backwards = _way_back(line, leg) if generator.random() < REVERSES else 0
+                backwards = _way_back(line, leg)
             turn = float(wrap(towards + (math.pi if backwards else 0.0) - heading))
             backwards = max(0, backwards - 1)
             if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
@@ -86,13 +84,11 @@ def _schedule(
                 yaw.append(heading + turn * step / steps)
                 turned.append(spun + abs(turn) * step / steps)
             heading, spun = heading + turn, spun + abs(turn) * bool(steps)
-        while following < min(along[leg + 1], end):
+        while following < along[leg + 1]:
             at.append(following)
             yaw.append(heading)
             turned.append(spun)
             following += spacing
-        if along[leg + 1] >= end:
-            break
     return np.array(at), np.array(yaw), np.array(turned)
 
 

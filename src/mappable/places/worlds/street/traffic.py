@@ -73,20 +73,14 @@ class Run:
     decks: Sequence[Deck]
 
 
-def traverse(
-    world: World, route: str, *, spacing: float, seed: int, length: float | None = None, traffic: float = 1.0
-) -> Traversal:
-    """Drive a route, or its first `length` metres, with an image every `spacing` metres.
-
-    `traffic` scales how many others move. Whom one meets where does not depend on `spacing` or `length`.
-    """
+def traverse(world: World, route: str, *, spacing: float, seed: int) -> Traversal:
+    """Drive a route with an image every `spacing` metres; whom one meets where does not depend on it."""
     if route not in world.routes:
         raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
-    if not spacing > 0 or (length is not None and not length > 0) or not traffic >= 0:
-        raise BadInputError("spacing and length must be more than 0 metres, and traffic 0 or more")
+    if not spacing > 0:
+        raise BadInputError(f"spacing is {spacing}, but must be more than 0 metres")
     track = Track(world.routes[route])
-    end = track.along[-1] if length is None else min(length, track.along[-1])
-    along = np.arange(0.0, end + 1e-6, spacing)
+    along = np.arange(0.0, track.along[-1] + 1e-6, spacing)
     streams = [np.random.default_rng([seed, 10 + purpose]) for purpose in range(7)]  # the layout has those below 10
     constant = float(np.clip(streams[0].normal(0, OFFSET), -OFFSET_LIMIT, OFFSET_LIMIT))
     wander, sway, haste = _wave(streams[0], 40, 200), _wave(streams[0], 25, 150), _wave(streams[0], 60, 300)
@@ -107,9 +101,9 @@ def traverse(
         first + np.round(seconds * 1e9).astype(np.int64),
         [*_parked(world, run, streams[2]), *_works(world, run, streams[6])],
         [
-            *_oncoming(run, traffic, streams[3]),
-            *_ahead(run, traffic, streams[4]),
-            *_walkers(world, run, traffic, streams[5]),
+            *_oncoming(run, streams[3]),
+            *_ahead(run, streams[4]),
+            *_walkers(world, run, streams[5]),
         ],
     )
 
@@ -177,7 +171,7 @@ def _works(world: World, run: Run, generator: np.random.Generator) -> list[Solid
             colour, seed = TARPAULINS[int(generator.integers(len(TARPAULINS)))], int(generator.integers(1 << 30))
             material = Material.SIGN if generator.random() < 0.15 else Material.FENCE
             if near.query((x, y))[0] < PARKED_SIGHT and network.off_other_roads(ends, [side.number] * 3, 0.5).all():
-                ground = float(ground_height(world.scene.decks, ends[1:2])[0])
+                ground = float(ground_height(world.scene.decks, ends).min())
                 low, top = ground - 0.5, ground + high
                 solids.append(Solid(Shape.BOX, x, y, length, 0.12, low, top, material, colour, seed, side.yaw))
     return solids
@@ -207,10 +201,10 @@ def _show(run: Run, vehicle: Vehicle, images: Ints, along: Floats, left: float, 
     ]
 
 
-def _oncoming(run: Run, traffic: float, generator: np.random.Generator) -> Moving:
+def _oncoming(run: Run, generator: np.random.Generator) -> Moving:
     """Vehicles that come along the other lane of the route at a steady speed."""
     moving: Moving = []
-    for _ in range(round(run.track.along[-1] / MEETING * traffic)):
+    for _ in range(round(run.track.along[-1] / MEETING)):
         vehicle = draw_vehicle(generator, MOVING_SHARES)
         where, speed = generator.uniform(0, run.track.along[-1]), generator.uniform(*MEETING_SPEED)
         when, left = float(np.interp(where, run.track.along, run.full_seconds)), 2 * LANE + generator.uniform(-0.1, 0.1)
@@ -232,14 +226,14 @@ def _drives_into(run: Run, vehicle: Vehicle, where: float, when: float, speed: f
     return bool(((along < vehicle.length / 2 + TOUCHING) & (across < vehicle.width / 2 + TOUCHING)).any())
 
 
-def _ahead(run: Run, traffic: float, generator: np.random.Generator) -> Moving:
+def _ahead(run: Run, generator: np.random.Generator) -> Moving:
     """Vehicles that drive in front of the camera for a while, one in each part of the run."""
-    share, length = min(0.9, FOLLOWED * traffic), float(run.track.along[-1])
-    count = math.ceil(share * length / STRETCH)
+    length = float(run.track.along[-1])
+    count = math.ceil(FOLLOWED * length / STRETCH)
     moving: Moving = []
     for part in range(count):
         vehicle = draw_vehicle(generator, MOVING_SHARES)
-        stretch = share * length / count
+        stretch = FOLLOWED * length / count
         start = length * part / count + generator.uniform(0, length / count - stretch)
         gap = _wave(generator, 60, 200)
         images = np.flatnonzero((run.along >= start) & (run.along < start + stretch))
@@ -249,12 +243,12 @@ def _ahead(run: Run, traffic: float, generator: np.random.Generator) -> Moving:
     return moving
 
 
-def _walkers(world: World, run: Run, traffic: float, generator: np.random.Generator) -> Moving:
+def _walkers(world: World, run: Run, generator: np.random.Generator) -> Moving:
     """People who walk to and fro between the junctions of their street, or stand."""
     moving: Moving = []
     for side in sides(world.scene.roads):
         first, last = 10.0, side.length - 10.0
-        for _ in range(int(generator.poisson(WALKERS * traffic * side.length))):
+        for _ in range(int(generator.poisson(WALKERS * side.length))):
             walker = draw_walker(generator)
             start, pace = generator.uniform(0, 2), generator.uniform(0.9, 1.6) * float(generator.random() > STANDING)
             out = side.walking + generator.uniform(-0.25, 0.25)
