@@ -1,8 +1,9 @@
-"""Draws the pictures of the worlds in docs/: each condition, the parts that no training run sees, and the maps.
+"""Draws the pictures of the worlds in docs/ and fills in the table of statistics on the page about them.
 
-.venv/bin/python scripts/pictures.py
+.venv/bin/python scripts/world_docs.py
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from mappable.arrays import Pixels
 from mappable.places.picture import draw_map
 from mappable.places.worlds.contact_sheet import contact_sheet, same_places
 from mappable.places.worlds.drives import draw, plan, table
-from mappable.places.worlds.presets import find_preset
+from mappable.places.worlds.presets import PRESETS, find_preset
+from mappable.places.worlds.statistics import Statistics, statistics
 
 DOCS = Path(__file__).parent.parent / "docs"
 STREET = ("train-sun", "train-snow", "train-overcast", "train-night-rain", "test-night", "test-rain")
@@ -60,7 +62,49 @@ def sheet(file: Path, name: str, groups: dict[str, tuple[str, ...]], columns: in
     contact_sheet(places, images.__getitem__, file, groups=groups, columns=columns)
 
 
+def counts(*names: str) -> Callable[[Statistics], str]:
+    return lambda one: " / ".join(f"{one.images.get(name, 0):,}" for name in names if name in one.images)
+
+
+ROWS: dict[str, Callable[[Statistics], str]] = {
+    "images: train / calibration / test": counts("train", "calibration", "test"),
+    "region-b / wing / camera / leaving": counts("region-b", "wing", "camera", "leaving"),
+    "route, m (driven again)": lambda one: f"{one.route.length:,.0f} ({one.route.driven_again:,.0f})",
+    "turns of 45° or more": lambda one: f"{one.route.turns}",
+    "images on the spot, a run": lambda one: f"{one.route.images_on_the_spot}",
+    "heights, m": lambda one: f"{one.extent[2]:.1f}",
+    "houses; share of the pool": lambda one: (
+        f"{one.facts['houses']:.0f}; {one.facts['pool_share']:.1%}" if "houses" in one.facts else ""
+    ),
+    "rooms; free floor, m²": lambda one: (
+        f"{one.facts['rooms']:.0f}; {one.facts['free_floor']:.0f}" if "rooms" in one.facts else ""
+    ),
+    "look alike: places, groups": lambda one: f"{sum(one.look_alikes.values())}, {len(one.look_alikes)}",
+    "landmarks; farthest training image, m": lambda one: f"{one.bound.landmarks}; {one.bound.covering_radius:.2f}",
+    "upper bound, both radii": lambda one: (
+        f"{one.bound.within_positive_radius:.1%}, {one.bound.within_negative_radius:.1%}"
+    ),
+    "test images with a positive in training": lambda one: f"{one.test_with_positives:.1%}",
+    "training images with fewer than 6 positives": lambda one: f"{one.training.with_few_positives:.1%}",
+    "quadruplets dropped": lambda one: f"{one.training.quadruplets_dropped:.1%}",
+}
+
+
+def fill_in(page: Path) -> None:
+    """Put the table of statistics in the place of the one on the page, below its heading."""
+    found = []
+    for preset in PRESETS.values():
+        world, drives = plan(preset)
+        found.append(statistics(table(preset, drives), preset, world))
+    lines = ["| | " + " | ".join(f"`{name}`" for name in PRESETS) + " |", "|---" * (len(PRESETS) + 1) + "|"]
+    lines += [f"| {label} | " + " | ".join(map(write, found)) + " |" for label, write in ROWS.items()]
+    before, rest = page.read_text().split("## Statistics\n", 1)
+    after = rest[rest.index("\n## ") :]
+    page.write_text(before + "## Statistics\n\n" + "\n".join(lines) + "\n" + after)
+
+
 def main() -> None:
+    fill_in(DOCS / "worlds.md")
     for file, (name, groups, columns) in SHEETS.items():
         sheet(DOCS / file, name, groups, columns)
     for name in ("street-v1", "rooms-v1"):
