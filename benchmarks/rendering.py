@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Ints, Pixels
+from mappable.arrays import Bools, Ints, Pixels
 from mappable.places.worlds import conditions, rooms, street
 from mappable.places.worlds.drives import draw, plan
 from mappable.places.worlds.presets import PRESETS, Preset, Run
@@ -130,9 +130,9 @@ def slab(to: Tensor, reach: Tensor, ray: Tensor) -> tuple[Tensor, Tensor]:
     return middle - half, middle + half
 
 
-def seen_by_caster(view: View, solids: Solids, rows: Ints, image: Ints, decks: Sequence[Deck]) -> Tensor:
+def seen_by_caster(view: View, solids: Solids, rows: Ints, may_see: Bools, decks: Sequence[Deck]) -> Tensor:
     """What each ray sees: the solid's number among the rows, -2 less the deck's number, or -1 for nothing."""
-    hits = Caster(view, solids, rows, image, list(decks)).cast(view.eye, view.slope)
+    hits = Caster(view, solids, rows, may_see, list(decks)).cast(view.eye, view.slope)
     return torch.where(hits.deck >= 0, -2 - hits.deck, hits.solid).reshape(-1)
 
 
@@ -147,11 +147,11 @@ def compare_casting(case: Case) -> float:
     ours, plain, same, in_sight = [], [], [], []
     for image in [case.images[0], *case.images]:
         one = np.array([image])
-        rows = solids.in_sight(traversal.x[one], traversal.y[one], traversal.yaw[one], half_view, one)
+        rows, may_see = solids.in_sight(traversal.x[one], traversal.y[one], traversal.yaw[one], half_view, one)
         view = renderer._view(one)
         seen: list[Tensor] = []
         with torch.inference_mode():
-            ours.append(timed(lambda: seen.append(seen_by_caster(view, solids, rows, one, decks))))  # noqa: B023
+            ours.append(timed(lambda: seen.append(seen_by_caster(view, solids, rows, may_see, decks))))  # noqa: B023
             plain.append(timed(lambda: seen.append(plain_cast(view, solids, rows, decks))))  # noqa: B023
         same.append(float((seen[0] == seen[1]).double().mean()))
         in_sight.append(len(rows))

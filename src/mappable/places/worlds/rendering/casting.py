@@ -16,7 +16,8 @@ from mappable.places.worlds.scene import Deck, Shape, Solid
 
 NEAR = 0.15  # metres in front of the camera at which sight begins
 FAR = 160.0  # and at which it ends
-LAYERS = 20  # solids that one column is cut with, the nearest first
+LAYERS = 64  # solids that one column is cut with at most, the nearest first
+LOOKS = 8  # layers after which it is asked whether the rest can still matter
 NO_HIT = 1e6
 SLACK = 1e-5  # of rounding, for hits on the very edge between a wall and a roof
 
@@ -40,18 +41,20 @@ class Solids:
         self.radius = np.hypot(self.length, self.width) / 2
         self.cosine, self.sine = np.cos(self.yaw), np.sin(self.yaw)
 
-    def in_sight(self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints) -> Ints:
-        """Row numbers of the solids that any of the cameras may see."""
+    def in_sight(self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints) -> tuple[Ints, Bools]:
+        """Row numbers of the solids that any of the cameras may see, and which of them may (cameras, rows)."""
         rows: Ints = np.flatnonzero((self.frame < 0) | np.isin(self.frame, frames))
-        wanted: Bools = np.zeros(len(rows), dtype=bool)
-        solid_x, solid_y, radius = self.x[rows], self.y[rows], self.radius[rows]
-        for camera_x, camera_y, heading in zip(x, y, yaw, strict=True):
-            east, north = solid_x - camera_x, solid_y - camera_y
+        solid_x, solid_y, radius, frame = self.x[rows], self.y[rows], self.radius[rows], self.frame[rows]
+        seen: Bools = np.zeros((len(x), len(rows)), dtype=bool)
+        for number, heading in enumerate(yaw):
+            east, north = solid_x - x[number], solid_y - y[number]
             ahead = east * np.cos(heading) + north * np.sin(heading)
             aside = np.abs(north * np.cos(heading) - east * np.sin(heading))
             outside = aside * np.cos(half_view) - ahead * np.sin(half_view)  # metres beyond the edge of the view
-            wanted |= (outside < radius) & (ahead > -radius) & (ahead < FAR + radius)
-        return rows[wanted]
+            near = (outside < radius) & (ahead > -radius) & (ahead < FAR + radius)
+            seen[number] = near & ((frame < 0) | (frame == frames[number]))
+        wanted = seen.any(0)
+        return rows[wanted], seen[:, wanted]
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class Hits:
 class Caster:
     """The solids and decks near a batch of cameras, ready to be seen by their pixels."""
 
-    def __init__(self, view: View, solids: Solids, rows: Ints, frames: Ints, decks: list[Deck]) -> None:
+    def __init__(self, view: View, solids: Solids, rows: Ints, seen: Bools, decks: list[Deck]) -> None:
+        """`rows` are those of the solids, ascending, and `seen` (cameras, rows) says which camera may see which."""
         self.view, self.decks = view, decks
         self.device = view.x.device
 
@@ -107,10 +111,11 @@ class Caster:
         round_begin, round_end, share = self._rounds(from_x, from_y, east, north)
         is_box = shape == Shape.BOX
         begin, end = torch.where(is_box, begin, round_begin), torch.where(is_box, end, round_end)
-        seen = torch.tensor((solids.frame[rows] < 0) | (solids.frame[rows] == frames[:, None]), device=self.device)
-        begin = torch.where((end > begin) & (begin > NEAR) & seen[:, None, :], begin, NO_HIT)
-        nearest = torch.topk(begin, min(LAYERS, self.count), dim=2, largest=False)
-        self.begin, self.row = nearest.values, nearest.indices  # (b, w, k)
+        may_see = torch.tensor(seen, device=self.device)[:, None, :]
+        begin = torch.where((end > begin) & (begin > NEAR) & may_see, begin, NO_HIT)
+        # A stable order: where two faces lie in one plane, the same one is always in front.
+        begin, order = torch.sort(begin, dim=2, stable=True)
+        self.begin, self.row = begin[..., :LAYERS].contiguous(), order[..., :LAYERS].contiguous()  # (b, w, k)
         self.end = torch.where(self.begin < NO_HIT, end.gather(2, self.row), NO_HIT)
         self.bottom, self.top = self.low[self.row], self.high[self.row]
         self.layers = int((self.begin < NO_HIT).sum(2).max())
@@ -189,8 +194,8 @@ class Caster:
         A ray that enters a solid's footprint at a height between bottom and top has hit a wall there; else it hits the
         roof or the underside, if it gets that low or high before it leaves the footprint.
         """
-        view = self.view
-        inverse = 1 / _away_from_zero(slope)
+        view, slope = self.view, _away_from_zero(slope)
+        inverse = 1 / slope
         shape = (len(view.x), slope.shape[1], view.east.shape[2])
         depth = torch.full(shape, NO_HIT, device=self.device)
         deck = torch.full(shape, -1, dtype=torch.int32, device=self.device)
@@ -214,6 +219,9 @@ class Caster:
             near = torch.minimum(torch.minimum(inside, depth - at), at - floor) > 0
             depth = torch.where(near, at, depth)
             layer = torch.where(near, number, layer)
+            following = self.begin[..., min(number + 1, self.layers - 1)]
+            if number % LOOKS == LOOKS - 1 and bool((depth.amax(1) <= following).all()):
+                break
         if not self.count:
             return Hits(depth, torch.full_like(layer, -1).long(), deck.long())
         row = self.row[:, None].expand(*shape[:2], -1, -1).gather(3, layer.clamp(min=0).long()[..., None])[..., 0]

@@ -123,7 +123,7 @@ def _behind_glass(chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condi
 def brick_wall(points: Points) -> Paint:
     """Garden walls and blind sides: bricks, darker at the foot."""
     joint = bricks(points.u, points.v) * 0.3 + 0.7
-    spots = 0.75 + 0.5 * cloudy(points.u * 0.6, points.v * 0.6 + points.seed * 0.37)
+    spots = 0.75 + 0.5 * cloudy(points.u * 0.6, points.v * 0.6 + points.shift)
     foot = 0.6 + 0.4 * (points.v / 0.6).clamp(0, 1)
     return Paint(points.colour * joint * spots * foot, torch.zeros_like(points.colour))
 
@@ -139,8 +139,7 @@ def fence(points: Points) -> Paint:
 def board(points: Points) -> Paint:
     """Traffic signs and bill boards: a field, a border, shapes, a line of letters."""
     u, v, seed = points.u, points.v, points.seed
-    side = torch.minimum(torch.minimum(u, points.wide - u), torch.minimum(v, points.tall - v))
-    field = palette(cell_noise(seed, 1))
+    field = points.colour
     shape = palette(cell_noise(seed, 2))
     grid = 3.0 / points.wide.clamp(min=0.3)
     albedo = mix(field, shape, cell_noise(seed, cell(u * grid), cell(v * grid)) < 0.45)
@@ -149,5 +148,5 @@ def board(points: Points) -> Paint:
         u, points.wide * 0.1, points.wide * 0.9
     )
     albedo = mix(albedo, torch.where(field.mean(0) > 0.35, 0.03, 0.9).expand(3, -1), ink)
-    albedo = mix(albedo, torch.full_like(albedo, 0.8), side < points.wide * 0.05)
+    albedo = mix(albedo, torch.full_like(albedo, 0.8), points.inset < points.wide * 0.05)
     return Paint(albedo, torch.zeros_like(albedo))

@@ -13,14 +13,15 @@ from mappable.places.worlds.rendering.paint import Paint, between, colour, mix
 from mappable.places.worlds.rendering.surfaces import Points
 from mappable.places.worlds.scene import Road
 
-SIGHT = 90.0  # metres up to which roads are drawn
+SIGHT = 90.0  # metres up to which roads are drawn; all ground beyond is like a road
+BESIDE = 30.0  # metres from a road within which it shapes the ground
 NO_LINE = (0.0,) * 7  # what `_line` says where there is no road
 PATCH = 0.8  # how much darker a mended piece of road is
 SNOW = (0.84, 0.87, 0.92)
 
 
 def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
-    """The roads that come within sight of any of the positions."""
+    """The roads that shape the ground within sight of any of the positions."""
     if not roads:
         return []
     start, end = np.array([road.start for road in roads]), np.array([road.end for road in roads])
@@ -28,7 +29,7 @@ def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
     near = np.zeros(len(roads), dtype=bool)
     for position in np.column_stack([x, y]):
         share = np.clip(((position - start) * line).sum(1) / (line**2).sum(1), 0, 1)
-        near |= np.linalg.norm(start + share[:, None] * line - position, axis=1) < SIGHT
+        near |= np.linalg.norm(start + share[:, None] * line - position, axis=1) < SIGHT + BESIDE
     return [road for road, is_near in zip(roads, near, strict=True) if is_near]
 
 
@@ -54,6 +55,9 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
         nearer = distance < edge
         edge = torch.where(nearer, distance, edge)
         nearest = torch.where(nearer, number, nearest)
+    is_far = points.distance > SIGHT
+    edge, on = torch.where(is_far, -1.0, edge), torch.where(is_far, 2.0, on)
+    nearest = torch.where(is_far, 0, nearest)
     columns = torch.tensor(lines, dtype=torch.float32, device=x.device).T.contiguous()
     begin_x, begin_y, east, north, length, half, walk = columns.index_select(1, nearest)
     from_x, from_y = x - begin_x, y - begin_y
@@ -71,10 +75,9 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     dash = (centre.abs() < 0.08) & (beat < 0.5) & is_clear
     bay = ((centre.abs() - (half - 2.2)).abs() < 0.06) & is_clear & (beat < 0.8) & (half > 3.8)
     near_end = torch.minimum(along, left) - half
-    bar = centre / 1.0
     zebra = (
         between(near_end, 3.0, 6.0)
-        & (bar - torch.floor(bar) < 0.5)
+        & (centre - torch.floor(centre) < 0.5)
         & (on < 2)
         & (cell_noise(seed, cell(half * 16)) < 0.7)
     )
@@ -121,10 +124,7 @@ def carpet(points: Points) -> Paint:
     """Soft, with a border and worn ways."""
     spots, fine = cloudy(points.u * 0.5, points.v * 0.5), cloudy(points.u * 4, points.v * 4)
     albedo = points.colour * (0.8 + 0.25 * spots + 0.2 * fine)
-    side = torch.minimum(
-        torch.minimum(points.u, points.wide - points.u), torch.minimum(points.v, points.tall - points.v)
-    )
-    return Paint(mix(albedo, points.colour.flip(0) * 0.6, between(side, 0.35, 0.5)), torch.zeros_like(albedo))
+    return Paint(mix(albedo, points.colour.flip(0) * 0.6, between(points.inset, 0.35, 0.5)), torch.zeros_like(albedo))
 
 
 def parquet(points: Points) -> Paint:

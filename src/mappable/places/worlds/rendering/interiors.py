@@ -11,7 +11,7 @@ from mappable.places.worlds.rendering.surfaces import Points
 
 def wall(points: Points) -> Paint:
     """Paint, a darker band below where the seed says so, skirting, and scuffs."""
-    spots = 0.92 + 0.16 * cloudy(points.u * 0.3, points.z * 0.3 + points.seed * 0.29)
+    spots = 0.92 + 0.16 * cloudy(points.u * 0.3, points.z * 0.3 + points.shift)
     band = between(points.v, 0.1, 1.1) & (points.seed % 3 == 0) & (points.tall > 2.5)
     albedo = points.colour * spots * torch.where(band, 0.62, 1.0)
     skirting = (points.v < 0.1) & (points.tall > 2.5)
@@ -23,7 +23,7 @@ def wall(points: Points) -> Paint:
 def window(points: Points, condition: Condition) -> Paint:
     """A frame with a cross bar, and what is outside: sky, trees and far houses, or the night."""
     u, v, seed = points.u, points.v, points.seed
-    side = torch.minimum(torch.minimum(u, points.wide - u), torch.minimum(v, points.tall - v))
+    side = points.inset
     bar = ((u - points.wide / 2).abs() < 0.03) & (points.wide > 0.9)
     frame = (side < 0.07) | bar | (points.level != 0)
     share = v / points.tall
@@ -45,7 +45,7 @@ def door(points: Points) -> Paint:
     side = torch.minimum(u, points.wide - u)
     panel = (side > 0.15) & (between(v, 0.2, 0.9) | between(v, 1.1, 1.9)) & (points.wide > 0.4)
     is_glazed = (cell_noise(points.seed, 1) < 0.3) & between(v, 1.1, 1.9)
-    grain = 0.85 + 0.3 * cloudy(u * 4, v * 0.4 + points.seed * 0.19)
+    grain = 0.85 + 0.3 * cloudy(u * 4, v * 0.4 + points.shift)
     albedo = points.colour * grain * torch.where(panel, 0.8, 1.0)
     albedo = mix(albedo, colour((0.15, 0.2, 0.22), u), panel & is_glazed)
     handle = between(v, 0.98, 1.06) & between(side, 0.06, 0.2) & (points.wide > 0.4)
@@ -55,10 +55,8 @@ def door(points: Points) -> Paint:
 def picture(points: Points) -> Paint:
     """A frame, a mount, and one of four motifs: hills, blocks, stripes, rounds."""
     u, v, seed = points.u / points.wide, points.v / points.tall, points.seed
-    side = torch.minimum(
-        torch.minimum(points.u, points.wide - points.u), torch.minimum(points.v, points.tall - points.v)
-    )
-    first, second, third = (palette(cell_noise(seed, number)) for number in (1, 2, 3))
+    side = points.inset
+    first, second, third = points.colour, palette(cell_noise(seed, 2)), palette(cell_noise(seed, 3))
     hill = 0.35 + 0.25 * torch.sin(u * (4 + 8 * cell_noise(seed, 5)) + 6 * cell_noise(seed, 6))
     hills = mix(mix(first, second, v < hill + 0.2), third * 0.5, v < hill)
     blocks = palette(cell_noise(seed, cell(u * 4), cell(v * 3)))
@@ -97,9 +95,7 @@ def shelf(points: Points) -> Paint:
 
 def screen(points: Points, condition: Condition) -> Paint:
     """A monitor: dark, or lit with windows and lines of text."""
-    side = torch.minimum(
-        torch.minimum(points.u, points.wide - points.u), torch.minimum(points.v, points.tall - points.v)
-    )
+    side = points.inset
     is_on = (cell_noise(points.seed, 2) < 0.6) & (points.face == points.seed % 2) & (points.level == 0)
     shown = palette(cell_noise(points.seed, cell(points.u * 6), 5))
     ink = letters(points.u, points.v - torch.floor(points.v / 0.06) * 0.06, 0.04, points.seed)

@@ -1,5 +1,8 @@
 """From light to a picture: drops and streaks of rain, exposure, blur, noise, and eight bits."""
 
+from functools import reduce
+from math import exp
+
 import torch
 import torch.nn.functional as functional
 from torch import Tensor
@@ -34,16 +37,17 @@ def _exposed(light: Tensor, condition: Condition, gain: float) -> Tensor:
 
 
 def _blurred(picture: Tensor, sigma: float) -> Tensor:
-    """Convolved with a Gaussian of `sigma` pixels."""
+    """Convolved with a Gaussian of `sigma` pixels, tap by tap: a library's convolution may round to fewer bits."""
     if sigma < 0.2:
         return picture
-    reach = max(1, round(2.5 * sigma))
-    offsets = torch.arange(-reach, reach + 1, device=picture.device, dtype=torch.float32)
-    weights = torch.exp(-(offsets**2) / (2 * sigma**2))
-    weights = (weights / weights.sum()).reshape(1, 1, 1, -1).expand(3, 1, 1, -1)
-    picture = functional.conv2d(functional.pad(picture, (reach, reach, 0, 0), "replicate"), weights, groups=3)
-    upright = weights.transpose(2, 3)
-    return functional.conv2d(functional.pad(picture, (0, 0, reach, reach), "replicate"), upright, groups=3)
+    reach, step = max(1, round(2.5 * sigma)), max(1, int(sigma / 2))  # a wide one needs not every tap
+    offsets = range(0, 2 * reach + 1, step)
+    weights = [exp(-((offset - reach) ** 2) / (2 * sigma**2)) for offset in offsets]
+    for axis, padding in ((3, (reach, reach, 0, 0)), (2, (0, 0, reach, reach))):
+        padded, length, total = functional.pad(picture, padding, "replicate"), picture.shape[axis], sum(weights)
+        taps = zip(offsets, weights, strict=True)
+        picture = reduce(torch.add, [padded.narrow(axis, start, length) * (weight / total) for start, weight in taps])
+    return picture
 
 
 def _grain(picture: Tensor, seeds: Tensor) -> Tensor:

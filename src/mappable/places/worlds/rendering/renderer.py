@@ -81,8 +81,8 @@ class Renderer:
         x, y, yaw = traversal.x[images], traversal.y[images], traversal.yaw[images]
         view = self._view(images)
         half_view = atan(width / 2 / self.camera.focal_length(width)) + 0.02
-        rows = self.solids.in_sight(x, y, yaw, half_view, images)
-        caster = Caster(view, self.solids, rows, images, list(self.scene.decks))
+        rows, seen_by = self.solids.in_sight(x, y, yaw, half_view, images)
+        caster = Caster(view, self.solids, rows, seen_by, list(self.scene.decks))
         roads = ground.roads_near(list(self.scene.roads), x, y)
         seed, kind = (values[rows].astype(np.int32) for values in (self.solids.seed, self.solids.kind))
         styles = facades.styles(torch.tensor(seed, device=self.device), torch.tensor(kind, device=self.device))
@@ -153,9 +153,10 @@ class _Painter:
 
     def reflect(self, light: Tensor, seen: Points, x: Floats, y: Floats) -> None:
         """Lay over wet ground what it mirrors; rays go on from there as if from a camera beneath the ground."""
-        view, (level, *others) = self.caster.view, {deck.z for deck in self.caster.decks}
-        if others:
-            return  # slopes would each mirror something else
+        view, decks = self.caster.view, self.caster.decks
+        if len(decks) != 1 or any(decks[0].slope):
+            return  # on hills each slope would mirror something else
+        level = decks[0].z
         wet = seen.take(torch.nonzero(seen.material == Material.ASPHALT)[:, 0])
         grazing = 1 - (view.eye.max() - level) / wet.distance.clamp(min=1.0)
         share = torch.zeros(light.shape[1], device=light.device)
@@ -191,6 +192,8 @@ class _Painter:
             return ground.street(points, self.roads, condition)
         if material == Material.CEILING:
             return ground.ceiling(points, condition, self.renderer.seed)
+        if material == Material.LAMP:
+            return things.lamp(points, condition, self.renderer.seed)
         if material in _WITH_CONDITION:
             return _WITH_CONDITION[material](points, condition)
         return _ALONE[material](points)
@@ -199,7 +202,6 @@ class _Painter:
 _WITH_CONDITION = {
     Material.VEHICLE: things.vehicle,
     Material.FOLIAGE: things.foliage,
-    Material.LAMP: things.lamp,
     Material.WINDOW: interiors.window,
     Material.SCREEN: interiors.screen,
 }

@@ -17,10 +17,15 @@ def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: fl
     azimuth = torch.atan2(north, east)
     rise = (elevation / 0.7).clamp(0, 1)
     base = mix(colour(condition.sky_low, up), colour(condition.sky_high, up), torch.sqrt(rise))
-    cloud = cloudy(azimuth * (8 / (2 * pi)) * 2 + drift, elevation * 4 + drift)
+    around = azimuth * (8 / (2 * pi))  # where the noise repeats, the sky closes
+    cloud = cloudy(around * 2 + drift, elevation * 4 + drift)
     cover = ((cloud - (1 - condition.clouds)) * 3).clamp(0, 1) * condition.clouds
     bright = sum(condition.sky_low) / 3 * 1.12
-    base = mix(base, torch.full_like(base, bright) * (0.72 + 0.45 * cloudy(azimuth + drift, elevation * 3)), cover)
+    base = mix(
+        base,
+        torch.full_like(base, bright) * (0.72 + 0.45 * cloudy(around + drift, elevation * 3)),
+        cover,
+    )
     if any(condition.sun):
         length = torch.sqrt(level * level + up * up)
         toward = east * (cos(condition.sun_azimuth) * cos(condition.sun_elevation))

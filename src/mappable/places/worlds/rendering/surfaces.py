@@ -48,6 +48,17 @@ class Points:
 
         return Points(**{one.name: some(getattr(self, one.name)) for one in fields(self)})
 
+    @property
+    def inset(self) -> Tensor:
+        """Metres to the nearest edge of the face."""
+        across, up = torch.minimum(self.u, self.wide - self.u), torch.minimum(self.v, self.tall - self.v)
+        return torch.minimum(across, up)
+
+    @property
+    def shift(self) -> Tensor:
+        """Moves a pattern of `cloudy` (which repeats every 8 units) by the seed, so that no two surfaces share it."""
+        return (self.seed % 61).to(torch.float32) * 0.13
+
     def groups(self) -> list[tuple[int, slice]]:
         """Materials, each with the points of it; these lie together."""
         kinds, counts = torch.unique_consecutive(self.material, return_counts=True)

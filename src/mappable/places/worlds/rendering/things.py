@@ -3,14 +3,15 @@
 import torch
 
 from mappable.places.worlds.conditions import Condition
+from mappable.places.worlds.rendering.light import lit
 from mappable.places.worlds.rendering.noise import cell, cell_noise, cloudy
 from mappable.places.worlds.rendering.paint import Paint, between, colour, letters, mix, palette
 from mappable.places.worlds.rendering.surfaces import Points
 
 
 def plain(points: Points) -> Paint:
-    """One colour with a little dirt, and a line round the edges that makes doors and drawers readable."""
-    dirt = 0.85 + 0.3 * cloudy(points.u * 0.8 + points.seed * 0.13, points.v * 0.8)
+    """One colour with a little dirt."""
+    dirt = 0.85 + 0.3 * cloudy(points.u * 0.8 + points.shift, points.v * 0.8)
     return _dark(points.colour * dirt)
 
 
@@ -47,30 +48,30 @@ def vehicle(points: Points, condition: Condition) -> Paint:
 
 def foliage(points: Points, condition: Condition) -> Paint:
     """Leaves as clumps of light and dark; snow lies on the upper ones."""
-    clump = cloudy(points.u * 0.9 + points.seed * 0.11, points.z * 0.9)
+    clump = cloudy(points.u * 0.9 + points.shift, points.z * 0.9)
     fine = cell_noise(points.seed, cell(points.u * 7), cell(points.z * 7))
     albedo = points.colour * (0.25 + 1.1 * clump) * (0.6 + 0.8 * fine)
     white = (clump > 0.45 - 0.25 * points.normal[2]) & (condition.snow > 0.5)
     return _dark(mix(albedo, colour((0.8, 0.83, 0.88), clump), white))
 
 
-def lamp(points: Points, condition: Condition) -> Paint:
-    on = min(1.0, condition.lamps)
-    return Paint(torch.full_like(points.colour, 0.6), points.colour * (3.0 * on))
+def lamp(points: Points, condition: Condition, run: int) -> Paint:
+    """Glows where the `run` of that seed has light; signals (kind 1) always do."""
+    on = min(1.0, condition.lamps) * lit(points.x, points.y, condition.lamps_lit, run)
+    return Paint(torch.full_like(points.colour, 0.6), points.colour * torch.where(points.kind == 1, 0.8, 3.0 * on))
 
 
 def person(points: Points) -> Paint:
-    """Trousers, a jacket, skin: clothes by seed."""
-    jacket, trousers = palette(cell_noise(points.seed, 1)), palette(cell_noise(points.seed, 2)) * 0.5
-    skin = colour((0.5, 0.33, 0.25), points.u) * (0.4 + 0.9 * cell_noise(points.seed, 4))
+    """A jacket of the body's colour, trousers by seed; a head is all skin."""
+    jacket, trousers = points.colour, palette(cell_noise(points.seed, 2)) * 0.5
     folds = 0.75 + 0.5 * cloudy(points.u * 2, points.v * 2)
     body = torch.where(points.v < points.tall * 0.48, trousers, jacket) * folds
-    return _dark(torch.where(points.tall < 0.5, skin, body))
+    return _dark(torch.where(points.tall < 0.5, points.colour, body))
 
 
 def wood(points: Points) -> Paint:
     """Grain along the longer way."""
-    grain = cloudy(points.u * 0.5 + points.seed * 0.17, points.v * 5)
+    grain = cloudy(points.u * 0.5 + points.shift, points.v * 5)
     return _dark(points.colour * (0.75 + 0.5 * grain))
 
 

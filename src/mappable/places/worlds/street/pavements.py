@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -131,7 +132,7 @@ def _signal(side: Side, along: float, out: float, generator: np.random.Generator
     front, height = (x + 0.16 * math.cos(towards), y + 0.16 * math.sin(towards)), low + 0.06 + 0.3 * glow
     case = upright((x, y), (0.28, 0.32), (low, low + 0.95), side.yaw, Material.PLAIN, DARK)
     light = upright(front, (0.06, 0.22), (height, height + 0.22), side.yaw, Material.LAMP, SIGNALS[glow])
-    return [post((x, y), 0.12, low), case, light]
+    return [post((x, y), 0.12, low), case, replace(light, kind=1)]
 
 
 def _street_tree(side: Side, along: float, out: float, generator: np.random.Generator) -> list[Solid]:
