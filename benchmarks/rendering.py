@@ -22,7 +22,7 @@ from torch import Tensor
 
 from mappable.arrays import Bools, Ints, Pixels
 from mappable.places.worlds import conditions, rooms, street
-from mappable.places.worlds.drives import draw, plan
+from mappable.places.worlds.drives import draw, plan, traverse
 from mappable.places.worlds.presets import PRESETS, Preset, Run
 from mappable.places.worlds.rendering.casting import NEAR, NO_HIT, Caster, Solids, View
 from mappable.places.worlds.rendering.renderer import Renderer
@@ -49,13 +49,12 @@ class Case:
 def prepare(name: str, count: int) -> list[Case]:
     preset = PRESETS[name]
     is_street = preset.world == "street"
-    world = street.build(preset.seed) if is_street else rooms.build(preset.seed)
+    world: World = street.build(preset.seed) if is_street else rooms.build(preset.seed)
     known = conditions.STREET if is_street else conditions.ROOMS
     cases = []
     for condition, light in known.items():
         run = next(run for run in preset.runs if run.condition == condition)
-        traverse = street.traverse if is_street else rooms.traverse
-        traversal = traverse(world, run.route, spacing=run.spacing, seed=run.seed)
+        traversal = traverse(world, run)
         renderer = Renderer(world.scene, traversal, light, run.camera, size=preset.size, seed=run.seed)
         images = np.linspace(0, len(traversal.x) - 1, count + 2).astype(int)[1:-1].tolist()
         cases.append(Case(preset, world, run, renderer, images))

@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from mappable.arrays import Floats, Ints, Strings
 from mappable.errors import BadInputError
+from mappable.places.sampling import farthest_points
 
 WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet V1: RGB in [0, 1]
@@ -33,7 +34,7 @@ POSITIVES, HARD_NEGATIVES, RANDOM_NEGATIVES = 6, 3, 3
 MARGIN, LEARNING_RATE, CACHE_EVERY = 0.1, 1e-5, 200
 COLUMNS = ("x", "y", "yaw", "split", "sequence", "condition")
 PROTOCOL = {"landmarks": int, "positive_radius": float, "negative_radius": float, "yaw_limit": float}  # m, radians
-KMEANS, LANDMARKS, ANCHORS, POSITIVE_DRAWS, NEGATIVE_DRAWS = range(5)  # one stream of random numbers a purpose
+KMEANS, ANCHORS, POSITIVE_DRAWS, NEGATIVE_DRAWS = range(4)  # one stream of random numbers a purpose
 
 
 def unit(vectors: Tensor) -> Tensor:
@@ -119,16 +120,6 @@ def initialise(model: Describer, pixels: Tensor, train: Ints, seed: int) -> None
     first, second = (local @ directions.T).topk(2).values.unbind(-1)
     model.centres.copy_(centres)
     model.assignment.copy_(-math.log(0.01) / (first - second).mean() * directions)
-
-
-def greedy_landmarks(position: Floats, count: int, seed: int) -> Ints:
-    """METHOD 4.1: indices of `count` rows of `position` (n, 2), each the farthest from those before it."""
-    chosen = [int(np.random.default_rng([seed, LANDMARKS]).integers(len(position)))]
-    clearance = np.full(len(position), np.inf)
-    while len(chosen) < min(count, len(position)):
-        clearance = np.minimum(clearance, np.hypot(*(position - position[chosen[-1]]).T))
-        chosen.append(int(clearance.argmax()))
-    return np.array(chosen)
 
 
 @dataclass(frozen=True)
@@ -246,7 +237,7 @@ def measure(
     torch.backends.cudnn.deterministic = True
     radii = (positive_radius, negative_radius)
     position = np.stack([x, y], 1)
-    chosen = train[greedy_landmarks(position[train], landmarks, seed)]
+    chosen = train[farthest_points(position[train], landmarks, seed)]
     separation = np.hypot(*(position[queries, None] - position[None, chosen]).transpose(2, 0, 1))
     groups = {"by_condition": condition[queries], "by_sequence": sequence[queries]}
     pixels = images.to(device)
@@ -297,8 +288,11 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     protocol = {name: getattr(given, name) for name in PROTOCOL}
     if given.preset:
+        from mappable.places.worlds.presets import find_preset
         from mappable.places.worlds.simulation import simulate
 
+        if find_preset(given.preset).dimensions == 3:
+            raise BadInputError(f"{given.preset}: z counts there, and this measures in x and y alone")
         world = simulate(given.preset, parts=("main",), device=device)
         columns, pixels = [getattr(world.places, name) for name in COLUMNS], world.pixels
         protocol = {name: getattr(world.preset, name) if own is None else own for name, own in protocol.items()}

@@ -55,7 +55,7 @@ def test_the_presets_are_listed() -> None:
         (("street-v1", "out", "--parts", "attic"), "has no part 'attic'"),
         (("street-v1", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
         (("street-v1-3d", "/proc/here", *TINY), "/proc/here"),
-        (("street-v1-3d", "out", "--device", "abacus", *TINY), "device 'abacus' cannot be used"),
+        (("street-v1-3d", "out", "--device", "abacus", *TINY), "device is 'abacus', but must be cpu or cuda"),
     ],
 )
 def test_mistakes_are_answered_with_one_sentence(

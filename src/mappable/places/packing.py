@@ -51,14 +51,14 @@ def pack_images(
     try:
         with FileLock(folder / "lock", timeout=0):
             cache.begin(folder, size, fit, places)
-            bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or _cores())
+            bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or cores())
             cache.finish(folder, places)
     except Timeout:
         raise BadInputError(f"{folder}: another process is packing images there right now") from None
     return PackedImages(folder), bad
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -32,5 +32,5 @@ def test_cloudy_is_smooth_and_repeats() -> None:
     v = torch.full_like(u, 2.5)
     values = cloudy(u, v)
     assert values.diff().abs().max() < 0.2
-    assert torch.equal(cloudy(u + 8, v - 16), values) or (cloudy(u + 8, v - 16) - values).abs().mean() < 1e-3
+    assert (cloudy(u + 8, v - 16) - values).abs().mean() < 1e-3
     assert values.std() > 0.15

@@ -190,7 +190,7 @@ def test_mistakes_are_named() -> None:
         simulate(NAME, parts=["wing"])
     with pytest.raises(BadInputError, match="every is 0"):
         simulate(NAME, every=0)
-    with pytest.raises(BadInputError, match="device 'abacus' cannot be used"):
+    with pytest.raises(BadInputError, match="device is 'abacus', but must be cpu or cuda"):
         simulate(NAME, every=FEW, device="abacus")
     with pytest.raises(BadInputError, match="image size 0x5"):
         simulate(NAME, every=FEW, size=(0, 5))

@@ -12,7 +12,8 @@ from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.places.worlds.scene import Alias, Material, Shape, Solid, Traversal, World
 from mappable.places.worlds.street.roads import Network, ground_height, headings
-from mappable.places.worlds.street.town import build, traverse
+from mappable.places.worlds.street.town import build
+from mappable.places.worlds.street.traffic import traverse
 
 SEEDS = (0, 7)
 OVERHEAD = 2.0  # metres: what begins higher may hang over the road

@@ -12,10 +12,11 @@ class Condition:
     """Light in units in which white paper under an open grey sky is about 1; colours are linear red, green, blue.
 
     `sun` shines from `sun_azimuth`, `sun_elevation` (radians); `ambient` comes from all sides; `sky_low`, `sky_high`
-    are the sky's colours at the horizon and above; `clouds`, `snow`, `wet`, `rain` and `lit` (the share of windows
-    with light behind them) are 0 to 1; `fog` is the share of light lost a metre; `lamps` is the power of street or
-    ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own; `exposure` is what the camera
-    aims at, `noise` and `blur` multiply the camera's; runs begin `hours_later` than those by day.
+    are the sky's colours at the horizon and above; `clouds`, `snow`, `wet`, `rain` and `lit` (the share of windows with
+    light behind them; indoors, how bright screens are) are 0 to 1; `fog` is the share of light lost a metre; `lamps` is
+    the power of street or ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own;
+    `exposure` is what the camera aims at, `noise` and `blur` multiply the camera's; runs begin `hours_later` than those
+    by day.
     """
 
     ambient: Colour

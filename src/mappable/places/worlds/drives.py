@@ -1,6 +1,5 @@
 """A preset's runs: where each goes, the table of their images, and drawing them on all cores or on a GPU."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints, Pixels
 from mappable.places.frames import Frame
 from mappable.places.images import Size
-from mappable.places.packing import in_order
+from mappable.places.packing import cores, in_order
 from mappable.places.routes import steps
 from mappable.places.table import Places
 from mappable.places.worlds import conditions, rooms, street
@@ -51,13 +50,12 @@ def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> 
     """The world of a preset, and its runs through it; nothing is drawn yet."""
     runs = preset.select(parts)
     in_three = preset.dimensions == 3
-    if preset.world == "street":
-        world = street.build(preset.seed, hills=in_three)
-    else:
-        world = rooms.build(preset.seed, storeys=in_three)
+    is_street = preset.world == "street"
+    build = partial(street.build, hills=in_three) if is_street else partial(rooms.build, storeys=in_three)
+    world: World = build(preset.seed)
     drives, first = [], 0
     for run in runs:
-        poses = replace(_traverse(preset, world, run), parked=(), moving=())
+        poses = replace(traverse(world, run), parked=(), moving=())
         along = np.append(0.0, np.cumsum(steps(np.column_stack([poses.x, poses.y]))))
         images = np.flatnonzero(along <= (np.inf if run.length is None else run.length))[:: run.every * every]
         drives.append(Drive(run, poses, images, first))
@@ -65,11 +63,11 @@ def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> 
     return world, drives
 
 
-def _traverse(preset: Preset, world: World, run: Run) -> Traversal:
+def traverse(world: World, run: Run) -> Traversal:
     """The whole route, even if a part of it is kept: its images are then the same in each preset that has them."""
-    if preset.world == "street":
-        return street.traverse(world, run.route, spacing=run.spacing, seed=run.seed)
-    return rooms.traverse(world, run.route, spacing=run.spacing, seed=run.seed)
+    if isinstance(world, rooms.Building):
+        return rooms.traverse(world, run.route, spacing=run.spacing, seed=run.seed)
+    return street.traverse(world, run.route, spacing=run.spacing, seed=run.seed)
 
 
 def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Places:
@@ -120,22 +118,24 @@ def draw(
     from mappable.places.worlds.rendering.renderer import Renderer
 
     known = _conditions(preset)
-    workers, chunk = (os.cpu_count() or 1, CHUNK) if device == "cpu" else (1, CHUNK_ON_GPU)
+    workers, chunk = (cores(), CHUNK) if device == "cpu" else (1, CHUNK_ON_GPU)
     before = torch.get_num_threads()
-    with (
-        ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-        progress_bar("drawing images", int(wanted.sum())) as advance,
-    ):
-        for drive in drives:
-            rows = drive.rows[wanted[drive.rows]]
-            if len(rows):
-                run, traversal = drive.run, _traverse(preset, world, drive.run)
-                light, eye = known[run.condition], run.camera
-                renderer = Renderer(world.scene, traversal, light, eye, size=size, seed=run.seed, device=device)
-                tasks = [rows[start : start + chunk] for start in range(0, len(rows), chunk)]
-                for count in in_order(pool, partial(_draw_some, renderer, drive, keep), tasks, ahead=2 * workers):
-                    advance(count)
-    torch.set_num_threads(before)
+    try:
+        with (
+            ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+            progress_bar("drawing images", int(wanted.sum())) as advance,
+        ):
+            for drive in drives:
+                rows = drive.rows[wanted[drive.rows]]
+                if len(rows):
+                    run, traversal = drive.run, traverse(world, drive.run)
+                    light, eye = known[run.condition], run.camera
+                    renderer = Renderer(world.scene, traversal, light, eye, size=size, seed=run.seed, device=device)
+                    tasks = [rows[start : start + chunk] for start in range(0, len(rows), chunk)]
+                    for count in in_order(pool, partial(_draw_some, renderer, drive, keep), tasks, ahead=2 * workers):
+                        advance(count)
+    finally:
+        torch.set_num_threads(before)  # threads that start later take over the number that was set last
 
 
 def _draw_some(renderer: "Renderer", drive: Drive, keep: Keep, rows: Ints) -> int:

@@ -70,7 +70,7 @@ class Preset:
         for part in parts or ():
             if part not in known:
                 raise BadInputError(f"{self.name} has no part {part!r}; its parts are {', '.join(known)}")
-        return tuple(run for run in self.runs if parts is None or run.part in parts)
+        return tuple(run for run in self.runs if not parts or run.part in parts)
 
 
 def find_preset(name: str) -> Preset:

@@ -24,7 +24,7 @@ class Shape(IntEnum):
 
 
 class Material(IntEnum):
-    """What a surface is made of; `materials.py` draws each."""
+    """What a surface is made of; `rendering` draws each."""
 
     PLAIN = 0  # one colour with a little dirt: poles, furniture, kerb stones, pipes
     FACADE = 1  # storeys, windows, doors, shops and signs; a gable rises `roof` metres above `high`

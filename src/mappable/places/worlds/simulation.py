@@ -81,8 +81,8 @@ def write_simulated(
 ) -> Places:
     """As `simulate`, into the folder `out`: images, table, contact sheet and, with `pixels`, the packed images.
 
-    Stopped at any moment and run again, it goes on, and what comes out is the same. An `out` that holds anything else
-    is refused; another simulated world gives way to this one if `overwrite` says so.
+    Stopped at any moment and run again, it goes on, and what comes out is the same (on a GPU, but for rounding). An
+    `out` that holds anything else is refused; another simulated world gives way to this one if `overwrite` says so.
     """
     out, preset = Path(out), find_preset(name)
     size = size or preset.size
@@ -117,9 +117,8 @@ def write_simulated(
         "image_hash": _combined(places, digests),
         "image_hashes": {part: _combined(places, digests, names) for part, names in sequences.items()},
         "statistics": statistics(places, preset, world, every=every).to_json(),
-        "facts": dict(world.facts),
         "aliases": [asdict(alias) for alias in world.aliases],
-        "versions": {package: version(package) for package in ("mappable", "numpy", "torch")},
+        "version_of_mappable": version("mappable"),
     }
     write_record(out, identity | protocol | found)
     return places
@@ -135,14 +134,13 @@ def _check(size: Size, device: str, every: int) -> None:
     check_settings(size, "crop")
     if every < 1:
         raise BadInputError(f"every is {every}, but must be at least 1: each image, each second, ...")
-    if device != "cpu":
+    if device not in ("cpu", "cuda"):
+        raise BadInputError(f"device is {device!r}, but must be cpu or cuda")
+    if device == "cuda":
         import torch
 
-        try:
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise BadInputError(f"device {device!r} cannot be used ({reason})") from None
+        if not torch.cuda.is_available():
+            raise BadInputError("device is 'cuda', but PyTorch finds no such device here")
 
 
 def _combined(places: Places, digests: Sequence[bytes], sequences: Sequence[str] | None = None) -> str:
@@ -160,7 +158,9 @@ def _identity(preset: Preset, drives: Sequence[Drive], size: Size, device: str, 
         fields = asdict(drive.run) | {"images": len(drive.images)}
         parts.setdefault(drive.run.part, {})[drive.run.name] = fields
     found = {"preset": preset.name, "seed": preset.seed, "size": size, "every": every, "device": device}
-    identity: dict[str, Any] = json.loads(json.dumps(found | {"parts": parts, "drawing_code": _drawing_code()}))
+    libraries = {package: version(package) for package in ("numpy", "torch")}  # others may round differently
+    found |= {"parts": parts, "drawing_code": _drawing_code(), "libraries": libraries}
+    identity: dict[str, Any] = json.loads(json.dumps(found))
     return identity
 
 
@@ -178,7 +178,7 @@ def _drawing_code() -> str:
 def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
     """Make sure that `out` holds nothing, or the beginning of this very world."""
     if not (out / RECORD).exists():
-        for name in (IMAGES, TABLE):
+        for name in (IMAGES, TABLE, "pixels", SHEET):
             if (out / name).exists():
                 raise BadInputError(f"{out / name}: was not made by `mappable simulate`; choose another folder")
     else:
@@ -187,10 +187,10 @@ def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
             return
         if not overwrite:
             raise BadInputError(f"{found}; choose another folder, or overwrite it (--overwrite)")
+        (out / TABLE).unlink(missing_ok=True)  # first: without it nobody takes what is left for a whole world
         for folder in (out / IMAGES, out / "pixels"):
             if folder.exists():
                 shutil.rmtree(folder)
-        (out / TABLE).unlink(missing_ok=True)
     write_record(out, identity)
 
 

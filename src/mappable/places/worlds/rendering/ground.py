@@ -15,7 +15,7 @@ from mappable.places.worlds.scene import Road
 
 SIGHT = 90.0  # metres up to which roads are drawn; all ground beyond is like a road
 BESIDE = 30.0  # metres from a road within which it shapes the ground
-NO_LINE = (0.0,) * 7  # what `_line` says where there is no road
+NO_LINE = (0.0,) * 8  # what `_line` says where there is no road
 PATCH = 0.8  # how much darker a mended piece of road is
 SNOW = (0.84, 0.87, 0.92)
 
@@ -34,10 +34,10 @@ def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
 
 
 def _line(road: Road) -> tuple[float, ...]:
-    """Start (x, y), direction (east, north), length, half the width, and the width of the pavements."""
+    """Start (x, y), direction (east, north), length, half the width, the pavements' width, and what the seed leaves."""
     (x0, y0), (x1, y1) = road.start, road.end
     length = float(np.hypot(x1 - x0, y1 - y0))
-    return x0, y0, (x1 - x0) / length, (y1 - y0) / length, length, road.width / 2, road.pavement
+    return x0, y0, (x1 - x0) / length, (y1 - y0) / length, length, road.width / 2, road.pavement, float(road.seed % 997)
 
 
 def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
@@ -46,7 +46,7 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     edge = torch.full_like(x, 1e3)  # metres from the nearest kerb, negative on a carriageway
     on, nearest = torch.zeros_like(x), torch.zeros_like(seed)  # how many carriageways; the line of the nearest road
     lines = [NO_LINE, *(_line(road) for road in roads)]
-    for number, (x0, y0, to_east, to_north, end, half_width, _) in enumerate(lines[1:], start=1):
+    for number, (x0, y0, to_east, to_north, end, half_width, *_) in enumerate(lines[1:], start=1):
         from_x, from_y = x - x0, y - y0
         ahead, aside = from_x * to_east + from_y * to_north, from_y * to_east - from_x * to_north
         over = ahead - ahead.clamp(0, end)
@@ -59,7 +59,7 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
     edge, on = torch.where(is_far, -1.0, edge), torch.where(is_far, 2.0, on)
     nearest = torch.where(is_far, 0, nearest)
     columns = torch.tensor(lines, dtype=torch.float32, device=x.device).T.contiguous()
-    begin_x, begin_y, east, north, length, half, walk = columns.index_select(1, nearest)
+    begin_x, begin_y, east, north, length, half, walk, own = columns.index_select(1, nearest)
     from_x, from_y = x - begin_x, y - begin_y
     along, centre = from_x * east + from_y * north, from_y * east - from_x * north
     left = length - along
@@ -79,7 +79,7 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
         between(near_end, 3.0, 6.0)
         & (centre - torch.floor(centre) < 0.5)
         & (on < 2)
-        & (cell_noise(seed, cell(half * 16)) < 0.7)
+        & (cell_noise(seed, cell(own)) < 0.7)
     )
     road_paint = colour((0.62, 0.62, 0.58), x)
     albedo = mix(tarmac, road_paint, (dash | bay | zebra) * worn)

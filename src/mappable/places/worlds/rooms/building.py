@@ -12,10 +12,7 @@ from mappable.places.worlds.rooms.floorplan import SEEDS, Building, Door, Room, 
 from mappable.places.worlds.rooms.furnishing import furnish
 from mappable.places.worlds.rooms.plans import HOUSE, SCHOOL, WIDE, Plan, Size, tour
 from mappable.places.worlds.rooms.storeys import ramp, two_storeys
-from mappable.places.worlds.rooms.walking import traverse
 from mappable.places.worlds.scene import Alias, Deck, Lamp, Opening, Route, Scene, Solid
-
-__all__ = ["build", "footprint", "traverse"]
 
 PRINTS = 5  # pictures that hang in more than one place
 

@@ -10,7 +10,7 @@ from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.places.worlds.rooms.bustle import clearance, parked_things, walking_people
 from mappable.places.worlds.rooms.floorplan import Building
-from mappable.places.worlds.scene import Material, Scene, Traversal, World
+from mappable.places.worlds.scene import Material, Scene, Traversal
 
 SPEED, TURN_SPEED = 0.5, 0.5  # metres a second, radians a second
 TURN_STEP = math.radians(15)  # between images while turning on the spot
@@ -23,7 +23,7 @@ YAW_SD, PITCH_SD = math.radians(2.0), math.radians(0.3)
 FIRST_DAY, DAY, SECOND = 1_735_689_600, 86_400, 10**9  # 2025-01-01 in seconds since 1970
 
 
-def traverse(world: World, route: str, *, spacing: float, seed: int) -> Traversal:
+def traverse(world: Building, route: str, *, spacing: float, seed: int) -> Traversal:
     """Walk a route, an image every `spacing` metres and every 15 degrees of turning.
 
     Each seed is a run on a day of its own: beside the route by an offset of its own, with other things standing about
@@ -51,8 +51,6 @@ def traverse(world: World, route: str, *, spacing: float, seed: int) -> Traversa
     seconds = at / SPEED + turned / TURN_SPEED
     time: Ints = start * SECOND + np.round((seconds - seconds[0]) * SECOND).astype(np.int64)
     poses = Traversal(x, y, z, yaw, pitch, time)
-    if not isinstance(world, Building):
-        return poses
     parked = parked_things(world, poses, np.random.default_rng([seed, 23]))
     moving = walking_people(world, poses, np.random.default_rng([seed, 24]))
     return Traversal(x, y, z, yaw, pitch, time, parked, moving)

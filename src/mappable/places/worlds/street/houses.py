@@ -202,7 +202,7 @@ def _garden(side: Side, along: float, plots: Plots, built: Filling, generator: n
 def _boundary(
     side: Side, along: float, length: float, out: float, plots: Plots, built: Filling, generator: np.random.Generator
 ) -> bool:
-    """A garden wall, a fence or a hedge, `length` metres along the road; says whether there was room."""
+    """A garden wall or a fence, `length` metres along the road; says whether there was room."""
     kind, height = generator.random(), generator.uniform(0.9, 1.9)
     place = side.at(along + length / 2, out)
     material, colours = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)

@@ -26,7 +26,6 @@ from mappable.places.worlds.street.roads import (
     headings,
     sides,
 )
-from mappable.places.worlds.street.traffic import traverse as traverse
 
 Node = tuple[int, int]  # column and row of a junction
 
