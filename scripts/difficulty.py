@@ -82,6 +82,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
     Read by hand, for the format is small: the header's length in 8 bytes, the header as JSON, then the numbers.
     """
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such file of weights")
     content = path.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     tensors = {}

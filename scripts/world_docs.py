@@ -99,7 +99,7 @@ def fill_in(page: Path) -> None:
     lines = ["| | " + " | ".join(f"`{name}`" for name in PRESETS) + " |", "|---" * (len(PRESETS) + 1) + "|"]
     lines += [f"| {label} | " + " | ".join(map(write, found)) + " |" for label, write in ROWS.items()]
     before, rest = page.read_text().split("## Statistics\n", 1)
-    after = rest[rest.index("\n## ") :]
+    after = rest[rest.rindex("|\n", 0, rest.index("\n## ")) + 2 :]  # what follows the table that is there
     page.write_text(before + "## Statistics\n\n" + "\n".join(lines) + "\n" + after)
 
 

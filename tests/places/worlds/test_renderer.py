@@ -15,6 +15,7 @@ from mappable.places.worlds.scene import Deck, Lamp, Material, Opening, Road, Sc
 GROUND = Deck(0, 0, 2000, 2000, 0.0, Material.ASPHALT)
 ROAD = Road((-200, 0), (200, 0), 8.0, 3.0)
 SIZE = (64, 48)
+ROOM = ((-1.0, -4.0, 0.0), (11.0, 4.0, 3.0))
 
 
 def house(x: float, side: int, seed: int, **changes: float) -> Solid:
@@ -190,7 +191,9 @@ def test_every_material_can_be_drawn_on_every_shape_in_and_outdoors(material: Ma
     below = Material.TILES if material == Material.FACADE else material  # the one that lies on no deck
     floor = Deck(0, 0, 60, 60, 0.0, below, (0.5, 0.5, 0.5), 3)
     for condition, is_indoors in ((STREET["snow"], False), (STREET["night-rain"], False), (ROOMS["sunny"], True)):
-        scene = Scene(solids, [floor], [ROAD], [Lamp(5, 0, 2.9, (1, 1, 1))], [Opening(9, 0, 0.0, 2, 1, 2)], is_indoors)
+        scene = Scene(
+            solids, [floor], [ROAD], [Lamp(5, 0, 2.9, (1, 1, 1))], [Opening(9, 0, 0.0, 2, 1, 2, ROOM)], is_indoors
+        )
         with_it, without = (
             Renderer(one, drive(0.0, y=0.0), condition, CLEAN, size=(32, 24), seed=1).render([0]).float()
             for one in (scene, replace(scene, solids=()))
@@ -206,7 +209,7 @@ def test_sun_shines_through_windows_onto_the_floor() -> None:
         Solid(Shape.BOX, 11, 0, 0.2, 8, 0, 3, Material.WALL),
         Solid(Shape.BOX, 5, -4, 12, 0.2, 0, 3, Material.WALL),
     ]
-    opening = Opening(5, -3.9, -np.pi / 2, 2.0, 0.9, 2.3)
+    opening = Opening(5, -3.9, -np.pi / 2, 2.0, 0.9, 2.3, ROOM)
     condition = replace(ROOMS["sunny"], sun_azimuth=-np.pi / 2, sun_elevation=np.radians(35))
     scene = Scene(walls, [floor, roof], (), (), [opening], True)
     plain = Scene(walls, [floor, roof], (), (), (), True)
@@ -214,3 +217,6 @@ def test_sun_shines_through_windows_onto_the_floor() -> None:
         images(drive(0.0, y=0.0), condition, one, replace(CLEAN, height=1.4))[0].astype(float) for one in (scene, plain)
     )
     assert (with_sun - without)[24:].max() > 40
+    elsewhere = replace(opening, room=((20.0, -4.0, 0.0), (30.0, 4.0, 3.0)))
+    behind = images(drive(0.0, y=0.0), condition, replace(scene, openings=[elsewhere]), replace(CLEAN, height=1.4))[0]
+    assert (with_sun - behind)[24:].max() > 40, "the sun of another room"

@@ -64,9 +64,9 @@ class Preset:
             part: tuple(run for run in self.runs if run.part == part) for part in {run.part: 0 for run in self.runs}
         }
 
-    def select(self, parts: Sequence[str] | None = None) -> tuple[Run, ...]:
+    def select(self, parts: Sequence[str] | str | None = None) -> tuple[Run, ...]:
         """The runs of these parts (of all, without any), in the order of the preset; an unknown part is refused."""
-        known = self.parts
+        known, parts = self.parts, [parts] if isinstance(parts, str) else parts
         for part in parts or ():
             if part not in known:
                 raise BadInputError(f"{self.name} has no part {part!r}; its parts are {', '.join(known)}")

@@ -35,7 +35,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise BadInputError(f"{file}: not there, so {folder} is no folder written by `mappable simulate`") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{file}: damaged, or not written by `mappable simulate` ({error})") from None
+        what = f"damaged, or not written by `mappable simulate` ({error}); remove the folder, or choose another"
+        raise BadInputError(f"{file}: {what}") from None
     if later:
         raise BadInputError(f"{file}: written by a later version of mappable (format {record['version']})")
     return dict(record)

@@ -13,6 +13,7 @@ import numpy as np
 from mappable.arrays import Floats, Ints
 
 Colour = tuple[float, float, float]
+Corner = tuple[float, float, float]
 
 
 class Shape(IntEnum):
@@ -115,7 +116,10 @@ class Lamp:
 
 @dataclass(frozen=True)
 class Opening:
-    """A window through which the sun falls into a room: an upright rectangle whose outside is where `yaw` points."""
+    """A window through which the sun falls into a room: an upright rectangle whose outside is where `yaw` points.
+
+    `room` is the lowest and the highest corner (x, y, z) of that room: walls and floors keep the sun out of the others.
+    """
 
     x: float
     y: float
@@ -123,6 +127,7 @@ class Opening:
     width: float
     low: float
     high: float
+    room: tuple[Corner, Corner]
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,8 @@ def image_hash(places: Places, pixels: Iterable[Pixels]) -> str:
 def _check(size: Size, device: str, every: int) -> None:
     """Refuse what cannot be drawn before anything is written."""
     check_settings(size, "crop")
-    if every < 1:
-        raise BadInputError(f"every is {every}, but must be at least 1: each image, each second, ...")
+    if not isinstance(every, int) or every < 1:
+        raise BadInputError(f"every is {every!r}, but must be a whole number from 1 on: each image, each second, ...")
     if device not in ("cpu", "cuda"):
         raise BadInputError(f"device is {device!r}, but must be cpu or cuda")
     if device == "cuda":

@@ -13,7 +13,7 @@ from mappable.places.worlds.rendering.casting import Solids
 from mappable.places.worlds.rendering.noise import cell, cell_noise
 from mappable.places.worlds.rendering.paint import colour
 from mappable.places.worlds.rendering.surfaces import Points
-from mappable.places.worlds.scene import Lamp, Opening, Shape
+from mappable.places.worlds.scene import Corner, Lamp, Opening, Shape
 
 CELL = 0.5  # metres a side of the cells of a shadow map
 NOTHING = -50.0  # metres: the height where nothing stands
@@ -170,16 +170,25 @@ class Light:
             facing = (points.normal[0] * to_x + points.normal[1] * to_y + points.normal[2] * to_z).clamp(min=0)
             area = opening.width * (opening.high - opening.low)
             share = (0.25 + facing * inverse) * inside.clamp(min=0) * inverse * area / (squared + 2.0)
-            light += sky * (share * _each(nearness, points))
+            (_, _, floor), (_, _, ceiling) = opening.room
+            on_storey = (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
+            light += sky * (share * on_storey * _each(nearness, points))
             slant = east * out_x + north * out_y
             if any(self.condition.sun) and slant > 0.05:
                 depth = inside / slant
                 aside = (points.x + east * depth - opening.x) * out_y - (points.y + north * depth - opening.y) * out_x
                 high = points.z + up * depth
                 patch = (inside > 0.02) & (depth < 7.0) & (aside.abs() < opening.width / 2)
-                patch &= (high > opening.low) & (high < opening.high)
+                patch &= (high > opening.low) & (high < opening.high) & _within(points, opening.room)
                 light += colour(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
         return light
+
+
+def _within(points: Points, room: tuple[Corner, Corner]) -> Tensor:
+    """Whether points lie in a room or on its walls, whose faces are a little inside."""
+    (left, bottom, floor), (right, top, ceiling) = room
+    inside = (points.x > left) & (points.x < right) & (points.y > bottom) & (points.y < top)
+    return inside & (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
 
 
 def is_lit(x: float, y: float, share: float, seed: int) -> bool:

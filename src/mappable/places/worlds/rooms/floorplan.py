@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mappable.places.worlds.scene import Colour, Deck, Lamp, Material, Opening, Shape, Solid, World
+from mappable.places.worlds.scene import Colour, Corner, Deck, Lamp, Material, Opening, Shape, Solid, World
 
 WALL = 0.12  # metres: a room's own half of a wall
 CLEAR = 3.0  # metres from floor to ceiling
@@ -91,6 +91,11 @@ class Room:
         turned = Spot(yaw=self.inward - math.pi / 2)
         x, y = min(corners, key=lambda corner: sum(turned.local(*corner)))
         return Spot(x, y, self.z, turned.yaw).at(WALL, WALL)
+
+    @property
+    def corners(self) -> tuple[Corner, Corner]:
+        """The lowest and the highest one."""
+        return (self.left, self.bottom, self.z), (self.right, self.top, self.z + self.height)
 
     @property
     def size(self) -> tuple[float, float]:
@@ -250,7 +255,8 @@ def shell(
             parts.append(radiator)
         solids += [there.put(part) for part in parts]
         outside = there.at(0, -WALL / 2, -math.pi / 2)
-        openings.append(Opening(outside.x, outside.y, outside.yaw, WINDOW_WIDTH, SILL + there.z, WINDOW_HIGH + there.z))
+        low, high, inside = SILL + there.z, WINDOW_HIGH + there.z, room.corners
+        openings.append(Opening(outside.x, outside.y, outside.yaw, WINDOW_WIDTH, low, high, inside))
     across, up, (x, y) = room.right - room.left, room.top - room.bottom, room.middle
     decks = [
         Deck(x, y, across, up, room.z, floor, floor_colour, floor_seed),
