@@ -46,7 +46,7 @@ def simulate(
     places = write_simulated(
         preset,
         out,
-        parts=[part.strip() for part in parts.split(",")] if parts else None,
+        parts=None if parts is None else [part.strip() for part in parts.split(",")],
         size=parse_size(size) if size else None,
         device=device,
         overwrite=overwrite,

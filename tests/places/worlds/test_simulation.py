@@ -178,9 +178,16 @@ def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritt
 def test_what_others_made_is_never_touched(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"mine")
-    with pytest.raises(BadInputError, match="was not made by `mappable simulate`"):
+    with pytest.raises(BadInputError, match=r"there is no world\.json"):
         write_simulated(NAME, tmp_path, every=FEW, overwrite=True)
     assert contents(tmp_path) == {name: b"mine"}
+
+
+def test_no_part_at_all_is_a_mistake_and_one_name_is_a_list_of_one() -> None:
+    preset = find_preset("street-v1")
+    with pytest.raises(BadInputError, match="no part of street-v1 is named"):
+        preset.select([])
+    assert preset.select("wing") == preset.select(["wing"])
 
 
 def test_mistakes_are_named() -> None:

@@ -65,12 +65,14 @@ class Preset:
         }
 
     def select(self, parts: Sequence[str] | str | None = None) -> tuple[Run, ...]:
-        """The runs of these parts (of all, without any), in the order of the preset; an unknown part is refused."""
+        """The runs of these parts (of all, if None), in the order of the preset; an unknown part is refused."""
         known, parts = self.parts, [parts] if isinstance(parts, str) else parts
+        if parts is not None and not parts:
+            raise BadInputError(f"no part of {self.name} is named; its parts are {', '.join(known)}")
         for part in parts or ():
             if part not in known:
                 raise BadInputError(f"{self.name} has no part {part!r}; its parts are {', '.join(known)}")
-        return tuple(run for run in self.runs if not parts or run.part in parts)
+        return tuple(run for run in self.runs if parts is None or run.part in parts)
 
 
 def find_preset(name: str) -> Preset:

@@ -132,7 +132,7 @@ def image_hash(places: Places, pixels: Iterable[Pixels]) -> str:
 def _check(size: Size, device: str, every: int) -> None:
     """Refuse what cannot be drawn before anything is written."""
     check_settings(size, "crop")
-    if not isinstance(every, int) or every < 1:
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise BadInputError(f"every is {every!r}, but must be a whole number from 1 on: each image, each second, ...")
     if device not in ("cpu", "cuda"):
         raise BadInputError(f"device is {device!r}, but must be cpu or cuda")
@@ -180,14 +180,15 @@ def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
     if not (out / RECORD).exists():
         for name in (IMAGES, TABLE, "pixels", SHEET):
             if (out / name).exists():
-                raise BadInputError(f"{out / name}: was not made by `mappable simulate`; choose another folder")
+                raise BadInputError(f"{out / name}: there is no {RECORD} that tells what it is; choose another folder")
     else:
         found = _something_else(out, identity)
         if found is None:
             return
         if not overwrite:
             raise BadInputError(f"{found}; choose another folder, or overwrite it (--overwrite)")
-        (out / TABLE).unlink(missing_ok=True)  # first: without it nobody takes what is left for a whole world
+        for file in (out / TABLE, out / SHEET):  # first: without its table nobody takes the rest for a whole world
+            file.unlink(missing_ok=True)
         for folder in (out / IMAGES, out / "pixels"):
             if folder.exists():
                 shutil.rmtree(folder)

@@ -274,9 +274,9 @@ def door_solids(door: Door) -> list[Solid]:
     """The frame round a door, and its leaf where that always stands at one angle."""
     if door.arch:
         return []
-    deep = 2 * WALL + 0.04
-    frame = [box(side * (door.width / 2 + 0.04), 0, 0.08, deep, 0, DOOR_HIGH + 0.06) for side in (-1, 1)]
-    frame.append(box(0, 0, door.width, deep, DOOR_HIGH, DOOR_HIGH + 0.06))
+    deep, proud = 2 * WALL + 0.04, 0.01  # of the wall's end: two faces in one plane would flicker
+    frame = [box(side * (door.width / 2 + 0.04 - proud), 0, 0.08, deep, 0, DOOR_HIGH + 0.06) for side in (-1, 1)]
+    frame.append(box(0, 0, door.width, deep, DOOR_HIGH - proud, DOOR_HIGH + 0.06))
     solids = [door.spot.put(replace(part, colour=door.colour)) for part in frame]
     return solids if door.opened is None or door.swings else [*solids, door.leaf(door.opened)]
 
