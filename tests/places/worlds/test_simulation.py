@@ -69,7 +69,7 @@ def test_the_same_preset_is_the_same_images_whatever_the_order_of_drawing(
     monkeypatch.setattr(drives, "CHUNK", 3)
     again = simulate(NAME, size=SMALL, every=FEW)
     assert again.places == drawn.places
-    assert image_hash(again.places, again.pixels) == image_hash(drawn.places, drawn.pixels)
+    assert again.image_hash == drawn.image_hash
 
 
 def test_the_demo_shows_the_very_images_of_the_street() -> None:
@@ -118,7 +118,7 @@ def test_a_folder_holds_the_same_as_memory(drawn: Simulated, written: Path) -> N
     with Image.open(places.files[3]) as image:
         assert np.array_equal(np.asarray(image), drawn.pixels[3])
     record = json.loads((written / "world.json").read_text())
-    assert record["image_hash"] == record["image_hashes"]["main"] == image_hash(drawn.places, drawn.pixels)
+    assert record["image_hash"] == record["image_hashes"]["main"] == drawn.image_hash
     assert record["parts"]["main"]["test-night"]["split"] == "test"
     assert (record["positive_radius"], record["negative_radius"], record["landmarks"]) == (10, 25, 100)
     assert len(record["aliases"]) == len(drawn.world.aliases) > 0

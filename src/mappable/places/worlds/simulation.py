@@ -41,6 +41,11 @@ class Simulated:
     preset: Preset
     world: World
 
+    @property
+    def image_hash(self) -> str:
+        """What `world.json` calls so in the folder of the same world: equal if all images are."""
+        return image_hash(self.places, self.pixels)
+
 
 def simulate(
     name: str,
