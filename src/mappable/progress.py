@@ -1,11 +1,17 @@
 """Progress bars on standard error; silent when nobody is watching."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
+
+
+class Advance(Protocol):
+    """Moves a bar on, and says how things stand beside it."""
+
+    def __call__(self, count: int, note: str = "") -> None: ...
 
 
 def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
@@ -17,15 +23,16 @@ def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar titled `what` that moves on by n of `total` with each `advance(n)`."""
-    if not sys.stderr.isatty():
-        yield lambda count: None
+def progress_bar(what: str, total: int, *, shown: bool = True) -> Iterator[Advance]:
+    """A bar titled `what` that moves on by n of `total` with each `advance(n)`; `advance(n, note)` adds a text."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda count, note="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    counted = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), *counted, TextColumn("{task.fields[note]}"))
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda count: bar.advance(task, count)
+        task = bar.add_task(what, total=total, note="")
+        yield lambda count, note="": bar.update(task, advance=count, note=note)

@@ -2,7 +2,7 @@
 
 import typer
 
-from mappable.cli import convert, demo, places, simulate
+from mappable.cli import convert, demo, embed, places, simulate, train, weights
 
 app = typer.Typer(
     name="mappable",
@@ -14,4 +14,7 @@ app = typer.Typer(
 app.add_typer(convert.app, name="convert")
 app.add_typer(places.app, name="places")
 app.command()(simulate.simulate)
+app.command()(weights.weights)
+app.command()(train.train)
+app.command()(embed.embed)
 app.command()(demo.demo)

@@ -40,6 +40,27 @@ class Entry:
     checksum: str
 
 
+@dataclass(frozen=True)
+class ImageRows:
+    """Some images of a pack in an order of their own, read from disk when asked for: `rows[[4, 7]]` are two of them.
+
+    It has what of an array of pixels (n, height, width, 3) is needed to go through it in batches.
+    """
+
+    images: Pixels
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: slice | Ints | list[int]) -> Pixels:
+        return np.asarray(self.images[self.rows[index]])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.rows), *self.images.shape[1:]
+
+
 class PackedImages:
     """Packed images, read-only: `pack.images` is (rows, height, width, 3) uint8; `pack.rows(places)` finds rows.
 
@@ -79,6 +100,10 @@ class PackedImages:
     def load(self, places: Places) -> Pixels:
         """Pixels (n, height, width, 3) of the places, in their order, copied into memory."""
         return self.images[self.rows(places)]
+
+    def view(self, places: Places) -> ImageRows:
+        """As `load`, but read from disk only where and when it is indexed."""
+        return ImageRows(self.images, self.rows(places))
 
     def damaged(self) -> list[str]:
         """Files whose pixels no longer have the checksum that they were written with."""

@@ -37,11 +37,13 @@ def pack_images(
     on_bad: OnBadImage = "stop",
     verify: bool = False,
     workers: int | None = None,
+    wait: bool = False,
 ) -> tuple[PackedImages, list[BadImageError]]:
     """Decode the images of all places into the pack of these settings below `out`, skipping what it holds already.
 
     A bad image raises its BadImageError (with `on_bad="stop"`), once everything decoded so far is safe, or is left out
     and returned in the list. `verify` decodes every file strictly and checks the checksums of what was packed before.
+    While another process is packing there, this one is refused, or with `wait` waits until that one is done.
     """
     from filelock import FileLock, Timeout  # here, so that machines that only read packs need not have it
 
@@ -49,7 +51,7 @@ def pack_images(
     folder = cache.pack_folder(out, size, fit, places.decoding)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / "lock", timeout=0):
+        with FileLock(folder / "lock", timeout=-1 if wait else 0):
             cache.begin(folder, size, fit, places)
             bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or cores())
             cache.finish(folder, places)

@@ -1,0 +1,83 @@
+"""`mappable embed ENCODER PLACES OUT`: descriptors of images, for NumPy or for hloc."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mappable.errors import BadInputError
+
+if TYPE_CHECKING:
+    from mappable.places.cache import ImageRows
+    from mappable.places.images import Fit, Size
+    from mappable.places.table import Places
+
+
+def embed(
+    encoder_file: Annotated[
+        Path, typer.Argument(metavar="ENCODER", help="The file encoder.safetensors, or the folder of a training run.")
+    ],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(help="Folder to write to; for hloc a file whose name ends in .h5.")],
+    file_format: Annotated[
+        Literal["npy", "hloc"],
+        typer.Option("--format", help="npy: descriptors.npy and places.parquet, row by row the same; hloc: HDF5."),
+    ] = "npy",
+    split: Annotated[
+        Literal["train", "calibration", "test"] | None, typer.Option(help="Only the places of this split.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Images at a time (default: 256 on a GPU, else 32).", min=1)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N; auto: a GPU if there is one.")] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        typer.Option(help="Of the convolutions; auto: bfloat16 where the device has it."),
+    ] = "auto",
+) -> None:
+    """Describe images: a vector of length one each, whose distances an encoder has learned to make metres of.
+
+    Images come from the packed pixels of the encoder's size, where PLACES has them, and else from their files. What OUT
+    holds from before is replaced only when everything is written.
+    """
+    from mappable.features.encoder import Encoder
+    from mappable.features.export import check_folder, check_hloc, write_descriptors, write_hloc
+    from mappable.learning.distributed import find_device
+    from mappable.places.files import load_places
+
+    (check_hloc if file_format == "hloc" else check_folder)(out)
+    chosen = find_device(device)
+    places = load_places(table)
+    if split is not None:
+        listed = ", ".join(sorted(name or "none" for name in set(places.split)))
+        places = places.where(split=split)
+        if not len(places):
+            raise BadInputError(f"{table}: no place has the split {split!r}; the splits here are: {listed}")
+    encoder = Encoder.load(encoder_file / "encoder.safetensors" if encoder_file.is_dir() else encoder_file, chosen)
+    images = _packed(table, places, encoder.about.size, encoder.about.fit)
+    start = time.perf_counter()
+    descriptors = encoder.embed(places if images is None else images, batch_size=batch_size, precision=precision)
+    rate = len(places) / (time.perf_counter() - start)
+    fingerprint = encoder.fingerprint
+    if file_format == "hloc":
+        write_hloc(out, places, descriptors)
+    else:
+        write_descriptors(out, places, descriptors, encoder.about, fingerprint)
+    typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
+    typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {chosen}, {rate:,.1f} images/s")
+    typer.echo(f"written to {out}")
+
+
+def _packed(table: Path, places: "Places", size: "Size", fit: "Fit") -> "ImageRows | None":
+    """The packed images of the places, if the folder `table` has them at this size and fit."""
+    from mappable.places.cache import ABOUT, find_pack, pack_folder
+
+    if not table.is_dir() or not (pack_folder(table, size, fit, places.decoding) / ABOUT).is_file():
+        return None
+    return find_pack(table, size, fit).view(places)

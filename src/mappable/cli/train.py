@@ -1,0 +1,102 @@
+"""`mappable train PLACES OUT`: an encoder learns from the images of a converted set."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mappable.cli.output import print_training
+from mappable.errors import BadInputError
+
+if TYPE_CHECKING:
+    from mappable.places.cache import ImageRows
+    from mappable.places.images import Fit, Size
+    from mappable.places.table import Places
+
+
+def train(
+    folder: Annotated[
+        Path, typer.Argument(metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`.")
+    ],
+    out: Annotated[Path, typer.Argument(help="Folder for encoder.safetensors, settings, metrics and checkpoints.")],
+    preset: Annotated[
+        str | None,
+        typer.Option(help="oxford, cold, street, rooms or nordland (default: that of a simulated world)."),
+    ] = None,
+    settings_file: Annotated[
+        Path | None, typer.Option("--settings", help="YAML file of settings, over those of the preset.", metavar="FILE")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="For example triplet, lazy-quadruplet or triplet+huber.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Steps of training; 0 for the off-the-shelf encoder.")] = None,
+    trainable: Annotated[
+        str | None, typer.Option(help="all, or conv5: only the last block and NetVLAD, for a laptop.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="What all random choices follow from.")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="Any setting, may be repeated.", metavar="KEY=VALUE")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that OUT holds, if any.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever OUT holds.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
+    show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="Print the settings as merged, as YAML, and do nothing.")
+    ] = False,
+) -> None:
+    """Train an encoder on the images of a converted set whose split is `train` (all, if it has no splits).
+
+    Settings come from a preset, a YAML file and `--set`, in that order; docs/settings.md explains each. Stop it with
+    Ctrl-C, or kill it: `--resume` goes on to the same result. With several GPUs:
+    `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
+    """
+    from mappable.learning.settings import load_settings, settings_to_yaml
+
+    flags = {"loss": loss, "iterations": iterations, "trainable": trainable, "seed": seed}
+    given = [f"{name}={value}" for name, value in flags.items() if value is not None]
+    settings = load_settings(preset or _preset_of(folder), settings_file, [*(values or []), *given])
+    if show_settings:
+        typer.echo(settings_to_yaml(settings), nl=False)
+        return
+
+    from mappable.features.activations import FOLDER
+    from mappable.learning.trainer import TrainingStopped
+    from mappable.learning.trainer import train as run
+    from mappable.places.files import load_places
+
+    places = load_places(folder)
+    try:
+        run(
+            places,
+            _packed(places, folder, settings.size, settings.fit),
+            settings,
+            out=out,
+            device=device,
+            resume=resume,
+            overwrite=overwrite,
+            tensorboard=tensorboard,
+            activations=folder / FOLDER,
+        )
+    except TrainingStopped as stopped:
+        typer.echo(str(stopped), err=True)
+        sys.exit(130)
+    print_training(out)
+
+
+def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "ImageRows":
+    """The images as the pack of that size holds them; if there is none yet, or not of all of them, it is made first."""
+    from mappable.places.cache import find_pack
+    from mappable.places.packing import pack_images
+
+    try:
+        return find_pack(folder, size, fit).view(places)
+    except BadInputError:
+        pack, _ = pack_images(places, folder, size=size, fit=fit, wait=True)
+        return pack.view(places)
+
+
+def _preset_of(folder: Path) -> str | None:
+    """The preset that belongs to a simulated world."""
+    from mappable.places.worlds.record import RECORD, read_record
+
+    return str(read_record(folder)["frame"]).split("-")[0] if (folder / RECORD).is_file() else None

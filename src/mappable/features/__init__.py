@@ -1,0 +1,1 @@
+"""Features: pixels to descriptors."""

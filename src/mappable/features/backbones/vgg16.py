@@ -1,0 +1,42 @@
+"""VGG-16 (configuration D) up to conv5_3 before its ReLU, with torchvision's parameter names (section 2.1)."""
+
+from torch import Tensor, nn
+
+from mappable.features.backbones import Backbone
+
+WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
+CONV5 = 24  # the number of conv5_1 in torchvision's list of layers
+
+
+class VGG16(Backbone):
+    """Normalised images (n, 3, height, width) to maps (n, 512, height // 16, width // 16)."""
+
+    channels = 512
+    stride = 16
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        channels = 3
+        for width in WIDTHS:
+            if width:
+                layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU(inplace=True)]
+                channels = width
+            else:
+                layers.append(nn.MaxPool2d(2))
+        self.features = nn.Sequential(*layers[:-1])  # without the ReLU of conv5_3
+
+    def lower(self, images: Tensor) -> Tensor:
+        """conv1_1 to pool4: (n, 512, height // 16, width // 16)."""
+        activations: Tensor = self.features[:CONV5](images)
+        return activations
+
+    def upper(self, activations: Tensor) -> Tensor:
+        """conv5_1 to conv5_3: maps (n, 512, height // 16, width // 16), which have negative values too."""
+        maps: Tensor = self.features[CONV5:](activations)
+        return maps
+
+
+def build() -> VGG16:
+    """The network with arbitrary weights."""
+    return VGG16()

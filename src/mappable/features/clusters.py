@@ -1,0 +1,80 @@
+"""k-means, and the choice of local descriptors that it is given (section 2.4)."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+
+IMAGES, LOCATIONS, STARTS = range(3)  # one stream of random numbers a purpose
+PORTION = 32  # images whose local descriptors are asked for at a time
+
+
+@torch.no_grad()
+def sample_local(
+    local_of: Callable[[Ints], Tensor], available: int, *, images: int = 500, locations: int = 100, seed: int = 0
+) -> Tensor:
+    """Up to images * locations local descriptors (m, C), `locations` random ones of each of some random images.
+
+    `local_of(rows)` gives all local descriptors (len(rows), locations, C) of some of the `available` images. Where an
+    image has fewer than `locations`, all of them are taken, and so many more images that the total is the same.
+    """
+    order = np.random.default_rng([seed, IMAGES]).permutation(available)
+    generator = np.random.default_rng([seed, LOCATIONS])
+    found: list[Tensor] = []
+    missing = images * locations
+    for start in range(0, available, PORTION):
+        for local in local_of(order[start : start + PORTION]):
+            chosen = generator.permutation(len(local))[: min(locations, missing)]
+            found.append(local[torch.from_numpy(chosen).to(local.device)])
+            missing -= len(chosen)
+        if missing == 0:
+            break
+    if not found:
+        raise BadInputError("there are no images to find clusters in")
+    return torch.cat(found)
+
+
+@torch.no_grad()
+def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 100) -> Tensor:
+    """Centres (clusters, C) of the points (m, C), after `iterations` or as soon as no point changes its cluster.
+
+    The same points and seed give the same centres on the same machine. A cluster that loses all its points begins anew
+    at a point that is farthest from its centre.
+    """
+    if len(points) < clusters:
+        raise BadInputError(f"{clusters} clusters need at least as many local descriptors, but there are {len(points)}")
+    centres = _starts(points, clusters, seed)
+    lengths = points.square().sum(-1)
+    before = None
+    for _ in range(iterations):
+        closeness, labels = (points @ centres.T - centres.square().sum(-1) / 2).max(-1)
+        if before is not None and torch.equal(labels, before):
+            break
+        before = labels
+        members = functional.one_hot(labels, clusters).to(points.dtype)  # a product: scattered sums have no fixed order
+        counts = members.sum(0)
+        centres = members.T @ points / counts.clamp(min=1)[:, None]
+        empty = counts == 0
+        if empty.any():
+            squared = lengths - 2 * closeness
+            centres[empty] = points[squared.topk(int(empty.sum())).indices]
+    return centres
+
+
+def _starts(points: Tensor, clusters: int, seed: int) -> Tensor:
+    """k-means++: points drawn one by one, each with a chance proportional to its squared distance from those before."""
+    generator = np.random.default_rng([seed, STARTS])
+    chosen = [int(generator.integers(len(points)))]
+    squared = np.full(len(points), np.inf)
+    for _ in range(clusters - 1):
+        latest = (points - points[chosen[-1]]).square().sum(-1)
+        squared = np.minimum(squared, latest.double().cpu().numpy())
+        reach = np.cumsum(squared)
+        place = int(np.searchsorted(reach, generator.random() * reach[-1], side="right"))
+        chosen.append(min(place, len(points) - 1))  # beyond the end only if all points coincide with chosen ones
+    return points[torch.tensor(chosen, device=points.device)]

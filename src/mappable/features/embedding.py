@@ -1,0 +1,182 @@
+"""Images through a network in batches: decoding ahead of it, the precision of the backbone, and too little memory."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mappable.arrays import Ints, Pixels
+from mappable.errors import BadInputError
+from mappable.places.cache import ImageRows
+from mappable.places.images import Fit, Size, load_image
+from mappable.places.packing import cores, in_order
+from mappable.places.table import Places
+from mappable.progress import progress_bar
+
+Precision = Literal["auto", "float32", "bfloat16"]
+AHEAD = 3  # batches that are read, or being read, while the network works
+
+
+class ImageFiles:
+    """The images of places, decoded from their files on all cores when asked for: `images[[4, 7]]` are two of them.
+
+    It has what of an array of pixels (n, height, width, 3) is needed to go through it in batches.
+    """
+
+    def __init__(self, places: Places, size: Size, fit: Fit) -> None:
+        self.places, self.size, self.fit = places, size, fit
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: Ints) -> Pixels:
+        pixels = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
+        with ThreadPoolExecutor(cores()) as pool:
+            files = [self.places.root / self.places.path[row] for row in rows]
+            for number, image in enumerate(pool.map(self._load, files)):
+                pixels[number] = image
+        return pixels
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.places), self.size[1], self.size[0], 3
+
+    def _load(self, file: Path) -> Pixels:
+        return load_image(file, self.size, self.fit, self.places.decoding)
+
+
+Source = Pixels | ImageRows | ImageFiles | Tensor  # whatever gives a batch for row numbers
+
+
+def images_of(images: Places | Source, size: Size, fit: Fit) -> Source:
+    """`images` as something to take batches (n, height, width, 3) of uint8 from; another size or kind is refused."""
+    if isinstance(images, Places):
+        return ImageFiles(images, size, fit)
+    wanted = (size[1], size[0], 3)
+    if len(images.shape) != 4 or images.shape[1:] != wanted:
+        shape = " x ".join(str(length) for length in images.shape)
+        raise BadInputError(f"the encoder takes images of n x {wanted[0]} x {wanted[1]} x 3 numbers, not of {shape}")
+    kind = getattr(images, "dtype", np.uint8)
+    if kind not in (np.uint8, torch.uint8):
+        raise BadInputError(f"the encoder takes images of uint8 numbers, not of {kind}")
+    return images
+
+
+def fetch(source: Source, rows: Ints | Tensor, device: torch.device | str) -> Tensor:
+    """The images, or activations, `source[rows]` on the device."""
+    if isinstance(source, Tensor):
+        return source[torch.as_tensor(rows, device=source.device)].to(device)
+    rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
+    return torch.from_numpy(source[rows]).to(device)
+
+
+def describe(
+    network: Callable[[Tensor], Tensor],
+    source: Source,
+    rows: Ints,
+    *,
+    device: torch.device | str,
+    batch_size: int | None = None,
+    precision: Precision = "auto",
+    title: str | None = None,
+    gather: torch.device | str | None = None,
+) -> Tensor:
+    """What `network` makes of the images `source[rows]`, batch by batch and without gradients.
+
+    `network` is given uint8 (batch, height, width, 3) on `device`. The results stay there, unless `gather` names
+    another place for them. Batches are read while the network works on those before. `title` is that of a progress bar.
+    """
+    device = torch.device(device)
+    batch_size = default_batch_size(device) if batch_size is None else batch_size
+    if batch_size < 1:
+        raise BadInputError(f"batch_size is {batch_size}, but must be at least 1")
+    advice = f"there is too little memory on {device} for {batch_size} images at a time: lower batch_size"
+    bar = nullcontext(lambda count: None) if title is None else progress_bar(title, len(rows))
+    result: Tensor | None = None
+    done = 0
+    with out_of_memory_means(advice), bar as advance:
+        for part in _results(network, _batches(source, rows, batch_size, device), device, precision):
+            if result is None:
+                result = torch.empty((len(rows), *part.shape[1:]), dtype=part.dtype, device=gather or device)
+            result[done : done + len(part)] = part
+            done += len(part)
+            advance(len(part))
+    assert result is not None  # noqa: S101 - there is always a batch, if of no images
+    return result
+
+
+def default_batch_size(device: torch.device) -> int:
+    """Images a pass without gradients, where the user does not say."""
+    return 256 if device.type == "cuda" else 32
+
+
+@contextmanager
+def backbone_precision(device: torch.device | str, precision: Precision) -> Iterator[None]:
+    """Within this, convolutions compute in bfloat16, or in full float32 and not in the TF32 that a GPU might take.
+
+    "auto" is bfloat16 where the device has it. What must stay float32 (the aggregator and all behind it) switches it
+    off for itself. Gradients of float32 convolutions must be computed within this too.
+    """
+    device = torch.device(device)
+    if precision not in get_args(Precision):
+        raise BadInputError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
+    fast = precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
+    before = torch.backends.cudnn.allow_tf32
+    try:
+        torch.backends.cudnn.allow_tf32 = False
+        with torch.autocast(device.type, torch.bfloat16, enabled=fast):
+            yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """True if the device multiplies bfloat16 numbers by itself."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # There is no public name for these yet.
+    return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+@contextmanager
+def out_of_memory_means(advice: str) -> Iterator[None]:
+    """Within this, too little memory is a BadInputError with the text `advice`."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise BadInputError(advice) from error
+    except RuntimeError as error:
+        if "DefaultCPUAllocator" not in str(error):
+            raise
+        raise BadInputError(advice) from error
+
+
+def _batches(source: Source, rows: Ints, batch_size: int, device: torch.device) -> Iterator[Tensor]:
+    """`source[rows]`, `batch_size` at a time, read ahead by a thread; one batch of none if there are no rows."""
+    portions = [rows[start : start + batch_size] for start in range(0, max(1, len(rows)), batch_size)]
+    if isinstance(source, Tensor) and source.device.type != "cpu":
+        yield from (fetch(source, portion, device) for portion in portions)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        for batch in in_order(pool, lambda portion: fetch(source, portion, "cpu"), portions, ahead=AHEAD):
+            yield batch.to(device)
+
+
+def _results(
+    network: Callable[[Tensor], Tensor], batches: Iterator[Tensor], device: torch.device, precision: Precision
+) -> Iterator[Tensor]:
+    """What the network makes of each batch; handed out when the next one is under way, so that a GPU never waits."""
+    before = None
+    for batch in batches:
+        with torch.no_grad(), backbone_precision(device, precision):
+            latest = network(batch)
+        if before is not None:
+            yield before
+        before = latest
+    if before is not None:
+        yield before

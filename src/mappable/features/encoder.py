@@ -1,0 +1,217 @@
+"""The encoder: network and preprocessing together, an image in and a descriptor of length one out."""
+
+import hashlib
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.features.aggregators import Aggregator, find_aggregator
+from mappable.features.backbones import Backbone, find_backbone
+from mappable.features.clusters import sample_local
+from mappable.features.embedding import Precision, Source, describe, images_of
+from mappable.features.files import fill, read_encoder, write_encoder
+from mappable.features.vectors import unit
+from mappable.features.weights import find_weights, load_weights
+from mappable.features.whitening import Whitening
+from mappable.places.images import Fit, Size, check_settings
+from mappable.places.table import Places
+
+DEFAULT = "vgg16-v1"
+RANDOM = "random"  # in place of a set of weights; images are normalised as for the default one
+
+
+class Encoder(nn.Module):
+    """uint8 images (n, height, width, 3) to descriptors (n, dimensions), float32 and of length one.
+
+    `Encoder.create` makes a new one, whose aggregator must be initialised by images; `Encoder.load` reads a saved one.
+    """
+
+    backbone: Backbone
+    aggregator: Aggregator
+    whitening: Whitening | None
+    normalisation: Tensor
+
+    def __init__(self, about: About) -> None:
+        super().__init__()
+        check_settings(about.size, about.fit)
+        self.about = about
+        self.backbone = find_backbone(about.backbone)()
+        self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
+        self.whitening = None
+        if min(about.size) < self.backbone.stride:
+            size, least = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
+            raise BadInputError(f"images of {size} are too small for {about.backbone}: {least}x{least} is the least")
+        self.register_buffer("normalisation", 255 * torch.tensor((about.mean, about.std)), persistent=False)
+        for parameter in self.parameters():
+            if parameter.ndim == 4:  # of convolutions, which are faster so
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        weights: str = DEFAULT,
+        weights_file: Path | None = None,
+        size: Size = (240, 180),
+        fit: Fit = "crop",
+        clusters: int = 64,
+        backbone: str = "vgg16",
+        aggregator: str = "netvlad",
+        seed: int = 0,
+    ) -> "Encoder":
+        """A new encoder for images of `size` (width, height), with a named set of weights, or "random" ones by `seed`.
+
+        `weights_file` is a file of that set, where it shall not be fetched.
+        """
+        if weights == RANDOM and weights_file is not None:
+            raise BadInputError(f"{weights_file}: random weights come from no file; name the set that this is")
+        chosen = find_weights(DEFAULT if weights == RANDOM else weights)
+        about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
+        encoder = cls(replace(about, backbone=backbone, aggregator=aggregator))
+        if weights == RANDOM:
+            _draw_weights(encoder.backbone, seed)
+        else:
+            given = load_weights(weights, weights_file)
+            fill(encoder.backbone.state_dict(), given, f"weights {weights!r} for backbone {backbone!r}")
+        return encoder
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes; `encoder.to("cuda")` takes it elsewhere."""
+        return self.normalisation.device
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a descriptor."""
+        return self.aggregator.dimensions if self.whitening is None else self.whitening.dimensions
+
+    def lower(self, pixels: Tensor) -> Tensor:
+        """Activations of the backbone's general layers for uint8 images (n, height, width, 3)."""
+        mean, std = self.normalisation
+        images = (pixels - mean).div_(std).permute(0, 3, 1, 2)  # channels last as it stands
+        return self.backbone.lower(images)
+
+    def local(self, activations: Tensor) -> Tensor:
+        """Local descriptors (n, locations, channels), float32 and of length one, for what `lower` gave."""
+        return unit(self._maps(activations).float().permute(0, 2, 3, 1).flatten(1, 2))
+
+    def upper(self, activations: Tensor) -> Tensor:
+        """Descriptors (n, dimensions), float32 and of length one, for what `lower` gave."""
+        descriptors = self.aggregator.forward(self._maps(activations))
+        return descriptors if self.whitening is None else self.whitening.forward(descriptors)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Descriptors (n, dimensions) for uint8 images (n, height, width, 3) on the encoder's device."""
+        return self.upper(self.lower(pixels))
+
+    def _maps(self, activations: Tensor) -> Tensor:
+        if not torch.is_autocast_enabled(activations.device.type):
+            activations = activations.float()  # they may have been kept from a pass in bfloat16
+        return self.backbone.upper(activations)
+
+    def embed(
+        self,
+        images: Places | Source,
+        *,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        progress: bool = True,
+    ) -> NDArray[np.float32]:
+        """Descriptors (n, dimensions) of places, whose files are decoded, or of uint8 images (n, height, width, 3).
+
+        `batch_size` is the number of images at a time (default: 256 on a GPU, else 32).
+        """
+        if not self.about.init_source:
+            raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
+        source = images_of(images, self.about.size, self.about.fit)
+        described = describe(
+            self,
+            source,
+            np.arange(len(source)),
+            device=self.device,
+            batch_size=batch_size,
+            precision=precision,
+            title="describing images" if progress else None,
+            gather="cpu",
+        )
+        descriptors: NDArray[np.float32] = described.numpy()
+        return descriptors
+
+    def initialise(
+        self,
+        images: Places | Source,
+        *,
+        source: str = "train",
+        most: int = 500,
+        locations: int = 100,
+        seed: int = 0,
+        batch_size: int | None = None,
+        precision: Precision = "float32",
+    ) -> None:
+        """Section 2.4: set the aggregator's parameters by `locations` random local descriptors of `most` random images.
+
+        `source` says whose images they are: "train", or a folder.
+        """
+        pixels = images_of(images, self.about.size, self.about.fit)
+
+        def local(batch: Tensor) -> Tensor:
+            return self.local(self.lower(batch))
+
+        def local_of(rows: Ints) -> Tensor:
+            return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
+
+        sample = sample_local(local_of, len(pixels), images=most, locations=locations, seed=seed)
+        self.aggregator.initialise(sample, seed)
+        self.about = replace(self.about, init_source=source)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that differ as soon as the descriptor of any image might."""
+        digest = hashlib.sha256(json.dumps(self.about.architecture(), sort_keys=True).encode())
+        for name, tensor in sorted(self._tensors().items()):
+            digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def save(self, file: Path | str) -> None:
+        """Write the encoder to one file (customarily encoder.safetensors), whole or not at all."""
+        write_encoder(Path(file), self.about, self._tensors())
+
+    @classmethod
+    def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
+        """The encoder that `save` wrote; on the same machine its descriptors are the same to the last bit."""
+        about, tensors = read_encoder(Path(file))
+        try:
+            encoder = cls(about)
+        except BadInputError as error:
+            raise BadInputError(f"{file}: {error}") from None
+        projection = tensors.get("whitening.projection")
+        if projection is not None:
+            encoder.whitening = Whitening(encoder.aggregator.dimensions, len(projection))
+        fill(encoder._tensors(), tensors, str(file))
+        return encoder.to(device)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """All that is learnt, by its name in the file; the backbone's names stay its own, as in torchvision's files."""
+        return {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
+
+
+@torch.no_grad()
+def _draw_weights(network: nn.Module, seed: int) -> None:
+    """He's initialisation: what goes through a ReLU network neither grows nor fades."""
+    generator = np.random.default_rng(seed)
+    for parameter in network.parameters():
+        if parameter.ndim == 1:
+            parameter.zero_()
+            continue
+        values = generator.standard_normal(parameter.shape, dtype=np.float32)
+        parameter.copy_(torch.from_numpy(values * np.float32(math.sqrt(2 / parameter[0].numel()))))

@@ -1,0 +1,94 @@
+"""Descriptors on disk: for NumPy, with the table of their places, or for hloc (Hierarchical-Localization)."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.places.files import TABLE, save_places, sync_folder, write_atomically
+from mappable.places.table import Places
+from mappable.progress import track
+
+FORMAT, VERSION = "mappable descriptors", 1
+DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder that `write_descriptors` must not write to: one that holds a table of places of another kind."""
+    if out.exists() and not out.is_dir():
+        raise BadInputError(f"{out}: is a file, but descriptors for NumPy go to a folder")
+    if (out / TABLE).exists() and not (out / ABOUT).exists():
+        raise BadInputError(f"{out}: holds a table of places already; name another folder for the descriptors")
+
+
+def write_descriptors(
+    out: Path, places: Places, descriptors: NDArray[np.float32], about: About, fingerprint: str
+) -> None:
+    """Write descriptors.npy (n, D) and places.parquet, row by row the same places, and descriptors.json.
+
+    The last says of which encoder they are. What an earlier run wrote is replaced when all of it is on disk.
+    """
+    check_folder(out)
+    _check_rows(places, descriptors)
+    count, dimensions = descriptors.shape
+    facts = {"format": FORMAT, "version": VERSION, "descriptors": count, "dimensions": dimensions}
+    text = json.dumps(facts | {"encoder": fingerprint, "about": about.to_json()}, indent=2)
+    with _replaced(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
+        write_atomically(numbers, lambda stream: np.save(stream, descriptors))
+        save_places(places, table)
+        write_atomically(description, lambda stream: stream.write(text.encode()))
+
+
+def check_hloc(file: Path) -> None:
+    """Refuse what `write_hloc` cannot write."""
+    if file.suffix not in (".h5", ".hdf5"):
+        raise BadInputError(f"{file}: descriptors for hloc go to a file whose name ends in .h5")
+    try:
+        import h5py  # noqa: F401
+    except ImportError:
+        raise BadInputError("descriptors for hloc need h5py; install it with: pip install 'mappable[hloc]'") from None
+
+
+def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> None:
+    """Write an HDF5 file as hloc reads it: a group a relative image path, in it the data set `global_descriptor`."""
+    check_hloc(file)
+    _check_rows(places, descriptors)
+    import h5py
+
+    with _replaced(file) as (temporary,), h5py.File(temporary, "w") as opened:
+        rows = zip(places.path, descriptors, strict=True)
+        for path, descriptor in track(rows, "writing descriptors", len(places)):
+            opened.create_group(path).create_dataset("global_descriptor", data=descriptor)
+
+
+def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:
+    if descriptors.ndim != 2 or len(descriptors) != len(places):
+        raise BadInputError(f"there are {len(places):,} places, but descriptors of shape {descriptors.shape}")
+
+
+@contextmanager
+def _replaced(*files: Path) -> Iterator[list[Path]]:
+    """Names of files to write, of which each takes the place of one of `files` when all are complete and on disk."""
+    folder = files[0].parent
+    temporary = [file.with_name(f".{uuid4().hex}{file.suffix}") for file in files]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        for written in temporary:
+            with written.open("r+b") as stream:
+                os.fsync(stream.fileno())
+        for written, file in zip(temporary, files, strict=True):
+            written.replace(file)
+        sync_folder(folder)
+    except OSError as error:
+        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+    finally:
+        for written in temporary:
+            written.unlink(missing_ok=True)

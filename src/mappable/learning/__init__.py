@@ -1,0 +1,1 @@
+"""Learning: geo-tagged images to an encoder whose distances are metres."""

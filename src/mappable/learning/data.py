@@ -1,0 +1,58 @@
+"""What is trained on: the places of the training split, their images, and a few others to watch the progress with."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Ints, Pixels
+from mappable.errors import BadInputError
+from mappable.places.cache import ImageRows
+from mappable.places.table import COLUMNS, Places
+from mappable.progress import track
+
+QUERIES = 2  # the stream of random numbers that chooses the monitor's queries
+HASHED_AT_ONCE = 256  # images
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Training places and monitor queries, with the images of both: those of the queries follow the others."""
+
+    train: Places
+    queries: Places
+    images: ImageRows
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that change with any training place or image; a run goes on only with the same."""
+        digest = hashlib.sha256()
+        for name in COLUMNS:
+            column = getattr(self.train, name)
+            digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
+        count = len(self.train)
+        starts = range(0, count, HASHED_AT_ONCE)
+        for start in track(starts, "reading images", len(starts)):
+            digest.update(self.images[slice(start, min(start + HASHED_AT_ONCE, count))].tobytes())
+        return digest.hexdigest()[:16]
+
+
+def select(places: Places, images: Pixels | ImageRows, *, queries: int, seed: int) -> TrainingData:
+    """The training split (the whole table, if it has no splits), and up to `queries` places of the calibration split.
+
+    `images` (n, height, width, 3) are those of `places`, in their order.
+    """
+    if len(images) != len(places):
+        raise BadInputError(f"there are {len(places):,} places, but {len(images):,} images")
+    splits = set(places.split)
+    train = np.flatnonzero(places.split == ("" if splits == {""} else "train"))
+    if not len(train):
+        listed = ", ".join(f"{name or '(none)'}" for name in sorted(splits))
+        raise BadInputError(
+            f"no place has the split 'train'; the splits here are: {listed or 'none, for there is none'}"
+        )
+    others = np.flatnonzero(places.split == "calibration")
+    chosen = np.sort(np.random.default_rng([seed, QUERIES]).permutation(others)[:queries])
+    used: Ints = np.concatenate([train, chosen])
+    every = images if isinstance(images, ImageRows) else ImageRows(images, np.arange(len(images)))
+    return TrainingData(places[train], places[chosen], ImageRows(every.images, every.rows[used]))

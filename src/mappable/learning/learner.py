@@ -1,0 +1,143 @@
+"""The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mappable.arrays import Ints
+from mappable.features.embedding import Source, backbone_precision, describe, fetch
+from mappable.features.encoder import Encoder
+from mappable.learning.distributed import Group
+from mappable.learning.losses import Loss
+from mappable.learning.settings import Settings
+from mappable.learning.tuples import Tuples
+
+TERMS = ("loss", "visual", "geometric", "active", "best", "negative", "residual")  # what `step` returns, in order
+
+
+class Network(nn.Module):
+    """What of the encoder learns, as one module: all of it (from pixels), or what follows the frozen layers."""
+
+    def __init__(self, encoder: Encoder, *, from_pixels: bool) -> None:
+        super().__init__()
+        self.encoder, self.from_pixels = encoder, from_pixels
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.encoder(inputs) if self.from_pixels else self.encoder.upper(inputs)
+
+
+class Learner:
+    """`source` holds the inputs of all rows: pixels, or the activations of the frozen layers (`trainable: conv5`)."""
+
+    def __init__(
+        self, encoder: Encoder, source: Source, settings: Settings, device: torch.device, group: Group | None = None
+    ) -> None:
+        self.encoder, self.source, self.settings, self.device = encoder, source, settings, device
+        self.group = group or Group()
+        self.network = Network(encoder, from_pixels=settings.trainable == "all")
+        self.optimiser = _optimiser(self._choose_parameters(), settings, fused=device.type == "cuda")
+        self.parallel: nn.Module = self.network
+        if self.group.size > 1:
+            self.parallel = DistributedDataParallel(self.network)
+
+    def _choose_parameters(self) -> list[nn.Parameter]:
+        """Those that the descriptors depend on, asked of autograd: it knows which layers come after the frozen ones."""
+        everything = list(self.encoder.parameters())
+        with backbone_precision(self.device, self.settings.precision):
+            descriptors = self.network(fetch(self.source, np.arange(1), self.device))
+        gradients = torch.autograd.grad(descriptors.sum(), everything, allow_unused=True)
+        for parameter, gradient in zip(everything, gradients, strict=True):
+            parameter.requires_grad_(gradient is not None)
+        return [parameter for parameter in everything if parameter.requires_grad]
+
+    @property
+    def feature_scale_squared(self) -> float:
+        """F², which is known as soon as the run has begun."""
+        scale = self.encoder.about.feature_scale_squared
+        if scale is None:
+            raise ValueError("the feature scale is not known yet")
+        return scale
+
+    def describe(self, rows: Ints, title: str | None = None) -> Tensor:
+        """Descriptors (k, D) of rows, as the encoder is now; processes share the work, and each gets all of them."""
+        own = rows[self.group.share(len(rows))]
+        batch_size, precision = self.settings.batch_size, self.settings.precision
+        part = describe(
+            self.network, self.source, own, device=self.device, batch_size=batch_size, precision=precision, title=title
+        )
+        return self.group.gather(part, len(rows))
+
+    def step(self, loss: Loss, tuples: Tuples) -> Tensor:
+        """One step down the mean loss of the valid tuples; returns TERMS (b, 7) of this process's share of them.
+
+        Each process takes its share of the tuples, a micro-batch at a time. Every anchor has its weight in the mean of
+        the whole batch, so that however it is divided the gradients are those of the batch at once.
+        """
+        weights = tuples.valid / tuples.valid.sum().clamp(min=1)
+        self.optimiser.zero_grad(set_to_none=True)
+        collected = []
+        for part, last in self._micro_batches(len(weights)):
+            rows = tuples.rows[part]
+            with self._summing_up(last):
+                with backbone_precision(self.device, self.settings.precision):
+                    descriptors = self.parallel(fetch(self.source, rows.flatten(), self.device))
+                terms = loss(descriptors.unflatten(0, rows.shape), tuples.squared_distances[part])
+                # Gradients are averaged over the processes; they are to be summed.
+                total = (terms.total * weights[part]).sum() * self.group.size
+                with backbone_precision(self.device, self.settings.precision):
+                    torch.autograd.backward(total)
+            every = (
+                terms.total,
+                terms.visual,
+                terms.geometric,
+                terms.active,
+                terms.best,
+                terms.negative,
+                terms.residual,
+            )
+            collected.append(torch.stack([term.detach() for term in every], -1))
+        self.optimiser.step()
+        return torch.cat(collected)
+
+    def _micro_batches(self, count: int) -> Iterator[tuple[slice, bool]]:
+        own, most = self.group.share(count), self.settings.micro_batch or count
+        for start in range(own.start, own.stop, most):
+            yield slice(start, min(start + most, own.stop)), start + most >= own.stop
+
+    def _summing_up(self, last: bool) -> AbstractContextManager[None]:
+        """Between processes gradients travel once a step, with the last micro-batch."""
+        if last or not isinstance(self.parallel, DistributedDataParallel):
+            return nullcontext()
+        return self.parallel.no_sync()
+
+    def state(self) -> dict[str, Tensor]:
+        """All tensors that the next step depends on."""
+        tensors = {f"encoder.{name}": tensor for name, tensor in self.encoder.state_dict().items()}
+        for number, entries in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{number}.{name}": tensor for name, tensor in entries.items() if tensor is not None}
+        return tensors
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Go back to what `state` returned."""
+        states: dict[int, dict[str, Tensor]] = {}
+        encoder = {}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind == "encoder":
+                encoder[rest] = tensor
+            else:
+                number, _, entry = rest.partition(".")
+                states.setdefault(int(number), {})[entry] = tensor
+        self.encoder.load_state_dict(encoder)
+        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": states})
+
+
+def _optimiser(parameters: list[nn.Parameter], settings: Settings, fused: bool) -> torch.optim.Optimizer:
+    rate, decay = settings.learning_rate, settings.weight_decay
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(parameters, rate, momentum=settings.momentum, weight_decay=decay, fused=fused)
+    return torch.optim.Adam(parameters, rate, weight_decay=decay, fused=fused)

@@ -1,0 +1,186 @@
+"""A loss by its name: a visual one, a geometric one, or both, L = L_NV + γ L_VG (the paper's section III)."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from difflib import get_close_matches
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from mappable.errors import BadInputError
+from mappable.learning.layout import Layout
+from mappable.learning.losses.distance import distance
+from mappable.learning.losses.distances import TupleDistances, tuple_distances
+from mappable.learning.losses.hinges import Margins, hinges
+from mappable.learning.losses.huber import huber
+from mappable.learning.losses.lazy_quadruplet import lazy_quadruplet
+from mappable.learning.losses.lazy_triplet import lazy_triplet
+from mappable.learning.losses.quadruplet import quadruplet
+from mappable.learning.losses.residual_hinge import residual_hinges
+from mappable.learning.losses.residuals import literal_residuals, normalised_residuals
+from mappable.learning.losses.triplet import triplet
+
+VISUAL: Mapping[str, Callable[[TupleDistances, Margins], Tensor]] = {
+    "triplet": triplet,
+    "quadruplet": quadruplet,
+    "lazy-triplet": lazy_triplet,
+    "lazy-quadruplet": lazy_quadruplet,
+}
+GEOMETRIC = ("distance", "huber")
+LOSS_NAMES = (*VISUAL, *GEOMETRIC, *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL))
+
+SecondHinge = Literal["features", "residuals"]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a loss says of each of B anchors, all (B,). Only `total` has a gradient; the rest is for the eye.
+
+    A loss without visual term has zeros for `visual`, `active` and `negative`; one without geometric term for
+    `geometric`.
+    """
+
+    total: Tensor  # visual + γ geometric, or the one there is
+    visual: Tensor  # L_NV
+    geometric: Tensor  # L_VG, before γ
+    active: Tensor  # share of hinges above zero, of all of them for lazy losses too
+    best: Tensor  # s*, squared feature distance to the nearest positive
+    negative: Tensor  # mean of s⁻ over negatives
+    residual: Tensor  # mean of |e| over positives, as the geometric term has it or would have it
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One of the `LOSS_NAMES`, with its options: call it with descriptors to get `Terms`.
+
+    >>> Loss("lazy-quadruplet+huber", feature_scale_squared=2.0, positive_radius=10.0).layout
+    Layout(positives=6, hard=3, random=2, other=True)
+    """
+
+    name: str
+    _: KW_ONLY
+    feature_scale_squared: float  # F²: squared feature distance that stands for the positive radius
+    positive_radius: float  # r₁ in metres
+    margin: float = 0.1  # α
+    second_margin: float = 0.2  # β, of quadruplets
+    geometric_weight: float = 0.5  # γ, of losses with a visual and a geometric term
+    huber_delta: float = 1.0  # δ, in the unit of the residuals
+    normalised: bool = True  # else the paper's literal form: residuals in squared metres, summed over positives
+    second_hinge: SecondHinge = "features"  # or as released: see residual_hinge.py
+    positives: int = 6
+    negatives: int = 6  # the other negative of quadruplets included
+    hard_negatives: int = 3
+
+    def __post_init__(self) -> None:
+        if self.name not in LOSS_NAMES:
+            raise BadInputError(_unknown(self.name))
+        for option in ("feature_scale_squared", "positive_radius", "huber_delta"):
+            if not 0 < getattr(self, option) < math.inf:
+                raise BadInputError(f"{option} {getattr(self, option)} is not a number above 0")
+        for option in ("margin", "second_margin", "geometric_weight"):
+            if not 0 <= getattr(self, option) < math.inf:
+                raise BadInputError(f"{option} {getattr(self, option)} is not a number of at least 0")
+        if self.positives < 1:
+            raise BadInputError(f"positives {self.positives}: a tuple needs at least one")
+        if self._visual:
+            self._check_negatives()
+        self._check_second_hinge()
+
+    def _check_negatives(self) -> None:
+        other = int(self._quadruplet)
+        if self.negatives < 1 + other:
+            raise BadInputError(f"negatives {self.negatives}: the loss {self.name!r} needs at least {1 + other}")
+        if not 0 <= self.hard_negatives <= self.negatives - other:
+            raise BadInputError(
+                f"hard_negatives {self.hard_negatives} of {self.negatives} negatives: the loss {self.name!r} has room "
+                f"for 0 to {self.negatives - other}"
+            )
+
+    def _check_second_hinge(self) -> None:
+        if self.second_hinge not in get_args(SecondHinge):
+            raise BadInputError(f"second_hinge {self.second_hinge!r} is neither 'features' nor 'residuals'")
+        if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalised):
+            raise BadInputError(
+                "second_hinge 'residuals' needs a quadruplet loss with a geometric term and normalised residuals, "
+                f"not {self.name!r}{'' if self.normalised else ' with normalised false'}"
+            )
+
+    @property
+    def layout(self) -> Layout:
+        """The images this loss wants in a tuple: those without visual term want no negatives."""
+        if not self._visual:
+            return Layout(self.positives, hard=0, random=0, other=False)
+        random = self.negatives - self.hard_negatives - self._quadruplet
+        return Layout(self.positives, self.hard_negatives, random, self._quadruplet)
+
+    @property
+    def _visual(self) -> str:
+        """Name of the visual term, or empty."""
+        return next((part for part in self.name.split("+") if part in VISUAL), "")
+
+    @property
+    def _geometric(self) -> str:
+        """Name of the geometric term, or empty."""
+        return next((part for part in self.name.split("+") if part in GEOMETRIC), "")
+
+    @property
+    def _quadruplet(self) -> bool:
+        return self._visual.endswith("quadruplet")
+
+    def __call__(self, descriptors: Tensor, squared_distances: Tensor) -> Terms:
+        """The loss of each of B anchors, not averaged over them.
+
+        `descriptors` (B, layout.images, D) of unit norm follow each other as the layout says; `squared_distances`
+        (B, positives), in squared metres, are those of the anchor to its positives in the world.
+        """
+        self._check_shapes(descriptors, squared_distances)
+        distances = tuple_distances(descriptors, self.layout)
+        form = normalised_residuals if self.normalised else literal_residuals
+        residuals = form(distances.positive, squared_distances, self.feature_scale_squared, self.positive_radius)
+        costs = huber(residuals, self.huber_delta) if self._geometric == "huber" else distance(residuals)
+        geometric = costs.mean(dim=1) if self.normalised else costs.sum(dim=1)
+        visual, active, negative = self._visual_terms(distances, costs)
+        nothing = torch.zeros_like(geometric)
+        if not self._geometric:
+            total, geometric = visual, nothing
+        elif not self._visual:
+            total = geometric
+        else:
+            total = visual + self.geometric_weight * geometric
+        watched = (visual, geometric, active, distances.best, negative, residuals.abs().mean(dim=1))
+        return Terms(total, *(value.detach() for value in watched))
+
+    def _visual_terms(self, distances: TupleDistances, costs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The visual loss, the share of active hinges and the mean squared distance of the negatives, (B,) each."""
+        if not self._visual:
+            nothing = torch.zeros_like(distances.best)
+            return nothing, nothing, nothing
+        margins = Margins(self.margin, self.second_margin)
+        first = hinges(distances.best, distances.negative, self.margin)
+        if self.second_hinge == "residuals":
+            second = residual_hinges(costs, distances.other, self.feature_scale_squared, self.second_margin)
+            triplets = VISUAL[self._visual.replace("quadruplet", "triplet")](distances, margins)
+            visual = triplets + second.max(dim=1).values
+        else:
+            second = hinges(distances.best, distances.other, self.second_margin)
+            visual = VISUAL[self._visual](distances, margins)
+        active = (torch.cat([first, second], dim=1) > 0).to(visual).mean(dim=1)
+        return visual, active, distances.negative.mean(dim=1)
+
+    def _check_shapes(self, descriptors: Tensor, squared_distances: Tensor) -> None:
+        """Shapes that are wrong may still broadcast, to a loss that is quietly another one."""
+        images = (*descriptors.shape[:2], *squared_distances.shape)
+        expected = (len(descriptors), self.layout.images, len(descriptors), self.positives)
+        if descriptors.ndim != 3 or images != expected:
+            raise BadInputError(
+                f"the loss {self.name!r} wants descriptors (B, {self.layout.images}, D) and squared distances "
+                f"(B, {self.positives}), not {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
+            )
+
+
+def _unknown(name: str) -> str:
+    nearest = get_close_matches(name, LOSS_NAMES, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
+    return f"there is no loss {name!r}{hint} There are {', '.join(LOSS_NAMES)}"

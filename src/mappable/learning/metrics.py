@@ -1,0 +1,67 @@
+"""What a run reports while it goes: JSON lines, TensorBoard if wished, and the text beside the progress bar."""
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mappable.errors import BadInputError
+from mappable.places.files import write_atomically
+
+METRICS = "metrics.jsonl"
+
+
+class Metrics:
+    """Appends one JSON object a line to `folder`/metrics.jsonl; of an earlier run it keeps the lines up to `iteration`.
+
+    Without a folder nothing is written.
+    """
+
+    def __init__(self, folder: Path | None, *, iteration: int = 0, tensorboard: bool = False) -> None:
+        self.file = folder / METRICS if folder else None
+        self.board = _board(folder, iteration) if folder and tensorboard else None
+        if self.file:
+            kept = (
+                [line for line in _lines(self.file) if json.loads(line)["iteration"] <= iteration] if iteration else []
+            )
+            write_atomically(self.file, lambda stream: stream.writelines(kept))
+            self.stream = self.file.open("ab")
+
+    def __enter__(self) -> "Metrics":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.file:
+            self.stream.close()
+        if self.board:
+            self.board.close()
+
+    def write(self, iteration: int, **values: float | str) -> None:
+        """One line: the iteration, counted from 1 (0 is before the first), and what is known of it."""
+        if self.file:
+            self.stream.write(json.dumps({"iteration": iteration} | values).encode() + b"\n")
+            self.stream.flush()
+        if self.board:
+            for name, value in values.items():
+                if not isinstance(value, str):
+                    self.board.add_scalar(name, value, iteration)
+
+
+def _lines(file: Path) -> list[bytes]:
+    """The whole lines of a file that may have been cut off."""
+    if not file.is_file():
+        return []
+    *whole, _torn = file.read_bytes().split(b"\n")
+    return [line + b"\n" for line in whole]
+
+
+def _board(folder: Path, iteration: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise BadInputError(
+            "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
+        ) from None
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1)

@@ -1,0 +1,50 @@
+"""Hard-negative mining: which of the images in the feature cache look most like an anchor though they are far away."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class FeatureCache:
+    """Descriptors of some training images, computed when a mining period began (section 3.3).
+
+    `rows` (m,) int64 are the images' rows in the training set, ascending; `features` (m, D) float32 their descriptors.
+    """
+
+    rows: Tensor
+    features: Tensor
+    squared_norms: Tensor = field(init=False, repr=False)  # (m,)
+
+    def __post_init__(self) -> None:
+        if self.rows.shape != self.features.shape[:1] or bool((self.rows.diff() <= 0).any()):
+            raise ValueError("a feature cache needs ascending rows and one descriptor for each")
+        object.__setattr__(self, "squared_norms", torch.linalg.vector_norm(self.features, dim=1).square())
+
+    def squared_distances(self, anchors: Tensor) -> Tensor:
+        """Squared feature distances (b, m) of `anchors` (b,), rows of the training set, to all images of the cache.
+
+        The matrix product has float32 all through: half precision errs by as much as hard negatives differ (trap 7).
+        """
+        at = torch.searchsorted(self.rows, anchors)
+        if not torch.equal(self.rows[at.clamp(max=len(self.rows) - 1)], anchors):
+            raise ValueError("an anchor is not in the feature cache, so nothing can be mined for it")
+        with torch.autocast(self.features.device.type, enabled=False):
+            products = self.features[at] @ self.features.T
+        return (self.squared_norms[at, None] + self.squared_norms - 2 * products).clamp_(min=0)
+
+    def hardest(self, anchors: Tensor, negatives: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The `count` negatives with the smallest feature distance to each anchor, the nearest first.
+
+        `anchors` (b,) are rows of the training set that the cache holds; `negatives` (b, n) tells for every row of the
+        training set whether it is one of theirs. Returns rows (b, count) and how many of them there are (b,); past the
+        last, if the cache holds too few negatives, stands the anchor's own row.
+        """
+        eligible = negatives[:, self.rows]
+        distances = self.squared_distances(anchors).masked_fill_(~eligible, torch.inf)
+        nearest, columns = distances.topk(min(count, len(self.rows)), largest=False)
+        found = torch.isfinite(nearest)
+        rows = anchors[:, None].repeat(1, count)
+        rows[:, : columns.shape[1]] = torch.where(found, self.rows[columns], anchors[:, None])
+        return rows, found.sum(dim=1)

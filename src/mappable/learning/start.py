@@ -1,0 +1,131 @@
+"""The beginning of a run: the off-the-shelf encoder and its inputs, or the state that a checkpoint holds."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mappable.arrays import Ints
+from mappable.features.about import About
+from mappable.features.activations import frozen_activations
+from mappable.features.clusters import sample_local
+from mappable.features.embedding import Source, backbone_precision, fetch, images_of
+from mappable.features.encoder import Encoder
+from mappable.learning.checkpoint import Checkpoint
+from mappable.learning.data import TrainingData
+from mappable.learning.distributed import Group
+from mappable.learning.feature_scale import measure_feature_scale
+from mappable.learning.learner import Learner
+from mappable.learning.settings import Settings
+from mappable.places.cache import ImageRows
+from mappable.places.files import load_places
+
+RESIDENT = 0.5  # images stay on the GPU if they take at most this share of its free memory
+
+
+def begin(
+    data: TrainingData,
+    settings: Settings,
+    device: torch.device,
+    group: Group,
+    fingerprint: str,
+    checkpoint: Checkpoint | None,
+    activations: Path | None,
+) -> Learner:
+    """A learner that is ready for its first step, or for the one after the checkpoint."""
+    encoder = Encoder.create(
+        weights=settings.weights,
+        weights_file=Path(settings.weights_file) if settings.weights_file else None,
+        size=settings.size,
+        fit=settings.fit,
+        clusters=settings.clusters,
+        backbone=settings.backbone,
+        aggregator=settings.aggregator,
+        seed=settings.seed,
+    ).to(device)
+    source = _inputs(encoder, data.images, settings, device, group, fingerprint, activations)
+    learner = Learner(encoder, source, settings, device, group)
+    if checkpoint is not None:
+        learner.restore(checkpoint.learner)
+        encoder.about = About.from_json(checkpoint.about["encoder"])
+        return learner
+    _find_clusters(learner, len(data.train))
+    scale = settings.feature_scale_squared
+    if scale == "measure":
+        scale = measure_feature_scale(
+            data.train,
+            learner.describe,
+            positive_radius=settings.positive_radius,
+            yaw_limit=settings.yaw_limit,
+            seed=settings.seed,
+        )
+        if group.first:
+            print(f"feature_scale_squared (F²), measured on the training images: {scale:.3f}", file=sys.stderr)
+    encoder.about = replace(
+        encoder.about,
+        init_source=settings.init_source,
+        unit=data.train.unit,
+        positive_radius=settings.positive_radius,
+        negative_radius=settings.negative_radius,
+        feature_scale_squared=scale,
+        settings=settings.model_dump(mode="json"),
+        seed=settings.seed,
+        data=fingerprint,
+    )
+    return learner
+
+
+def _inputs(
+    encoder: Encoder,
+    images: ImageRows,
+    settings: Settings,
+    device: torch.device,
+    group: Group,
+    fingerprint: str,
+    activations: Path | None,
+) -> Source:
+    """What the network takes: activations of the frozen layers, or pixels, on the GPU where they fit."""
+    if settings.trainable == "all":
+        size = int(np.prod(images.shape))
+        if device.type == "cuda" and size <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
+            return torch.from_numpy(images[:]).to(device)
+        return images
+    if activations is not None and not group.first:
+        group.wait()  # until the first process has written the file, which the others then only read
+    result = frozen_activations(
+        encoder, images, device=device, precision=settings.precision, folder=activations, data=fingerprint
+    )
+    if activations is not None and group.first:
+        group.wait()
+    return result
+
+
+def _find_clusters(learner: Learner, training_images: int) -> None:
+    """The aggregator's clusters, from images of the training set or of another one; in every process the same."""
+    encoder, settings, device = learner.encoder, learner.settings, learner.device
+    source, available, from_pixels = learner.source, training_images, settings.trainable == "all"
+    if settings.init_source != "train":
+        source, from_pixels = images_of(load_places(settings.init_source), settings.size, settings.fit), True
+        available = len(source)
+
+    def local_of(rows: Ints) -> Tensor:
+        with torch.no_grad(), backbone_precision(device, settings.precision):
+            inputs = fetch(source, rows, device)
+            return encoder.local(encoder.lower(inputs) if from_pixels else inputs)
+
+    if learner.group.first:
+        print(f"clusters: k-means on images of {_named(settings.init_source)}", file=sys.stderr)
+        sample = sample_local(
+            local_of, available, images=settings.init_images, locations=settings.init_locations, seed=settings.seed
+        )
+        encoder.aggregator.initialise(sample, settings.seed)
+    for parameter in cast(nn.Module, encoder.aggregator).parameters():
+        learner.group.from_first(parameter.data)
+
+
+def _named(source: str) -> str:
+    return "the training set" if source == "train" else source

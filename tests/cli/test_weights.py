@@ -1,0 +1,78 @@
+"""`mappable weights` as a user types it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mappable.features.weight_files import SHAPES
+from mappable.features.weights import WEIGHT_SETS, fetch_weights
+
+
+def mappable(cache: Path | str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """With a cache of its own, and a pip that finds nothing."""
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", "weights", *map(str, arguments)]
+    environment = os.environ | {"MAPPABLE_CACHE": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def test_import_then_show(tmp_path: Path) -> None:
+    original = fetch_weights("vgg16-v1")  # of the user's own cache
+    cache = tmp_path / "cache"
+    shown = mappable(cache)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stderr == ""
+    assert shown.stdout.count("cached  no; fetch it with: mappable weights vgg16-") == 2
+    imported = mappable(cache, "vgg16-v1", "--file", original)
+    assert imported.returncode == 0, imported.stderr
+    assert imported.stdout == f"{cache / 'vgg16-v1.safetensors'}\n"
+    assert mappable(cache, "vgg16-v1").stdout == imported.stdout
+    first, second = mappable(cache).stdout.split("\n\n")
+    for text in (
+        "vgg16-v1: torchvision's own training",
+        "mean 0.485 0.456 0.406, std 0.229 0.224 0.225",
+        f"cached  {cache / 'vgg16-v1.safetensors'} (58.9 MB)",
+        f"source  {original}",
+    ):
+        assert text in first
+    assert "vgg16-caffe: the original weights" in second
+    assert "mean 0.48235 0.45882 0.40784, std 0.00392157" in second
+    assert "cached  no" in second
+
+
+def test_a_damaged_file_in_the_cache_is_shown_as_such(tmp_path: Path) -> None:
+    (tmp_path / "vgg16-v1.safetensors").write_bytes(b"half of it")
+    assert "vgg16-v1.safetensors is damaged; fetch it again" in mappable(tmp_path).stdout
+
+
+def test_a_file_of_another_set_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "other.safetensors"
+    save_file({name: torch.zeros(shape) for name, shape in SHAPES.items()}, file)
+    refused = mappable(tmp_path, "vgg16-caffe", "--file", file)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"error: {file}: looks like neither vgg16-v1 nor vgg16-caffe")
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "vgg16-caffe.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("vgg19",), "there is no weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"),
+        (("--file", "mine.pth"), "--file mine.pth: say which set it holds, vgg16-v1 or vgg16-caffe"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: tuple[str, ...], part: str, tmp_path: Path) -> None:
+    failed = mappable(tmp_path, *arguments)
+    assert failed.returncode == 1
+    assert failed.stderr == f"error: {part}\n"
+
+
+def test_help_names_the_sets_and_the_file_formats(tmp_path: Path) -> None:
+    text = mappable(tmp_path, "--help").stdout
+    for name in (*WEIGHT_SETS, ".safetensors", ".pth", ".ckpt", "MAPPABLE_CACHE"):
+        assert name in text

@@ -1,0 +1,263 @@
+"""The encoder: what it is made of, its one file, and files that must be refused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.features.encoder import Encoder
+from mappable.features.whitening import fit_whitening
+
+
+@pytest.fixture
+def file(encoder: Encoder, tmp_path: Path) -> Path:
+    encoder.save(tmp_path / "encoder.safetensors")
+    return tmp_path / "encoder.safetensors"
+
+
+def rewritten(file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> Path:
+    """The file with its tensors and its description changed."""
+    with safe_open(file, "pt") as opened:
+        header = json.loads(opened.metadata()["mappable"])
+    tensors = load_file(file)
+    change(tensors, header)
+    save_file(tensors, file, {"mappable": json.dumps(header)})
+    return file
+
+
+def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pictures: Pixels, tmp_path: Path) -> None:
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8)  # with VGG-16
+    encoder.initialise(pictures)
+    encoder.save(tmp_path / "encoder.safetensors")
+    loaded = Encoder.load(tmp_path / "encoder.safetensors")
+    assert encoder.dimensions == 8 * 512
+    for precision in ("float32", "bfloat16"):
+        before = encoder.embed(pictures, precision=precision)  # type: ignore[arg-type]
+        after = loaded.embed(pictures, precision=precision)  # type: ignore[arg-type]
+        assert (before == after).all()
+    assert (loaded.fingerprint, loaded.about) == (encoder.fingerprint, encoder.about)
+
+
+def test_whitening_travels_along(encoder: Encoder, pictures: Pixels, tmp_path: Path) -> None:
+    encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
+    encoder.save(tmp_path / "encoder.safetensors")
+    loaded = Encoder.load(tmp_path / "encoder.safetensors")
+    descriptors = loaded.embed(pictures)
+    assert descriptors.shape == (10, 5)
+    assert (descriptors == encoder.embed(pictures)).all()
+    np.testing.assert_allclose(np.linalg.norm(descriptors, axis=1), 1, rtol=1e-6)
+
+
+def test_the_file_has_torchvisions_names_and_says_what_it_is(tmp_path: Path) -> None:
+    encoder = Encoder.create(weights="random", size=(32, 32), clusters=2)
+    about = replace(encoder.about, positive_radius=10.0, negative_radius=25.0, feature_scale_squared=2.0, unit="m")
+    encoder.about = replace(about, settings={"loss": "triplet"}, seed=3, data="abc", init_source="train")
+    encoder.save(tmp_path / "encoder.safetensors")
+    with safe_open(tmp_path / "encoder.safetensors", "pt") as opened:
+        names = set(opened.keys())
+        header = json.loads(opened.metadata()["mappable"])
+    assert {"features.0.weight", "features.28.bias", "aggregator.assignment", "aggregator.centres"} <= names
+    assert len(names) == 28
+    assert header["about"]["squared_metres_per_squared_feature"] == 50.0
+    assert Encoder.load(tmp_path / "encoder.safetensors").about == encoder.about
+
+
+def test_lambda_is_unknown_before_training() -> None:
+    about = About(weights="random", size=(32, 32), fit="crop", mean=(0, 0, 0), std=(1, 1, 1))
+    assert about.squared_metres_per_squared_feature is None
+    assert replace(about, positive_radius=1.0, feature_scale_squared=2.0).squared_metres_per_squared_feature == 0.5
+
+
+def test_random_weights_follow_from_the_seed_and_keep_the_scale(small_backbone: str) -> None:
+    def drawn(seed: int, backbone: str = small_backbone) -> list[Tensor]:
+        encoder = Encoder.create(weights="random", size=(32, 32), backbone=backbone, seed=seed)
+        return [parameter.detach() for parameter in encoder.backbone.parameters()]
+
+    assert all(torch.equal(one, other) for one, other in zip(drawn(1), drawn(1), strict=True))
+    assert not torch.equal(drawn(1)[0], drawn(2)[0])
+    weights = drawn(0, "vgg16")
+    assert weights[10].shape == (256, 256, 3, 3)
+    assert weights[10].std().item() == pytest.approx((2 / (256 * 9)) ** 0.5, rel=0.01)
+    assert (weights[11] == 0).all()
+
+
+def test_images_are_normalised_by_the_mean_and_std_of_the_weights(encoder: Encoder) -> None:
+    seen: list[Tensor] = []
+    encoder.backbone.lower = lambda images: seen.append(images) or images  # type: ignore[method-assign, func-returns-value]
+    pixels = torch.randint(0, 256, (2, 48, 64, 3), dtype=torch.uint8)
+    encoder.lower(pixels)
+    expected = (pixels.double() / 255 - torch.tensor([0.485, 0.456, 0.406])) / torch.tensor([0.229, 0.224, 0.225])
+    torch.testing.assert_close(seen[0].double(), expected.permute(0, 3, 1, 2), atol=1e-5, rtol=0)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_convolutions_lie_channels_last(file: Path) -> None:
+    weight = Encoder.load(file).backbone.state_dict()["second.weight"]
+    assert weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_real_weights_come_with_their_own_normalisation(vgg16_v1: dict[str, Tensor]) -> None:
+    encoder = Encoder.create(size=(32, 32), clusters=2)
+    assert (encoder.about.weights, encoder.about.mean) == ("vgg16-v1", (0.485, 0.456, 0.406))
+    own = encoder.backbone.state_dict()
+    assert all(torch.equal(own[name], tensor) for name, tensor in vgg16_v1.items())
+
+
+def test_lower_and_upper_are_the_whole_also_with_activations_kept_in_bfloat16(
+    encoder: Encoder, pictures: Pixels
+) -> None:
+    pixels = torch.from_numpy(pictures)
+    with torch.no_grad():
+        whole = encoder(pixels)
+        assert torch.equal(encoder.upper(encoder.lower(pixels)), whole)
+        torch.testing.assert_close(encoder.upper(encoder.lower(pixels).bfloat16()), whole, atol=0.02, rtol=0)
+        local = encoder.local(encoder.lower(pixels))
+    assert local.shape == (10, 6 * 8, 6)
+    length = local.norm(dim=2)
+    torch.testing.assert_close(length[length > 0], torch.ones(int((length > 0).sum())))
+
+
+def test_the_fingerprint_changes_with_what_changes_descriptors_alone(encoder: Encoder) -> None:
+    before = encoder.fingerprint
+    assert len(before) == 16
+    encoder.about = replace(encoder.about, seed=9, data="other", settings={"loss": "triplet"}, init_source="elsewhere")
+    assert encoder.fingerprint == before
+    found = {before}
+    for change in ({"size": (32, 24)}, {"fit": "pad"}, {"mean": (0.5, 0.5, 0.5)}):
+        kept = encoder.about
+        encoder.about = replace(kept, **change)  # type: ignore[arg-type]
+        found.add(encoder.fingerprint)
+        encoder.about = kept
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter[0] += 1e-3
+            found.add(encoder.fingerprint)
+    assert len(found) == 1 + 3 + len(list(encoder.parameters()))
+
+
+def test_initialisation_is_the_same_each_time_and_says_whose_images_it_used(
+    small_backbone: str, pictures: Pixels
+) -> None:
+    def initialised(seed: int) -> Encoder:
+        encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
+        encoder.initialise(pictures, source="/data/pittsburgh", seed=seed)
+        return encoder
+
+    assert initialised(0).fingerprint == initialised(0).fingerprint
+    assert initialised(0).fingerprint != initialised(1).fingerprint
+    assert initialised(0).about.init_source == "/data/pittsburgh"
+
+
+def test_an_encoder_without_clusters_describes_nothing(small_backbone: str, pictures: Pixels) -> None:
+    encoder = Encoder.create(weights="random", size=(64, 48), backbone=small_backbone)
+    with pytest.raises(BadInputError, match="no clusters yet"):
+        encoder.embed(pictures)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"weights": "vgg61"}, "there is no weight set 'vgg61'"),
+        ({"weights": "random", "weights_file": Path("w.pth")}, "w.pth: random weights come from no file"),
+        ({"weights": "random", "backbone": "nope"}, "no backbone 'nope'"),
+        ({"weights": "random", "aggregator": "nope"}, "no aggregator 'nope'"),
+        ({"weights": "random", "fit": "squeeze"}, "fit 'squeeze' is not one of"),
+        ({"weights": "random", "size": (64, 7)}, "images of 64x7 are too small for small: 8x8 is the least"),
+        ({"weights": "vgg16-v1"}, "weights 'vgg16-v1' for backbone 'small': lacks first.bias"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(
+    small_backbone: str, vgg16_v1: dict[str, Tensor], options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(BadInputError, match=problem):
+        Encoder.create(**{"size": (64, 48), "backbone": small_backbone} | options)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+def test_a_truncated_file_is_named(file: Path, share: float) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: truncated, damaged or not an encoder"):
+        Encoder.load(file)
+
+
+def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="no such encoder file"):
+        Encoder.load(tmp_path / "nowhere.safetensors")
+    with pytest.raises(BadInputError, match="no such encoder file"):
+        Encoder.load(tmp_path)
+    foreign = tmp_path / "foreign.safetensors"
+    save_file({"features.0.weight": torch.zeros(2)}, foreign)
+    with pytest.raises(BadInputError, match=r"foreign\.safetensors: not an encoder of mappable"):
+        Encoder.load(foreign)
+    foreign.write_bytes(b"\xff\xd8\xff\xe0 a picture, perhaps")
+    with pytest.raises(BadInputError, match=r"foreign\.safetensors: truncated, damaged or not"):
+        Encoder.load(foreign)
+
+
+def _set(*keys: str, to: Any) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+    def change(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+        for key in keys[:-1]:
+            header = header[key]
+        header[keys[-1]] = to
+
+    return change
+
+
+def _replace(name: str, tensor: Tensor | None) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+    def change(tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+        tensors.pop(name, None)
+        if tensor is not None:
+            tensors[name] = tensor
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (_set("version", to=2), r"later version of mappable \(format 2\)"),
+        (_set("format", to="mappable pack"), "a mappable pack, not a mappable encoder"),
+        (_set("about", to={}), "its description is damaged"),
+        (_set("about", "size", to="big"), "its description is damaged"),
+        (_set("about", "mean", to=[0.5]), "its description is damaged"),
+        (_set("about", "backbone", to="resnet50"), "there is no backbone 'resnet50'"),
+        (_set("about", "clusters", to=5), "aggregator.assignment is 4 x 6 float32, but must be 5 x 6 float32"),
+        (_replace("first.weight", None), "lacks first.weight"),
+        (_replace("third.weight", torch.zeros(1)), "has third.weight, which is no part of this network"),
+        (_replace("second.bias", torch.zeros(7)), "second.bias is 7 float32, but must be 6 float32"),
+        (_replace("second.bias", torch.zeros(6).half()), "second.bias is 6 float16, but must be 6 float32"),
+        (_replace("whitening.projection", torch.zeros(3, 7)), "lacks whitening.mean"),
+    ],
+)
+def test_a_file_that_does_not_fit_says_where(
+    file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], None], problem: str
+) -> None:
+    with pytest.raises(BadInputError, match=rf"encoder\.safetensors: .*{problem}"):
+        Encoder.load(rewritten(file, change))
+
+
+def test_a_failed_save_leaves_the_older_file(
+    encoder: Encoder, file: Path, pictures: Pixels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = file.read_bytes()
+
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: cannot be written \(No space left on device\)"):
+        encoder.save(file)
+    assert file.read_bytes() == before
+    assert [entry.name for entry in file.parent.iterdir()] == [file.name]

@@ -1,0 +1,221 @@
+"""NetVLAD against explicit loops in float64, and the rule that initialises it."""
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.features import aggregators
+from mappable.features.aggregators import aggregator_names, find_aggregator
+from mappable.features.aggregators.netvlad import NetVLAD
+from mappable.features.encoder import Encoder
+
+
+def random_layer(channels: int = 5, clusters: int = 3, seed: int = 0) -> NetVLAD:
+    layer = NetVLAD(channels, clusters)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return layer
+
+
+def slow_netvlad(local: Floats, assignment: Floats, centres: Floats) -> Floats:
+    """Section 2.3 location by location, for local descriptors (locations, channels) of one image."""
+    clusters, channels = centres.shape
+    sums = np.zeros((clusters, channels))
+    for location in range(len(local)):
+        x = local[location] / math.sqrt(sum(value**2 for value in local[location]))
+        scores = [sum(assignment[k][c] * x[c] for c in range(channels)) for k in range(clusters)]
+        total = sum(math.exp(score) for score in scores)
+        for k in range(clusters):
+            for c in range(channels):
+                sums[k, c] += math.exp(scores[k]) / total * (x[c] - centres[k][c])
+    for k in range(clusters):
+        sums[k] /= math.sqrt(sum(value**2 for value in sums[k]))
+    return sums.ravel() / math.sqrt(sum(value**2 for value in sums.ravel()))
+
+
+def in_float64(layer: NetVLAD) -> tuple[Floats, Floats]:
+    return layer.assignment.detach().double().numpy(), layer.centres.detach().double().numpy()
+
+
+def test_descriptors_are_those_of_explicit_loops() -> None:
+    layer = random_layer()
+    maps = torch.randn(2, 5, 4, 3, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        descriptors = layer(maps)
+    for number, image in enumerate(maps.double().numpy()):
+        local = image.transpose(1, 2, 0).reshape(-1, 5)
+        expected = slow_netvlad(
+            local, *(values.detach().double().numpy() for values in (layer.assignment, layer.centres))
+        )
+        np.testing.assert_allclose(descriptors[number].numpy(), expected, atol=2e-7)
+
+
+def test_an_encoder_with_vgg16_agrees_with_float64_arithmetic() -> None:
+    encoder = Encoder.create(weights="random", size=(48, 32), clusters=4)
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 48, 3), dtype=np.uint8)
+    encoder.initialise(pixels)
+    descriptor = encoder.embed(pixels[:1], precision="float32")[0]
+    normalised = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+    layer = encoder.aggregator
+    assert isinstance(layer, NetVLAD)
+    backbone = encoder.backbone.double()
+    with torch.no_grad():
+        maps = backbone.upper(backbone.lower(torch.from_numpy(normalised.transpose(0, 3, 1, 2)))).numpy()
+    local = maps[0].transpose(1, 2, 0).reshape(-1, 512)
+    np.testing.assert_allclose(descriptor, slow_netvlad(local, *in_float64(layer)), atol=1e-5)
+
+
+def test_neither_order_nor_scale_of_the_locations_matters() -> None:
+    layer = random_layer()
+    maps = torch.randn(1, 5, 2, 6)
+    with torch.no_grad():
+        expected = layer(maps)
+        torch.testing.assert_close(layer(3 * maps.flip(3)), expected)
+        torch.testing.assert_close(layer(maps.reshape(1, 5, 4, 3)), expected)
+
+
+def test_each_cluster_and_the_whole_have_length_one() -> None:
+    layer = random_layer(channels=7, clusters=4)
+    assert layer.dimensions == 28
+    with torch.no_grad():
+        descriptors = layer(torch.randn(3, 7, 5, 5))
+    torch.testing.assert_close(descriptors.norm(dim=1), torch.ones(3))
+    torch.testing.assert_close(descriptors.unflatten(1, (4, 7)).norm(dim=2), torch.full((3, 4), 0.5))
+
+
+def test_zero_stays_zero_with_gradients_that_are_numbers() -> None:
+    layer = NetVLAD(5, 3)  # centres at zero
+    maps = torch.zeros(1, 5, 2, 2, requires_grad=True)
+    descriptors = layer(maps)
+    assert (descriptors == 0).all()
+    torch.autograd.backward(descriptors.sum())
+    for tensor in (maps, *layer.parameters()):
+        assert tensor.grad is not None
+        assert tensor.grad.isfinite().all()
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    layer = random_layer()
+    maps = torch.randn(1, 5, 2, 2, generator=torch.Generator().manual_seed(2))
+    direction = torch.randn(15, generator=torch.Generator().manual_seed(3))
+    for parameter in layer.parameters():
+        (gradient,) = torch.autograd.grad(layer(maps)[0] @ direction, parameter)
+        step = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(4))
+        with torch.no_grad():
+            parameter += 1e-3 * step
+            ahead = layer(maps)[0] @ direction
+            parameter -= 2e-3 * step
+            behind = layer(maps)[0] @ direction
+            parameter += 1e-3 * step
+        assert ((ahead - behind) / 2e-3).item() == pytest.approx((gradient * step).sum().item(), rel=0.02, abs=1e-3)
+
+
+def test_it_computes_in_float32_where_the_backbone_did_not() -> None:
+    layer = random_layer()
+    maps = torch.randn(2, 5, 4, 3).bfloat16()
+    with torch.no_grad():
+        expected = layer(maps.float())
+        with torch.autocast("cpu", torch.bfloat16):
+            descriptors = layer(maps)
+    assert descriptors.dtype == torch.float32
+    assert torch.equal(descriptors, expected)
+
+
+def test_residuals_of_single_locations_are_never_all_in_memory() -> None:
+    layer, (images, channels, side, clusters) = random_layer(16, 8), (2, 16, 8, 8)
+    kept: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        layer(torch.randn(images, channels, side, side))
+    assert kept
+    assert max(kept) <= images * side * side * channels < images * side * side * channels * clusters
+
+
+def test_initialisation_makes_the_second_cluster_a_hundredth_of_the_first() -> None:
+    generator = torch.Generator().manual_seed(0)
+    middles = nn.functional.normalize(torch.randn(4, 6, generator=generator))
+    local = nn.functional.normalize(middles.repeat(50, 1) + 0.2 * torch.randn(200, 6, generator=generator))
+    layer = NetVLAD(6, 4)
+    layer.initialise(local, seed=0)
+    centres, assignment = layer.centres.detach(), layer.assignment.detach()
+    alpha = assignment.norm(dim=1)
+    torch.testing.assert_close(alpha, alpha[:1].expand(4))
+    torch.testing.assert_close(assignment / alpha[:, None], nn.functional.normalize(centres))
+    assert (centres.norm(dim=1) < 0.999).all()  # means of unit vectors, not brought to length one
+    ratios = []
+    for x in local.double():
+        second, first = sorted((assignment.double() @ x).tolist())[-2:]
+        ratios.append(second - first)  # the logarithm of what softmax gives the second, over what it gives the first
+    assert math.exp(np.mean(ratios)) == pytest.approx(0.01, rel=1e-4)
+
+
+def test_images_without_any_difference_give_no_clusters() -> None:
+    with pytest.raises(BadInputError, match="all alike"):
+        NetVLAD(5, 3).initialise(torch.full((20, 5), 5**-0.5), seed=0)
+
+
+@pytest.mark.parametrize("clusters", [1, 0, -3])
+def test_one_cluster_is_not_enough(clusters: int) -> None:
+    with pytest.raises(BadInputError, match=f"at least 2 clusters, not {clusters}"):
+        NetVLAD(5, clusters)
+
+
+MEAN = '''"""The mean of all locations."""
+
+from torch.nn.functional import normalize
+
+from mappable.features.aggregators import Aggregator
+
+
+class Mean(Aggregator):
+    def __init__(self, channels, clusters):
+        super().__init__()
+        self.dimensions = channels
+
+    def initialise(self, local, seed):
+        pass
+
+    def forward(self, maps):
+        return normalize(maps.float().mean((2, 3)))
+
+
+build = Mean
+'''
+
+
+@pytest.fixture
+def mean_aggregator(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "mean.py").write_text(MEAN)
+    aggregators.__path__.append(str(tmp_path))
+    yield "mean"
+    aggregators.__path__.remove(str(tmp_path))
+    sys.modules.pop("mappable.features.aggregators.mean", None)
+
+
+def test_an_aggregator_is_one_file(mean_aggregator: str, small_backbone: str, tmp_path: Path) -> None:
+    assert aggregator_names() == [mean_aggregator, "netvlad"]
+    size, pixels = (16, 16), np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
+    encoder = Encoder.create(weights="random", size=size, backbone=small_backbone, aggregator=mean_aggregator)
+    encoder.initialise(pixels)
+    encoder.save(tmp_path / "encoder.safetensors")
+    descriptors = Encoder.load(tmp_path / "encoder.safetensors").embed(pixels)
+    assert descriptors.shape == (2, 6)
+
+
+def test_an_unknown_aggregator_lists_the_known_ones() -> None:
+    with pytest.raises(BadInputError, match=r"no aggregator 'gem'; the aggregators are .*netvlad"):
+        find_aggregator("gem")

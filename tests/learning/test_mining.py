@@ -1,0 +1,89 @@
+"""Hard-negative mining: the nearest descriptors among the negatives in the cache, against a loop."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mappable.learning.mining import FeatureCache
+
+PLACES, DIMENSIONS = 30, 8
+
+
+@pytest.fixture
+def cache() -> FeatureCache:
+    """Unit descriptors of every place whose row is not divisible by 3."""
+    rows = torch.tensor([row for row in range(PLACES) if row % 3])
+    return FeatureCache(rows, descriptors(len(rows)))
+
+
+def descriptors(count: int) -> Tensor:
+    points = np.random.default_rng(1).normal(size=(count, DIMENSIONS))
+    return torch.tensor(points / np.linalg.norm(points, axis=1, keepdims=True), dtype=torch.float32)
+
+
+def loop_squared_distance(cache: FeatureCache, one: int, other: int) -> float:
+    first, second = (cache.features[cache.rows.tolist().index(row)].tolist() for row in (one, other))
+    return math.dist(first, second) ** 2
+
+
+def test_squared_distances_are_those_of_a_loop(cache: FeatureCache) -> None:
+    anchors = torch.tensor([4, 29, 1])
+    expected = [[loop_squared_distance(cache, a, row) for row in cache.rows.tolist()] for a in anchors.tolist()]
+    np.testing.assert_allclose(cache.squared_distances(anchors), expected, atol=1e-6)
+
+
+def test_squared_distances_are_never_negative_nor_in_half_precision() -> None:
+    twins = torch.nn.functional.normalize(torch.ones(4, 1000) + 1e-4 * torch.arange(1000), dim=1)
+    cache = FeatureCache(torch.arange(4), twins)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        distances = cache.squared_distances(torch.arange(4))
+    assert distances.dtype == torch.float32
+    assert distances.min() >= 0
+    assert distances.max() < 1e-5
+
+
+def test_descriptors_need_not_have_unit_norm() -> None:
+    cache = FeatureCache(torch.arange(3), torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.5, 0.0]]))
+    assert cache.squared_distances(torch.tensor([0])).tolist() == [[0.0, 25.0, 0.25]]
+
+
+def test_the_hardest_negatives_are_the_nearest_in_a_loop(cache: FeatureCache) -> None:
+    anchors = torch.tensor([2, 7, 28])
+    negatives = torch.tensor(np.random.default_rng(2).random((3, PLACES)) < 0.6)
+    rows, found = cache.hardest(anchors, negatives, 4)
+    for anchor, mask, hard in zip(anchors.tolist(), negatives.tolist(), rows.tolist(), strict=True):
+        candidates = [row for row in cache.rows.tolist() if mask[row]]
+        by_distance = sorted(candidates, key=lambda row: loop_squared_distance(cache, anchor, row))
+        assert hard == by_distance[:4]
+    assert found.tolist() == [4, 4, 4]
+
+
+def test_too_few_negatives_in_the_cache_leave_the_anchor_itself(cache: FeatureCache) -> None:
+    negatives = torch.zeros(2, PLACES, dtype=torch.bool)
+    negatives[0, [3, 5, 6, 8]] = True  # of which the cache holds 5 and 8
+    rows, found = cache.hardest(torch.tensor([1, 2]), negatives, 3)
+    assert found.tolist() == [2, 0]
+    assert sorted(rows[0, :2].tolist()) == [5, 8]
+    assert rows[0, 2] == 1
+    assert rows[1].tolist() == [2, 2, 2]
+
+
+def test_more_can_be_asked_for_than_the_cache_holds() -> None:
+    cache = FeatureCache(torch.tensor([3, 5]), descriptors(2))
+    rows, found = cache.hardest(torch.tensor([3]), torch.tensor([[False, False, False, False, False, True]]), 4)
+    assert (rows.tolist(), found.tolist()) == ([[5, 3, 3, 3]], [1])
+
+
+def test_an_anchor_outside_the_cache_is_refused(cache: FeatureCache) -> None:
+    for anchor in (3, 100):
+        with pytest.raises(ValueError, match="an anchor is not in the feature cache"):
+            cache.squared_distances(torch.tensor([1, anchor]))
+
+
+@pytest.mark.parametrize("rows", [[1, 0, 2], [0, 1, 1], [0, 1]])
+def test_rows_must_ascend_and_be_as_many_as_descriptors(rows: list[int]) -> None:
+    with pytest.raises(ValueError, match="ascending rows and one descriptor for each"):
+        FeatureCache(torch.tensor(rows), descriptors(3))

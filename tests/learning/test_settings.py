@@ -1,0 +1,386 @@
+"""Settings: what is taken, what is refused and in which words, how layers merge, and that the documentation is true."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mappable.errors import BadInputError
+from mappable.learning.losses import LOSS_NAMES
+from mappable.learning.setting_layers import read_preset
+from mappable.learning.settings import (
+    SYNONYMS,
+    Settings,
+    describe_settings,
+    load_settings,
+    preset_names,
+    settings_to_yaml,
+    value_text,
+)
+from mappable.places.worlds.presets import PRESETS as WORLDS
+
+PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text("utf-8")
+COLUMNS = ("oxford", "cold", "street", "rooms", "nordland")  # of the documentation's table of presets
+
+
+def settings_of(tmp_path: Path, text: str, preset: str | None = "street") -> Settings:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text, "utf-8")
+    return load_settings(preset, file)
+
+
+def refusal(*arguments: Any) -> str:
+    with pytest.raises(BadInputError) as caught:
+        load_settings(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def refusal_of_file(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text, "utf-8")
+    return refusal("street", file).removeprefix(f"{tmp_path}/")
+
+
+# How layers merge
+
+
+def test_a_file_lies_over_the_preset_and_single_values_over_both(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("anchors: 4\nseed: 5\n")
+    settings = load_settings("street", file, ["seed=6"])
+    assert (settings.positive_radius, settings.anchors, settings.seed) == (10.0, 4, 6)
+
+
+def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -> None:
+    by_text = load_settings("street", None, ["size=64x48", "seed=1", "normalised=false", "seed=2", "yaw_limit = 1"])
+    values = {"size": (64, 48), "seed": np.int64(2), "normalised": False, "yaw_limit": np.float32(1)}
+    assert by_text == load_settings("street", None, values)
+
+
+@pytest.mark.parametrize(("preset", "kept"), [("street", "iterations"), ("oxford", "epochs")])
+def test_a_budget_of_a_later_layer_takes_the_place_of_the_other_kind(preset: str, kept: str) -> None:
+    assert getattr(load_settings(preset), kept) is not None
+    by_epochs = load_settings(preset, None, ["epochs=0.5"])
+    assert (by_epochs.iterations, by_epochs.epochs) == (None, 0.5)
+    by_iterations = load_settings(preset, None, {"iterations": 7})
+    assert (by_iterations.iterations, by_iterations.epochs) == (7, None)
+    unchanged = load_settings(preset, None, {"iterations": None} if kept == "epochs" else {"epochs": None})
+    assert unchanged == load_settings(preset)
+
+
+def test_exactly_one_budget_is_given() -> None:
+    assert refusal("street", None, ["epochs=1", "iterations=5"]) == (
+        "--set: give either iterations or epochs; both are given"
+    )
+    assert refusal("street", None, ["iterations=none"]).endswith("neither is given")
+    assert refusal(None, None, {"positive_radius": 1, "negative_radius": 2}).endswith("neither is given")
+
+
+def test_without_preset_the_radii_must_be_given() -> None:
+    assert refusal(None, None, ["iterations=1"]).startswith("positive_radius is not set; set it, or name one of the")
+    settings = load_settings(overrides={"positive_radius": 1, "negative_radius": 2, "epochs": 1})
+    assert (settings.loss, settings.learning_rate, settings.size) == ("triplet+huber", 1e-6, (240, 180))
+
+
+def test_settings_do_not_change_any_more() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        load_settings("street").seed = 3  # type: ignore[misc]
+
+
+# Values as people write them
+
+
+def test_values_may_be_written_naturally(tmp_path: Path) -> None:
+    text = """
+# comments are fine
+size: 160X120
+feature_scale_squared: measure
+cache_size: all
+yaw_limit: 0.5236 # 30 degrees
+learning_rate: 1e-6
+iterations: 1e3
+geometric_weight: 5
+normalised: no
+whitening: None
+weights_file: ~
+momentum:  .5
+"""
+    settings = settings_of(tmp_path, text)
+    assert (settings.size, settings.feature_scale_squared, settings.cache_size) == ((160, 120), "measure", "all")
+    assert (settings.yaw_limit, settings.learning_rate, settings.iterations) == (0.5236, 1e-6, 1000)
+    assert (settings.geometric_weight, settings.normalised, settings.momentum) == (5.0, False, 0.5)
+    assert (settings.whitening, settings.weights_file) == (None, None)
+    assert type(settings.iterations) is int
+
+
+def test_a_size_may_be_two_numbers_and_a_file_name_a_path(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, "size: [64, 48]").size == (64, 48)
+    assert load_settings("street", None, {"weights_file": tmp_path}).weights_file == str(tmp_path)
+
+
+def test_none_takes_a_setting_back() -> None:
+    assert load_settings("rooms", None, ["yaw_limit=none"]).yaw_limit is None
+    assert load_settings("rooms", None, {"yaw_limit": None}).yaw_limit is None
+
+
+def test_a_file_of_comments_and_an_empty_one_change_nothing(tmp_path: Path) -> None:
+    for text in ("", "\n# nothing\n", "\ufeff# from another editor\n", "{}"):
+        assert settings_of(tmp_path, text) == load_settings("street")
+
+
+# What is refused, in which words
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest_right_one(tmp_path: Path) -> None:
+    assert refusal_of_file(tmp_path, "seed: 1\npostive_radius: 3\n") == (
+        "mine.yaml, line 2: there is no setting 'postive_radius'; did you mean 'positive_radius'?"
+    )
+    assert refusal(None, None, ["learning-rate=1"]) == (
+        "--set: there is no setting 'learning-rate'; did you mean 'learning_rate'?"
+    )
+    assert refusal("street", None, {"zzz": 1}).startswith("there is no setting 'zzz'; there are positive_radius, ")
+    assert refusal("street", None, {"1": 1}).startswith("there is no setting '1'; there are")
+
+
+@pytest.mark.parametrize("name", SYNONYMS)
+def test_the_names_of_the_paper_lead_to_the_settings(name: str) -> None:
+    assert SYNONYMS[name] in Settings.model_fields
+    assert refusal("street", None, [f"{name.upper()}=1"]).endswith(f"did you mean {SYNONYMS[name]!r}?")
+
+
+WRONG = [
+    ("seed: true", "seed is true, but should be a whole number from 0 to 4294967295"),
+    ("anchors: 2.5", "anchors is 2.5, but should be a whole number of at least 1"),
+    ("anchors: 0", "anchors is 0, but should be a whole number of at least 1"),
+    ("anchors: many", "anchors is 'many', but should be a whole number of at least 1"),
+    ("anchors:", "anchors is none, but should be a whole number of at least 1"),
+    ("seed: 1e99", "seed is '1e99', but should be a whole number from 0 to 4294967295"),
+    ("margin: -1", "margin is -1, but should be a number of at least 0"),
+    ("margin: .nan", "margin is nan, but should be a number of at least 0"),
+    ("margin: nan", "margin is 'nan', but should be a number of at least 0"),
+    ("learning_rate: .inf", "learning_rate is inf, but should be a number above 0"),
+    ("learning_rate: 1e999", "learning_rate is '1e999', but should be a number above 0"),
+    ("learning_rate: 0x" + "f" * 300, "learning_rate is "),
+    ("momentum: 1", "momentum is 1, but should be a number of at least 0 and below 1"),
+    ("momentum: [1, 2]", "momentum is [1, 2], but should be"),
+    ("normalised: 1", "normalised is 1, but should be true or false"),
+    ("normalised: 'yes'", "normalised is 'yes', but should be true or false"),
+    ("optimizer: adamw", "optimizer is 'adamw', but should be adam or sgd"),
+    ("precision: half", "precision is 'half', but should be auto, float32 or bfloat16"),
+    ("fit: squeeze", "fit is 'squeeze', but should be crop, pad or stretch"),
+    ("yaw_limit: 30", "yaw_limit is 30, but should be an angle in radians, above 0 and at most pi (30 degrees are"),
+    ("feature_scale_squared: guess", "feature_scale_squared is 'guess', but should be a number above 0 or measure"),
+    ("cache_size: 0", "cache_size is 0, but should be a whole number of at least 1 or all"),
+    ("cache_size: true", "cache_size is true, but should be a whole number of at least 1 or all"),
+    ("size: 160", "size is 160, but should be WIDTHxHEIGHT, such as 240x180, of at least 16 pixels each"),
+    ("size: 160x0", "size is '160x0', but should be"),
+    ("size: 15x160", "size is '15x160', but should be"),
+    ("size: 99999x99999", "size is '99999x99999', but should be"),
+    ("size: [160, 120, 3]", "size is [160, 120, 3], but should be"),
+    ("weights: 16", "weights is 16, but should be text"),
+    ("init_source: ' '", "init_source is ' ', but should be text"),
+    ("loss: tripet+huber", "there is no loss 'tripet+huber'; did you mean 'triplet+huber'? There are triplet, "),
+]
+
+
+@pytest.mark.parametrize(("line", "sentence"), WRONG)
+def test_a_wrong_value_is_named_with_its_line_and_what_is_right(tmp_path: Path, line: str, sentence: str) -> None:
+    assert refusal_of_file(tmp_path, f"# mine\n\n{line}\n").startswith(f"mine.yaml, line 3: {sentence}")
+
+
+def test_a_wrong_value_in_a_program_is_named_without_a_source() -> None:
+    assert refusal("street", None, {"seed": True}).startswith("seed is true, but")
+    assert refusal("street", None, {"seed": np.nan}).startswith("seed is nan, but")
+    with pytest.raises(BadInputError, match=r"^margin is -1, but should be a number of at least 0$"):
+        Settings(positive_radius=1, negative_radius=2, iterations=1, margin=-1)
+
+
+def test_a_long_value_is_shortened() -> None:
+    assert len(refusal("street", None, {"seed": "x" * 10_000})) < 200
+    assert len(refusal("street", None, {"seed": [list(range(100))] * 100})) < 200
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (["positive_radius=30"], "positive_radius is 30, but should be smaller than negative_radius, which is 25"),
+        (["negative_radius=10"], "positive_radius is 10, but should be smaller than negative_radius, which is 10"),
+        (["micro_batch=9"], "micro_batch is 9, but should be at most anchors, which is 8"),
+        (["clusters=9", "init_images=4", "init_locations=2"], "clusters is 9, but should be at most init_images times"),
+        (["hard_negatives=7"], "hard_negatives 7 of 6 negatives: "),
+        (["hard_negatives=6", "loss=quadruplet"], "hard_negatives 6 of 6 negatives: "),
+        (["negatives=0", "hard_negatives=0"], "negatives 0: "),
+        (["second_hinge=residuals"], "second_hinge 'residuals' needs a quadruplet loss"),
+    ],
+)
+def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(
+    texts: list[str], sentence: str
+) -> None:
+    assert refusal("street", None, texts).startswith(f"--set: {sentence}")
+
+
+def test_the_last_layer_that_has_part_in_a_clash_is_blamed(tmp_path: Path) -> None:
+    assert refusal_of_file(tmp_path, "negative_radius: 3").startswith("mine.yaml, line 1: positive_radius is 10, but")
+
+
+def test_what_goes_together_is_taken() -> None:
+    for loss in LOSS_NAMES:
+        assert load_settings("street", None, [f"loss={loss}"]).build_loss(2.0).name == loss
+    load_settings("street", None, ["loss=huber", "negatives=0", "hard_negatives=0"])
+    load_settings("street", None, ["loss=triplet", "hard_negatives=6"])
+    load_settings("street", None, ["loss=quadruplet", "hard_negatives=5"])
+    load_settings("street", None, ["loss=lazy-quadruplet+distance", "second_hinge=residuals", "micro_batch=8"])
+
+
+def test_the_loss_has_all_its_options() -> None:
+    options = {"margin": 0.3, "second_margin": 0.4, "geometric_weight": 3.0, "huber_delta": 0.5, "positive_radius": 7.0}
+    options |= {"normalised": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
+    loss = load_settings("street", None, options).build_loss(1.5)
+    assert {name: getattr(loss, name) for name in options} == options
+    assert (loss.feature_scale_squared, loss.second_hinge) == (1.5, "features")
+    released = ["loss=quadruplet+huber", "second_hinge=residuals"]
+    assert load_settings("street", None, released).build_loss(1.5).second_hinge == "residuals"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("seed: 1\nseed: 2\n", "mine.yaml, line 2: seed is there twice, first in "),
+        ("seed 1\n", "mine.yaml: holds no settings; each is a line such as `seed: 1`"),
+        ("- seed\n", "mine.yaml: holds no settings"),
+        ("seed: 1\nanchors 2\n", "mine.yaml, line 3: not YAML (could not find expected ':')"),
+        ("seed: 1\n  anchors: 2\n", "mine.yaml, line 2: not YAML (mapping values are not allowed here)"),
+        ("seed: 1\n\tanchors: 2\n", "mine.yaml, line 2: not YAML ("),
+        ("seed: 1\nloss: [triplet\n", "mine.yaml, line 3: not YAML ("),
+        ("seed: 1\nloss: \x07\n", "mine.yaml, line 2: not YAML (special characters are not allowed)"),
+        ("seed: 1\n---\nseed: 2\n", "mine.yaml, line 2: not YAML (but found another document)"),
+        ("seed: !!python/object:os.system 1\n", "mine.yaml, line 1: not YAML (could not determine a constructor"),
+        ("seed: 2026-02-31\n", "mine.yaml: not YAML (day"),
+        ("? [seed]\n: 1\n", "mine.yaml, line 1: there is no setting"),
+    ],
+)
+def test_wrong_yaml_is_one_sentence_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
+    assert refusal_of_file(tmp_path, text).startswith(sentence)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert refusal(None, tmp_path / "none.yaml") == f"{tmp_path}/none.yaml: cannot be read (no such file or directory)"
+    assert refusal(None, tmp_path).startswith(f"{tmp_path}: cannot be read (")
+    (tmp_path / "latin.yaml").write_bytes(b"loss: \xe9")
+    assert refusal(None, tmp_path / "latin.yaml").endswith("latin.yaml: not a text file in UTF-8")
+
+
+def test_a_single_setting_without_name_or_value_is_refused() -> None:
+    assert refusal("street", None, ["seed"]) == "--set 'seed' is not KEY=VALUE, such as seed=1"
+    assert refusal("street", None, ["=1"]).startswith("--set '=1' is not KEY=VALUE")
+    assert refusal("street", None, ["loss=[a"]).startswith("--set 'loss=[a': '[a' is not a value as YAML has it")
+    assert refusal("street", None, ["seed="]).startswith("--set: seed is none, but should be")
+
+
+def test_an_unknown_preset_lists_the_known_ones() -> None:
+    assert refusal("stret") == "there is no preset 'stret'; the presets are cold, nordland, oxford, rooms, street"
+    assert refusal("../presets/street").startswith("there is no preset")
+
+
+# Presets, and writing settings down
+
+
+def test_the_presets_of_the_paper_have_its_values() -> None:
+    oxford, cold = load_settings("oxford"), load_settings("cold")
+    assert (oxford.positive_radius, oxford.negative_radius, oxford.yaw_limit) == (10, 25, None)
+    assert (cold.positive_radius, cold.negative_radius, cold.yaw_limit) == (1, 4, math.radians(30))
+    assert (oxford.epochs, oxford.cache_every, oxford.landmarks, oxford.size) == (2, 1000, 200, (240, 180))
+    assert (cold.epochs, cold.cache_every, cold.landmarks, cold.size) == (1, 400, 100, (320, 240))
+    for paper in (oxford, cold):
+        assert (paper.margin, paper.second_margin, paper.geometric_weight) == (0.1, 0.2, 0.5)
+        assert (paper.feature_scale_squared, paper.huber_delta, paper.normalised) == (2.0, 1.0, True)
+        assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (2, 6, 6, 3)
+        assert (paper.optimizer, paper.learning_rate, paper.weight_decay, paper.trainable) == ("adam", 1e-6, 0.0, "all")
+
+
+@pytest.mark.parametrize("name", ["street", "rooms"])
+def test_the_presets_of_worlds_agree_with_the_worlds(name: str) -> None:
+    settings, world = load_settings(name), WORLDS[f"{name}-v1"]
+    for shared in ("positive_radius", "negative_radius", "yaw_limit", "landmarks"):
+        assert getattr(settings, shared) == getattr(world, shared)
+    assert settings.size == world.size
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_settings_written_as_yaml_are_read_back_the_same(preset: str, tmp_path: Path) -> None:
+    settings = load_settings(preset, None, {"feature_scale_squared": 1 / 3, "init_source": "où: #1", "seed": 9})
+    written = settings_to_yaml(settings)
+    assert list(yaml.safe_load(written)) == list(Settings.model_fields)
+    assert settings_of(tmp_path, written, preset=None) == settings
+    assert load_settings(None, None, settings.model_dump(mode="json")) == settings
+
+
+@given(
+    learning_rate=st.floats(1e-30, 1e3),
+    yaw_limit=st.none() | st.floats(1e-3, math.pi),
+    cache_size=st.just("all") | st.integers(1, 10**6),
+    init_source=st.text("abc 1:#-'\"{[&*!|>%@,é", min_size=1).filter(lambda text: text.strip() != ""),
+)
+def test_any_values_survive_being_written(**values: Any) -> None:
+    settings = load_settings("street", None, values)
+    assert load_settings(None, None, yaml.safe_load(settings_to_yaml(settings))) == settings
+
+
+# The documentation
+
+
+def rows_of(page: str) -> list[list[str]]:
+    lines = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+def test_every_setting_says_what_it_is() -> None:
+    described = describe_settings()
+    assert [one.name for one in described] == list(Settings.model_fields)
+    for one in described:
+        assert one.meaning.endswith("."), one.name
+        assert "|" not in one.meaning
+
+
+def test_the_page_of_settings_has_each_with_values_default_and_meaning() -> None:
+    settings, _ = PAGE.split("## The presets side by side")
+    expected = [[f"`{one.name}`", one.kind, f"`{one.default}`", one.meaning] for one in describe_settings()]
+    assert rows_of(settings) == expected
+
+
+def test_the_page_of_settings_has_the_presets_side_by_side() -> None:
+    _, presets = PAGE.split("## The presets side by side")
+    assert f"| setting | {' | '.join(f'`{name}`' for name in COLUMNS)} |" in presets
+    assert sorted(COLUMNS) == preset_names()
+    loaded = [load_settings(name) for name in COLUMNS]
+    expected = []
+    for name, field in Settings.model_fields.items():
+        values = [value_text(getattr(settings, name)) for settings in loaded]
+        if len(set(values)) > 1:
+            expected.append([f"`{name}`", *values])
+        else:
+            assert values[0] == value_text(field.default), f"all presets agree on {name}, but not with the default"
+    assert rows_of(presets) == expected
+
+
+def test_the_examples_of_the_page_of_settings_work(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    settings = settings_of(tmp_path, example)
+    assert (settings.epochs, settings.iterations, settings.cache_size) == (3, None, "all")
+    (python,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    exec(python)
+    for texts in (["yaw_limit=30"], ["positive_radius=30"]):
+        assert f"error: {refusal('street', None, texts)}\n" in PAGE
+
+
+def test_presets_are_written_in_reading_order() -> None:
+    for name in preset_names():
+        assert list(read_preset(name)) == [one for one in Settings.model_fields if one in read_preset(name)]

@@ -1,0 +1,411 @@
+"""Tuples: anchors, positives and negatives against loops over all places, and draws that are uniform and repeatable."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch import Tensor
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.learning import tuples
+from mappable.learning.layout import Layout
+from mappable.learning.tuples import Sampler, Tuples
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+
+TRIPLET = Layout(positives=6, hard=3, random=3, other=False)
+QUADRUPLET = Layout(positives=6, hard=3, random=2, other=True)
+GEOMETRIC = Layout(positives=6, hard=0, random=0, other=False)
+LAYOUTS = pytest.mark.parametrize("layout", [TRIPLET, QUADRUPLET, GEOMETRIC, Layout(2, 0, 4, True)])
+
+
+def table(positions: Any, yaw: Any = None, frame: Any = "a", unit: Any = "m") -> Places:
+    positions = np.asarray(positions, dtype=float)
+    names = [frame] * len(positions) if isinstance(frame, str) else list(frame)
+    return Places(
+        path=[f"{row}.jpg" for row in range(len(positions))],
+        **dict(zip("xyz", positions.T, strict=False)),
+        yaw=yaw,
+        frame=names,
+        sequence=names,
+        frames=[Frame("a", unit=unit), Frame("b", unit=unit)],
+        dimensions=positions.shape[1],
+    )
+
+
+def line(*x: float) -> Places:
+    return table([(value, 0.0) for value in x])
+
+
+def world(dimensions: int = 2, count: int = 120) -> Places:
+    """Places of two frames whose coordinates overlap, on a grid, so that radii are met exactly; some of unknown yaw."""
+    generator = np.random.default_rng(5)
+    positions = 600_000 + generator.integers(0, 12, (count, dimensions))
+    yaw = generator.uniform(-math.pi, math.pi, count)
+    yaw[::9] = math.nan
+    return table(positions, yaw, ["a" if row % 4 else "b" for row in range(count)])
+
+
+def features_of(rows: Ints) -> Tensor:
+    return torch.tensor(np.random.default_rng(6).normal(size=(1000, 16))[rows], dtype=torch.float32)
+
+
+def draw(sampler: Sampler, layout: Layout, anchors: Ints | None = None, period: int = 0, cache: Any = 40) -> Tuples:
+    anchors = sampler.anchors(0, sampler.batches_per_epoch(2), 2) if anchors is None else anchors
+    rows = sampler.cache_rows(anchors, cache, period)
+    return sampler.draw(anchors, layout, period, rows, features_of(rows))
+
+
+class Loop:
+    """Sections 3.1 to 3.3 place by place."""
+
+    def __init__(self, places: Places, near: float, far: float, yaw: float | None, other_frames: bool) -> None:
+        self.places, self.near, self.far, self.yaw, self.other_frames = places, near, far, yaw, other_frames
+
+    def distance(self, i: int, j: int) -> float:
+        return math.dist(self.places.positions[i], self.places.positions[j])
+
+    def is_positive(self, i: int, j: int) -> bool:
+        if i == j or self.places.frame[i] != self.places.frame[j] or self.distance(i, j) > self.near:
+            return False
+        if self.yaw is None:
+            return True
+        turned = self.places.yaw[i] - self.places.yaw[j]
+        return any(abs(turned + turns * 2 * math.pi) < self.yaw for turns in (-1, 0, 1))
+
+    def is_negative(self, i: int, j: int) -> bool:
+        if self.places.frame[i] != self.places.frame[j]:
+            return self.other_frames
+        return self.distance(i, j) >= self.far
+
+    def positives(self, i: int) -> set[int]:
+        return {j for j in range(len(self.places)) if self.is_positive(i, j)}
+
+    def negatives(self, *rows: int) -> set[int]:
+        """The places that are negatives of all the rows."""
+        return {j for j in range(len(self.places)) if all(self.is_negative(i, j) for i in rows)}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize(("yaw_limit", "other_frames"), [(None, False), (None, True), (1.2, False)])
+def test_tuples_hold_what_a_loop_over_all_places_allows(
+    layout: Layout, dimensions: int, yaw_limit: float | None, other_frames: bool
+) -> None:
+    places, near, far = world(dimensions), 4.0, 6.0
+    loop = Loop(places, near, far, yaw_limit, other_frames)
+    sampler = Sampler(
+        places, positive_radius=near, negative_radius=far, yaw_limit=yaw_limit, other_frames=other_frames, seed=3
+    )
+    anchors = sampler.anchors(0, sampler.batches_per_epoch(2), 2)
+    cached = sampler.cache_rows(anchors[:30], 10, 0)
+    features = features_of(cached)
+    drawn = sampler.draw(anchors[:30], layout, 0, cached, features)
+    assert drawn.layout == layout
+    assert drawn.rows.shape == (30, layout.images)
+    assert drawn.rows.dtype == torch.int64
+    for number, (anchor, *others) in enumerate(drawn.rows.tolist()):
+        assert anchor == anchors[number]
+        positives, negatives = others[: layout.positives], others[layout.positives :][: layout.negatives]
+        assert set(positives) <= loop.positives(anchor)
+        assert (len(set(positives)) == layout.positives) or len(loop.positives(anchor)) < layout.positives
+        expected = np.square([loop.distance(anchor, positive) for positive in positives])
+        np.testing.assert_allclose(drawn.squared_distances[number], expected, rtol=1e-6)
+        assert set(negatives) <= loop.negatives(anchor)
+        assert len(set(negatives)) == layout.negatives
+        own = features[cached.tolist().index(anchor)]
+        by_distance = {
+            row: float((features[at] - own).square().sum())
+            for at, row in enumerate(cached.tolist())
+            if row in loop.negatives(anchor)
+        }
+        hardest = sorted(by_distance, key=lambda row: by_distance[row])[: layout.hard]
+        assert negatives[: len(hardest)] == hardest
+        allowed = loop.negatives(anchor, *negatives)
+        assert bool(drawn.valid[number]) == (not layout.other or bool(allowed))
+        if layout.other:
+            assert others[-1] in (allowed or {anchor})
+
+
+@pytest.mark.parametrize("other_frames", [False, True])
+@pytest.mark.parametrize("yaw_limit", [None, 0.6])
+def test_anchors_are_the_places_with_positives_and_enough_negatives(
+    yaw_limit: float | None, other_frames: bool
+) -> None:
+    places, needed = world(count=60), 12
+    loop = Loop(places, 2.0, 8.0, yaw_limit, other_frames)
+    sampler = Sampler(
+        places,
+        positive_radius=2.0,
+        negative_radius=8.0,
+        yaw_limit=yaw_limit,
+        negatives=needed,
+        other_frames=other_frames,
+    )
+    assert len(sampler) == 60
+    without_positives = [row for row in range(60) if not loop.positives(row)]
+    too_few = [row for row in range(60) if loop.positives(row) and len(loop.negatives(row)) < needed]
+    assert sampler.skipped_without_positives.tolist() == without_positives
+    assert sampler.skipped_without_negatives.tolist() == too_few
+    assert sampler.usable.tolist() == [row for row in range(60) if row not in {*without_positives, *too_few}]
+    assert without_positives
+    assert too_few or other_frames
+
+
+def test_no_negatives_are_needed_for_a_purely_geometric_loss() -> None:
+    sampler = Sampler(line(0, 1, 2, 50), positive_radius=5, negative_radius=100, negatives=0)
+    assert sampler.usable.tolist() == [0, 1, 2]
+    drawn = sampler.draw(sampler.usable, GEOMETRIC, 0)
+    assert drawn.rows.shape == (3, 7)
+    assert set(drawn.rows[0, 1:].tolist()) <= {1, 2}
+
+
+def test_yaw_is_compared_across_the_seam() -> None:
+    places = table([(0, 0)] * 4 + [(99, 0)], yaw=[math.pi - 0.2, -math.pi + 0.2, 0.0, math.nan, 0.0])
+    sampler = Sampler(places, positive_radius=1, negative_radius=9, yaw_limit=0.5, negatives=1)
+    assert sampler.usable.tolist() == [0, 1]
+    assert sampler.skipped_without_positives.tolist() == [2, 3, 4]
+    drawn = sampler.draw(np.array([0, 1]), Layout(3, 0, 1, False), 0)
+    assert drawn.rows.tolist() == [[0, 1, 1, 1, 4], [1, 0, 0, 0, 4]]  # a negative may look anywhere
+
+
+def test_places_of_other_frames_are_never_positives_and_negatives_only_on_request() -> None:
+    places = table([(0, 0), (1, 0), (0, 0), (1, 0), (50, 0)], frame=list("aabba"))
+    options: dict[str, Any] = {"positive_radius": 5, "negative_radius": 20, "negatives": 1}
+    alone, together = Sampler(places, **options), Sampler(places, **options, other_frames=True)
+    assert (alone.usable.tolist(), together.usable.tolist()) == ([0, 1], [0, 1, 2, 3])
+    layout, anchors = Layout(2, 0, 1, False), np.array([0] * 200)
+    assert set(alone.draw(anchors, layout, 0).rows[:, 1:3].ravel().tolist()) == {1}
+    assert set(alone.draw(anchors, layout, 0).rows[:, 3].tolist()) == {4}
+    assert set(together.draw(anchors, layout, 0).rows[:, 1:3].ravel().tolist()) == {1}
+    assert set(together.draw(anchors, layout, 0).rows[:, 3].tolist()) == {2, 3, 4}
+
+
+def test_squared_distances_of_far_off_coordinates_keep_their_millimetres() -> None:
+    places = table([(619_500.0, 5_735_000.0), (619_500.001, 5_735_000.002), (619_600.0, 5_735_000.0)])
+    sampler = Sampler(places, positive_radius=10, negative_radius=25, negatives=1)
+    drawn = sampler.draw(np.array([0]), Layout(1, 0, 1, False), 0)
+    assert drawn.squared_distances.dtype == torch.float32
+    assert drawn.squared_distances[0, 0].item() == pytest.approx(5e-6, rel=1e-4)
+
+
+# Anchor 0 at 0 m has 4 positives and 7 negatives, of which those at 100 m and beyond leave few others.
+CROWD = line(0, 1, 2, 3, 4, 100, 101, 130, 131, 160, 161, 190)
+MANY = np.zeros(12_000, dtype=np.int64)
+
+
+def even(values: Tensor, expected: int) -> bool:
+    """Whether each of `expected` different values comes about equally often."""
+    counts = np.unique(values.numpy(), return_counts=True, axis=0)[1]
+    return len(counts) == expected and bool(chisquare(counts).pvalue > 0.001)
+
+
+def test_positives_are_uniform_without_replacement_where_there_are_enough() -> None:
+    drawn = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1).draw(MANY, Layout(3, 0, 0, False), 0)
+    assert even(drawn.rows[:, 1:4], 4 * 3 * 2)  # all ordered triples of the four
+
+
+def test_positives_are_uniform_with_replacement_where_there_are_too_few() -> None:
+    drawn = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1).draw(MANY, Layout(6, 0, 0, False), 0)
+    assert even(drawn.rows[:, 1:4], 4**3)
+
+
+def test_random_negatives_are_uniform_without_replacement() -> None:
+    drawn = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1).draw(MANY, Layout(1, 0, 3, False), 0)
+    assert even(drawn.rows[:, 2:5], 7 * 6 * 5)
+
+
+def test_random_negatives_are_uniform_over_those_that_are_not_hard() -> None:
+    sampler, cached = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1), np.array([0, 1, 6, 9, 11])
+    features = torch.tensor([[0.0], [0.1], [3.0], [2.0], [1.0]])
+    drawn = sampler.draw(MANY, Layout(1, 2, 2, False), 0, cached, features)
+    assert set(map(tuple, drawn.rows[:, 2:4].tolist())) == {(11, 9)}
+    assert even(drawn.rows[:, 4:6], 5 * 4)
+
+
+def test_missing_hard_negatives_are_made_up_for_by_random_ones() -> None:
+    sampler, cached = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1), np.array([0, 1, 2, 9])
+    drawn = sampler.draw(MANY, Layout(1, 3, 1, False), 0, cached, torch.zeros(4, 1))
+    assert set(drawn.rows[:, 2].tolist()) == {9}
+    assert even(drawn.rows[:, 3:6], 6 * 5 * 4)
+
+
+def test_the_other_negative_is_uniform_over_the_places_far_from_all() -> None:
+    sampler = Sampler(CROWD, positive_radius=5, negative_radius=25, seed=1)
+    rows, features = np.array([0, 5]), torch.zeros(2, 1)
+    drawn = sampler.draw(MANY, Layout(1, 1, 0, True), 0, rows, features)
+    assert set(drawn.rows[:, 2].tolist()) == {5}
+    assert drawn.valid.all()
+    assert even(drawn.rows[:, 3], 5)  # those at 130 m and beyond
+
+
+def test_a_tuple_without_an_other_negative_is_invalid() -> None:
+    sampler = Sampler(line(0, 1, 100, 101, 130), positive_radius=5, negative_radius=25, negatives=3)
+    drawn = sampler.draw(np.zeros(100, dtype=np.int64), Layout(1, 0, 2, True), 0)
+    for negatives, other, valid in zip(
+        drawn.rows[:, 2:4].tolist(), drawn.rows[:, 4].tolist(), drawn.valid, strict=True
+    ):
+        assert bool(valid) == (4 not in negatives)
+        assert other == (4 if valid else 0)
+    assert 0 < drawn.valid.sum() < 100
+
+
+@LAYOUTS
+def test_the_same_seed_gives_the_same_tuples_and_another_seed_or_period_others(layout: Layout) -> None:
+    def tuples_of(seed: int, period: int) -> Tuples:
+        sampler = Sampler(world(), positive_radius=4, negative_radius=6, seed=seed)
+        return draw(sampler, layout, np.sort(sampler.usable)[:40], period)
+
+    first, again = tuples_of(1, 0), tuples_of(1, 0)
+    assert torch.equal(first.rows, again.rows)
+    assert torch.equal(first.squared_distances, again.squared_distances)
+    assert not torch.equal(first.rows, tuples_of(2, 0).rows)
+    assert not torch.equal(first.rows, tuples_of(1, 1).rows)
+
+
+def test_every_loss_has_the_same_positives_and_random_negatives() -> None:
+    sampler = Sampler(world(), positive_radius=4, negative_radius=6, seed=1)
+    triplet, quadruplet, geometric = (draw(sampler, layout) for layout in (TRIPLET, QUADRUPLET, GEOMETRIC))
+    assert torch.equal(triplet.rows[:, :7], quadruplet.rows[:, :7])
+    assert torch.equal(triplet.rows[:, :7], geometric.rows)
+    assert torch.equal(triplet.rows[:, :12], quadruplet.rows[:, :12])  # all but the last, which becomes the other one
+    assert torch.equal(triplet.squared_distances, geometric.squared_distances)
+    rows = np.arange(len(sampler))
+    later = sampler.draw(triplet.rows[:, 0].numpy(), TRIPLET, 0, rows, features_of(rows).flip(0))
+    assert torch.equal(later.rows[:, :7], triplet.rows[:, :7])
+    assert not torch.equal(later.rows[:, 7:10], triplet.rows[:, 7:10])
+
+
+@LAYOUTS
+def test_the_size_of_a_chunk_does_not_matter(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    def everything() -> tuple[Ints, Tuples]:
+        sampler = Sampler(world(), positive_radius=4, negative_radius=6, yaw_limit=1.0, seed=1)
+        return sampler.usable, draw(sampler, layout)
+
+    usable, whole = everything()
+    for pairs, anchors in ((1, 1000), (1000, 1000), (10**6, 7)):
+        monkeypatch.setattr(tuples, "PAIRS_A_CHUNK", pairs)
+        monkeypatch.setattr(tuples, "ANCHORS_A_CHUNK", anchors)
+        again, parts = everything()
+        assert again.tolist() == usable.tolist()
+        assert torch.equal(parts.rows, whole.rows)
+        assert torch.equal(parts.squared_distances, whole.squared_distances)
+        assert torch.equal(parts.valid, whole.valid)
+
+
+def test_a_shorter_period_has_the_beginning_of_a_longer_one() -> None:
+    sampler = Sampler(world(), positive_radius=4, negative_radius=6, seed=1)
+    long, short = (sampler.draw(sampler.anchors(0, last, 2), Layout(6, 0, 5, True), 0) for last in (20, 8))
+    assert torch.equal(long.rows[:16], short.rows)
+
+
+def test_a_slice_of_tuples_is_a_batch_of_them() -> None:
+    whole = draw(Sampler(world(), positive_radius=4, negative_radius=6), QUADRUPLET)
+    part = whole[4:6]
+    assert torch.equal(part.rows, whole.rows[4:6])
+    assert part.squared_distances.shape == (2, 6)
+    assert part.valid.shape == (2,)
+    assert part.layout == QUADRUPLET
+    assert Tuples(**whole.state(), layout=QUADRUPLET)[:1].rows.tolist() == whole.rows[:1].tolist()
+
+
+def test_an_epoch_is_a_permutation_of_the_usable_places_less_an_incomplete_batch() -> None:
+    sampler = Sampler(line(*range(20), 90, 200, 201), positive_radius=5, negative_radius=25, negatives=2, seed=4)
+    assert len(sampler.usable) == 22  # not the lonely one at 90 m
+    assert [sampler.batches_per_epoch(batch) for batch in (1, 4, 22)] == [22, 5, 1]
+    epochs = [sampler.anchors(5 * epoch, 5 * epoch + 5, 4) for epoch in range(3)]
+    for epoch in epochs:
+        assert len(set(epoch.tolist())) == 20
+        assert set(epoch.tolist()) <= set(sampler.usable.tolist())
+    assert epochs[0].tolist() != epochs[1].tolist()
+    assert sorted(sampler.anchors(0, 22, 1).tolist()) == sampler.usable.tolist()
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 15), (0, 0), (3, 3), (2, 4), (4, 6), (5, 10), (3, 14), (14, 15)])
+def test_anchors_of_some_iterations_are_those_of_the_whole_schedule(first: int, last: int) -> None:
+    sampler = Sampler(line(*range(22), 200, 201), positive_radius=5, negative_radius=25, negatives=2)
+    whole = np.concatenate([sampler.anchors(number, number + 1, 4) for number in range(18)])
+    assert sampler.anchors(first, last, 4).tolist() == whole[4 * first : 4 * last].tolist()
+
+
+def test_the_cache_holds_random_places_and_all_anchors() -> None:
+    sampler, anchors = Sampler(world(), positive_radius=4, negative_radius=6, seed=1), np.array([7, 3, 90])
+    rows = sampler.cache_rows(anchors, 40, 0)
+    assert rows.tolist() == sorted(set(rows.tolist()))
+    assert set(anchors) <= set(rows)
+    assert 40 <= len(rows) <= 43
+    assert rows.tolist() == sampler.cache_rows(anchors, 40, 0).tolist()
+    assert rows.tolist() != sampler.cache_rows(anchors, 40, 1).tolist()
+    for size in ("all", 120, 4000):
+        assert sampler.cache_rows(anchors, size, 0).tolist() == list(range(120))
+    assert sampler.cache_rows(anchors, 0, 0).tolist() == [3, 7, 90]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"positive_radius": 25, "negative_radius": 10},
+            "positive_radius is 25 and negative_radius 10, but the former",
+        ),
+        ({"positive_radius": 10, "negative_radius": 10}, "must be above 0 and below the latter"),
+        ({"positive_radius": 0}, "must be above 0"),
+        ({"positive_radius": math.nan}, "positive_radius is nan"),
+        ({"negative_radius": math.inf}, "negative_radius inf"),
+        ({"positive_radius": 0.5}, r"none of the 8 training places has another within 0.5 m \(positive_radius\)$"),
+        ({"negative_radius": 500}, r"none of the 8 .* has 3 others at least 500 m away \(negative_radius\)$"),
+        ({"negatives": 6}, r"none of the 8 training places has 6 others at least 25 m away"),
+        ({"yaw_limit": 0.5}, "yaw_limit is given, but no training place has a yaw"),
+        ({"yaw_limit": 30}, "yaw_limit is 30, but must be above 0 and at most pi radians"),
+        ({"yaw_limit": 0.0}, "yaw_limit is 0, but must be"),
+    ],
+)
+def test_radii_and_yaw_limits_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
+    places = line(0, 1, 2, 3, 100, 101, 102, 103)
+    with pytest.raises(BadInputError, match=message):
+        Sampler(places, **({"positive_radius": 10, "negative_radius": 25, "negatives": 3} | options))
+
+
+def test_the_yaw_limit_is_named_where_it_leaves_no_positives() -> None:
+    places = table([(0, 0), (1, 0), (100, 0)], yaw=[0.0, 2.0, 0.0], unit="frames")
+    with pytest.raises(
+        BadInputError, match=r"within 5 frames .* looks the same way to within 30 degrees \(yaw_limit\)$"
+    ):
+        Sampler(places, positive_radius=5, negative_radius=25, yaw_limit=math.radians(30), negatives=1)
+
+
+def test_positives_and_negatives_of_different_places_are_not_enough() -> None:
+    places = table([(0, 0), (1, 0), (0, 0), (50, 0)], frame=list("aabb"))
+    with pytest.raises(BadInputError, match=r"has both another within 5 m .* and 1 others at least 25 m away"):
+        Sampler(places, positive_radius=5, negative_radius=25, negatives=1)
+
+
+def test_no_places_and_places_of_different_units_are_refused() -> None:
+    places = table([(0, 0), (1, 0), (60, 0), (61, 0)], frame=list("aabb"))
+    with pytest.raises(BadInputError, match="there are no training places"):
+        Sampler(places[:0], positive_radius=5, negative_radius=25)
+    mixed = places.replace(frames=[Frame("a", unit="m"), Frame("b", unit="frames")])
+    with pytest.raises(BadInputError, match="different units"):
+        Sampler(mixed, positive_radius=5, negative_radius=25)
+
+
+def test_a_batch_larger_than_the_training_set_is_refused() -> None:
+    sampler = Sampler(line(0, 1, 100, 101), positive_radius=5, negative_radius=25, negatives=2)
+    with pytest.raises(BadInputError, match="a batch of 5 anchors needs more than the 4 usable places"):
+        sampler.anchors(0, 1, 5)
+
+
+def test_draws_that_cannot_be_made_are_refused() -> None:
+    sampler = Sampler(line(0, 1, 50, 100, 101), positive_radius=5, negative_radius=25, negatives=2)
+    with pytest.raises(ValueError, match="an anchor is not usable"):
+        sampler.draw(np.array([0, 2]), GEOMETRIC, 0)
+    with pytest.raises(ValueError, match="asks for more negatives than the 2"):
+        sampler.draw(np.array([0]), Layout(1, 0, 2, True), 0)
+    with pytest.raises(ValueError, match="hard negatives need the features"):
+        sampler.draw(np.array([0]), Layout(1, 1, 1, False), 0)
+    with pytest.raises(ValueError, match="not in the feature cache"):
+        sampler.draw(np.array([0]), Layout(1, 1, 1, False), 0, np.array([1, 3]), torch.zeros(2, 4))
