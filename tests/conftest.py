@@ -1,7 +1,8 @@
 """Fixtures that several rooms share."""
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,53 @@ import pytest
 from hypothesis import settings
 from PIL import Image
 
+from mappable.arrays import Floats, Pixels
+from mappable.places.files import TABLE, save_places
+from mappable.places.frames import Frame
+from mappable.places.packing import pack_images
+from mappable.places.table import Places
+
 # Tests run side by side, one on each core: threads within one, and in what it starts, would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A busy machine is no failure; and where a change is judged, the examples are the same each time.
 settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("tests")
+
+# The toy world: a line of 80 m, and images along it whose look changes smoothly with the position.
+WIDTH, HEIGHT = 64, 48
+PIXELS_PER_METRE = 4  # images 16 m apart have nothing in common
+# Split, first place and distance from one to the next in metres, light, colour of the light, noise in grey levels.
+DRIVES = {
+    "sun": ("train", 0.0, 4.0, 1.0, (1.0, 1.0, 0.9), 4.0),
+    "dusk": ("train", 2.0, 4.0, 0.5, (1.0, 0.8, 0.9), 8.0),
+    "rain": ("calibration", 1.0, 8.0, 0.7, (0.8, 0.9, 1.0), 8.0),
+    "fog": ("test", 5.0, 8.0, 0.8, (0.9, 0.9, 0.9), 12.0),
+}
+LENGTH = 80.0
+
+SMALL_BACKBONE = '''"""Two convolutions."""
+
+from torch import nn
+
+from mappable.features.backbones import Backbone
+
+
+class Small(Backbone):
+    channels, stride = 6, 8
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 5, 4, stride=4), nn.Conv2d(5, 6, 2, stride=2)
+
+    def lower(self, images):
+        return self.first(images).relu()
+
+    def upper(self, activations):
+        return self.second(activations)
+
+
+build = Small
+'''
 
 
 @pytest.fixture
@@ -54,3 +97,78 @@ def _degrees(value: float) -> tuple[float, float, float]:
     """Degrees, minutes and seconds, as photos have them."""
     minutes = value % 1 * 60
     return float(int(value)), float(int(minutes)), round(minutes % 1 * 60, 6)
+
+
+@pytest.fixture(scope="session")
+def toy() -> tuple[Places, Pixels]:
+    """60 places in metres, and their images (60, 48, 64, 3): 40 to train on, 2 m apart, 10 to calibrate, 10 to test.
+
+    Both drives of the training split pass the whole line, one in sun and one at dusk, 4 m between their images, all of
+    which look along +x. Only the table is there, no files: see `toy_folder`.
+    """
+    random = np.random.default_rng(0)
+    # Broad colours, so that images grow apart slowly, and fine ones, so that each has something of its own.
+    wall: Floats = 0.6 * _paint(random, (3, 8)) + 0.4 * _paint(random, (6, 48))
+    names, splits, along, images = [], [], [], []
+    for name, (split, first, step, light, colour, noise) in DRIVES.items():
+        for x in np.arange(first, LENGTH, step):
+            left = int(x * PIXELS_PER_METRE)
+            clear: Floats = wall[:, left : left + WIDTH] * light * colour
+            images.append(np.clip(clear + random.normal(0, noise, clear.shape), 0, 255).astype(np.uint8))
+            names.append(name)
+            splits.append(split)
+            along.append(float(x))
+    places = Places(
+        path=[f"images/{name}/{x:04.0f}m.png" for name, x in zip(names, along, strict=True)],
+        x=along,
+        y=[0.0] * len(along),
+        yaw=[0.0] * len(along),
+        time=[int(x * 1e9) for x in along],
+        sequence=names,
+        condition=names,
+        split=splits,
+        frames=Frame("toy"),
+    )
+    return places, np.stack(images)
+
+
+def _paint(random: np.random.Generator, cells: tuple[int, int]) -> Floats:
+    """A wall (height, width, 3) along the whole line, of so many random colours in each direction."""
+    size = (WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT)
+    colours = Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8))
+    return np.asarray(colours.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
+
+
+@pytest.fixture(scope="session")
+def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy world as `mappable convert` leaves a set: image files, the table, and the images packed at 64x48.
+
+    Whoever spoils it takes a copy first.
+    """
+    folder = tmp_path_factory.mktemp("places") / "toy"
+    places, pixels = toy[0].replace(root=folder), toy[1]
+    for file, image in zip(places.files, pixels, strict=True):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(file)
+    save_places(places, folder / TABLE)
+    pack_images(places, folder, size=(WIDTH, HEIGHT))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def backbones_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the file of the backbone `small`."""
+    folder = tmp_path_factory.mktemp("backbones")
+    (folder / "small.py").write_text(SMALL_BACKBONE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_backbone(backbones_folder: Path) -> Iterator[str]:
+    """The name of a backbone that exists because a file of that name does, in a folder where the package looks too."""
+    from mappable.features import backbones
+
+    backbones.__path__.append(str(backbones_folder))
+    yield "small"
+    backbones.__path__.remove(str(backbones_folder))
+    sys.modules.pop("mappable.features.backbones.small", None)

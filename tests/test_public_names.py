@@ -9,16 +9,22 @@ from pathlib import Path
 import mappable
 
 PUBLIC = {
+    "About",
     "BadImageError",
     "BadInputError",
+    "Encoder",
     "Frame",
+    "LOSS_NAMES",
+    "Loss",
     "MappableError",
     "NO_TIME",
     "Neighbours",
     "Note",
     "PackedImages",
     "Places",
+    "Settings",
     "Simulated",
+    "TrainingStopped",
     "concatenate",
     "convert",
     "crop_by_length",
@@ -29,6 +35,7 @@ PUBLIC = {
     "in_frames",
     "load_image",
     "load_places",
+    "load_settings",
     "neighbours",
     "pack_images",
     "read_places",
@@ -36,6 +43,7 @@ PUBLIC = {
     "save_places",
     "simulate",
     "summarize",
+    "train",
     "write_simulated",
 }
 

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from mappable.errors import BadImageError as BadImageError
     from mappable.errors import BadInputError as BadInputError
     from mappable.errors import MappableError as MappableError
+    from mappable.features.about import About as About
+    from mappable.features.encoder import Encoder as Encoder
+    from mappable.learning.losses import LOSS_NAMES as LOSS_NAMES
+    from mappable.learning.losses import Loss as Loss
+    from mappable.learning.settings import Settings as Settings
+    from mappable.learning.settings import load_settings as load_settings
+    from mappable.learning.trainer import TrainingStopped as TrainingStopped
+    from mappable.learning.trainer import train as train
     from mappable.places.cache import PackedImages as PackedImages
     from mappable.places.cache import find_pack as find_pack
     from mappable.places.conversion import convert as convert
@@ -39,6 +47,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
+    "mappable.features.about": ("About",),
+    "mappable.features.encoder": ("Encoder",),
+    "mappable.learning.losses": ("LOSS_NAMES", "Loss"),
+    "mappable.learning.settings": ("Settings", "load_settings"),
+    "mappable.learning.trainer": ("TrainingStopped", "train"),
     "mappable.places.cache": ("PackedImages", "find_pack"),
     "mappable.places.conversion": ("convert",),
     "mappable.places.files": ("load_places", "save_places"),

@@ -1,58 +1,19 @@
 """Fixtures that the tests of features share."""
 
-import sys
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from PIL import Image
 from torch import Tensor
 
 from mappable.arrays import Pixels
-from mappable.features import backbones
 from mappable.features.encoder import Encoder
 from mappable.features.weights import load_weights
-
-SMALL_BACKBONE = '''"""Two convolutions."""
-
-from torch import nn
-
-from mappable.features.backbones import Backbone
-
-
-class Small(Backbone):
-    channels, stride = 6, 8
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Conv2d(3, 5, 4, stride=4), nn.Conv2d(5, 6, 2, stride=2)
-
-    def lower(self, images):
-        return self.first(images).relu()
-
-    def upper(self, activations):
-        return self.second(activations)
-
-
-build = Small
-'''
 
 
 @pytest.fixture(scope="session")
 def vgg16_v1() -> dict[str, Tensor]:
     """The real default weights, from the user's own cache: fetched once a machine, whoever asks first."""
     return load_weights("vgg16-v1")
-
-
-@pytest.fixture(scope="session")
-def small_backbone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The name of a backbone that exists because a file of that name does, in a folder where the package looks too."""
-    folder = tmp_path_factory.mktemp("backbones")
-    (folder / "small.py").write_text(SMALL_BACKBONE)
-    backbones.__path__.append(str(folder))
-    yield "small"
-    backbones.__path__.remove(str(folder))
-    sys.modules.pop("mappable.features.backbones.small", None)
 
 
 @pytest.fixture(scope="session")

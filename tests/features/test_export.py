@@ -61,7 +61,7 @@ def test_another_run_replaces_what_the_first_wrote(
     assert len(np.load(tmp_path / "out/descriptors.npy")) == len(load_places(tmp_path / "out")) == 2
 
 
-@pytest.mark.parametrize("failing", range(1, 9))
+@pytest.mark.parametrize("failing", range(1, 10))
 def test_a_run_that_fails_leaves_what_the_first_wrote(
     places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:

@@ -1,77 +1,127 @@
-"""A toy world to learn in: images along a line of 80 m whose look changes smoothly with the position."""
+"""What tests of learning share: settings for the toy world, and the command line in processes that may be killed."""
 
+import multiprocessing
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from mappable.arrays import Floats, Pixels
-from mappable.places.files import TABLE, save_places
-from mappable.places.frames import Frame
-from mappable.places.packing import pack_images
-from mappable.places.table import Places
+from mappable.learning.settings import Settings, settings_to_yaml
 
-WIDTH, HEIGHT = 64, 48
-PIXELS_PER_METRE = 4  # images 16 m apart have nothing in common
-# Split, first place and distance from one to the next in metres, light, colour of the light, noise in grey levels.
-DRIVES = {
-    "sun": ("train", 0.0, 4.0, 1.0, (1.0, 1.0, 0.9), 4.0),
-    "dusk": ("train", 2.0, 4.0, 0.5, (1.0, 0.8, 0.9), 8.0),
-    "rain": ("calibration", 1.0, 8.0, 0.7, (0.8, 0.9, 1.0), 8.0),
-    "fog": ("test", 5.0, 8.0, 0.8, (0.9, 0.9, 0.9), 12.0),
+TOY = {
+    "positive_radius": 5.0,
+    "negative_radius": 12.0,
+    "positives": 2,
+    "negatives": 3,
+    "hard_negatives": 1,
+    "cache_every": 4,
+    "cache_size": 10,
+    "iterations": 10,
+    "learning_rate": 1e-2,
+    "weights": "random",
+    "backbone": "small",
+    "clusters": 4,
+    "size": (64, 48),
+    "init_images": 8,
+    "init_locations": 20,
+    "landmarks": 6,
+    "monitor_queries": 4,
+    "checkpoint_every": 3,
+    "precision": "float32",
 }
-LENGTH = 80.0
+
+# `mappable ARGUMENTS` with the backbones of one more folder. A moment, such as (SIGKILL, "mappable.learning.learner:
+# Learner.step", 3), is when the process sends itself that signal: just before that function is called so many times.
+COMMAND = """
+import itertools, os, pkgutil, sys
+
+os.environ |= environment
+written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.dup2(written, 1), os.dup2(written, 2)
+
+from mappable.cli import main
+from mappable.features import backbones
+
+backbones.__path__.append(backbones_folder)
+if moment:
+    number, name, count = moment
+    owner, attribute = name.rsplit("." if "." in name.partition(":")[2] else ":", 1)
+    owner = pkgutil.resolve_name(owner)
+    function, calls = getattr(owner, attribute), itertools.count(1)
+
+    def counting(*positional, **named):
+        if next(calls) == count:
+            os.kill(os.getpid(), number)
+        return function(*positional, **named)
+
+    setattr(owner, attribute, counting)
+sys.argv = ["mappable", *arguments]
+main()
+"""
+
+Moment = tuple[signal.Signals, str, int]
 
 
-@pytest.fixture(scope="session")
-def toy() -> tuple[Places, Pixels]:
-    """60 places in metres, and their images (60, 48, 64, 3): 40 to train on, 2 m apart, 10 to calibrate, 10 to test.
+@dataclass(frozen=True)
+class Command:
+    """A command that is running, or was."""
 
-    Both drives of the training split pass the whole line, one in sun and one at dusk, 4 m between their images, all of
-    which look along +x. Only the table is there, no files: see `toy_folder`.
-    """
-    random = np.random.default_rng(0)
-    # Broad colours, so that images grow apart slowly, and fine ones, so that each has something of its own.
-    wall: Floats = 0.6 * _paint(random, (3, 8)) + 0.4 * _paint(random, (6, 48))
-    names, splits, along, images = [], [], [], []
-    for name, (split, first, step, light, colour, noise) in DRIVES.items():
-        for x in np.arange(first, LENGTH, step):
-            left = int(x * PIXELS_PER_METRE)
-            clear: Floats = wall[:, left : left + WIDTH] * light * colour
-            images.append(np.clip(clear + random.normal(0, noise, clear.shape), 0, 255).astype(np.uint8))
-            names.append(name)
-            splits.append(split)
-            along.append(float(x))
-    places = Places(
-        path=[f"images/{name}/{x:04.0f}m.png" for name, x in zip(names, along, strict=True)],
-        x=along,
-        y=[0.0] * len(along),
-        yaw=[0.0] * len(along),
-        time=[int(x * 1e9) for x in along],
-        sequence=names,
-        condition=names,
-        split=splits,
-        frames=Frame("toy"),
-    )
-    return places, np.stack(images)
+    process: BaseProcess
+    output: Path
 
-
-def _paint(random: np.random.Generator, cells: tuple[int, int]) -> Floats:
-    """A wall (height, width, 3) along the whole line, of so many random colours in each direction."""
-    size = (WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT)
-    colours = Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8))
-    return np.asarray(colours.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
+    def wait(self) -> tuple[int | None, str]:
+        """How it ended (minus the signal, if by one), and all it wrote."""
+        self.process.join(60)
+        return self.process.exitcode, self.output.read_text()
 
 
 @pytest.fixture
-def toy_folder(toy: tuple[Places, Pixels], tmp_path: Path) -> Path:
-    """The toy world as `mappable convert` leaves a set: image files, the table, and the images packed at 64x48."""
-    folder = tmp_path / "toy"
-    places, pixels = toy[0].replace(root=folder), toy[1]
-    for file, image in zip(places.files, pixels, strict=True):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(file)
-    save_places(places, folder / TABLE)
-    pack_images(places, folder, size=(WIDTH, HEIGHT))
-    return folder
+def settings(small_backbone: str) -> Callable[..., Settings]:
+    """Settings that suit the toy world, a network of two layers, and changes."""
+    return lambda **changes: Settings(**TOY | changes)
+
+
+@pytest.fixture(scope="session")
+def warm() -> ForkServerContext:
+    """Starts processes that have PyTorch loaded already, and what of it an optimiser loads when it first steps."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["mappable.cli.app", "mappable.learning.trainer", "torch._dynamo"])
+    return context
+
+
+@pytest.fixture
+def start(warm: ForkServerContext, backbones_folder: Path, tmp_path: Path) -> Callable[..., Command]:
+    """Start `mappable ARGUMENTS` in a process of its own, which may send itself a signal at a `moment`."""
+    count = iter(range(1000))
+
+    def begin(*arguments: object, moment: Moment | None = None, **environment: str) -> Command:
+        output = tmp_path / f"command-{next(count)}.txt"
+        given: dict[str, Any] = {
+            "arguments": [str(argument) for argument in arguments],
+            "backbones_folder": str(backbones_folder),
+            "environment": environment,
+            "moment": moment,
+            "output": str(output),
+        }
+        process = warm.Process(target=exec, args=(COMMAND, given))
+        process.start()
+        return Command(process, output)
+
+    return begin
+
+
+@pytest.fixture
+def train_arguments(toy_folder: Path, tmp_path: Path) -> Callable[..., list[object]]:
+    """The arguments of `mappable train` on the toy world with these settings."""
+
+    def arguments(settings: Settings, out: Path, *more: str) -> list[object]:
+        file = tmp_path / f"{out.name}.yaml"
+        file.write_text(settings_to_yaml(settings))
+        return ["train", toy_folder, out, "--settings", file, "--device", "cpu", *more]
+
+    return arguments

@@ -27,7 +27,7 @@ from mappable.learning.settings import (
 from mappable.places.worlds.presets import PRESETS as WORLDS
 
 PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text("utf-8")
-COLUMNS = ("oxford", "cold", "street", "rooms", "nordland")  # of the documentation's table of presets
+COLUMNS = ("oxford", "cold", "street", "street-laptop", "rooms", "nordland")  # of the documentation's table of presets
 
 
 def settings_of(tmp_path: Path, text: str, preset: str | None = "street") -> Settings:
@@ -286,7 +286,7 @@ def test_a_single_setting_without_name_or_value_is_refused() -> None:
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
-    assert refusal("stret") == "there is no preset 'stret'; the presets are cold, nordland, oxford, rooms, street"
+    assert refusal("stret") == "there is no preset 'stret'; the presets are cold, nordland, oxford, rooms, street, street-laptop"
     assert refusal("../presets/street").startswith("there is no preset")
 
 

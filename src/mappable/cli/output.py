@@ -37,7 +37,7 @@ def print_summary(summary: Summary, most: int = 40) -> None:
 
 
 def print_world(folder: Path, places: Places) -> None:
-    """The summary of the places of a simulated world, what it asks of a method, and the hash of its images."""
+    """The summary of the places of a simulated world, what it asks of a method, and whether it is the frozen one."""
     print_summary(summarize(places))
     record = read_record(folder)
     rows = [*Statistics.from_json(record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
@@ -49,6 +49,11 @@ def print_world(folder: Path, places: Places) -> None:
     if record["every"] > 1:
         few = f"these are numbers of one image in {record['every']}"
         console.print(f"note: {few}; the turns and spacing of a run cannot be told from them")
+    if record["frozen"]:
+        console.print(f"the images are those of the frozen {record['preset']}")
+    elif record["frozen"] is False:
+        reason = "most likely another processor or library rounds otherwise, and figures differ accordingly little"
+        console.print(f"note: the images differ from those of the frozen {record['preset']}; {reason}")
 
 
 def _sequence_table(summary: Summary, most: int) -> Table:

@@ -60,6 +60,7 @@ def train(
         return
 
     from mappable.features.activations import FOLDER
+    from mappable.learning.distributed import speaks
     from mappable.learning.trainer import TrainingStopped
     from mappable.learning.trainer import train as run
     from mappable.places.files import load_places
@@ -78,9 +79,11 @@ def train(
             activations=folder / FOLDER,
         )
     except TrainingStopped as stopped:
-        typer.echo(str(stopped), err=True)
+        if speaks():
+            typer.echo(str(stopped), err=True)
         sys.exit(130)
-    print_training(out)
+    if speaks():
+        print_training(out)
 
 
 def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "ImageRows":

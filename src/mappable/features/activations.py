@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
 
@@ -13,19 +14,20 @@ from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, backbone_precision, fetch
 from mappable.features.encoder import Encoder
 from mappable.places.cache import ImageRows
-from mappable.progress import progress_bar
+from mappable.progress import progress_bar, track
 
 FOLDER = "activations"  # below the folder of a converted set
 BATCH = 16  # images at once; the same always, for the size of a batch may change how sums are rounded
+HASHED_AT_ONCE = 256  # images
 
 
 def frozen_activations(
-    encoder: Encoder, images: ImageRows, *, device: torch.device, precision: Precision, folder: Path | None, data: str
+    encoder: Encoder, images: ImageRows, *, device: torch.device, precision: Precision, folder: Path | None
 ) -> Tensor:
     """`encoder.lower` of all images, in their order, as one tensor (n, ...) in the precision it was computed in.
 
-    With a `folder` the tensor lies in a file there, mapped into memory; `data` is the images' fingerprint. The same
-    images, weights and precision find it again, a run that was stopped goes on where it was.
+    With a `folder` the tensor lies in a file there, mapped into memory. The same images, weights and precision find it
+    again, a run that was stopped goes on where it was.
     """
     example = _lower(encoder, images, 0, min(BATCH, len(images)), device, precision)[:1]
     shape = (len(images), *example.shape[1:])
@@ -37,13 +39,15 @@ def frozen_activations(
                 result[start : start + len(part)] = part
                 advance(len(part))
         return result
-    file = folder / f"{_key(encoder, data, shape, example)}.bin"
+    file = folder / f"{_key(encoder, images, shape, example)}.bin"
     if not file.is_file():
         _write(file, encoder, images, device, precision)
-    numbers = np.prod(shape[1:], dtype=int)
-    if file.stat().st_size != len(images) * numbers * example.element_size():
+    numbers = math.prod(shape)
+    if file.stat().st_size != numbers * example.element_size():
         raise BadInputError(f"{file}: damaged; delete it, and it is computed again")
-    return torch.from_file(str(file), shared=False, size=len(images) * int(numbers), dtype=example.dtype).view(shape)
+    # Shared, though nobody writes to it: only so may it be larger than the memory.
+    shared = os.access(file, os.W_OK)
+    return torch.from_file(str(file), shared=shared, size=numbers, dtype=example.dtype).view(shape)
 
 
 def _lower(
@@ -53,31 +57,45 @@ def _lower(
         return encoder.lower(fetch(images, np.arange(start, stop), device))
 
 
-def _key(encoder: Encoder, data: str, shape: tuple[int, ...], example: Tensor) -> str:
+def _key(encoder: Encoder, images: ImageRows, shape: tuple[int, ...], example: Tensor) -> str:
     """What the activations depend on; the first image's own stand for the weights and the machine's arithmetic."""
-    about = {"data": data, "shape": shape, "dtype": str(example.dtype), "weights": encoder.about.weights}
+    about = {"shape": shape, "dtype": str(example.dtype), "weights": encoder.about.weights}
     digest = hashlib.sha256(json.dumps(about).encode())
     digest.update(example.float().cpu().numpy().tobytes())
+    starts = range(0, len(images), HASHED_AT_ONCE)
+    for start in track(starts, "reading images", len(starts)):
+        digest.update(images[slice(start, start + HASHED_AT_ONCE)].tobytes())
     return digest.hexdigest()[:16]
 
 
 def _write(file: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision) -> None:
-    """Append batch after batch to a file that gets its name when it is whole; those of a stopped run are kept."""
+    """Append batch after batch to a file that gets its name when it is whole; those of a stopped run are kept.
+
+    If another process is doing so, wait: then it is done.
+    """
+    from filelock import FileLock  # here, so that machines that keep no files need not have it
+
     partial = file.with_suffix(".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("ab") as stream, progress_bar("frozen layers", len(images)) as advance:
-            first = _lower(encoder, images, 0, min(BATCH, len(images)), device, precision)
-            batch_bytes = first.numel() * first.element_size()
-            done = stream.tell() // batch_bytes
-            stream.truncate(done * batch_bytes)
-            advance(done * BATCH)
-            for start in range(done * BATCH, len(images), BATCH):
-                part = _lower(encoder, images, start, min(start + BATCH, len(images)), device, precision)
-                stream.write(part.contiguous().view(torch.uint8).cpu().numpy().tobytes())
-                advance(len(part))
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(file)
+        with FileLock(file.with_suffix(".lock")):
+            if not file.is_file():
+                _append(partial, encoder, images, device, precision)
+                partial.replace(file)
     except OSError as error:
         raise BadInputError(f"{partial}: cannot be written ({error.strerror or error})") from None
+
+
+def _append(partial: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision) -> None:
+    with partial.open("ab") as stream, progress_bar("frozen layers", len(images)) as advance:
+        first = _lower(encoder, images, 0, min(BATCH, len(images)), device, precision)
+        batch_bytes = first.numel() * first.element_size()
+        done = stream.tell() // batch_bytes
+        stream.truncate(done * batch_bytes)
+        advance(done * BATCH)
+        for start in range(done * BATCH, len(images), BATCH):
+            part = _lower(encoder, images, start, min(start + BATCH, len(images)), device, precision)
+            stream.write(part.contiguous().view(torch.uint8).cpu().numpy().tobytes())
+            advance(len(part))
+        stream.flush()
+        os.fsync(stream.fileno())

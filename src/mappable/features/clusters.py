@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
@@ -48,15 +47,16 @@ def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 100) -> T
     """
     if len(points) < clusters:
         raise BadInputError(f"{clusters} clusters need at least as many local descriptors, but there are {len(points)}")
-    centres = _starts(points, clusters, seed)
     lengths = points.square().sum(-1)
+    centres = _starts(points, lengths, clusters, seed)
+    numbers = torch.arange(clusters, device=points.device)
     before = None
     for _ in range(iterations):
         closeness, labels = (points @ centres.T - centres.square().sum(-1) / 2).max(-1)
         if before is not None and torch.equal(labels, before):
             break
         before = labels
-        members = functional.one_hot(labels, clusters).to(points.dtype)  # a product: scattered sums have no fixed order
+        members = (labels[:, None] == numbers).to(points.dtype)  # for a product: scattered sums have no fixed order
         counts = members.sum(0)
         centres = members.T @ points / counts.clamp(min=1)[:, None]
         empty = counts == 0
@@ -66,14 +66,17 @@ def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 100) -> T
     return centres
 
 
-def _starts(points: Tensor, clusters: int, seed: int) -> Tensor:
-    """k-means++: points drawn one by one, each with a chance proportional to its squared distance from those before."""
+def _starts(points: Tensor, lengths: Tensor, clusters: int, seed: int) -> Tensor:
+    """k-means++: points drawn one by one, each with a chance proportional to its squared distance from those before.
+
+    `lengths` are the squared lengths of the points.
+    """
     generator = np.random.default_rng([seed, STARTS])
     chosen = [int(generator.integers(len(points)))]
     squared = np.full(len(points), np.inf)
     for _ in range(clusters - 1):
-        latest = (points - points[chosen[-1]]).square().sum(-1)
-        squared = np.minimum(squared, latest.double().cpu().numpy())
+        latest = lengths - 2 * (points @ points[chosen[-1]]) + lengths[chosen[-1]]
+        squared = np.minimum(squared, latest.clamp(min=0).double().cpu().numpy())
         reach = np.cumsum(squared)
         place = int(np.searchsorted(reach, generator.random() * reach[-1], side="right"))
         chosen.append(min(place, len(points) - 1))  # beyond the end only if all points coincide with chosen ones

@@ -119,6 +119,8 @@ def default_batch_size(device: torch.device) -> int:
 def backbone_precision(device: torch.device | str, precision: Precision) -> Iterator[None]:
     """Within this, convolutions compute in bfloat16, or in full float32 and not in the TF32 that a GPU might take.
 
+    And they add in the same order each time: the same images give the same numbers.
+
     "auto" is bfloat16 where the device has it. What must stay float32 (the aggregator and all behind it) switches it
     off for itself. Gradients of float32 convolutions must be computed within this too.
     """
@@ -126,13 +128,9 @@ def backbone_precision(device: torch.device | str, precision: Precision) -> Iter
     if precision not in get_args(Precision):
         raise BadInputError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
     fast = precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
-    before = torch.backends.cudnn.allow_tf32
-    try:
-        torch.backends.cudnn.allow_tf32 = False
-        with torch.autocast(device.type, torch.bfloat16, enabled=fast):
-            yield
-    finally:
-        torch.backends.cudnn.allow_tf32 = before
+    exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+    with exact, torch.autocast(device.type, torch.bfloat16, enabled=fast):
+        yield
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -1,14 +1,14 @@
 """Several processes that train one encoder together, as `torchrun` starts them; one process is a group of one."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch import distributed
+from torch import Tensor, distributed
 
 from mappable.errors import BadInputError
 
@@ -78,9 +78,14 @@ def joined(device: torch.device) -> Iterator[Group]:
         distributed.destroy_process_group()
 
 
+def speaks() -> bool:
+    """True in the one process that speaks to the user, be it that the group is joined, not yet, or no more."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def find_device(name: str) -> torch.device:
     """`auto`, `cpu`, `cuda` or `cuda:1` to a device that is there; under torchrun each process has a GPU of its own."""
-    if name not in ("auto", "cpu") and not name.startswith("cuda"):
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
         raise BadInputError(f"device is {name!r}, but must be auto, cpu, cuda or cuda:N")
     available = torch.cuda.is_available()
     if name.startswith("cuda") and not available:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layout:
-    """How many images of each kind follow the anchor in a tuple; in the paper 6 positives, 3 hard and 3 random negatives.
+    """How many images of each kind follow the anchor; in the paper 6 positives, 3 hard and 3 random negatives.
 
     With an other negative (quadruplets) it takes the place of the last random one, so that tuples of all losses are of
     equal length and their draws alike.

@@ -64,4 +64,4 @@ def _board(folder: Path, iteration: int) -> Any:
         raise BadInputError(
             "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
         ) from None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1)
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1 if iteration else 0)

@@ -47,7 +47,7 @@ def begin(
         aggregator=settings.aggregator,
         seed=settings.seed,
     ).to(device)
-    source = _inputs(encoder, data.images, settings, device, group, fingerprint, activations)
+    source = _inputs(encoder, data.images, settings, device, group, activations)
     learner = Learner(encoder, source, settings, device, group)
     if checkpoint is not None:
         learner.restore(checkpoint.learner)
@@ -85,7 +85,6 @@ def _inputs(
     settings: Settings,
     device: torch.device,
     group: Group,
-    fingerprint: str,
     activations: Path | None,
 ) -> Source:
     """What the network takes: activations of the frozen layers, or pixels, on the GPU where they fit."""
@@ -96,9 +95,7 @@ def _inputs(
         return images
     if activations is not None and not group.first:
         group.wait()  # until the first process has written the file, which the others then only read
-    result = frozen_activations(
-        encoder, images, device=device, precision=settings.precision, folder=activations, data=fingerprint
-    )
+    result = frozen_activations(encoder, images, device=device, precision=settings.precision, folder=activations)
     if activations is not None and group.first:
         group.wait()
     return result

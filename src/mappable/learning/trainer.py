@@ -1,10 +1,9 @@
 """Training: places and their images become an encoder, in a folder from which a stopped run goes on."""
 
-import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,27 +17,23 @@ from mappable.features.whitening import fit_whitening
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, find_device, joined
+from mappable.learning.folder import ENCODER, look_into, prepare
 from mappable.learning.interruption import held_back
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics
 from mappable.learning.monitor import Monitor
-from mappable.learning.settings import Settings, settings_to_yaml
+from mappable.learning.settings import Settings
 from mappable.learning.start import begin
 from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.cache import ImageRows
-from mappable.places.files import write_atomically
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
-ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
 WHITENING_IMAGES = 5000  # that PCA-whitening is fitted to, at most
 WHITENING = 4  # the stream of random numbers that chooses them
-WATCHING = frozenset(
-    {"checkpoint_every", "monitor_every", "monitor_queries", "landmarks"}
-)  # no weight depends on these
 
 
-class TrainingStopped(MappableError):
+class TrainingStopped(MappableError):  # noqa: N818 - nothing went wrong
     """Somebody stopped the run; its text says where it was saved and how to go on."""
 
 
@@ -54,18 +49,19 @@ def train(
     tensorboard: bool = False,
     activations: Path | str | None = None,
 ) -> Encoder:
-    """An encoder that learned from the training split of `places`, whose `images` (n, height, width, 3) lie in row order.
+    """An encoder that learned from the training split of `places`; `images` (n, height, width, 3) are in row order.
 
     With `out`, that folder gets the encoder, the settings and the metrics, and checkpoints on the way, from which
     `resume` goes on to the very same weights. `activations` is a folder in which those of frozen layers
     (`trainable: conv5`) are kept for other runs. Under `torchrun` all processes train one encoder together.
     """
+    if resume and overwrite:
+        raise BadInputError("--resume goes on with a run, --overwrite begins it anew: give one of them")
     chosen, folder = find_device(device), Path(out) if out is not None else None
     with joined(chosen) as group:
         if settings.anchors < group.size:
             raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
         data = select(places, images, queries=settings.monitor_queries, seed=settings.seed)
-        _check(data, settings)
         sampler = Sampler(
             data.train,
             positive_radius=settings.positive_radius,
@@ -75,34 +71,37 @@ def train(
             device=chosen,
             negatives=settings.negatives,
         )
+        _check(data, sampler, settings)
         if group.first:
             _say_skipped(sampler)
         fingerprint = data.fingerprint
         checkpoint = None
         if folder is not None:
-            finished, checkpoint = _look_into(folder, settings, fingerprint, resume, overwrite)
+            finished, checkpoint = look_into(folder, settings, fingerprint, resume, overwrite)
             group.wait()
             if finished is not None:
                 return finished.to(chosen)
             if group.first:
-                text = settings_to_yaml(settings).encode()
-                write_atomically(folder / SETTINGS, lambda stream: stream.write(text))
-        learner = begin(
-            data, settings, chosen, group, fingerprint, checkpoint, Path(activations) if activations else None
-        )
-        with out_of_memory_means(_too_little_memory(settings, chosen)):
-            _Run(data, sampler, learner, settings, group, folder).go(checkpoint, tensorboard)
-        if settings.whitening is not None:
-            descriptors = learner.describe(_whitening_rows(len(data.train), settings.seed))
-            learner.encoder.whitening = fit_whitening(descriptors, settings.whitening)
-        if group.first and folder is not None:
-            learner.encoder.save(folder / ENCODER)
-            (folder / CHECKPOINT).unlink(missing_ok=True)
+                prepare(folder, settings)
+        kept = Path(activations) if activations is not None else None
+        with out_of_memory_means(
+            f"there is too little memory on {chosen} to begin: lower size (now {_size(settings)})"
+        ):
+            learner = begin(data, settings, chosen, group, fingerprint, checkpoint, kept)
+        with held_back(folder is not None) as interrupted:
+            with out_of_memory_means(_too_little_memory(settings, chosen)):
+                _Run(data, sampler, learner, settings, group, folder, interrupted).go(checkpoint, tensorboard)
+            if settings.whitening is not None:
+                descriptors = learner.describe(_whitening_rows(len(data.train), settings.seed))
+                learner.encoder.whitening = fit_whitening(descriptors, settings.whitening)
+            if group.first and folder is not None:
+                learner.encoder.save(folder / ENCODER)
+                (folder / CHECKPOINT).unlink(missing_ok=True)
         return learner.encoder
 
 
 class _Run:
-    """The loop: a mining period's tuples are fixed when it begins; a step a batch; now and then a look and a checkpoint."""
+    """The loop: tuples fixed when a mining period begins, a step a batch, now and then a look and a checkpoint."""
 
     def __init__(
         self,
@@ -112,9 +111,10 @@ class _Run:
         settings: Settings,
         group: Group,
         folder: Path | None,
+        interrupted: Callable[[], bool],
     ) -> None:
         self.data, self.sampler, self.learner, self.settings = data, sampler, learner, settings
-        self.group, self.folder = group, folder
+        self.group, self.folder, self.interrupted = group, folder, interrupted
         self.loss = settings.build_loss(learner.feature_scale_squared)
         self.total = iterations_of(settings, sampler)
         self.flush_every = 20 if learner.device.type == "cuda" else 1  # reading a number makes the GPU wait
@@ -141,7 +141,6 @@ class _Run:
         folder = self.folder if self.group.first else None
         title = f"training {self.settings.loss}"
         with (
-            held_back(self.folder is not None) as interrupted,
             Metrics(folder, iteration=iteration, tensorboard=tensorboard) as self.metrics,
             progress_bar(title, self.total, shown=self.group.first) as self.advance,
         ):
@@ -163,7 +162,9 @@ class _Run:
                 stopping = False
                 if len(self.waiting) == self.flush_every or due or iteration == self.total:
                     self._flush()
-                    stopping = self.group.any(interrupted(), self.learner.device)
+                    stopping = self.group.any(self.interrupted(), self.learner.device)
+                if due or stopping or iteration == self.total:
+                    self._check_weights(iteration, batch)
                 if (
                     self.settings.monitor_every
                     and iteration % self.settings.monitor_every == 0
@@ -202,7 +203,9 @@ class _Run:
         speed = len(self.waiting) * self.settings.anchors * self.loss.layout.images / elapsed
         for (iteration, _, batch), of_step in zip(self.waiting, terms, strict=True):
             if not of_step.isfinite().all():
-                raise BadInputError(self._not_a_number(iteration, batch, of_step))
+                bad = int(np.flatnonzero(~of_step.isfinite().all(-1).numpy())[0])
+                what = f"the loss became {float(of_step[bad, 0])} at iteration {iteration:,}, on the tuple"
+                raise self._diverged(what, batch.rows[bad])
             means = of_step[batch.valid.cpu()].mean(0) if batch.valid.any() else of_step.mean(0)
             values = {name: float(value) for name, value in zip(TERMS, means, strict=True)}
             self.metrics.write(iteration, **values, images_per_second=speed, seconds=self.seconds)
@@ -210,18 +213,20 @@ class _Run:
             self.advance(1, f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s")
         self.waiting = []
 
-    def _not_a_number(self, iteration: int, batch: Tuples, terms: Tensor) -> str:
-        """Which images the loss was taken of when it stopped being a number."""
-        bad = int(np.flatnonzero(~terms.isfinite().all(-1).numpy())[0])
-        rows = batch.rows[bad].cpu().numpy()
-        images = ", ".join(str(self.data.train.place_id[row]) for row in rows)
+    def _check_weights(self, iteration: int, batch: Tuples) -> None:
+        """Weights that are no numbers stop the run before they are saved; the loss shows them one step too late."""
+        if not all(bool(parameter.isfinite().all()) for parameter in self.learner.encoder.parameters()):
+            what = f"weights became infinite or no numbers at iteration {iteration:,}, on the tuples of the anchors"
+            raise self._diverged(what, batch.rows[:, 0])
+
+    def _diverged(self, what: str, rows: Tensor) -> BadInputError:
+        """Which images the run failed on, and what is left of it."""
+        images = ", ".join(self.data.train.place_id[rows.cpu().numpy()])
         kept = "nothing was saved before"
         if self.folder is not None and self.saved:
             kept = f"the checkpoint of iteration {self.saved:,} is kept in {self.folder}"
-        return (
-            f"the loss became {float(terms[bad, 0])} at iteration {iteration:,}, on the tuple {images}; {kept}; "
-            f"look at these images, or lower the learning rate ({self.settings.learning_rate:g})"
-        )
+        advice = f"look at these images, or lower the learning rate ({self.settings.learning_rate:g})"
+        return BadInputError(f"{what} {images}; {kept}; {advice}")
 
     def _watch(self, iteration: int) -> None:
         """The monitor's accuracy, and the time that it takes left out of the training's."""
@@ -246,53 +251,19 @@ class _Run:
 
 
 def iterations_of(settings: Settings, sampler: Sampler) -> int:
-    """The budget in iterations: as set, or as many epochs of whole batches."""
-    if settings.iterations is not None:
-        return settings.iterations
-    return round((settings.epochs or 0.0) * sampler.batches_per_epoch(settings.anchors))
+    """The budget in iterations: as set, or as many epochs of whole batches; a batch of too many anchors is refused."""
+    if settings.iterations == 0:
+        return 0
+    each = sampler.batches_per_epoch(settings.anchors)
+    return settings.iterations or round((settings.epochs or 0.0) * each)
 
 
-def _look_into(
-    folder: Path, settings: Settings, data: str, resume: bool, overwrite: bool
-) -> tuple[Encoder | None, Checkpoint | None]:
-    """The finished encoder or the last checkpoint of this very run, if the folder has one and we are to go on."""
-    encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
-    if not encoder.exists() and not checkpoint.exists():
-        return None, None
-    if overwrite:
-        encoder.unlink(missing_ok=True)
-        checkpoint.unlink(missing_ok=True)
-        return None, None
-    if not resume:
-        what = "a trained encoder" if encoder.exists() else "a run that was stopped"
-        raise BadInputError(
-            f"{folder}: holds {what}; go on with --resume, begin anew with --overwrite, or choose another"
-        )
-    if encoder.exists():
-        finished = Encoder.load(encoder)
-        _check_same(encoder, finished.about.settings, finished.about.data, settings, data)
-        return finished, None
-    found = Checkpoint.load(checkpoint)
-    _check_same(checkpoint, found.about["settings"], found.about["data"], settings, data)
-    return None, found
-
-
-def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:
-    now = json.loads(settings.model_dump_json())
-    differing = [key for key in now if key not in WATCHING and before.get(key) != now[key]]
-    if differing:
-        values = ", ".join(f"{key} {before.get(key)!r} (now {now[key]!r})" for key in differing)
-        raise BadInputError(f"{file}: was made with {values}; use the same settings, or begin anew with --overwrite")
-    if data_before != data:
-        raise BadInputError(f"{file}: was made of other training images; use the same, or begin anew with --overwrite")
-
-
-def _check(data: TrainingData, settings: Settings) -> None:
+def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
     """Refuse at once what would otherwise come out after hours."""
+    iterations_of(settings, sampler)
     height, width = data.images.shape[1:3]
     if (width, height) != tuple(settings.size):
-        wanted = "x".join(map(str, settings.size))
-        raise BadInputError(f"the images are {width}x{height}, but the setting size is {wanted}")
+        raise BadInputError(f"the images are {width}x{height}, but the setting size is {_size(settings)}")
     most = min(len(data.train), WHITENING_IMAGES) - 1
     if settings.whitening is not None and settings.whitening > most:
         raise BadInputError(f"whitening is {settings.whitening}, but {most + 1:,} images allow for {most:,} at most")
@@ -306,8 +277,12 @@ def _whitening_rows(count: int, seed: int) -> Ints:
 def _too_little_memory(settings: Settings, device: torch.device) -> str:
     at_once = settings.micro_batch or settings.anchors
     lower = "micro_batch" if at_once > 1 else "size"
-    now = "x".join(map(str, settings.size)) if lower == "size" else at_once
+    now = _size(settings) if lower == "size" else at_once
     return f"there is too little memory on {device} for {at_once} anchors at once: lower {lower} (now {now})"
+
+
+def _size(settings: Settings) -> str:
+    return "x".join(map(str, settings.size))
 
 
 def _say_skipped(sampler: Sampler) -> None:
@@ -316,5 +291,8 @@ def _say_skipped(sampler: Sampler) -> None:
         (sampler.skipped_without_negatives, "enough others beyond the negative radius"),
     ):
         if len(rows):
-            first = ", ".join(str(one) for one in sampler.places.place_id[rows[:3]])
-            print(f"{len(rows):,} places are no anchors, for they lack {lacking}: {first}, ...", file=sys.stderr)
+            first = ", ".join(sampler.places.place_id[rows[:3]]) + (", ..." if len(rows) > 3 else "")
+            print(
+                f"{len(rows):,} of {len(sampler):,} places are no anchors, for they lack {lacking}: {first}",
+                file=sys.stderr,
+            )

@@ -189,7 +189,7 @@ class Sampler:
 
     def _negatives(self, apart: Tensor) -> Tensor:
         far = apart >= self.negative_radius**2
-        return far if self.other_frames else far & torch.isfinite(apart)
+        return far if self.other_frames else far & (apart < torch.inf)
 
     def _generator(self, purpose: int, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, purpose, number])

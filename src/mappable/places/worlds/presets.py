@@ -1,12 +1,13 @@
 """The presets: which world is driven or walked through, how often, in what light, and what each run is for.
 
-A preset is a promise. Once its images are frozen, nothing that changes them may change here or in what draws them:
-a change is a new version with a new name, and every result is restated for it.
+A preset is a promise. All of them are frozen (`FROZEN`): nothing that changes their images may change here or in what
+draws them. A change needs a new name, such as street-v2, with hashes, thumbnails (`tests/places/worlds/test_frozen.py`)
+and results of its own, and the old preset goes on drawing what it drew.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from zlib import crc32
 
@@ -41,7 +42,8 @@ class Run:
 class Preset:
     """A world and its protocol; radii are in metres, `yaw_limit` in radians, None where there is no yaw rule.
 
-    Presets of one `frame` show one and the same world.
+    Presets of one `frame` show one and the same world. `image_hashes` are the frozen ones of each part, as `world.json`
+    has them for images of `size` drawn on a CPU: equal if all images are, bit for bit; none if it is not frozen yet.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Preset:
     yaw_limit: float | None = None
     dimensions: Literal[2, 3] = 2
     size: Size = (160, 120)
+    image_hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def parts(self) -> dict[str, tuple[Run, ...]]:
@@ -185,7 +188,21 @@ def _rooms_3d(rooms: Preset) -> Preset:
 def _all() -> Mapping[str, Preset]:
     street, rooms = _street(), _rooms()
     presets = (street, rooms, _demo(street), _street_3d(street), _rooms_3d(rooms))
-    return {preset.name: preset for preset in presets}
+    return {preset.name: replace(preset, image_hashes=FROZEN.get(preset.name, {})) for preset in presets}
 
+
+# Drawn on an AMD EPYC with torch 2.13.0 and numpy 2.4.6; another processor or library may round otherwise.
+FROZEN: Mapping[str, Mapping[str, str]] = {
+    "rooms-v1": {
+        "main": "5d78666c3febdd76b901eca8b88079e4c4c25846ff11349b34973540aa1b9372",
+        "region-b": "42c1346e748bb6088838851eb49b65735c22c68a2cfc50e092b18192e40d027a",
+        "wing": "cdabe86022e9fd90088ad780cfc2d8825ac2472185e17bd76360006325d7bfa9",
+        "camera": "72ea2461dc8f31a0d0f6bfcd901714d4dcbc983772cfe6a37571ee6612ed41fa",
+        "leaving": "6ae86971d91a52b8064eeffe0b55ec2bf79660ddd6eebf0ac5cf6b245bc53ddf",
+    },
+    "street-v1-demo": {
+        "main": "8b3ee848c2600931e24da01feb37159fdccf14fbe847e6e3bd47333a6c272655",
+    },
+}
 
 PRESETS: Mapping[str, Preset] = _all()

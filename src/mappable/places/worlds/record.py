@@ -1,7 +1,7 @@
 """The folder of a simulated world: what its files are called, and `world.json`, which says what was drawn.
 
 OUT/
-  world.json               preset, size, parts, radii, what looks alike, statistics, hash of the images
+  world.json               preset, size, parts, radii, what looks alike, statistics, hashes of the images, if frozen
   places.parquet           the table
   images/train-sun/00000.png
   pixels/                  the same images, packed

@@ -117,10 +117,13 @@ def write_simulated(
         name: getattr(preset, name)
         for name in ("frame", "dimensions", "landmarks", "positive_radius", "negative_radius", "yaw_limit")
     }
+    hashes = {part: _combined(places, digests, names) for part, names in sequences.items()}
+    comparable = preset.image_hashes and size == preset.size and device == "cpu" and every == 1
     found: dict[str, Any] = {
         "places": len(places),
         "image_hash": _combined(places, digests),
-        "image_hashes": {part: _combined(places, digests, names) for part, names in sequences.items()},
+        "image_hashes": hashes,
+        "frozen": hashes.items() <= preset.image_hashes.items() if comparable else None,
         "statistics": statistics(places, preset, world, every=every).to_json(),
         "aliases": [asdict(alias) for alias in world.aliases],
         "version_of_mappable": version("mappable"),

@@ -1,0 +1,165 @@
+"""Runs that are killed, or stopped by Ctrl-C, at the worst moments go on to the very same encoder."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+from torch import Tensor
+
+from mappable.arrays import Pixels
+from mappable.features.encoder import Encoder
+from mappable.learning.settings import Settings
+from mappable.learning.trainer import train
+from mappable.places.table import Places
+
+Toy = tuple[Places, Pixels]
+NewSettings = Callable[..., Settings]
+STEP = "mappable.learning.learner:Learner.step"
+# Just before what each run dies, having gone on from where the one before it died; iterations are counted from 1.
+MOMENTS = [
+    (STEP, 3),  # nothing is saved yet
+    ("pathlib:Path.replace", 4),  # the checkpoint of iteration 6 is written, but does not have its name yet
+    ("mappable.learning.metrics:Metrics.write", 3),  # iterations 4 and 5, of the second mining period, are reported
+    (STEP, 5),  # three further steps and a checkpoint in the middle of that period
+    ("mappable.learning.learner:Learner.describe", 1),  # the next period's images are about to be described
+    ("mappable.features.encoder:Encoder.save", 1),  # trained, but not saved
+    ("pathlib:Path.unlink", 1),  # saved, but the last checkpoint is still there
+]
+WHILE_FREEZING = ("mappable.features.activations:_lower", 4)  # activations of 16 of 44 images are written
+
+
+def tensors(encoder: Encoder) -> dict[str, Tensor]:
+    return {name.removeprefix("backbone."): tensor for name, tensor in encoder.state_dict().items()}
+
+
+def assert_identical(file: Path, encoder: Encoder) -> None:
+    found, expected = load_file(file), tensors(encoder)
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if not found[name].equal(expected[name])] == []
+
+
+def reports(folder: Path) -> list[dict[str, Any]]:
+    """What the metrics say, but for how fast it went."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: line[name] for name in line if name not in ("seconds", "images_per_second")} for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("trainable", "optimizer", "precision"),
+    [
+        ("all", "adam", "float32"),
+        ("all", "sgd", "bfloat16"),
+        ("conv5", "adam", "bfloat16"),
+        ("conv5", "sgd", "float32"),
+    ],
+)
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
+    trainable: str,
+    optimizer: str,
+    precision: str,
+    toy: Toy,
+    settings: NewSettings,
+    start: Callable[..., Any],
+    train_arguments: Callable[..., list[object]],
+    tmp_path: Path,
+) -> None:
+    chosen = settings(trainable=trainable, optimizer=optimizer, precision=precision, monitor_every=5)
+    whole = train(*toy, chosen, out=tmp_path / "whole")
+    out = tmp_path / "killed"
+    command = train_arguments(chosen, out, "--resume")
+    for name, count in [WHILE_FREEZING, *MOMENTS] if trainable == "conv5" else MOMENTS:
+        code, text = start(*command, moment=(signal.SIGKILL, name, count)).wait()
+        assert code == -signal.SIGKILL, (name, text)
+    assert (out / "checkpoint.safetensors").exists()
+    code, text = start(*command).wait()
+    assert code == 0, text
+    assert "10 iterations in" in text
+    assert_identical(out / "encoder.safetensors", whole)
+    assert reports(out) == reports(tmp_path / "whole")
+    assert [line["iteration"] for line in reports(out) if "loss" in line] == list(range(1, 11))
+    assert not list(out.glob(".*"))
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(
+    toy: Toy,
+    settings: NewSettings,
+    start: Callable[..., Any],
+    train_arguments: Callable[..., list[object]],
+    tmp_path: Path,
+) -> None:
+    chosen, out = settings(checkpoint_every=100, whitening=5), tmp_path / "out"
+    code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
+    sentence = f"stopped at iteration 6 of 10, which is saved in {out}; go on with the same command and --resume"
+    assert (code, text.splitlines()[-1]) == (130, sentence)
+    code, text = start(*train_arguments(chosen, out)).wait()
+    assert (code, text) == (
+        1,
+        f"error: {out}: holds a run that was stopped; go on with --resume, begin anew with --overwrite, or choose "
+        "another\n",
+    )
+    # In the last step it is too late to stop: all is finished and saved first.
+    code, text = start(*train_arguments(chosen, out, "--resume"), moment=(signal.SIGINT, STEP, 4)).wait()
+    assert (code, text.splitlines()[-1]) == (
+        130,
+        "error: stopped; what is finished is kept, and the same command goes on from there",
+    )
+    whole = train(*toy, chosen)
+    assert_identical(out / "encoder.safetensors", whole)
+    code, text = start(*train_arguments(chosen, out, "--resume")).wait()
+    assert code == 0
+    assert f"encoder: {out}/encoder.safetensors" in text
+    assert [line["iteration"] for line in reports(out) if "loss" in line] == list(range(1, 11))
+
+
+def test_ctrl_c_before_the_first_step_keeps_the_activations_that_are_computed(
+    settings: NewSettings, start: Callable[..., Any], train_arguments: Callable[..., list[object]], tmp_path: Path
+) -> None:
+    chosen, out = settings(trainable="conv5", seed=77), tmp_path / "out"
+    code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, *WHILE_FREEZING)).wait()
+    assert (code, text) == (130, "error: stopped; what is finished is kept, and the same command goes on from there\n")
+    code, text = start(*train_arguments(chosen, out)).wait()
+    assert code == 0, text
+
+
+def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
+    toy: Toy, settings: NewSettings, train_arguments: Callable[..., list[object]], tmp_path: Path
+) -> None:
+    """The same as users have it, stopped from outside at whatever moment that is."""
+    chosen = settings(
+        backbone="vgg16",
+        iterations=5,
+        cache_every=3,
+        checkpoint_every=1,
+        positives=1,
+        negatives=1,
+        learning_rate=1e-5,
+        feature_scale_squared=1.0,
+        monitor_queries=0,
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "mappable", *map(str, train_arguments(chosen, out, "--resume"))]
+
+    def stop(number: signal.Signals, reached: Callable[[], bool]) -> tuple[int, str]:
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 120
+        while not reached() and running.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        running.send_signal(number)
+        return running.wait(), running.communicate()[1]
+
+    code, text = stop(signal.SIGKILL, (out / "checkpoint.safetensors").exists)
+    assert code == -signal.SIGKILL, text
+    before = len(reports(out))
+    code, text = stop(signal.SIGINT, lambda: len(reports(out)) > before)
+    assert code == 130, text
+    assert "of 5, which is saved in" in text
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert_identical(out / "encoder.safetensors", train(*toy, chosen))
+    assert [line["iteration"] for line in reports(out)] == [1, 2, 3, 4, 5]
