@@ -75,8 +75,9 @@ class Command:
     output: Path
 
     def wait(self) -> tuple[int | None, str]:
-        """How it ended (minus the signal, if by one), and all it wrote."""
+        """How it ended (minus the signal, if by one; None if it does not end), and all it wrote."""
         self.process.join(60)
+        self.process.kill()
         return self.process.exitcode, self.output.read_text()
 
 
@@ -108,7 +109,7 @@ def start(warm: ForkServerContext, backbones_folder: Path, tmp_path: Path) -> Ca
             "moment": moment,
             "output": str(output),
         }
-        process = warm.Process(target=exec, args=(COMMAND, given))
+        process = warm.Process(target=exec, args=(COMMAND, given), daemon=True)
         process.start()
         return Command(process, output)
 

@@ -1,5 +1,6 @@
 """Several processes that train one encoder together come to the same as one, and one device is found by its name."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -16,7 +17,6 @@ from torch import Tensor
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.learning import distributed
 from mappable.learning.distributed import Group, find_device, joined, speaks
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import train
@@ -26,13 +26,15 @@ Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 
 
-def assert_same_updates(found: dict[str, Tensor], expected: dict[str, Tensor], before: dict[str, Tensor]) -> None:
+def assert_same_steps(found: dict[str, Tensor], expected: Encoder, before: Encoder, frozen: str = "none") -> None:
     """Both moved each parameter by the same, to the rounding of float32."""
-    assert found.keys() == expected.keys() == before.keys()
-    for name in expected:
-        update = expected[name] - before[name]
-        assert update.norm() > 1e-3 * before[name].norm(), name
-        assert (found[name] - expected[name]).norm() < 1e-3 * update.norm(), name
+    for name, tensor in tensors(before).items():
+        if name.startswith(frozen):
+            assert found[name].equal(tensor)
+        else:
+            step = tensors(expected)[name] - tensor
+            assert step.norm() > 1e-4 * tensor.norm(), name
+            assert (found[name] - tensor - step).norm() < 1e-4 * step.norm(), name
 
 
 def tensors(encoder: Encoder) -> dict[str, Tensor]:
@@ -62,11 +64,9 @@ def test_torchrun_with_two_processes_takes_the_steps_of_one(
     run = subprocess.run([*torchrun, "-m", "mappable", *map(str, arguments)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("encoder: ") == run.stderr.count("clusters: ") == 1
-    alone = train(*toy, chosen)
     before = train(*toy, settings(**chosen.model_dump() | {"iterations": 0}))
-    assert_same_updates(load_file(out / "encoder.safetensors"), tensors(alone), tensors(before))
-    lines = (out / "metrics.jsonl").read_text().splitlines()
-    assert len(lines) == 2
+    assert_same_steps(load_file(out / "encoder.safetensors"), train(*toy, chosen), before)
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def start_two(start: Callable[..., Any]) -> Callable[..., list[Any]]:
 @pytest.mark.parametrize(
     ("trainable", "loss"), [("all", "lazy-quadruplet"), ("conv5", "triplet+huber"), ("all", "distance")]
 )
-def test_two_processes_take_the_steps_of_one(
+def test_five_anchors_among_two_processes(
     trainable: str,
     loss: str,
     toy: Toy,
@@ -98,23 +98,107 @@ def test_two_processes_take_the_steps_of_one(
     train_arguments: Callable[..., list[object]],
     tmp_path: Path,
 ) -> None:
-    chosen = settings(
-        trainable=trainable,
-        loss=loss,
-        anchors=5,
-        micro_batch=2,
-        optimizer="sgd",
-        learning_rate=0.1,
-        iterations=3,
-        cache_every=2,
-        whitening=5,
-    )
+    changes = {"trainable": trainable, "loss": loss, "anchors": 5, "optimizer": "sgd", "learning_rate": 0.1}
+    chosen = settings(**changes, iterations=3, cache_every=2)
     out = tmp_path / "out"
-    results = start_two(*train_arguments(chosen, out))
+    results = start_two(*train_arguments(chosen.model_copy(update={"micro_batch": 2, "whitening": 5}), out))
     assert [code for code, _ in results] == [0, 0], results
-    alone = train(*toy, chosen, out=tmp_path / "alone")
-    before = train(*toy, settings(**chosen.model_dump() | {"iterations": 0}))
-    found, expected = load_file(out / "encoder.safetensors"), tensors(alone)
-    for name in expected:
-        update = expected[name] - tensors(before)[name]
-        print(name, float(update.norm()/expected[name].norm()), float((found[name]-expected[name]).norm()/update.norm()))
+    assert "encoder: " in results[0][1]
+    assert results[1][1] == ""
+    alone, before = train(*toy, chosen, out=tmp_path / "alone"), train(*toy, settings(**changes, iterations=0))
+    found = load_file(out / "encoder.safetensors")
+    assert_same_steps(found, alone, before, frozen="first" if trainable == "conv5" else "none")
+    assert found["whitening.projection"].shape == (5, 24)
+    of_two, of_one = (
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for folder in (out, tmp_path / "alone")
+    )
+    assert [line["iteration"] for line in of_two] == [0, 1, 2, 3, 3]
+    for name in ("loss", "active", "residual", "accuracy"):
+        assert [line.get(name) for line in of_two] == pytest.approx([line.get(name) for line in of_one], abs=1e-5)
+
+
+def test_ctrl_c_in_one_process_stops_and_saves_all_of_them(
+    settings: NewSettings,
+    start_two: Callable[..., list[Any]],
+    train_arguments: Callable[..., list[object]],
+    tmp_path: Path,
+) -> None:
+    chosen, out = settings(checkpoint_every=100), tmp_path / "out"
+    moment = (signal.SIGINT, "mappable.learning.learner:Learner.step", 6)
+    results = start_two(*train_arguments(chosen, out), moments=(None, moment))
+    assert [code for code, _ in results] == [130, 130], results
+    assert "of 10, which is saved in" in results[0][1]
+    assert results[1][1] == ""
+    assert [code for code, _ in start_two(*train_arguments(chosen, out, "--resume"))] == [0, 0]
+    assert [code for code, _ in start_two(*train_arguments(chosen, tmp_path / "whole"))] == [0, 0]
+    stopped, whole = (load_file(folder / "encoder.safetensors") for folder in (out, tmp_path / "whole"))
+    assert all(stopped[name].equal(whole[name]) for name in whole)
+
+
+def test_more_processes_than_anchors_are_refused(
+    settings: NewSettings,
+    start_two: Callable[..., list[Any]],
+    train_arguments: Callable[..., list[object]],
+    tmp_path: Path,
+) -> None:
+    results = start_two(*train_arguments(settings(anchors=1), tmp_path / "out"))
+    assert [code for code, _ in results] == [1, 1]
+    assert "error: anchors 1 cannot be divided among 2 processes; raise it" in results[0][1]
+
+
+def test_shares_cover_everything_once_and_differ_by_one_at_most() -> None:
+    for size in (1, 2, 3, 7):
+        for count in (0, 1, 2, 6, 7, 100):
+            shares = [Group(rank, size).share(count) for rank in range(size)]
+            assert [row for share in shares for row in range(count)[share]] == list(range(count))
+            lengths = [share.stop - share.start for share in shares]
+            assert max(lengths) - min(lengths) <= 1
+
+
+def test_one_process_is_a_group_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with joined(torch.device("cpu")) as group:
+        assert (group.first, group.size) == (True, 1)
+        tensor = torch.arange(3.0)
+        assert group.gather(tensor, 3) is tensor
+        assert group.from_first(tensor) is tensor
+        group.add_up([tensor])
+        assert tensor.tolist() == [0.0, 1.0, 2.0]
+        assert group.any(True, torch.device("cpu"))
+        assert not group.any(False, torch.device("cpu"))
+        group.wait()
+
+
+def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    assert speaks()
+    monkeypatch.setenv("RANK", "1")
+    assert not speaks()
+
+
+def test_a_device_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert find_device("auto") == find_device("cpu") == torch.device("cpu")
+    with pytest.raises(BadInputError, match="'cuda', but PyTorch finds no such device"):
+        find_device("cuda")
+    for name in ("gpu", "cuda:x", "cudas", ""):
+        with pytest.raises(BadInputError, match="must be auto, cpu, cuda or cuda:N"):
+            find_device(name)
+
+
+def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert [find_device(name) for name in ("auto", "cuda", "cuda:0", "cpu")] == [
+        torch.device("cuda", 1),
+        torch.device("cuda", 1),
+        torch.device("cuda", 0),
+        torch.device("cpu"),
+    ]
+    assert taken == [1, 1, 0]
+    with pytest.raises(BadInputError, match="cuda:2 is not there; PyTorch finds 2 GPUs"):
+        find_device("cuda:2")

@@ -286,7 +286,10 @@ def test_a_single_setting_without_name_or_value_is_refused() -> None:
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
-    assert refusal("stret") == "there is no preset 'stret'; the presets are cold, nordland, oxford, rooms, street, street-laptop"
+    assert (
+        refusal("stret")
+        == "there is no preset 'stret'; the presets are cold, nordland, oxford, rooms, street, street-laptop"
+    )
     assert refusal("../presets/street").startswith("there is no preset")
 
 

@@ -2,16 +2,20 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.output import print_world
+from mappable.cli.output import print_training, print_world
 from mappable.places.picture import draw_map
 from mappable.places.worlds.record import SHEET
 from mappable.places.worlds.simulation import write_simulated
 
+if TYPE_CHECKING:
+    from mappable.places.table import Places
+
 PRESET = "street-v1-demo"
+ITERATIONS = 300  # as the preset street-laptop has them
 
 
 def demo(
@@ -23,11 +27,11 @@ def demo(
         bool, typer.Option("--overwrite", help="OUT may hold a demo of another version or with another N.")
     ] = False,
 ) -> None:
-    """Draw a street in sun, snow, rain and at night, show what a method will be asked there, and where to look.
+    """Draw a street in sun, snow, rain and at night, train an encoder on it, and show what that gains.
 
     Each step names the command that does it. Stop it whenever you like: the same command goes on from there.
     """
-    street = out / "street"
+    street, encoder = out / "street", out / "encoder"
     folder = shlex.quote(str(street))
     typer.echo("1. Draw a street in nine runs, in all kinds of weather and light (about a minute on two cores).")
     typer.echo(f"   mappable simulate {PRESET} {folder}{f' --every {every}' if every > 1 else ''}")
@@ -39,3 +43,27 @@ def demo(
     draw_map(places, street / "map.png")
     typer.echo(f"   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
+    iterations = max(ITERATIONS // every, 1)
+    typer.echo("\n4. Train an encoder on it: VGG-16 with ImageNet weights, whose last block learns (three minutes).")
+    model = shlex.quote(str(encoder))
+    typer.echo(f"   mappable train {folder} {model} --preset street-laptop --iterations {iterations}\n")
+    _train(places, street, encoder, iterations, overwrite)
+    print_training(encoder)
+
+
+def _train(places: "Places", street: Path, out: Path, iterations: int, overwrite: bool) -> None:
+    """Train, or go on with it; an encoder that an earlier demo made of something else gives way to this one."""
+    from mappable.features.activations import FOLDER
+    from mappable.learning.folder import OtherRunError
+    from mappable.learning.settings import load_settings
+    from mappable.learning.trainer import train
+    from mappable.places.cache import find_pack
+
+    settings = load_settings("street-laptop", overrides={"iterations": iterations})
+    images = find_pack(street, settings.size, settings.fit).view(places)
+    try:
+        train(places, images, settings, out=out, resume=True, activations=street / FOLDER)
+    except OtherRunError:
+        if not overwrite:
+            raise
+        train(places, images, settings, out=out, overwrite=True, activations=street / FOLDER)

@@ -11,7 +11,7 @@ from mappable.places.cache import ImageRows
 from mappable.places.table import COLUMNS, Places
 from mappable.progress import track
 
-QUERIES = 2  # the stream of random numbers that chooses the monitor's queries
+QUERIES = 2  # the seed that chooses the monitor's queries: the same for all runs, so that these can be compared
 HASHED_AT_ONCE = 256  # images
 
 
@@ -37,7 +37,7 @@ class TrainingData:
         return digest.hexdigest()[:16]
 
 
-def select(places: Places, images: Pixels | ImageRows, *, queries: int, seed: int) -> TrainingData:
+def select(places: Places, images: Pixels | ImageRows, *, queries: int) -> TrainingData:
     """The training split (the whole table, if it has no splits), and up to `queries` places of the calibration split.
 
     `images` (n, height, width, 3) are those of `places`, in their order.
@@ -52,7 +52,7 @@ def select(places: Places, images: Pixels | ImageRows, *, queries: int, seed: in
             f"no place has the split 'train'; the splits here are: {listed or 'none, for there is none'}"
         )
     others = np.flatnonzero(places.split == "calibration")
-    chosen = np.sort(np.random.default_rng([seed, QUERIES]).permutation(others)[:queries])
+    chosen = np.sort(np.random.default_rng(QUERIES).permutation(others)[:queries])
     used: Ints = np.concatenate([train, chosen])
     every = images if isinstance(images, ImageRows) else ImageRows(images, np.arange(len(images)))
     return TrainingData(places[train], places[chosen], ImageRows(every.images, every.rows[used]))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -47,6 +47,12 @@ class Group:
         if self.size > 1:
             distributed.broadcast(tensor, src=0)
         return tensor
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Each of the tensors becomes the sum of all processes' own."""
+        if self.size > 1:
+            for under_way in [distributed.all_reduce(tensor, async_op=True) for tensor in tensors]:
+                under_way.wait()
 
     def any(self, flag: bool, device: torch.device) -> bool:
         """True in every process if it is in one of them."""

@@ -15,6 +15,10 @@ ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
 WATCHING = frozenset({"checkpoint_every", "monitor_every", "monitor_queries", "landmarks"})
 
 
+class OtherRunError(BadInputError):
+    """The folder holds a run with other settings or of other images."""
+
+
 def look_into(
     folder: Path, settings: Settings, data: str, resume: bool, overwrite: bool
 ) -> tuple[Encoder | None, Checkpoint | None]:
@@ -45,9 +49,9 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
     differing = [key for key in now if key not in WATCHING and before.get(key) != now[key]]
     if differing:
         values = ", ".join(f"{key} {before.get(key)!r} (now {now[key]!r})" for key in differing)
-        raise BadInputError(f"{file}: was made with {values}; use the same settings, or begin anew with --overwrite")
+        raise OtherRunError(f"{file}: was made with {values}; use the same settings, or begin anew with --overwrite")
     if data_before != data:
-        raise BadInputError(f"{file}: was made of other training images; use the same, or begin anew with --overwrite")
+        raise OtherRunError(f"{file}: was made of other training images; use the same, or begin anew with --overwrite")
 
 
 def prepare(folder: Path, settings: Settings) -> None:

@@ -1,12 +1,10 @@
 """The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from mappable.arrays import Ints
 from mappable.features.embedding import Source, backbone_precision, describe, fetch
@@ -19,30 +17,20 @@ from mappable.learning.tuples import Tuples
 TERMS = ("loss", "visual", "geometric", "active", "best", "negative", "residual")  # what `step` returns, in order
 
 
-class Network(nn.Module):
-    """What of the encoder learns, as one module: all of it (from pixels), or what follows the frozen layers."""
-
-    def __init__(self, encoder: Encoder, *, from_pixels: bool) -> None:
-        super().__init__()
-        self.encoder, self.from_pixels = encoder, from_pixels
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        return self.encoder(inputs) if self.from_pixels else self.encoder.upper(inputs)
-
-
 class Learner:
-    """`source` holds the inputs of all rows: pixels, or the activations of the frozen layers (`trainable: conv5`)."""
+    """`source` holds the inputs of all rows: pixels, or the activations of the frozen layers (`trainable: conv5`).
+
+    Every process of the `group` has one, with the same weights at any time.
+    """
 
     def __init__(
         self, encoder: Encoder, source: Source, settings: Settings, device: torch.device, group: Group | None = None
     ) -> None:
         self.encoder, self.source, self.settings, self.device = encoder, source, settings, device
         self.group = group or Group()
-        self.network = Network(encoder, from_pixels=settings.trainable == "all")
-        self.optimiser = _optimiser(self._choose_parameters(), settings, fused=device.type == "cuda")
-        self.parallel: nn.Module = self.network
-        if self.group.size > 1:
-            self.parallel = DistributedDataParallel(self.network)
+        self.network: Callable[[Tensor], Tensor] = encoder if settings.trainable == "all" else encoder.upper
+        self.parameters = self._choose_parameters()
+        self.optimiser = _optimiser(self.parameters, settings, fused=device.type == "cuda")
 
     def _choose_parameters(self) -> list[nn.Parameter]:
         """Those that the descriptors depend on, asked of autograd: it knows which layers come after the frozen ones."""
@@ -80,16 +68,13 @@ class Learner:
         weights = tuples.valid / tuples.valid.sum().clamp(min=1)
         self.optimiser.zero_grad(set_to_none=True)
         collected = []
-        for part, last in self._micro_batches(len(weights)):
+        for part in self._micro_batches(len(weights)):
             rows = tuples.rows[part]
-            with self._summing_up(last):
-                with backbone_precision(self.device, self.settings.precision):
-                    descriptors = self.parallel(fetch(self.source, rows.flatten(), self.device))
-                terms = loss(descriptors.unflatten(0, rows.shape), tuples.squared_distances[part])
-                # Gradients are averaged over the processes; they are to be summed.
-                total = (terms.total * weights[part]).sum() * self.group.size
-                with backbone_precision(self.device, self.settings.precision):
-                    torch.autograd.backward(total)
+            with backbone_precision(self.device, self.settings.precision):
+                descriptors = self.network(fetch(self.source, rows.flatten(), self.device))
+            terms = loss(descriptors.view(*rows.shape, -1), tuples.squared_distances[part])
+            with backbone_precision(self.device, self.settings.precision):
+                torch.autograd.backward((terms.total * weights[part]).sum())
             every = (
                 terms.total,
                 terms.visual,
@@ -100,19 +85,14 @@ class Learner:
                 terms.residual,
             )
             collected.append(torch.stack([term.detach() for term in every], -1))
+        self.group.add_up([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.optimiser.step()
         return torch.cat(collected)
 
-    def _micro_batches(self, count: int) -> Iterator[tuple[slice, bool]]:
+    def _micro_batches(self, count: int) -> Iterator[slice]:
         own, most = self.group.share(count), self.settings.micro_batch or count
         for start in range(own.start, own.stop, most):
-            yield slice(start, min(start + most, own.stop)), start + most >= own.stop
-
-    def _summing_up(self, last: bool) -> AbstractContextManager[None]:
-        """Between processes gradients travel once a step, with the last micro-batch."""
-        if last or not isinstance(self.parallel, DistributedDataParallel):
-            return nullcontext()
-        return self.parallel.no_sync()
+            yield slice(start, min(start + most, own.stop))
 
     def state(self) -> dict[str, Tensor]:
         """All tensors that the next step depends on."""

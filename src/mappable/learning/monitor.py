@@ -14,11 +14,11 @@ from mappable.places.table import Places
 class Monitor:
     """Greedy landmarks of the training places, and queries whose nearest landmark, by feature, is asked for.
 
-    It only watches: no choice is made by it. Queries are rows that follow those of the training places.
+    It only watches: no choice is made by it. It is the same for all runs on the same data. Queries are rows that follow those of the training places.
     """
 
-    def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float, seed: int) -> None:
-        self.landmarks: Ints = farthest_points(train.positions, min(landmarks, len(train)), seed)
+    def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float) -> None:
+        self.landmarks: Ints = farthest_points(train.positions, min(landmarks, len(train)))
         self.queries: Ints = len(train) + np.arange(len(queries))
         chosen = train[self.landmarks]
         apart = np.linalg.norm(queries.positions[:, None] - chosen.positions[None], axis=-1)

@@ -61,7 +61,7 @@ def train(
     with joined(chosen) as group:
         if settings.anchors < group.size:
             raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
-        data = select(places, images, queries=settings.monitor_queries, seed=settings.seed)
+        data = select(places, images, queries=settings.monitor_queries)
         sampler = Sampler(
             data.train,
             positive_radius=settings.positive_radius,
@@ -122,13 +122,8 @@ class _Run:
         self.waiting: list[tuple[int, Tensor, Tuples]] = []
         self.monitor: Monitor | None = None
         if len(data.queries):
-            self.monitor = Monitor(
-                data.train,
-                data.queries,
-                landmarks=settings.landmarks,
-                radius=settings.positive_radius,
-                seed=settings.seed,
-            )
+            radius = settings.positive_radius
+            self.monitor = Monitor(data.train, data.queries, landmarks=settings.landmarks, radius=radius)
 
     def go(self, checkpoint: Checkpoint | None, tensorboard: bool) -> None:
         """From the beginning or the checkpoint to the end."""

@@ -1,6 +1,8 @@
 """The protocols of the presets, as the issue of results depends on them."""
 
 import math
+import re
+from zlib import crc32
 
 import pytest
 
@@ -72,6 +74,25 @@ def test_seeds_never_change() -> None:
     seeds = {run.name: run.seed for run in PRESETS["street-v1"].runs}
     assert seeds["train-sun"] == 1099043694
     assert PRESETS["rooms-v1"].runs[0].seed == 1141473269
+
+
+@pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
+def test_each_part_of_a_preset_is_frozen(preset: Preset) -> None:
+    assert preset.image_hashes.keys() == preset.parts.keys()
+    assert all(re.fullmatch("[0-9a-f]{64}", one) for one in preset.image_hashes.values())
+
+
+def test_the_protocol_of_a_frozen_preset_never_changes() -> None:
+    fields = ("frame", "world", "seed", "size", "dimensions", "runs", "landmarks")
+    fields += ("positive_radius", "negative_radius", "yaw_limit")
+    found = {one.name: crc32(repr([getattr(one, field) for field in fields]).encode()) for one in ALL}
+    assert found == {
+        "street-v1": 4257445837,
+        "rooms-v1": 1951384344,
+        "street-v1-demo": 606118741,
+        "street-v1-3d": 3738193053,
+        "rooms-v1-3d": 1287115029,
+    }
 
 
 def test_an_unknown_preset_or_part_lists_the_known_ones() -> None:

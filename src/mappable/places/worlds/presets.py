@@ -193,6 +193,13 @@ def _all() -> Mapping[str, Preset]:
 
 # Drawn on an AMD EPYC with torch 2.13.0 and numpy 2.4.6; another processor or library may round otherwise.
 FROZEN: Mapping[str, Mapping[str, str]] = {
+    "street-v1": {
+        "main": "64261735c05063d7f6cf29f5c10f33209870ec8698dab6176feed36fcfcc0f55",
+        "region-b": "0a821697fe1387d0a49ac9fa6058252835264e5e3607338c3753a2384072ebe3",
+        "wing": "0ded8b403b6321a301520f1351e066cdfd467c2ba7dd7a0087abe1d7ebd232b7",
+        "camera": "d498613b6505640de8db453f0f6071ef4f7f513b0e4d548c1c4766c9d27c9a46",
+        "leaving": "9a9340f26c172ee619e5e305f77d76a252b149bad61d0e53f2f1c3435d56c993",
+    },
     "rooms-v1": {
         "main": "5d78666c3febdd76b901eca8b88079e4c4c25846ff11349b34973540aa1b9372",
         "region-b": "42c1346e748bb6088838851eb49b65735c22c68a2cfc50e092b18192e40d027a",
@@ -200,9 +207,9 @@ FROZEN: Mapping[str, Mapping[str, str]] = {
         "camera": "72ea2461dc8f31a0d0f6bfcd901714d4dcbc983772cfe6a37571ee6612ed41fa",
         "leaving": "6ae86971d91a52b8064eeffe0b55ec2bf79660ddd6eebf0ac5cf6b245bc53ddf",
     },
-    "street-v1-demo": {
-        "main": "8b3ee848c2600931e24da01feb37159fdccf14fbe847e6e3bd47333a6c272655",
-    },
+    "street-v1-demo": {"main": "8b3ee848c2600931e24da01feb37159fdccf14fbe847e6e3bd47333a6c272655"},
+    "street-v1-3d": {"main": "e753632089d68b51b99fa30662b8c02499377fe3b25aec385e78a5262f475098"},
+    "rooms-v1-3d": {"main": "90ed562e22659dc9f4270110f386ef8e0dbf7f5c5fa19ac60dc8c0eb5218be01"},
 }
 
 PRESETS: Mapping[str, Preset] = _all()

@@ -1,0 +1,83 @@
+"""Which places are trained on, with which the progress is watched, and by what the data are known again."""
+
+import numpy as np
+import pytest
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.learning import data
+from mappable.learning.data import select
+from mappable.places.cache import ImageRows
+from mappable.places.table import Places
+
+Toy = tuple[Places, Pixels]
+
+
+def test_the_training_split_comes_first_and_some_of_the_calibration_split_after_it(toy: Toy) -> None:
+    places, pixels = toy
+    chosen = select(places, pixels, queries=4, seed=3)
+    assert chosen.train == places.where(split="train")
+    assert set(chosen.queries.split) == {"calibration"}
+    rows = [list(places.place_id).index(one) for one in [*chosen.train.place_id, *chosen.queries.place_id]]
+    assert len(set(rows)) == 44
+    assert chosen.images.shape == (44, 48, 64, 3)
+    np.testing.assert_array_equal(chosen.images[:], pixels[rows])
+
+
+def test_the_queries_follow_from_the_seed(toy: Toy) -> None:
+    def queries(count: int, seed: int) -> list[str]:
+        return list(select(*toy, queries=count, seed=seed).queries.place_id)
+
+    assert queries(4, 0) == queries(4, 0)
+    assert len({tuple(queries(4, seed)) for seed in range(5)}) > 1
+    assert queries(0, 0) == []
+    assert queries(500, 0) == list(toy[0].where(split="calibration").place_id)
+
+
+def test_images_may_lie_in_any_order_of_a_larger_collection(toy: Toy) -> None:
+    places, pixels = toy
+    order = np.random.default_rng(0).permutation(60)
+    stored = ImageRows(pixels[order], np.argsort(order))
+    np.testing.assert_array_equal(
+        select(places, stored, queries=4, seed=0).images[:], select(places, pixels, queries=4, seed=0).images[:]
+    )
+
+
+def test_a_table_without_splits_is_trained_on_as_a_whole(toy: Toy) -> None:
+    chosen = select(toy[0].replace(split=""), toy[1], queries=4, seed=0)
+    assert (len(chosen.train), len(chosen.queries)) == (60, 0)
+
+
+def test_a_table_without_training_split_is_refused(toy: Toy) -> None:
+    places, pixels = toy
+    others = np.flatnonzero(places.split != "train")
+    with pytest.raises(BadInputError, match=r"no place has the split 'train'; the splits here are: calibration, test$"):
+        select(places[others], pixels[others], queries=4, seed=0)
+    with pytest.raises(BadInputError, match="no place has the split 'train'"):
+        select(places[:0], pixels[:0], queries=4, seed=0)
+    with pytest.raises(BadInputError, match="there are 60 places, but 59 images"):
+        select(places, pixels[:59], queries=4, seed=0)
+
+
+def test_the_fingerprint_changes_with_any_training_place_or_image(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    places, pixels = toy
+
+    def fingerprint(places: Places, pixels: Pixels) -> str:
+        return select(places, pixels, queries=4, seed=0).fingerprint
+
+    whole = fingerprint(places, pixels)
+    assert len(whole) == 16
+    changed = pixels.copy()
+    changed[39, 47, 63, 2] ^= 1  # the very last byte that is trained on
+    assert fingerprint(places, changed) != whole
+    x = places.x.copy()
+    x[0] += 1e-9
+    assert fingerprint(places.replace(x=x), pixels) != whole
+    sequence = places.sequence.copy()
+    sequence[5] = "snow"
+    assert fingerprint(places.replace(sequence=sequence), pixels) != whole
+    changed = pixels.copy()
+    changed[40:] = 0  # of other splits
+    assert fingerprint(places, changed) == whole
+    monkeypatch.setattr(data, "HASHED_AT_ONCE", 7)
+    assert fingerprint(places, pixels) == whole

@@ -1,0 +1,78 @@
+"""Ctrl-C is held back while a step is under way, and a second one is not."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from mappable.learning.interruption import held_back
+
+
+@pytest.fixture(autouse=True)
+def _handlers_are_as_before() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    yield
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_nothing_comes() -> None:
+    with held_back() as interrupted:
+        assert not interrupted()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_takes_effect_at_the_end(number: signal.Signals) -> None:
+    taken: list[int] = []
+    before = signal.signal(number, lambda number, frame: taken.append(number))
+    with held_back() as interrupted:
+        os.kill(os.getpid(), number)
+        assert interrupted()
+        assert taken == []
+    assert taken == [number]
+    signal.signal(number, before)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_second_takes_effect_at_once() -> None:
+    with held_back() as interrupted:
+        interrupt()
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+
+
+def test_whoever_stops_because_of_it_is_not_stopped_again() -> None:
+    def stop() -> None:
+        with held_back():
+            interrupt()
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        stop()
+
+
+def test_not_active_it_takes_effect_at_once() -> None:
+    with held_back(False) as interrupted:
+        assert not interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+
+
+def test_other_threads_leave_signals_alone() -> None:
+    said: list[bool] = []
+
+    def work() -> None:
+        with held_back() as interrupted:
+            said.append(interrupted())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert said == [False]

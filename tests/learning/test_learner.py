@@ -1,0 +1,146 @@
+"""The learner: its steps are those of the mean loss, however the batch is divided, and its state can be restored."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mappable.arrays import Pixels
+from mappable.features.activations import frozen_activations
+from mappable.features.encoder import Encoder
+from mappable.learning.learner import TERMS, Learner
+from mappable.learning.losses import Loss
+from mappable.learning.settings import Settings
+from mappable.learning.tuples import Sampler, Tuples
+from mappable.places.cache import ImageRows
+from mappable.places.table import Places
+
+Toy = tuple[Places, Pixels]
+NewSettings = Callable[..., Settings]
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
+    """A learner that has all images of the toy world for rows, and the same first weights each time."""
+
+    def build(**changes: object) -> Learner:
+        plain = {"optimizer": "sgd", "momentum": 0.0, "learning_rate": 0.1, "anchors": 5}
+        chosen = settings(**plain | changes)
+        encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
+        encoder.initialise(toy[1][:8])
+        source: Tensor | Pixels = toy[1]
+        if chosen.trainable == "conv5":
+            rows = ImageRows(toy[1], np.arange(60))
+            source = frozen_activations(encoder, rows, device=CPU, precision="float32", folder=None)
+        return Learner(encoder, source, chosen, CPU)
+
+    return build
+
+
+@pytest.fixture
+def loss() -> Loss:
+    numbers = {"positives": 2, "negatives": 4, "hard_negatives": 0}
+    return Loss("quadruplet+huber", feature_scale_squared=1.5, positive_radius=5.0, **numbers)
+
+
+@pytest.fixture
+def tuples(toy: Toy, loss: Loss) -> Tuples:
+    """Five tuples, of which the second must not be learnt from."""
+    sampler = Sampler(toy[0].where(split="train"), positive_radius=5.0, negative_radius=12.0, negatives=4)
+    drawn = sampler.draw(sampler.anchors(0, 1, 5), loss.layout, period=0)
+    return replace(drawn, valid=torch.tensor([True, False, True, True, True]))
+
+
+def gradients(learner: Learner) -> dict[str, Tensor]:
+    return {
+        name: parameter.grad for name, parameter in learner.encoder.named_parameters() if parameter.grad is not None
+    }
+
+
+def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    """Against one tuple after another, each through the network by itself."""
+    learner, other = new_learner(), new_learner().encoder
+    before = {name: parameter.detach().clone() for name, parameter in learner.encoder.named_parameters()}
+    reported = learner.step(loss, tuples)
+    total = torch.zeros(())
+    for number in (0, 2, 3, 4):
+        descriptors = other(torch.from_numpy(learner.source[tuples.rows[number].numpy()]))
+        total = total + loss(descriptors[None], tuples.squared_distances[[number]]).total.sum() / 4
+    total.backward()
+    assert float(reported[[0, 2, 3, 4], 0].mean()) == pytest.approx(float(total.detach()), rel=1e-5)
+    found, expected = gradients(learner), dict(other.named_parameters())
+    assert found.keys() == expected.keys()
+    for name, parameter in learner.encoder.named_parameters():
+        gradient = expected[name].grad
+        assert gradient is not None
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-5 * float(gradient.abs().max()))
+        torch.testing.assert_close(parameter.detach(), before[name] - 0.1 * found[name])
+
+
+@pytest.mark.parametrize("trainable", ["all", "conv5"])
+@pytest.mark.parametrize("micro_batch", [1, 2, 4])
+def test_micro_batches_have_the_gradients_of_the_whole_batch(
+    trainable: str, micro_batch: int, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    whole, divided = new_learner(trainable=trainable), new_learner(trainable=trainable, micro_batch=micro_batch)
+    terms = whole.step(loss, tuples)
+    torch.testing.assert_close(divided.step(loss, tuples), terms)
+    assert terms.shape == (5, len(TERMS))
+    expected = gradients(whole)
+    assert len(expected) == (6 if trainable == "all" else 4)
+    for name, gradient in gradients(divided).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-4, atol=1e-6 * float(expected[name].abs().max()))
+
+
+def test_a_batch_without_a_valid_tuple_changes_nothing(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner = new_learner()
+    before = learner.encoder.fingerprint
+    learner.step(loss, replace(tuples, valid=torch.zeros(5, dtype=torch.bool)))
+    assert learner.encoder.fingerprint == before
+
+
+def test_only_what_follows_the_frozen_layers_learns(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner = new_learner(trainable="conv5")
+    before = {name: tensor.clone() for name, tensor in learner.encoder.state_dict().items()}
+    learner.step(loss, tuples)
+    after = learner.encoder.state_dict()
+    unchanged = {name for name in before if before[name].equal(after[name])}
+    assert unchanged == {"backbone.first.weight", "backbone.first.bias"}
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_a_restored_learner_takes_the_same_steps(
+    optimizer: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner, other = (new_learner(optimizer=optimizer, momentum=0.9) for _ in range(2))
+    learner.step(loss, tuples)
+    state = {name: tensor.clone() for name, tensor in learner.state().items()}
+    learner.step(loss, tuples)
+    other.restore(state)
+    other.step(loss, tuples)
+    found, expected = other.state(), learner.state()
+    assert found.keys() == expected.keys()
+    assert all(found[name].equal(expected[name]) for name in expected)
+    assert sum(name.startswith("optimiser.") for name in expected) == {"adam": 18, "sgd": 6}[optimizer]
+
+
+def test_descriptors_of_rows_are_those_of_the_encoder(toy: Toy, new_learner: Callable[..., Learner]) -> None:
+    rows = np.array([7, 3, 59])
+    expected = torch.from_numpy(new_learner().encoder.embed(toy[1][rows], precision="float32"))
+    for trainable in ("all", "conv5"):
+        torch.testing.assert_close(new_learner(trainable=trainable).describe(rows), expected)
+
+
+def test_the_feature_scale_is_asked_for_too_early(new_learner: Callable[..., Learner]) -> None:
+    with pytest.raises(ValueError, match="not known yet"):
+        _ = new_learner().feature_scale_squared
