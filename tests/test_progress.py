@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -17,11 +18,19 @@ with progress_bar("checking", 40) as advance:
     advance(25)
 """
 
+NOTED = """
+from mappable.progress import progress_bar
+with progress_bar("training", 1200) as advance:
+    advance(100)
+    advance(1100, "{note}")
+"""
+
 
 def test_without_a_terminal_items_pass_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
     assert list(track((letter for letter in "abc"), "packing", total=3)) == ["a", "b", "c"]
     with progress_bar("packing", 3) as advance:
         advance(2)
+        advance(1, "a note")
     assert capfd.readouterr() == ("", "")
 
 
@@ -41,11 +50,12 @@ def test_items_come_one_at_a_time_and_errors_pass_through() -> None:
         list(track(failing(), "packing", total=2))
 
 
-def test_at_a_terminal_the_bar_counts_on_standard_error_alone() -> None:
+def shown_at_a_terminal(script: str, columns: int) -> tuple[bytes, str]:
+    """Standard output, and what a terminal of that width is shown on standard error."""
     ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": str(columns)}
     run = subprocess.run(
-        [sys.executable, "-c", SHOW], stdout=subprocess.PIPE, stderr=theirs, env=environment, check=True
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=theirs, env=environment, check=True
     )
     os.close(theirs)
     shown = b""
@@ -55,7 +65,25 @@ def test_at_a_terminal_the_bar_counts_on_standard_error_alone() -> None:
     except OSError:  # how Linux says that the other end is closed
         pass
     os.close(ours)
-    assert run.stdout == b"435\n"
-    text = shown.decode()
+    return run.stdout, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colours
+
+
+def test_at_a_terminal_the_bar_counts_on_standard_error_alone() -> None:
+    stdout, text = shown_at_a_terminal(SHOW, 80)
+    assert stdout == b"435\n"
     for expected in ("packing", "30/30", "checking", "40/40"):
         assert expected in text
+
+
+def test_a_note_is_below_the_bar_and_cut_where_the_terminal_ends() -> None:
+    note = "loss 0.4512 · visual 0.2511 · geometric 0.0123 · active 45 % · 1,234 images/s"
+    script = NOTED.format(note=note)
+    for columns, seen in ((80, note), (40, note[:39] + "…")):
+        _, text = shown_at_a_terminal(script, columns)
+        *_, bar, below, _ = text.replace("\r", "").split("\n")
+        assert re.search(r"training ━+ 1200/1200 0:00:00$", bar)
+        assert below == seen
+
+
+def test_a_bar_that_is_not_to_be_shown_is_not() -> None:
+    assert shown_at_a_terminal(NOTED.format(note="x").replace("1200)", "1200, shown=False)"), 80) == (b"", "")

@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 class Advance(Protocol):
-    """Moves a bar on, and says how things stand beside it."""
+    """Moves a bar on, and says how things stand below it."""
 
     def __call__(self, count: int, note: str = "") -> None: ...
 
@@ -24,15 +24,30 @@ def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
 
 @contextmanager
 def progress_bar(what: str, total: int, *, shown: bool = True) -> Iterator[Advance]:
-    """A bar titled `what` that moves on by n of `total` with each `advance(n)`; `advance(n, note)` adds a text."""
+    """A bar titled `what` that moves on by n of `total` with each `advance(n)`; `advance(n, note)` shows a text too."""
     if not shown or not sys.stderr.isatty():
         yield lambda count, note="": None
         return
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    counted = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    columns = (TextColumn("{task.description}"), *counted, TextColumn("{task.fields[note]}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total, note="")
-        yield lambda count, note="": bar.update(task, advance=count, note=note)
+    class NotedProgress(Progress):
+        """The note is below the bar, for beside it a usual terminal has no room."""
+
+        note = ""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield from super().get_renderables()
+            if self.note:
+                yield Text(self.note, no_wrap=True, overflow="ellipsis")
+
+    columns = (TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn(), TimeRemainingColumn())
+    with NotedProgress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+
+        def advance(count: int, note: str = "") -> None:
+            bar.note = note
+            bar.advance(task, count)
+
+        yield advance

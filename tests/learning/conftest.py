@@ -1,8 +1,10 @@
 """What tests of learning share: settings for the toy world, and the command line in processes that may be killed."""
 
+import itertools
 import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
@@ -10,8 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import Tensor
 
+from mappable.learning.learner import Learner
+from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings, settings_to_yaml
+from mappable.learning.tuples import Tuples
 
 TOY = {
     "positive_radius": 5.0,
@@ -87,6 +93,26 @@ def settings(small_backbone: str) -> Callable[..., Settings]:
     return lambda **changes: Settings(**TOY | changes)
 
 
+@pytest.fixture
+def before_step() -> Callable[..., AbstractContextManager[None]]:
+    """Within `before_step(n, act)`, `act(learner)` happens before the n-th step that is taken, counted from 1."""
+
+    @contextmanager
+    def acting(number: int, act: Callable[[Learner], object]) -> Iterator[None]:
+        step, count = Learner.step, itertools.count(1)
+
+        def counting(learner: Learner, loss: Loss, tuples: Tuples) -> Tensor:
+            if next(count) == number:
+                act(learner)
+            return step(learner, loss, tuples)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Learner, "step", counting)
+            yield
+
+    return acting
+
+
 @pytest.fixture(scope="session")
 def warm() -> ForkServerContext:
     """Starts processes that have PyTorch loaded already, and what of it an optimiser loads when it first steps."""
@@ -98,7 +124,7 @@ def warm() -> ForkServerContext:
 @pytest.fixture
 def start(warm: ForkServerContext, backbones_folder: Path, tmp_path: Path) -> Callable[..., Command]:
     """Start `mappable ARGUMENTS` in a process of its own, which may send itself a signal at a `moment`."""
-    count = iter(range(1000))
+    count = itertools.count()
 
     def begin(*arguments: object, moment: Moment | None = None, **environment: str) -> Command:
         output = tmp_path / f"command-{next(count)}.txt"

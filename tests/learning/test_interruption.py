@@ -39,13 +39,18 @@ def interrupt() -> None:
 
 
 def test_the_second_takes_effect_at_once() -> None:
-    with held_back() as interrupted:
-        interrupt()
-        assert interrupted()
-        with pytest.raises(KeyboardInterrupt):
+    reached = []
+
+    def stop() -> None:
+        with held_back() as interrupted:
             interrupt()
-        with pytest.raises(KeyboardInterrupt):
+            reached.append(interrupted())
             interrupt()
+            reached.append("after the second")
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert reached == [True]
 
 
 def test_whoever_stops_because_of_it_is_not_stopped_again() -> None:

@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -348,3 +349,49 @@ def test_a_damaged_header_of_the_images_is_mended_by_the_next_run(places: Places
         stream.write(bytes(20))
     pack_images(places, tmp_path / "out", size=SIZE)
     np.testing.assert_array_equal(np.load(pack.folder / "images.npy"), pack.images)
+
+
+def test_whoever_waits_finds_all_packed_by_the_process_before_it(
+    places: Places, tmp_path: Path, decoded: list[str]
+) -> None:
+    folder = pack_folder(tmp_path / "out", SIZE, "crop")
+    folder.mkdir(parents=True)
+    packs: list[PackedImages] = []
+    waiting = threading.Thread(
+        target=lambda: packs.append(pack_images(places, tmp_path / "out", size=SIZE, wait=True)[0])
+    )
+    with FileLock(folder / "lock"):
+        waiting.start()
+        time.sleep(0.2)
+        assert waiting.is_alive()
+        assert decoded == []
+    waiting.join(60)
+    assert [len(pack) for pack in packs] == [100]
+    assert len(decoded) == 100
+
+
+def test_a_view_reads_only_what_it_is_asked_for_and_in_its_own_order(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    some = places[[70, 3, 31, 8]]
+    view = pack.view(some)
+    assert (len(view), view.shape) == (4, (4, 24, 32, 3))
+    assert view.images is pack.images  # nothing was copied yet
+    for index in (slice(None), slice(1, 3), [2, 0], np.array([3, 3, 1]), np.array([], dtype=np.int64)):
+        found = view[index]
+        np.testing.assert_array_equal(found, pack.load(some)[index])
+        found[:] = 0  # a copy: the pack stays as it is
+
+
+def test_a_file_that_vanishes_while_packing_is_named_and_what_is_done_stays(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = packing.decode_image
+
+    def vanishing(*arguments: object, **named: object) -> np.ndarray:
+        places.files[90].unlink(missing_ok=True)
+        return decode(*arguments, **named)
+
+    monkeypatch.setattr(packing, "decode_image", vanishing)
+    with pytest.raises(BadImageError, match=r"090\.jpg: no such file"):
+        pack_images(places, tmp_path / "out", size=SIZE)
+    assert len(find_pack(tmp_path / "out")) >= 64

@@ -1,4 +1,4 @@
-"""What a run reports while it goes: JSON lines, TensorBoard if wished, and the text beside the progress bar."""
+"""What a run reports while it goes: JSON lines, and TensorBoard if wished."""
 
 import json
 from pathlib import Path

@@ -14,7 +14,8 @@ from mappable.places.table import Places
 class Monitor:
     """Greedy landmarks of the training places, and queries whose nearest landmark, by feature, is asked for.
 
-    It only watches: no choice is made by it. It is the same for all runs on the same data. Queries are rows that follow those of the training places.
+    It only watches: no choice is made by it. It is the same for all runs on the same data. Queries are rows that follow
+    those of the training places.
     """
 
     def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float) -> None:

@@ -1,0 +1,190 @@
+"""`mappable train`: from a converted set to an encoder on disk."""
+
+import contextlib
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner, Result
+
+from mappable import find_pack, load_places
+from mappable.cli.train import train
+from mappable.errors import BadImageError, BadInputError
+from mappable.features.encoder import Encoder
+from mappable.learning.settings import load_settings
+from mappable.learning.trainer import TrainingStopped
+from mappable.places import packing
+from mappable.places.worlds.record import write_record
+
+SMALL = {
+    "backbone": "small",
+    "weights": "random",
+    "clusters": 2,
+    "size": "64x48",
+    "positive_radius": 5,
+    "negative_radius": 12,
+    "positives": 2,
+    "negatives": 2,
+    "hard_negatives": 1,
+    "iterations": 3,
+    "init_images": 4,
+    "monitor_queries": 4,
+}
+
+
+@pytest.fixture
+def unpacked(toy_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the toy world's images and table."""
+    for name in ("images", "places.parquet"):
+        copy = shutil.copytree if (toy_folder / name).is_dir() else shutil.copy
+        (tmp_path / "toy").mkdir(exist_ok=True)
+        copy(toy_folder / name, tmp_path / "toy" / name)
+    return tmp_path / "toy"
+
+
+@pytest.fixture
+def small(small_backbone: str, tmp_path: Path) -> Path:
+    """A file of settings for a network of two layers."""
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    return tmp_path / "small.yaml"
+
+
+def run(*arguments: object) -> Result:
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(train)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_an_encoder_is_trained_and_the_run_summed_up(toy_folder: Path, small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run(toy_folder, out, "--settings", small)
+    assert result.exit_code == 0, result.output
+    for text in ("3 iterations in ", " images/s", "nearest landmark is within 5: ", f"encoder: {out}/encoder.safeten"):
+        assert text in result.stdout
+    assert Encoder.load(out / "encoder.safetensors").embed(load_places(toy_folder)[:2]).shape == (2, 12)
+    assert "encoder: " in run(toy_folder, out, "--settings", small, "--resume").stdout
+    assert isinstance(run(toy_folder, out, "--settings", small).exception, BadInputError)
+
+
+def test_settings_come_from_preset_file_and_command_line_in_that_order(
+    toy_folder: Path, small: Path, tmp_path: Path
+) -> None:
+    flags = ["--loss", "huber", "--iterations", 7, "--trainable", "conv5", "--seed", 9, "--set", "margin=0.3"]
+    shown = run(toy_folder, tmp_path / "out", "--preset", "cold", "--settings", small, *flags, "--show-settings")
+    assert shown.exit_code == 0, shown.output
+    (tmp_path / "shown.yaml").write_text(shown.stdout)
+    found = load_settings(file=tmp_path / "shown.yaml")
+    assert (found.loss, found.iterations, found.trainable, found.seed, found.margin) == ("huber", 7, "conv5", 9, 0.3)
+    assert (found.clusters, found.size) == (2, (64, 48))
+    assert found.yaw_limit == load_settings("cold").yaw_limit
+    assert not (tmp_path / "out").exists()
+    error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "postive_radius=3").exception
+    assert "did you mean 'positive_radius'?" in str(error)
+    error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "positive_radius=30").exception
+    assert "positive_radius is 30, but should be smaller than negative_radius" in str(error)
+
+
+def test_a_simulated_world_has_its_own_preset(tmp_path: Path) -> None:
+    write_record(tmp_path, {"frame": "rooms-v1"})
+    shown = run(tmp_path, tmp_path / "out", "--show-settings")
+    assert shown.exit_code == 0, shown.exception
+    (tmp_path / "shown.yaml").write_text(shown.stdout)
+    assert load_settings(file=tmp_path / "shown.yaml") == load_settings("rooms")
+
+
+def test_images_that_are_not_packed_yet_are(unpacked: Path, toy_folder: Path, small: Path, tmp_path: Path) -> None:
+    assert run(unpacked, tmp_path / "first", "--settings", small).exit_code == 0
+    assert len(find_pack(unpacked, (64, 48), "crop")) == 60
+    shutil.rmtree(unpacked / "images")  # the pack is enough from now on
+    assert run(unpacked, tmp_path / "again", "--settings", small).exit_code == 0
+    assert run(toy_folder, tmp_path / "other", "--settings", small).exit_code == 0
+    first, again, other = (
+        Encoder.load(tmp_path / name / "encoder.safetensors").fingerprint for name in ("first", "again", "other")
+    )
+    assert first == again == other
+    gone = run(unpacked, tmp_path / "larger", "--settings", small, "--set", "size=80x60").exception
+    assert isinstance(gone, BadImageError)
+    assert "images/sun/0000m.png: no such file" in str(gone)
+
+
+def test_an_image_that_vanishes_while_they_are_packed_is_named(
+    unpacked: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode, last = packing.decode_image, load_places(unpacked).files[-1]
+
+    def vanishing(*arguments: object, **named: object) -> object:
+        last.unlink(missing_ok=True)
+        return decode(*arguments, **named)
+
+    monkeypatch.setattr(packing, "decode_image", vanishing)
+    error = run(unpacked, tmp_path / "out", "--settings", small).exception
+    assert isinstance(error, BadImageError)
+    assert error.path == str(last)
+    assert not list((tmp_path).glob("out/*"))
+
+
+def test_frozen_activations_are_kept_beside_the_images(unpacked: Path, small: Path, tmp_path: Path) -> None:
+    assert run(unpacked, tmp_path / "one", "--settings", small, "--trainable", "conv5").exit_code == 0
+    (file,) = (unpacked / "activations").glob("*.bin")
+    modified = file.stat().st_mtime_ns
+    flags = ["--trainable", "conv5", "--loss", "lazy-quadruplet"]
+    assert run(unpacked, tmp_path / "two", "--settings", small, *flags).exit_code == 0
+    assert list((unpacked / "activations").glob("*.bin")) == [file]
+    assert file.stat().st_mtime_ns == modified
+
+
+def test_tensorboard_gets_what_the_metrics_have(toy_folder: Path, small: Path, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the packages that TensorBoard brings along
+        result = run(toy_folder, tmp_path / "out", "--settings", small, "--tensorboard")
+        assert result.exit_code == 0, result.output
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        shown = EventAccumulator(str(tmp_path / "out/tensorboard")).Reload()
+    assert [event.step for event in shown.Scalars("loss")] == [1, 2, 3]
+    assert [event.step for event in shown.Scalars("accuracy")] == [0, 3]
+    assert {"visual", "geometric", "active", "images_per_second"} <= set(shown.Tags()["scalars"])
+
+
+def test_a_run_that_was_stopped_is_no_error(
+    toy_folder: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise TrainingStopped("saved; go on with --resume")
+
+    monkeypatch.setattr("mappable.learning.trainer.train", stop)
+    result = run(toy_folder, tmp_path / "out", "--settings", small)
+    assert (result.exit_code, result.stderr) == (130, "saved; go on with --resume\n")
+
+
+def test_at_a_terminal_a_bar_shows_loss_speed_and_time_left(
+    toy_folder: Path, backbones_folder: Path, small: Path, tmp_path: Path
+) -> None:
+    script = f"import mappable.features.backbones as b; b.__path__.append({str(backbones_folder)!r})"
+    command = [sys.executable, "-c", f"{script}; from mappable.cli import main; main()", "train"]
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [*command, toy_folder, tmp_path / "out", "--settings", small],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    os.close(ours)
+    assert running.wait() == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colours
+    number = r"\d+\.\d{4}"
+    assert re.search(rf"training triplet\+huber ━+ 3/3 0:00:00\s+loss {number} · visual {number}", text)
+    assert re.search(rf"geometric {number} · active \d+ % · [\d,]+ images/s\s", text)

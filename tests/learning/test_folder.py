@@ -1,0 +1,100 @@
+"""A folder that holds a run is gone on with, or begun anew, only if that is asked for and makes sense."""
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.features.encoder import Encoder
+from mappable.learning.settings import Settings
+from mappable.learning.trainer import TrainingStopped, train
+from mappable.places.table import Places
+
+Toy = tuple[Places, Pixels]
+NewSettings = Callable[..., Settings]
+BeforeStep = Callable[..., AbstractContextManager[None]]
+
+
+def test_a_folder_that_holds_a_run_is_not_touched_unasked(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    chosen = settings(iterations=3)
+    before = train(*toy, chosen, out=tmp_path).fingerprint
+    contents = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(BadInputError, match="holds a trained encoder; go on with --resume, begin anew with"):
+        train(*toy, settings(iterations=2), out=tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == contents
+    assert train(*toy, settings(iterations=2), out=tmp_path, overwrite=True).fingerprint != before
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_finished_run_is_not_trained_again(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = settings(iterations=3)
+    before = train(*toy, chosen, out=tmp_path).fingerprint
+    monkeypatch.setattr(Encoder, "create", lambda **_: pytest.fail("a new encoder was made"))
+    watching = chosen.model_copy(update={"checkpoint_every": 1, "monitor_every": 1, "landmarks": 3})
+    assert train(*toy, watching, out=tmp_path, resume=True).fingerprint == before
+    file = tmp_path / "encoder.safetensors"
+    problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or begin anew with --overwrite"
+    with pytest.raises(BadInputError, match=problem):
+        train(*toy, settings(iterations=3, margin=0.3, seed=1), out=tmp_path, resume=True)
+    with pytest.raises(BadInputError, match="was made of other training images"):
+        train(toy[0], toy[1] ^ 1, chosen, out=tmp_path, resume=True)
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b'\\"version\\": 1', b'\\"version\\": 9', 1))
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: written by a later version of mappable"):
+        train(*toy, chosen, out=tmp_path, resume=True)
+    file.write_bytes(whole[:-100])
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: truncated"):
+        train(*toy, chosen, out=tmp_path, resume=True)
+
+
+@pytest.fixture
+def stopped(toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path) -> Path:
+    """The folder of a run that was stopped by Ctrl-C in its fourth step of ten."""
+    with (
+        before_step(4, lambda _: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(TrainingStopped) as caught,
+    ):
+        train(*toy, settings(), out=tmp_path / "stopped")
+    at = f"stopped at iteration 4 of 10, which is saved in {tmp_path / 'stopped'}"
+    assert str(caught.value) == f"{at}; go on with the same command and --resume"
+    return tmp_path / "stopped"
+
+
+def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
+    toy: Toy, settings: NewSettings, stopped: Path
+) -> None:
+    file = r"checkpoint\.safetensors: was made"
+    for changes, problem in (
+        ({"loss": "triplet"}, r"with loss 'triplet\+huber' \(now 'triplet'\); use the same settings"),
+        ({"iterations": 20, "size": (64, 32)}, r"with iterations 10 \(now 20\)"),
+        ({"iterations": None, "epochs": 0.5}, r"with iterations 10 \(now None\), epochs None \(now 0\.5\)"),
+    ):
+        images = toy[1][:, :32] if "size" in changes else toy[1]
+        with pytest.raises(BadInputError, match=f"{file} {problem}"):
+            train(toy[0], images, settings(**changes), out=stopped, resume=True)
+    x = toy[0].x + 0.25
+    with pytest.raises(BadInputError, match=f"{file} of other training images; use the same, or begin anew"):
+        train(toy[0].replace(x=x), toy[1], settings(), out=stopped, resume=True)
+    with pytest.raises(BadInputError, match="holds a run that was stopped; go on with --resume"):
+        train(*toy, settings(), out=stopped)
+    whole = train(*toy, settings())
+    watching = settings(checkpoint_every=1, monitor_every=1, monitor_queries=2, landmarks=3)
+    assert train(*toy, watching, out=stopped, resume=True).fingerprint == whole.fingerprint
+
+
+def test_a_truncated_checkpoint_is_refused_and_can_be_begun_anew(
+    toy: Toy, settings: NewSettings, stopped: Path
+) -> None:
+    file = stopped / "checkpoint.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(BadInputError, match=r"checkpoint\.safetensors: not a checkpoint that can be read"):
+        train(*toy, settings(), out=stopped, resume=True)
+    train(*toy, settings(iterations=1), out=stopped, overwrite=True)
+    assert not file.exists()

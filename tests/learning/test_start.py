@@ -1,0 +1,65 @@
+"""The beginning of a run: where the first clusters come from, and what stays frozen is computed once."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from mappable.arrays import Pixels
+from mappable.errors import BadImageError, BadInputError
+from mappable.features.encoder import Encoder
+from mappable.learning.settings import Settings
+from mappable.learning.trainer import train
+from mappable.places.files import load_places
+from mappable.places.table import Places
+
+Toy = tuple[Places, Pixels]
+NewSettings = Callable[..., Settings]
+
+
+def clusters(encoder: Encoder) -> torch.Tensor:
+    return encoder.state_dict()["aggregator.centres"]
+
+
+def test_clusters_of_another_set(
+    toy: Toy, settings: NewSettings, toy_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = train(*toy, settings(iterations=0, init_source=str(toy_folder)))
+    expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
+    expected.initialise(load_places(toy_folder), most=8, locations=20)
+    assert found.fingerprint == expected.fingerprint
+    assert found.about.init_source == str(toy_folder)
+    assert f"clusters: k-means on images of {toy_folder}\n" in capsys.readouterr().err
+    own = train(*toy, settings(iterations=0))
+    assert "clusters: k-means on images of the training set\n" in capsys.readouterr().err
+    assert not clusters(own).equal(clusters(found))
+    for source, expected in (("train", own), (str(toy_folder), found)):
+        frozen = train(*toy, settings(iterations=0, trainable="conv5", init_source=source))
+        torch.testing.assert_close(clusters(frozen), clusters(expected))
+
+
+def test_another_set_whose_images_are_gone(toy: Toy, settings: NewSettings, toy_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(toy_folder, tmp_path / "other")
+    for file in (tmp_path / "other/images/dusk").iterdir():
+        file.unlink()
+    with pytest.raises(BadImageError, match=r"other/images/dusk/.*\.png: no such file"):
+        train(*toy, settings(init_source=str(tmp_path / "other")))
+    with pytest.raises(BadInputError, match="nowhere: no such table of places"):
+        train(*toy, settings(init_source=str(tmp_path / "nowhere")))
+
+
+def test_what_is_frozen_is_computed_once_for_all_runs(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    chosen = settings(trainable="conv5", iterations=2)
+    first = train(*toy, chosen, activations=tmp_path / "kept")
+    (file,) = (tmp_path / "kept").glob("*.bin")
+    before = file.stat()
+    assert before.st_size == 44 * 5 * 12 * 16 * 4  # bytes
+    train(*toy, chosen.model_copy(update={"loss": "triplet", "anchors": 3}), activations=tmp_path / "kept")
+    assert [one.name for one in (tmp_path / "kept").glob("*.bin")] == [file.name]
+    assert (file.stat().st_mtime_ns, file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+    assert train(*toy, chosen).fingerprint == first.fingerprint
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(BadInputError, match=rf"{file.name}: damaged; delete it, and it is computed again"):
+        train(*toy, chosen, activations=tmp_path / "kept")

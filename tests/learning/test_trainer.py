@@ -1,0 +1,264 @@
+"""Training as a whole: what a seed decides, what comes out, and how it refuses, fails and stops."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.features.encoder import Encoder
+from mappable.learning import start
+from mappable.learning.data import select
+from mappable.learning.feature_scale import measure_feature_scale
+from mappable.learning.learner import TERMS, Learner
+from mappable.learning.losses import LOSS_NAMES, Loss
+from mappable.learning.settings import Settings, load_settings
+from mappable.learning.trainer import train
+from mappable.learning.tuples import Tuples
+from mappable.places.table import Places
+
+Toy = tuple[Places, Pixels]
+NewSettings = Callable[..., Settings]
+BeforeStep = Callable[..., AbstractContextManager[None]]
+
+
+def lines(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[Tuples]:
+    """The tuples of all steps that are taken."""
+    taken: list[Tuples] = []
+    step = Learner.step
+
+    def watched(learner: Learner, loss: Loss, tuples: Tuples) -> Tensor:
+        taken.append(tuples)
+        return step(learner, loss, tuples)
+
+    monkeypatch.setattr(Learner, "step", watched)
+    return taken
+
+
+# What comes out
+
+
+def test_a_seed_decides_on_every_bit(toy: Toy, settings: NewSettings) -> None:
+    first, again, other = (train(*toy, settings(iterations=4, seed=seed)).fingerprint for seed in (3, 3, 4))
+    assert first == again != other
+
+
+def test_one_seed_gives_every_loss_the_same_anchors_and_positives(
+    toy: Toy, settings: NewSettings, steps: list[Tuples]
+) -> None:
+    seen = set()
+    for loss in LOSS_NAMES:
+        train(*toy, settings(loss=loss, iterations=3, cache_every=2, monitor_queries=0))
+        rows = torch.cat([tuples.rows[:, :3] for tuples in steps])
+        distances = torch.cat([tuples.squared_distances for tuples in steps])
+        seen.add((rows.numpy().tobytes(), distances.numpy().tobytes()))
+        steps.clear()
+    assert len(seen) == 1
+    train(*toy, settings(iterations=3, seed=1))
+    assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() not in {rows for rows, _ in seen}
+
+
+def test_the_loss_falls(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    train(*toy, settings(iterations=60, learning_rate=1e-3, anchors=4), out=tmp_path)
+    losses = [line["loss"] for line in lines(tmp_path) if "loss" in line]
+    assert len(losses) == 60
+    assert np.mean(losses[-15:]) < 0.7 * np.mean(losses[:15])
+
+
+def test_the_folder_of_a_run_says_all_about_it(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    chosen = settings(iterations=5, monitor_every=2, checkpoint_every=1)
+    encoder = train(*toy, chosen, out=tmp_path / "new/out")
+    assert {file.name for file in (tmp_path / "new/out").iterdir()} == {
+        "encoder.safetensors",
+        "metrics.jsonl",
+        "settings.yaml",
+    }
+    assert load_settings(file=tmp_path / "new/out/settings.yaml") == chosen
+    assert Encoder.load(tmp_path / "new/out/encoder.safetensors").fingerprint == encoder.fingerprint
+    found = lines(tmp_path / "new/out")
+    assert [line["iteration"] for line in found if "accuracy" in line] == [0, 2, 4, 5]
+    reported = [line for line in found if "loss" in line]
+    assert [line["iteration"] for line in reported] == [1, 2, 3, 4, 5]
+    for line in reported:
+        assert set(line) == {"iteration", *TERMS, "images_per_second", "seconds"}
+        assert line["loss"] == pytest.approx(line["visual"] + 0.5 * line["geometric"], rel=1e-4)
+        assert 0 <= line["active"] <= 1
+        assert line["images_per_second"] > 0
+    seconds = [line["seconds"] for line in reported]
+    assert seconds == sorted(seconds)
+
+
+def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) -> None:
+    chosen = settings(iterations=1, seed=5)
+    about = train(*toy, chosen).about
+    data = select(*toy, queries=4)
+    off_the_shelf = train(*toy, chosen.model_copy(update={"iterations": 0}))
+    measured = measure_feature_scale(
+        data.train,
+        lambda rows: torch.from_numpy(off_the_shelf.embed(toy[1][rows], precision="float32")),
+        positive_radius=5.0,
+        yaw_limit=None,
+        seed=5,
+    )
+    assert about.feature_scale_squared == pytest.approx(measured, rel=1e-5)
+    assert about.squared_metres_per_squared_feature == pytest.approx(25 / measured, rel=1e-5)
+    assert (about.positive_radius, about.negative_radius, about.unit) == (5.0, 12.0, "m")
+    assert (about.seed, about.data, about.init_source) == (5, data.fingerprint, "train")
+    assert Settings(**about.settings) == chosen
+    given = train(*toy, settings(iterations=0, feature_scale_squared=0.6)).about
+    assert given.feature_scale_squared == 0.6
+
+
+def test_no_iterations_give_the_encoder_off_the_shelf(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    places, pixels = toy
+    found = train(places, pixels, settings(iterations=0), out=tmp_path)
+    expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
+    expected.initialise(pixels[places.split == "train"], most=8, locations=20)
+    assert found.fingerprint == expected.fingerprint
+    assert [line["iteration"] for line in lines(tmp_path)] == [0]
+
+
+def test_epochs_are_passes_over_all_anchors(toy: Toy, settings: NewSettings, steps: list[Tuples]) -> None:
+    train(*toy, settings(iterations=None, epochs=1.5, anchors=4, loss="huber", negatives=0, hard_negatives=0))
+    assert len(steps) == 15
+    anchors = torch.cat([tuples.rows[:, 0] for tuples in steps])
+    assert sorted(anchors[:40].tolist()) == list(range(40))
+
+
+def test_a_table_without_splits_is_trained_on_as_a_whole(
+    toy: Toy, settings: NewSettings, steps: list[Tuples], tmp_path: Path
+) -> None:
+    train(toy[0].replace(split=""), toy[1], settings(iterations=10, anchors=6), out=tmp_path)
+    assert set(torch.cat([tuples.rows[:, 0] for tuples in steps]).tolist()) == set(range(60))
+    assert not [line for line in lines(tmp_path) if "accuracy" in line]
+
+
+def test_a_trained_encoder_may_whiten(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    places, pixels = toy
+    train(places, pixels, settings(iterations=3, whitening=6), out=tmp_path)
+    encoder = Encoder.load(tmp_path / "encoder.safetensors")
+    assert encoder.embed(pixels[:3]).shape == (3, 6)
+    assert encoder.whitening is not None
+    whitening, encoder.whitening = encoder.whitening, None
+    raw = torch.from_numpy(encoder.embed(pixels[places.split == "train"], precision="float32"))
+    white = (raw - whitening.mean) @ whitening.projection.T
+    torch.testing.assert_close(torch.cov(white.T), torch.eye(6), atol=1e-3, rtol=0)
+
+
+def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:
+    chosen = settings(backbone="vgg16", trainable="conv5", iterations=1, feature_scale_squared=1.0, monitor_queries=0)
+    encoder = train(*toy, chosen)
+    created = Encoder.create(weights="random", size=(64, 48), clusters=4).state_dict()
+    changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(created[name])}
+    conv5 = {f"backbone.features.{number}.{kind}" for number in (24, 26, 28) for kind in ("weight", "bias")}
+    assert changed == conv5 | {"aggregator.assignment", "aggregator.centres"}
+
+
+# What is refused at once
+
+
+def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    places, pixels = toy
+    untrained = places.replace(split=["test"] * 60)
+    for table, images, changes, problem in (
+        (places, pixels[:, :24], {}, "the images are 64x24, but the setting size is 64x48"),
+        (untrained, pixels, {}, "no place has the split 'train'; the splits here are: test"),
+        (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another within 1 m"),
+        (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 others at least 99 m away"),
+        (places, pixels, {"anchors": 41}, "a batch of 41 anchors needs more than the 40 usable places"),
+        (places, pixels, {"whitening": 40}, "whitening is 40, but 40 images allow for 39 at most"),
+        (places, pixels, {"weights": "vgg19"}, "vgg19"),
+    ):
+        with pytest.raises(BadInputError, match=problem):
+            train(table, images, settings(**changes), out=tmp_path / "out")
+    with pytest.raises(BadInputError, match="--resume goes on with a run, --overwrite begins it anew"):
+        train(*toy, settings(), out=tmp_path / "out", resume=True, overwrite=True)
+    with pytest.raises(BadInputError, match="device is 'gpu', but must be"):
+        train(*toy, settings(), device="gpu")
+    with pytest.raises(BadInputError, match="positive_radius is 12, but should be smaller than negative_radius"):
+        settings(positive_radius=12.0)
+    assert not list(tmp_path.glob("out/*.safetensors"))
+
+
+def test_places_that_are_no_anchors_are_named(
+    toy: Toy, settings: NewSettings, steps: list[Tuples], capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = toy[0].x.copy()
+    x[[3, 30]] = (1000.0, 2000.0)
+    train(toy[0].replace(x=x), toy[1], settings(iterations=20))
+    first, second = toy[0].place_id[[3, 30]]
+    sentence = "2 of 40 places are no anchors, for they lack another one within the positive radius"
+    assert f"{sentence}: {first}, {second}\n" in capsys.readouterr().err
+    assert not {3, 30} & set(torch.cat([tuples.rows[:, 0] for tuples in steps]).tolist())
+
+
+# What goes wrong on the way
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
+) -> None:
+    whole = train(*toy, settings())
+    with (
+        before_step(5, lambda learner: learner.parameters[0].data.fill_(torch.nan)),
+        pytest.raises(BadInputError) as caught,
+    ):
+        train(*toy, settings(), out=tmp_path)
+    text = str(caught.value)
+    assert text.startswith("the loss became nan at iteration 5, on the tuple images/")
+    assert text.count("images/") == 6
+    assert f"; the checkpoint of iteration 3 is kept in {tmp_path}; look at these images, or lower the learning" in text
+    assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 3, 4]
+    assert train(*toy, settings(), out=tmp_path, resume=True).fingerprint == whole.fingerprint
+
+
+@pytest.mark.parametrize("iterations", [1, 5])
+def test_weights_that_are_no_numbers_are_never_saved(
+    iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    """A step may overflow though its loss, which was taken before, is a number."""
+    wild = settings(iterations=iterations, learning_rate=1e30, weight_decay=1e30, optimizer="sgd", checkpoint_every=1)
+    problem = "weights became infinite or no numbers at iteration 1, on the tuples of the anchors images/.*nothing was"
+    with pytest.raises(BadInputError, match=problem):
+        train(*toy, wild, out=tmp_path)
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+def test_too_little_memory_says_what_to_lower(toy: Toy, settings: NewSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        torch.empty(2**60, dtype=torch.uint8)  # more than any machine has
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", fail)
+        with pytest.raises(BadInputError, match=r"memory on cpu for 4 anchors at once: lower micro_batch \(now 4\)"):
+            train(*toy, settings(anchors=4))
+        with pytest.raises(BadInputError, match=r"memory on cpu for 3 anchors at once: lower micro_batch \(now 3\)"):
+            train(*toy, settings(anchors=4, micro_batch=3))
+        with pytest.raises(BadInputError, match=r"memory on cpu for 1 anchors at once: lower size \(now 64x48\)"):
+            train(*toy, settings(anchors=4, micro_batch=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(start, "frozen_activations", fail)
+        with pytest.raises(BadInputError, match=r"memory on cpu to begin: lower size \(now 64x48\)"):
+            train(*toy, settings(trainable="conv5"))
+    monkeypatch.setattr(Encoder, "forward", fail)
+    with pytest.raises(BadInputError, match="memory on cpu"):
+        train(*toy, settings())
+
+
+def test_ctrl_c_without_a_folder_takes_effect_at_once(toy: Toy, settings: NewSettings, before_step: BeforeStep) -> None:
+    with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(KeyboardInterrupt):
+        train(*toy, settings())
