@@ -18,6 +18,7 @@ import numpy as np
 
 from mappable.arrays import Pixels
 from mappable.errors import MappableError
+from mappable.features.activations import FOLDER
 from mappable.features.encoder import Encoder
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import train
@@ -71,7 +72,7 @@ def main() -> None:
     given = parser.parse_args()
     images: Pixels | ImageRows
     if Path(given.world).is_dir():
-        places, activations = load_places(given.world), Path(given.world) / "activations"
+        places, activations = load_places(given.world), Path(given.world) / FOLDER
         images = find_pack(given.world).view(places)
     else:
         world = simulate(given.world, parts=["main"], device=given.device)

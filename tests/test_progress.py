@@ -50,10 +50,10 @@ def test_items_come_one_at_a_time_and_errors_pass_through() -> None:
         list(track(failing(), "packing", total=2))
 
 
-def shown_at_a_terminal(script: str, columns: int) -> tuple[bytes, str]:
+def shown_at_a_terminal(script: str, columns: int, **variables: str) -> tuple[bytes, str]:
     """Standard output, and what a terminal of that width is shown on standard error."""
     ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": str(columns)}
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": str(columns)} | variables
     run = subprocess.run(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=theirs, env=environment, check=True
     )
@@ -85,5 +85,7 @@ def test_a_note_is_below_the_bar_and_cut_where_the_terminal_ends() -> None:
         assert below == seen
 
 
-def test_a_bar_that_is_not_to_be_shown_is_not() -> None:
-    assert shown_at_a_terminal(NOTED.format(note="x").replace("1200)", "1200, shown=False)"), 80) == (b"", "")
+def test_of_several_processes_the_first_alone_shows_its_bar() -> None:
+    script = NOTED.format(note="a note")
+    assert "1200/1200" in shown_at_a_terminal(script, 80, RANK="0")[1]
+    assert shown_at_a_terminal(script, 80, RANK="1") == (b"", "")

@@ -1,5 +1,6 @@
 """Progress bars on standard error; silent when nobody is watching."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,9 +24,9 @@ def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
 
 
 @contextmanager
-def progress_bar(what: str, total: int, *, shown: bool = True) -> Iterator[Advance]:
+def progress_bar(what: str, total: int) -> Iterator[Advance]:
     """A bar titled `what` that moves on by n of `total` with each `advance(n)`; `advance(n, note)` shows a text too."""
-    if not shown or not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":  # of several processes the first one shows it
         yield lambda count, note="": None
         return
     from rich.console import Console, RenderableType

@@ -171,7 +171,8 @@ def test_too_little_memory_says_what_to_lower(pictures: Pixels, too_much: Callab
         next(too_much())
         return pixels
 
-    with pytest.raises(BadInputError, match="too little memory on cpu for 5 images at a time: lower batch_size"):
+    problem = "on cpu for 5 images at a time and what comes of 10: lower batch_size, or take fewer images"
+    with pytest.raises(BadInputError, match=f"there is too little memory {problem}"):
         describe(network, pictures, np.arange(10), device="cpu", batch_size=5)
 
 

@@ -62,7 +62,8 @@ def test_whitening_travels_along(encoder: Encoder, pictures: Pixels, tmp_path: P
 def test_the_file_has_torchvisions_names_and_says_what_it_is(tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(32, 32), clusters=2)
     about = replace(encoder.about, positive_radius=10.0, negative_radius=25.0, feature_scale_squared=2.0, unit="m")
-    encoder.about = replace(about, settings={"loss": "triplet"}, seed=3, data="abc", init_source="train")
+    about = replace(about, settings={"loss": "huber"}, seed=3, data="abc", init_source="train")
+    encoder.about = replace(about, proportional=True)
     encoder.save(tmp_path / "encoder.safetensors")
     with safe_open(tmp_path / "encoder.safetensors", "pt") as opened:
         names = set(opened.keys())
@@ -73,10 +74,15 @@ def test_the_file_has_torchvisions_names_and_says_what_it_is(tmp_path: Path) -> 
     assert Encoder.load(tmp_path / "encoder.safetensors").about == encoder.about
 
 
-def test_lambda_is_unknown_before_training() -> None:
+def test_lambda_is_known_where_training_made_distances_proportional_alone() -> None:
     about = About(weights="random", size=(32, 32), fit="crop", mean=(0, 0, 0), std=(1, 1, 1))
     assert about.squared_metres_per_squared_feature is None
-    assert replace(about, positive_radius=1.0, feature_scale_squared=2.0).squared_metres_per_squared_feature == 0.5
+    visual = replace(about, positive_radius=1.0, feature_scale_squared=2.0)
+    assert visual.squared_metres_per_squared_feature is None
+    geometric = replace(visual, proportional=True)
+    assert geometric.squared_metres_per_squared_feature == 0.5
+    assert About.from_json(geometric.to_json()) == geometric
+    assert replace(geometric, feature_scale_squared=None).squared_metres_per_squared_feature is None
 
 
 def test_random_weights_follow_from_the_seed_and_keep_the_scale(small_backbone: str) -> None:

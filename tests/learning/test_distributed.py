@@ -1,4 +1,4 @@
-"""Several processes that train one encoder together come to the same as one, and one device is found by its name."""
+"""Several processes that train one encoder together come to the same as one."""
 
 import json
 import signal
@@ -15,9 +15,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from mappable.arrays import Pixels
-from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.learning.distributed import Group, find_device, joined, speaks
+from mappable.learning.distributed import Group, joined, speaks
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import train
 from mappable.places.table import Places
@@ -175,30 +174,3 @@ def test_only_the_first_process_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert speaks()
     monkeypatch.setenv("RANK", "1")
     assert not speaks()
-
-
-def test_a_device_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert find_device("auto") == find_device("cpu") == torch.device("cpu")
-    with pytest.raises(BadInputError, match="'cuda', but PyTorch finds no such device"):
-        find_device("cuda")
-    for name in ("gpu", "cuda:x", "cudas", ""):
-        with pytest.raises(BadInputError, match="must be auto, cpu, cuda or cuda:N"):
-            find_device(name)
-
-
-def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[int] = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    assert [find_device(name) for name in ("auto", "cuda", "cuda:0", "cpu")] == [
-        torch.device("cuda", 1),
-        torch.device("cuda", 1),
-        torch.device("cuda", 0),
-        torch.device("cpu"),
-    ]
-    assert taken == [1, 1, 0]
-    with pytest.raises(BadInputError, match="cuda:2 is not there; PyTorch finds 2 GPUs"):
-        find_device("cuda:2")

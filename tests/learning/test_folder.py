@@ -2,15 +2,19 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
+from mappable.learning.folder import alone_in
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.places.table import Places
@@ -20,15 +24,62 @@ NewSettings = Callable[..., Settings]
 BeforeStep = Callable[..., AbstractContextManager[None]]
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != ".lock"}
+
+
 def test_a_folder_that_holds_a_run_is_not_touched_unasked(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
     chosen = settings(iterations=3)
     before = train(*toy, chosen, out=tmp_path).fingerprint
-    contents = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    held = contents(tmp_path)
     with pytest.raises(BadInputError, match="holds a trained encoder; go on with --resume, begin anew with"):
         train(*toy, settings(iterations=2), out=tmp_path)
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == contents
+    assert contents(tmp_path) == held
     assert train(*toy, settings(iterations=2), out=tmp_path, overwrite=True).fingerprint != before
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
+
+
+def test_an_older_encoder_gives_way_only_when_the_new_run_is_ready_to_begin(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(*toy, settings(iterations=1), out=tmp_path)
+    held = contents(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    refused: list[tuple[dict[str, Any], bool, str]] = [
+        ({"weights": "vgg61"}, False, "there is no weight set 'vgg61'"),
+        ({}, True, "TensorBoard is not installed"),
+        ({"positive_radius": 1.0}, False, "none of the 40 training places has another within 1 m"),
+    ]
+    for changes, tensorboard, problem in refused:
+        with pytest.raises(BadInputError, match=problem):
+            train(*toy, settings(**changes), out=tmp_path, overwrite=True, tensorboard=tensorboard)
+        assert contents(tmp_path) == held
+    there = []
+    with before_step(1, lambda _: there.append((tmp_path / "encoder.safetensors").exists())):
+        train(*toy, settings(iterations=2), out=tmp_path, overwrite=True)
+    assert there == [False]
+
+
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_goes_on(
+    toy: Toy,
+    settings: NewSettings,
+    start: Callable[..., Any],
+    train_arguments: Callable[..., list[object]],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    for option in ("--overwrite", "--resume"):
+        with alone_in(out):
+            code, text = start(*train_arguments(settings(), out, option)).wait()
+        assert (code, text) == (1, f"error: {out}: another process is training there right now\n")
+    assert contents(out) == {}
+    train(*toy, settings(iterations=1), out=out)  # which is alone again
+
+
+def test_a_folder_that_cannot_be_written_is_named(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInputError, match=r"file/out: cannot be written \(Not a directory\)"):
+        train(*toy, settings(), out=tmp_path / "file/out")
 
 
 def test_a_finished_run_is_not_trained_again(
@@ -37,8 +88,12 @@ def test_a_finished_run_is_not_trained_again(
     chosen = settings(iterations=3)
     before = train(*toy, chosen, out=tmp_path).fingerprint
     monkeypatch.setattr(Encoder, "create", lambda **_: pytest.fail("a new encoder was made"))
-    watching = chosen.model_copy(update={"checkpoint_every": 1, "monitor_every": 1, "landmarks": 3})
+    held = contents(tmp_path)
+    for name in ("checkpoint.safetensors", ".encoder.safetensors.torn", ".checkpoint.safetensors.torn"):
+        (tmp_path / name).write_bytes(b"left by a run that was killed just before its end")
+    watching = chosen.model_copy(update={"checkpoint_every": 1, "monitor_every": 1, "landmarks": 3, "micro_batch": 1})
     assert train(*toy, watching, out=tmp_path, resume=True).fingerprint == before
+    assert contents(tmp_path) == held
     file = tmp_path / "encoder.safetensors"
     problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or begin anew with --overwrite"
     with pytest.raises(BadInputError, match=problem):
@@ -62,8 +117,7 @@ def stopped(toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: 
         pytest.raises(TrainingStopped) as caught,
     ):
         train(*toy, settings(), out=tmp_path / "stopped")
-    at = f"stopped at iteration 4 of 10, which is saved in {tmp_path / 'stopped'}"
-    assert str(caught.value) == f"{at}; go on with the same command and --resume"
+    assert str(caught.value) == f"stopped at iteration 4 of 10, which is saved in {tmp_path / 'stopped'}"
     return tmp_path / "stopped"
 
 
@@ -87,6 +141,14 @@ def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
     whole = train(*toy, settings())
     watching = settings(checkpoint_every=1, monitor_every=1, monitor_queries=2, landmarks=3)
     assert train(*toy, watching, out=stopped, resume=True).fingerprint == whole.fingerprint
+
+
+def test_a_stopped_run_goes_on_with_batches_that_are_divided_otherwise(
+    toy: Toy, settings: NewSettings, stopped: Path
+) -> None:
+    whole = train(*toy, settings())
+    found = train(*toy, settings(micro_batch=1, batch_size=3), out=stopped, resume=True)
+    torch.testing.assert_close(found.state_dict(), whole.state_dict(), rtol=0, atol=1e-4)
 
 
 def test_a_truncated_checkpoint_is_refused_and_can_be_begun_anew(

@@ -23,7 +23,9 @@ def test_nothing_comes() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_takes_effect_at_the_end(number: signal.Signals) -> None:
+def test_the_first_takes_effect_at_the_end_and_says_so(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
     taken: list[int] = []
     before = signal.signal(number, lambda number, frame: taken.append(number))
     with held_back() as interrupted:
@@ -32,6 +34,17 @@ def test_the_first_takes_effect_at_the_end(number: signal.Signals) -> None:
         assert taken == []
     assert taken == [number]
     signal.signal(number, before)
+    assert capfd.readouterr().err == "\nfinishing this step and saving; once more, and it stops at once\n"
+
+
+def test_of_several_processes_the_first_alone_says_so(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(KeyboardInterrupt), held_back() as interrupted:
+        interrupt()
+        assert interrupted()
+    assert capfd.readouterr() == ("", "")
 
 
 def interrupt() -> None:

@@ -124,9 +124,12 @@ def test_a_restored_learner_takes_the_same_steps(
 ) -> None:
     learner, other = (new_learner(optimizer=optimizer, momentum=0.9) for _ in range(2))
     learner.step(loss, tuples)
-    state = {name: tensor.clone() for name, tensor in learner.state().items()}
+    state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
     learner.step(loss, tuples)
-    other.restore(state)
+    other.restore(state)  # as a checkpoint has it; each tensor lies like the parameter that it belongs to
+    for parameter, entries in other.optimiser.state.items():
+        laid_out = [entry.stride() for entry in entries.values() if entry is not None and entry.ndim]
+        assert laid_out == [parameter.stride()] * {"adam": 2, "sgd": 1}[optimizer]
     other.step(loss, tuples)
     found, expected = other.state(), learner.state()
     assert found.keys() == expected.keys()

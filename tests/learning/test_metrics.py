@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.learning.metrics import Metrics
+from mappable.learning.metrics import Metrics, check_tensorboard
 
 
 def iterations(folder: Path) -> list[int]:
@@ -75,7 +75,10 @@ def test_tensorboard_shows_each_iteration_once_though_the_run_was_killed_and_beg
     assert [event.step for event in shown.Scalars("accuracy")] == [0]
 
 
-def test_tensorboard_that_is_not_installed_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the packages that TensorBoard brings along
+        check_tensorboard()
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(BadInputError, match=r"pip install 'mappable\[tensorboard\]'"):
-        Metrics(tmp_path, tensorboard=True)
+        check_tensorboard()

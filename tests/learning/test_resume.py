@@ -77,14 +77,18 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     for name, count in [WHILE_FREEZING, *MOMENTS] if trainable == "conv5" else MOMENTS:
         code, text = start(*command, moment=(signal.SIGKILL, name, count)).wait()
         assert code == -signal.SIGKILL, (name, text)
-    assert (out / "checkpoint.safetensors").exists()
+    assert {"checkpoint.safetensors", "encoder.safetensors"} <= {file.name for file in out.iterdir()}
     code, text = start(*command).wait()
     assert code == 0, text
     assert "10 iterations in" in text
     assert_identical(out / "encoder.safetensors", whole)
     assert reports(out) == reports(tmp_path / "whole")
     assert [line["iteration"] for line in reports(out) if "loss" in line] == list(range(1, 11))
-    assert not list(out.glob(".*"))
+    assert {file.name for file in out.iterdir()} - {".lock"} == {
+        "encoder.safetensors",
+        "metrics.jsonl",
+        "settings.yaml",
+    }
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(
@@ -98,6 +102,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
     sentence = f"stopped at iteration 6 of 10, which is saved in {out}; go on with the same command and --resume"
     assert (code, text.splitlines()[-1]) == (130, sentence)
+    assert "finishing this step and saving; once more, and it stops at once\n" in text
     code, text = start(*train_arguments(chosen, out)).wait()
     assert (code, text) == (
         1,

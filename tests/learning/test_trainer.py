@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mappable.arrays import Pixels
+from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning import start
@@ -21,9 +21,10 @@ from mappable.learning.data import select
 from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.losses import LOSS_NAMES, Loss
+from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings, load_settings
-from mappable.learning.trainer import train
-from mappable.learning.tuples import Tuples
+from mappable.learning.trainer import TrainingStopped, train
+from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.table import Places
 
 Toy = tuple[Places, Pixels]
@@ -82,7 +83,7 @@ def test_the_loss_falls(toy: Toy, settings: NewSettings, tmp_path: Path) -> None
 def test_the_folder_of_a_run_says_all_about_it(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
     chosen = settings(iterations=5, monitor_every=2, checkpoint_every=1)
     encoder = train(*toy, chosen, out=tmp_path / "new/out")
-    assert {file.name for file in (tmp_path / "new/out").iterdir()} == {
+    assert {file.name for file in (tmp_path / "new/out").iterdir()} - {".lock"} == {
         "encoder.safetensors",
         "metrics.jsonl",
         "settings.yaml",
@@ -94,7 +95,7 @@ def test_the_folder_of_a_run_says_all_about_it(toy: Toy, settings: NewSettings, 
     reported = [line for line in found if "loss" in line]
     assert [line["iteration"] for line in reported] == [1, 2, 3, 4, 5]
     for line in reported:
-        assert set(line) == {"iteration", *TERMS, "images_per_second", "seconds"}
+        assert set(line) == {"iteration", "loss", *TERMS[1:], "images_per_second", "seconds"}
         assert line["loss"] == pytest.approx(line["visual"] + 0.5 * line["geometric"], rel=1e-4)
         assert 0 <= line["active"] <= 1
         assert line["images_per_second"] > 0
@@ -121,6 +122,27 @@ def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) 
     assert Settings(**about.settings) == chosen
     given = train(*toy, settings(iterations=0, feature_scale_squared=0.6)).about
     assert given.feature_scale_squared == 0.6
+
+
+@pytest.mark.parametrize(
+    ("changes", "proportional"),
+    [
+        ({"loss": "lazy-quadruplet+distance"}, True),
+        ({"loss": "huber"}, True),
+        ({"loss": "lazy-quadruplet"}, False),
+        ({"iterations": 0}, False),
+        ({"whitening": 5}, False),
+    ],
+)
+def test_distances_are_proportional_after_a_geometric_loss_alone(
+    changes: dict[str, Any], proportional: bool, toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    train(*toy, settings(**{"iterations": 1, "monitor_queries": 0} | changes), out=tmp_path)
+    about = Encoder.load(tmp_path / "encoder.safetensors").about
+    assert about.feature_scale_squared is not None
+    assert about.proportional == proportional
+    expected = 25 / about.feature_scale_squared if proportional else None
+    assert about.squared_metres_per_squared_feature == expected
 
 
 def test_no_iterations_give_the_encoder_off_the_shelf(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
@@ -157,6 +179,22 @@ def test_a_trained_encoder_may_whiten(toy: Toy, settings: NewSettings, tmp_path:
     raw = torch.from_numpy(encoder.embed(pixels[places.split == "train"], precision="float32"))
     white = (raw - whitening.mean) @ whitening.projection.T
     torch.testing.assert_close(torch.cov(white.T), torch.eye(6), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("iterations", [0, 3])
+def test_the_last_look_of_the_monitor_is_at_whitened_descriptors(
+    iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look(monitor: Monitor, describe: Callable[[Ints], Tensor]) -> float:
+        seen.append(describe(monitor.queries).shape)
+        return 0.5
+
+    monkeypatch.setattr(Monitor, "accuracy", look)
+    train(*toy, settings(iterations=iterations, whitening=6), out=tmp_path)
+    assert seen == [(4, 24), (4, 6)]
+    assert [line["iteration"] for line in lines(tmp_path) if "accuracy" in line] == [0, iterations]
 
 
 def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:
@@ -206,7 +244,38 @@ def test_places_that_are_no_anchors_are_named(
     assert not {3, 30} & set(torch.cat([tuples.rows[:, 0] for tuples in steps]).tolist())
 
 
+def test_quadruplets_that_the_places_have_no_room_for_are_refused(toy: Toy, settings: NewSettings) -> None:
+    """Three places each 40 m from the others do not fit into 78 m."""
+    problem = "no anchor has another negative 40 m from it and all its negatives, as lazy-quadruplet wants: lower"
+    with pytest.raises(BadInputError, match=problem):
+        train(*toy, settings(loss="lazy-quadruplet", negative_radius=40.0))
+    train(*toy, settings(loss="lazy-triplet", negative_radius=40.0, iterations=1))
+
+
 # What goes wrong on the way
+
+
+def test_a_batch_without_a_valid_tuple_is_left_out(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step, not even one that momentum would take, and no report; also by a run that goes on."""
+    draw = Sampler.draw
+
+    def invalid(*arguments: Any) -> Tuples:
+        drawn = draw(*arguments)
+        drawn.valid[4:6] = False  # the third batch of each period
+        return drawn
+
+    monkeypatch.setattr(Sampler, "draw", invalid)
+    chosen = settings(cache_size="all", loss="quadruplet+huber")
+    two, three = (train(*toy, chosen.model_copy(update={"iterations": count})).fingerprint for count in (2, 3))
+    assert two == three
+    whole = train(*toy, chosen)
+    with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped):
+        train(*toy, chosen, out=tmp_path)
+    found = train(*toy, chosen, out=tmp_path, resume=True)
+    assert found.fingerprint == whole.fingerprint != two
+    assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 4, 5, 6, 8, 9, 10]
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(

@@ -12,10 +12,10 @@ from mappable.places.worlds.record import SHEET
 from mappable.places.worlds.simulation import write_simulated
 
 if TYPE_CHECKING:
+    from mappable.learning.settings import Settings
     from mappable.places.table import Places
 
 PRESET = "street-v1-demo"
-ITERATIONS = 300  # as the preset street-laptop has them
 
 
 def demo(
@@ -43,27 +43,37 @@ def demo(
     draw_map(places, street / "map.png")
     typer.echo(f"   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
-    iterations = max(ITERATIONS // every, 1)
+    settings = _settings(every)
     typer.echo("\n4. Train an encoder on it: VGG-16 with ImageNet weights, whose last block learns (three minutes).")
     model = shlex.quote(str(encoder))
-    typer.echo(f"   mappable train {folder} {model} --preset street-laptop --iterations {iterations}\n")
-    _train(places, street, encoder, iterations, overwrite)
+    typer.echo(f"   mappable train {folder} {model} --preset street-laptop --iterations {settings.iterations}\n")
+    _train(places, street, encoder, settings, overwrite)
     print_training(encoder)
 
 
-def _train(places: "Places", street: Path, out: Path, iterations: int, overwrite: bool) -> None:
+def _settings(every: int) -> "Settings":
+    """Those for a laptop, with fewer steps for fewer images."""
+    from mappable.learning.settings import load_settings
+
+    usual = load_settings("street-laptop")
+    return load_settings("street-laptop", overrides={"iterations": max((usual.iterations or 0) // every, 1)})
+
+
+def _train(places: "Places", street: Path, out: Path, settings: "Settings", overwrite: bool) -> None:
     """Train, or go on with it; an encoder that an earlier demo made of something else gives way to this one."""
     from mappable.features.activations import FOLDER
     from mappable.learning.folder import OtherRunError
-    from mappable.learning.settings import load_settings
-    from mappable.learning.trainer import train
+    from mappable.learning.trainer import TrainingStopped, train
     from mappable.places.cache import find_pack
 
-    settings = load_settings("street-laptop", overrides={"iterations": iterations})
     images = find_pack(street, settings.size, settings.fit).view(places)
     try:
-        train(places, images, settings, out=out, resume=True, activations=street / FOLDER)
-    except OtherRunError:
-        if not overwrite:
-            raise
-        train(places, images, settings, out=out, overwrite=True, activations=street / FOLDER)
+        try:
+            train(places, images, settings, out=out, resume=True, activations=street / FOLDER)
+        except OtherRunError:
+            if not overwrite:
+                raise
+            train(places, images, settings, out=out, overwrite=True, activations=street / FOLDER)
+    except TrainingStopped as stopped:
+        typer.echo(f"{stopped}; the same command goes on from there", err=True)
+        raise typer.Exit(130) from None

@@ -2,16 +2,11 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from mappable.errors import BadInputError
-
-if TYPE_CHECKING:
-    from mappable.places.cache import ImageRows
-    from mappable.places.images import Fit, Size
-    from mappable.places.table import Places
 
 
 def embed(
@@ -46,9 +41,10 @@ def embed(
     Images come from the packed pixels of the encoder's size, where PLACES has them, and else from their files. What OUT
     holds from before is replaced only when everything is written.
     """
+    from mappable.features.devices import find_device
     from mappable.features.encoder import Encoder
     from mappable.features.export import check_folder, check_hloc, write_descriptors, write_hloc
-    from mappable.learning.distributed import find_device
+    from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 
     (check_hloc if file_format == "hloc" else check_folder)(out)
@@ -60,7 +56,7 @@ def embed(
         if not len(places):
             raise BadInputError(f"{table}: no place has the split {split!r}; the splits here are: {listed}")
     encoder = Encoder.load(encoder_file / "encoder.safetensors" if encoder_file.is_dir() else encoder_file, chosen)
-    images = _packed(table, places, encoder.about.size, encoder.about.fit)
+    images = find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
     start = time.perf_counter()
     descriptors = encoder.embed(places if images is None else images, batch_size=batch_size, precision=precision)
     rate = len(places) / (time.perf_counter() - start)
@@ -72,12 +68,3 @@ def embed(
     typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
     typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {chosen}, {rate:,.1f} images/s")
     typer.echo(f"written to {out}")
-
-
-def _packed(table: Path, places: "Places", size: "Size", fit: "Fit") -> "ImageRows | None":
-    """The packed images of the places, if the folder `table` has them at this size and fit."""
-    from mappable.places.cache import ABOUT, find_pack, pack_folder
-
-    if not table.is_dir() or not (pack_folder(table, size, fit, places.decoding) / ABOUT).is_file():
-        return None
-    return find_pack(table, size, fit).view(places)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.output import print_training
-from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.places.cache import ImageRows
@@ -22,7 +21,9 @@ def train(
     out: Annotated[Path, typer.Argument(help="Folder for encoder.safetensors, settings, metrics and checkpoints.")],
     preset: Annotated[
         str | None,
-        typer.Option(help="oxford, cold, street, rooms or nordland (default: that of a simulated world)."),
+        typer.Option(
+            help="oxford, cold, street, street-laptop, rooms or nordland (default: that of a simulated world)."
+        ),
     ] = None,
     settings_file: Annotated[
         Path | None, typer.Option("--settings", help="YAML file of settings, over those of the preset.", metavar="FILE")
@@ -80,7 +81,7 @@ def train(
         )
     except TrainingStopped as stopped:
         if speaks():
-            typer.echo(str(stopped), err=True)
+            typer.echo(f"{stopped}; go on with the same command and --resume", err=True)
         sys.exit(130)
     if speaks():
         print_training(out)
@@ -88,14 +89,11 @@ def train(
 
 def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "ImageRows":
     """The images as the pack of that size holds them; if there is none yet, or not of all of them, it is made first."""
-    from mappable.places.cache import find_pack
+    from mappable.places.cache import find_packed
     from mappable.places.packing import pack_images
 
-    try:
-        return find_pack(folder, size, fit).view(places)
-    except BadInputError:
-        pack, _ = pack_images(places, folder, size=size, fit=fit, wait=True)
-        return pack.view(places)
+    images = find_packed(folder, places, size, fit)
+    return images or pack_images(places, folder, size=size, fit=fit, wait=True)[0].view(places)
 
 
 def _preset_of(folder: Path) -> str | None:

@@ -25,7 +25,8 @@ class About:
     `size` is (width, height); `mean` and `std` normalise RGB in [0, 1] and belong to the set `weights` that training
     began from ("random": none). `init_source` says whose images gave the clusters: "train", or a folder; "" if
     there are none yet. The radii are in `unit`, `feature_scale_squared` is the paper's F²; all are unknown before
-    training. `data` is the fingerprint of the training images, `version` that of mappable.
+    training. `proportional` says whether a geometric loss made squared feature distances follow those in the world.
+    `data` is the fingerprint of the training images, `version` that of mappable.
     """
 
     backbone: str = "vgg16"
@@ -41,6 +42,7 @@ class About:
     positive_radius: float | None = None
     negative_radius: float | None = None
     feature_scale_squared: float | None = None
+    proportional: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
     data: str = ""
@@ -48,8 +50,11 @@ class About:
 
     @property
     def squared_metres_per_squared_feature(self) -> float | None:
-        """The paper's lambda = r1² / F²: squared distance in `unit` for a squared feature distance; None if unknown."""
-        if self.positive_radius is None or self.feature_scale_squared is None:
+        """The paper's lambda = r1² / F²: squared distance in `unit` for a squared feature distance.
+
+        None where training did not make them proportional.
+        """
+        if not self.proportional or self.positive_radius is None or self.feature_scale_squared is None:
             return None
         return self.positive_radius**2 / self.feature_scale_squared
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, backbone_precision, fetch
+from mappable.features.embedding import Precision, backbone_precision, describe, fetch
 from mappable.features.encoder import Encoder
 from mappable.places.cache import ImageRows
 from mappable.progress import progress_bar, track
@@ -32,13 +32,10 @@ def frozen_activations(
     example = _lower(encoder, images, 0, min(BATCH, len(images)), device, precision)[:1]
     shape = (len(images), *example.shape[1:])
     if folder is None:
-        result = torch.empty(shape, dtype=example.dtype, device=device)
-        with progress_bar("frozen layers", len(images)) as advance:
-            for start in range(0, len(images), BATCH):
-                part = _lower(encoder, images, start, min(start + BATCH, len(images)), device, precision)
-                result[start : start + len(part)] = part
-                advance(len(part))
-        return result
+        rows, title = np.arange(len(images)), "frozen layers"
+        return describe(
+            encoder.lower, images, rows, device=device, batch_size=BATCH, precision=precision, title=title
+        ).contiguous()
     file = folder / f"{_key(encoder, images, shape, example)}.bin"
     if not file.is_file():
         _write(file, encoder, images, device, precision)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
+from mappable.randomness import Purpose, generator
 
-IMAGES, LOCATIONS, STARTS = range(3)  # one stream of random numbers a purpose
 PORTION = 32  # images whose local descriptors are asked for at a time
 
 
@@ -22,13 +22,13 @@ def sample_local(
     `local_of(rows)` gives all local descriptors (len(rows), locations, C) of some of the `available` images. Where an
     image has fewer than `locations`, all of them are taken, and so many more images that the total is the same.
     """
-    order = np.random.default_rng([seed, IMAGES]).permutation(available)
-    generator = np.random.default_rng([seed, LOCATIONS])
+    order = generator(seed, Purpose.CLUSTER_IMAGES).permutation(available)
+    of_locations = generator(seed, Purpose.CLUSTER_LOCATIONS)
     found: list[Tensor] = []
     missing = images * locations
     for start in range(0, available, PORTION):
         for local in local_of(order[start : start + PORTION]):
-            chosen = generator.permutation(len(local))[: min(locations, missing)]
+            chosen = of_locations.permutation(len(local))[: min(locations, missing)]
             found.append(local[torch.from_numpy(chosen).to(local.device)])
             missing -= len(chosen)
         if missing == 0:
@@ -71,13 +71,13 @@ def _starts(points: Tensor, lengths: Tensor, clusters: int, seed: int) -> Tensor
 
     `lengths` are the squared lengths of the points.
     """
-    generator = np.random.default_rng([seed, STARTS])
-    chosen = [int(generator.integers(len(points)))]
+    of_starts = generator(seed, Purpose.CLUSTER_STARTS)
+    chosen = [int(of_starts.integers(len(points)))]
     squared = np.full(len(points), np.inf)
     for _ in range(clusters - 1):
         latest = lengths - 2 * (points @ points[chosen[-1]]) + lengths[chosen[-1]]
         squared = np.minimum(squared, latest.clamp(min=0).double().cpu().numpy())
         reach = np.cumsum(squared)
-        place = int(np.searchsorted(reach, generator.random() * reach[-1], side="right"))
+        place = int(np.searchsorted(reach, of_starts.random() * reach[-1], side="right"))
         chosen.append(min(place, len(points) - 1))  # beyond the end only if all points coincide with chosen ones
     return points[torch.tensor(chosen, device=points.device)]

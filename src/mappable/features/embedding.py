@@ -95,7 +95,10 @@ def describe(
     batch_size = default_batch_size(device) if batch_size is None else batch_size
     if batch_size < 1:
         raise BadInputError(f"batch_size is {batch_size}, but must be at least 1")
-    advice = f"there is too little memory on {device} for {batch_size} images at a time: lower batch_size"
+    advice = (
+        f"there is too little memory on {device} for {batch_size} images at a time and what comes of {len(rows):,}: "
+        "lower batch_size, or take fewer images"
+    )
     bar = nullcontext(lambda count: None) if title is None else progress_bar(title, len(rows))
     result: Tensor | None = None
     done = 0

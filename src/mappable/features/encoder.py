@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +19,13 @@ from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, Source, describe, images_of
-from mappable.features.files import fill, read_encoder, write_encoder
+from mappable.features.files import check_fit, fill, read_encoder, write_encoder
 from mappable.features.vectors import unit
 from mappable.features.weights import find_weights, load_weights
 from mappable.features.whitening import Whitening
 from mappable.places.images import Fit, Size, check_settings
 from mappable.places.table import Places
+from mappable.randomness import Purpose, generator
 
 DEFAULT = "vgg16-v1"
 RANDOM = "random"  # in place of a set of weights; images are normalised as for the default one
@@ -155,9 +157,9 @@ class Encoder(nn.Module):
         locations: int = 100,
         seed: int = 0,
         batch_size: int | None = None,
-        precision: Precision = "float32",
+        precision: Precision = "auto",
     ) -> None:
-        """Section 2.4: set the aggregator's parameters by `locations` random local descriptors of `most` random images.
+        """Set the aggregator's parameters by `locations` random local descriptors of each of `most` random images.
 
         `source` says whose images they are: "train", or a folder.
         """
@@ -169,7 +171,13 @@ class Encoder(nn.Module):
         def local_of(rows: Ints) -> Tensor:
             return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
-        sample = sample_local(local_of, len(pixels), images=most, locations=locations, seed=seed)
+        self.initialise_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+
+    def initialise_by(
+        self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
+    ) -> None:
+        """As `initialise`, by a function that gives the local descriptors of some of the `available` images."""
+        sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
         self.aggregator.initialise(sample, seed)
         self.about = replace(self.about, init_source=source)
 
@@ -190,13 +198,22 @@ class Encoder(nn.Module):
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
         """The encoder that `save` wrote; on the same machine its descriptors are the same to the last bit."""
         about, tensors = read_encoder(Path(file))
-        try:
-            encoder = cls(about)
-        except BadInputError as error:
-            raise BadInputError(f"{file}: {error}") from None
         projection = tensors.get("whitening.projection")
-        if projection is not None:
-            encoder.whitening = Whitening(encoder.aggregator.dimensions, len(projection))
+
+        def build() -> Encoder:
+            encoder = cls(about)
+            if projection is not None:
+                encoder.whitening = Whitening(encoder.aggregator.dimensions, len(projection))
+            return encoder
+
+        try:
+            with torch.device("meta"):  # which takes no memory: a damaged description might ask for more than there is
+                check_fit(build()._tensors(), tensors, str(file))
+            encoder = build()
+        except BadInputError as error:
+            raise BadInputError(f"{file}: {str(error).removeprefix(f'{file}: ')}") from None
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise BadInputError(f"{file}: its description is damaged ({error})") from None
         fill(encoder._tensors(), tensors, str(file))
         return encoder.to(device)
 
@@ -208,10 +225,10 @@ class Encoder(nn.Module):
 @torch.no_grad()
 def _draw_weights(network: nn.Module, seed: int) -> None:
     """He's initialisation: what goes through a ReLU network neither grows nor fades."""
-    generator = np.random.default_rng(seed)
+    of_weights = generator(seed, Purpose.WEIGHTS)
     for parameter in network.parameters():
         if parameter.ndim == 1:
             parameter.zero_()
             continue
-        values = generator.standard_normal(parameter.shape, dtype=np.float32)
+        values = of_weights.standard_normal(parameter.shape, dtype=np.float32)
         parameter.copy_(torch.from_numpy(values * np.float32(math.sqrt(2 / parameter[0].numel()))))

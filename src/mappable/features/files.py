@@ -49,7 +49,14 @@ def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
 
 @torch.no_grad()
 def fill(own: Mapping[str, Tensor], given: Mapping[str, Tensor], name: str) -> None:
-    """Copy `given` into the tensors `own`; `name` is what an error about missing, surplus or unfit ones begins with."""
+    """Copy `given` into the tensors `own`, which they must fit."""
+    check_fit(own, given, name)
+    for key, tensor in own.items():
+        tensor.copy_(given[key])
+
+
+def check_fit(own: Mapping[str, Tensor], given: Mapping[str, Tensor], name: str) -> None:
+    """Refuse missing, surplus or unfit tensors among `given`; `name` is what the error begins with."""
     missing, surplus = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
     if missing or surplus:
         listed = f"lacks {missing[0]}" if missing else f"has {surplus[0]}, which is no part of this network"
@@ -57,8 +64,6 @@ def fill(own: Mapping[str, Tensor], given: Mapping[str, Tensor], name: str) -> N
     for key, tensor in own.items():
         if given[key].shape != tensor.shape or given[key].dtype != tensor.dtype:
             raise BadInputError(f"{name}: {key} is {_kind(given[key])}, but must be {_kind(tensor)}")
-    for key, tensor in own.items():
-        tensor.copy_(given[key])
 
 
 def _kind(tensor: Tensor) -> str:

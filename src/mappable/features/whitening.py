@@ -1,5 +1,7 @@
 """PCA-whitening: shorter descriptors whose numbers are uncorrelated; optional, and not the paper's (section 2.3)."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -39,17 +41,22 @@ def fit_whitening(descriptors: Tensor, dimensions: int) -> Whitening:
     if not 0 < dimensions <= most:
         raise BadInputError(f"{count} descriptors of {inputs} numbers whiten to 1 to {most}, not to {dimensions}")
     mean = descriptors.mean(0, dtype=torch.float64)
-    parts = [(descriptors[:, at : at + COLUMNS] - mean[at : at + COLUMNS]) for at in range(0, inputs, COLUMNS)]
+
+    def parts() -> Iterator[Tensor]:
+        """The centred descriptors in float64, some columns at a time."""
+        for at in range(0, inputs, COLUMNS):
+            yield descriptors[:, at : at + COLUMNS] - mean[at : at + COLUMNS]
+
     if count < inputs:
-        strengths, vectors = torch.linalg.eigh(sum(part @ part.T for part in parts))
+        strengths, vectors = torch.linalg.eigh(sum(part @ part.T for part in parts()))
     else:
-        centred = torch.cat(parts, 1)
+        centred = torch.cat(list(parts()), 1)
         strengths, vectors = torch.linalg.eigh(centred.T @ centred)
     strengths, vectors = strengths.flip(0)[:dimensions], vectors.flip(1)[:, :dimensions]
     if not strengths[-1] > 1e-10 * strengths[0]:
         raise BadInputError(f"the descriptors vary in fewer than {dimensions} ways; whiten to fewer dimensions")
     if count < inputs:
-        vectors = torch.cat([part.T @ vectors for part in parts]) / strengths.sqrt()
+        vectors = torch.cat([part.T @ vectors for part in parts()]) / strengths.sqrt()
     whitening = Whitening(inputs, dimensions).to(descriptors.device)
     whitening.mean.copy_(mean)
     whitening.projection.copy_((vectors * ((count - 1) / strengths).sqrt()).T)  # variance one in each dimension

@@ -10,8 +10,8 @@ from mappable.errors import BadInputError
 from mappable.places.cache import ImageRows
 from mappable.places.table import COLUMNS, Places
 from mappable.progress import track
+from mappable.randomness import Purpose, generator
 
-QUERIES = 2  # the seed that chooses the monitor's queries: the same for all runs, so that these can be compared
 HASHED_AT_ONCE = 256  # images
 
 
@@ -40,6 +40,8 @@ class TrainingData:
 def select(places: Places, images: Pixels | ImageRows, *, queries: int) -> TrainingData:
     """The training split (the whole table, if it has no splits), and up to `queries` places of the calibration split.
 
+    These are the same for all runs, so that what the monitor says can be compared.
+
     `images` (n, height, width, 3) are those of `places`, in their order.
     """
     if len(images) != len(places):
@@ -52,7 +54,7 @@ def select(places: Places, images: Pixels | ImageRows, *, queries: int) -> Train
             f"no place has the split 'train'; the splits here are: {listed or 'none, for there is none'}"
         )
     others = np.flatnonzero(places.split == "calibration")
-    chosen = np.sort(np.random.default_rng(QUERIES).permutation(others)[:queries])
+    chosen = np.sort(generator(0, Purpose.MONITOR).permutation(others)[:queries])
     used: Ints = np.concatenate([train, chosen])
     every = images if isinstance(images, ImageRows) else ImageRows(images, np.arange(len(images)))
     return TrainingData(places[train], places[chosen], ImageRows(every.images, every.rows[used]))

@@ -1,7 +1,6 @@
 """Several processes that train one encoder together, as `torchrun` starts them; one process is a group of one."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,19 +86,3 @@ def joined(device: torch.device) -> Iterator[Group]:
 def speaks() -> bool:
     """True in the one process that speaks to the user, be it that the group is joined, not yet, or no more."""
     return os.environ.get("RANK", "0") == "0"
-
-
-def find_device(name: str) -> torch.device:
-    """`auto`, `cpu`, `cuda` or `cuda:1` to a device that is there; under torchrun each process has a GPU of its own."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise BadInputError(f"device is {name!r}, but must be auto, cpu, cuda or cuda:N")
-    available = torch.cuda.is_available()
-    if name.startswith("cuda") and not available:
-        raise BadInputError(f"device is {name!r}, but PyTorch finds no such device here")
-    if name == "cpu" or not available:
-        return torch.device("cpu")
-    number = int(os.environ.get("LOCAL_RANK", "0")) if ":" not in name else int(name.split(":")[1])
-    if number >= torch.cuda.device_count():
-        raise BadInputError(f"device cuda:{number} is not there; PyTorch finds {torch.cuda.device_count()} GPUs")
-    torch.cuda.set_device(number)
-    return torch.device("cuda", number)

@@ -10,10 +10,10 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.places.neighbours import neighbours
 from mappable.places.table import Places
+from mappable.randomness import Purpose, generator
 
 IMAGES = 10_000  # at most so many are looked at
 PAIRS_AT_ONCE = 256
-SAMPLE = 3  # the stream of random numbers that chooses them
 
 
 def measure_feature_scale(
@@ -28,7 +28,7 @@ def measure_feature_scale(
 
     `describe` gives the descriptors (k, D) of rows of `places`. Up to 10,000 random images are looked at.
     """
-    rows = np.sort(np.random.default_rng([seed, SAMPLE]).permutation(len(places))[:IMAGES])
+    rows = np.sort(generator(seed, Purpose.FEATURE_SCALE).permutation(len(places))[:IMAGES])
     near = neighbours(places[rows], positive_radius, max_yaw=yaw_limit)
     first = np.repeat(np.arange(len(rows)), near.counts)
     once = first < near.rows

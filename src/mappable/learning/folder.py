@@ -1,52 +1,79 @@
 """The folder of a run: what it holds already, whether we may go on with that, and a tidy place to begin in."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
+from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml
 from mappable.places.files import write_atomically
 
 ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
-# No weight depends on these.
+# What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.
 WATCHING = frozenset({"checkpoint_every", "monitor_every", "monitor_queries", "landmarks"})
+DIVIDING = frozenset({"micro_batch", "batch_size"})
 
 
 class OtherRunError(BadInputError):
     """The folder holds a run with other settings or of other images."""
 
 
-def look_into(
-    folder: Path, settings: Settings, data: str, resume: bool, overwrite: bool
-) -> tuple[Encoder | None, Checkpoint | None]:
-    """The finished encoder or the last checkpoint of this very run, if the folder has one and we are to go on."""
+def check_free(folder: Path, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder that holds a run, unless it is said what to do about that."""
+    if resume and overwrite:
+        raise BadInputError("--resume goes on with a run, --overwrite begins it anew: give one of them")
     encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
-    if not encoder.exists() and not checkpoint.exists():
-        return None, None
-    if overwrite:
-        encoder.unlink(missing_ok=True)
-        checkpoint.unlink(missing_ok=True)
-        return None, None
-    if not resume:
+    if (encoder.exists() or checkpoint.exists()) and not resume and not overwrite:
         what = "a trained encoder" if encoder.exists() else "a run that was stopped"
         raise BadInputError(
             f"{folder}: holds {what}; go on with --resume, begin anew with --overwrite, or choose another"
         )
+
+
+def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | None, Checkpoint | None]:
+    """The finished encoder or the last checkpoint of this very run, if the folder has one."""
+    encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
     if encoder.exists():
         finished = Encoder.load(encoder)
         _check_same(encoder, finished.about.settings, finished.about.data, settings, data)
         return finished, None
-    found = Checkpoint.load(checkpoint)
-    _check_same(checkpoint, found.about["settings"], found.about["data"], settings, data)
-    return None, found
+    if checkpoint.exists():
+        found = Checkpoint.load(checkpoint)
+        _check_same(checkpoint, found.about["settings"], found.about["data"], settings, data)
+        return None, found
+    return None, None
+
+
+@contextmanager
+def alone_in(folder: Path | None) -> Iterator[None]:
+    """Within this, no other run can begin in the folder."""
+    if folder is None:
+        yield
+        return
+    from filelock import FileLock, Timeout  # here, so that machines that keep no files need not have it
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise BadInputError(f"{folder}: another process is training there right now") from None
+    except OSError as error:
+        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:
     now = json.loads(settings.model_dump_json())
-    differing = [key for key in now if key not in WATCHING and before.get(key) != now[key]]
+    differing = [key for key in now if key not in WATCHING | DIVIDING and before.get(key) != now[key]]
     if differing:
         values = ", ".join(f"{key} {before.get(key)!r} (now {now[key]!r})" for key in differing)
         raise OtherRunError(f"{file}: was made with {values}; use the same settings, or begin anew with --overwrite")
@@ -54,9 +81,24 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
         raise OtherRunError(f"{file}: was made of other training images; use the same, or begin anew with --overwrite")
 
 
-def prepare(folder: Path, settings: Settings) -> None:
-    """Write the settings down, and remove what a process was just writing when it was killed."""
+def prepare(folder: Path, settings: Settings, *, anew: bool) -> None:
+    """Write the settings down; of another run that the folder held nothing is left if this one begins `anew`."""
+    if anew:
+        (folder / ENCODER).unlink(missing_ok=True)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     text = settings_to_yaml(settings).encode()
     write_atomically(folder / SETTINGS, lambda stream: stream.write(text))
-    for torn in folder.glob(".*.safetensors.*"):
-        torn.unlink()
+    _remove_torn(folder)
+
+
+def tidy(folder: Path) -> None:
+    """The encoder is there: what was kept for going on is needed no more."""
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    _remove_torn(folder)
+
+
+def _remove_torn(folder: Path) -> None:
+    """Remove what a process was just writing when it was killed."""
+    for name in (ENCODER, CHECKPOINT, SETTINGS, METRICS):
+        for torn in folder.glob(f".{name}.*"):
+            torn.unlink()

@@ -1,10 +1,13 @@
 """Ctrl-C while an encoder learns: the step under way is finished and saved first."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from mappable.learning.distributed import speaks
 
 
 @contextmanager
@@ -13,9 +16,7 @@ def held_back(active: bool = True) -> Iterator[Callable[[], bool]]:
 
     A second one takes effect at once. Not `active`, it does nothing.
     """
-    if (
-        not active or threading.current_thread() is not threading.main_thread()
-    ):  # only that one may change what signals do
+    if not active or threading.current_thread() is not threading.main_thread():  # which alone may handle signals
         yield lambda: False
         return
     came: list[int] = []
@@ -28,6 +29,8 @@ def held_back(active: bool = True) -> Iterator[Callable[[], bool]]:
     def note(number: int, frame: FrameType | None) -> None:
         came.append(number)
         restore()
+        if speaks():  # Ctrl-C reaches every process of a group
+            os.write(2, b"\nfinishing this step and saving; once more, and it stops at once\n")  # safe in a handler
 
     for number in before:
         signal.signal(number, note)

@@ -1,6 +1,7 @@
 """The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 import numpy as np
 import torch
@@ -10,11 +11,11 @@ from mappable.arrays import Ints
 from mappable.features.embedding import Source, backbone_precision, describe, fetch
 from mappable.features.encoder import Encoder
 from mappable.learning.distributed import Group
-from mappable.learning.losses import Loss
+from mappable.learning.losses import Loss, Terms
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
-TERMS = ("loss", "visual", "geometric", "active", "best", "negative", "residual")  # what `step` returns, in order
+TERMS = tuple(term.name for term in fields(Terms))  # what `step` returns, in order
 
 
 class Learner:
@@ -50,13 +51,11 @@ class Learner:
             raise ValueError("the feature scale is not known yet")
         return scale
 
-    def describe(self, rows: Ints, title: str | None = None) -> Tensor:
+    def describe(self, rows: Ints) -> Tensor:
         """Descriptors (k, D) of rows, as the encoder is now; processes share the work, and each gets all of them."""
         own = rows[self.group.share(len(rows))]
         batch_size, precision = self.settings.batch_size, self.settings.precision
-        part = describe(
-            self.network, self.source, own, device=self.device, batch_size=batch_size, precision=precision, title=title
-        )
+        part = describe(self.network, self.source, own, device=self.device, batch_size=batch_size, precision=precision)
         return self.group.gather(part, len(rows))
 
     def step(self, loss: Loss, tuples: Tuples) -> Tensor:
@@ -75,16 +74,7 @@ class Learner:
             terms = loss(descriptors.view(*rows.shape, -1), tuples.squared_distances[part])
             with backbone_precision(self.device, self.settings.precision):
                 torch.autograd.backward((terms.total * weights[part]).sum())
-            every = (
-                terms.total,
-                terms.visual,
-                terms.geometric,
-                terms.active,
-                terms.best,
-                terms.negative,
-                terms.residual,
-            )
-            collected.append(torch.stack([term.detach() for term in every], -1))
+            collected.append(torch.stack([getattr(terms, name).detach() for name in TERMS], -1))
         self.group.add_up([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.optimiser.step()
         return torch.cat(collected)
@@ -111,6 +101,9 @@ class Learner:
                 encoder[rest] = tensor
             else:
                 number, _, entry = rest.partition(".")
+                parameter = self.parameters[int(number)].detach()
+                if tensor.shape == parameter.shape:  # laid out alike, which a fused optimiser insists on
+                    tensor = torch.empty_like(parameter).copy_(tensor)
                 states.setdefault(int(number), {})[entry] = tensor
         self.encoder.load_state_dict(encoder)
         self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": states})

@@ -38,15 +38,14 @@ class Metrics:
         if self.board:
             self.board.close()
 
-    def write(self, iteration: int, **values: float | str) -> None:
+    def write(self, iteration: int, **values: float) -> None:
         """One line: the iteration, counted from 1 (0 is before the first), and what is known of it."""
         if self.file:
             self.stream.write(json.dumps({"iteration": iteration} | values).encode() + b"\n")
             self.stream.flush()
         if self.board:
             for name, value in values.items():
-                if not isinstance(value, str):
-                    self.board.add_scalar(name, value, iteration)
+                self.board.add_scalar(name, value, iteration)
 
 
 def _lines(file: Path) -> list[bytes]:
@@ -57,11 +56,16 @@ def _lines(file: Path) -> list[bytes]:
     return [line + b"\n" for line in whole]
 
 
-def _board(folder: Path, iteration: int) -> Any:
+def check_tensorboard() -> None:
+    """Refuse where TensorBoard is not installed."""
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise BadInputError(
-            "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
-        ) from None
+        what = "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
+        raise BadInputError(what) from None
+
+
+def _board(folder: Path, iteration: int) -> Any:
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1 if iteration else 0)

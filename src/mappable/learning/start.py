@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from mappable.arrays import Ints
 from mappable.features.about import About
 from mappable.features.activations import frozen_activations
-from mappable.features.clusters import sample_local
 from mappable.features.embedding import Source, backbone_precision, fetch, images_of
 from mappable.features.encoder import Encoder
 from mappable.learning.checkpoint import Checkpoint
@@ -116,10 +115,14 @@ def _find_clusters(learner: Learner, training_images: int) -> None:
 
     if learner.group.first:
         print(f"clusters: k-means on images of {_named(settings.init_source)}", file=sys.stderr)
-        sample = sample_local(
-            local_of, available, images=settings.init_images, locations=settings.init_locations, seed=settings.seed
+        encoder.initialise_by(
+            local_of,
+            available,
+            source=settings.init_source,
+            most=settings.init_images,
+            locations=settings.init_locations,
+            seed=settings.seed,
         )
-        encoder.aggregator.initialise(sample, settings.seed)
     for parameter in cast(nn.Module, encoder.aggregator).parameters():
         learner.group.from_first(parameter.data)
 

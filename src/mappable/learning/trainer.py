@@ -3,24 +3,26 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Ints, Pixels
+from mappable.arrays import Bools, Pixels
 from mappable.errors import BadInputError, MappableError
+from mappable.features.devices import find_device
 from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.whitening import fit_whitening
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
-from mappable.learning.distributed import Group, find_device, joined
-from mappable.learning.folder import ENCODER, look_into, prepare
+from mappable.learning.distributed import Group, joined
+from mappable.learning.folder import ENCODER, alone_in, check_free, look_into, prepare, tidy
 from mappable.learning.interruption import held_back
 from mappable.learning.learner import TERMS, Learner
-from mappable.learning.metrics import Metrics
+from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings
 from mappable.learning.start import begin
@@ -28,9 +30,9 @@ from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.cache import ImageRows
 from mappable.places.table import Places
 from mappable.progress import progress_bar
+from mappable.randomness import Purpose, generator
 
 WHITENING_IMAGES = 5000  # that PCA-whitening is fitted to, at most
-WHITENING = 4  # the stream of random numbers that chooses them
 
 
 class TrainingStopped(MappableError):  # noqa: N818 - nothing went wrong
@@ -55,10 +57,12 @@ def train(
     `resume` goes on to the very same weights. `activations` is a folder in which those of frozen layers
     (`trainable: conv5`) are kept for other runs. Under `torchrun` all processes train one encoder together.
     """
-    if resume and overwrite:
-        raise BadInputError("--resume goes on with a run, --overwrite begins it anew: give one of them")
     chosen, folder = find_device(device), Path(out) if out is not None else None
-    with joined(chosen) as group:
+    if folder is not None:
+        check_free(folder, resume, overwrite)
+        if tensorboard:
+            check_tensorboard()
+    with joined(chosen) as group, alone_in(folder if group.first else None):
         if settings.anchors < group.size:
             raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
         data = select(places, images, queries=settings.monitor_queries)
@@ -75,28 +79,26 @@ def train(
         if group.first:
             _say_skipped(sampler)
         fingerprint = data.fingerprint
-        checkpoint = None
-        if folder is not None:
-            finished, checkpoint = look_into(folder, settings, fingerprint, resume, overwrite)
+        finished, checkpoint = None, None
+        if folder is not None and resume:
+            finished, checkpoint = look_into(folder, settings, fingerprint)
+        if finished is not None:
             group.wait()
-            if finished is not None:
-                return finished.to(chosen)
-            if group.first:
-                prepare(folder, settings)
+            if group.first and folder is not None:
+                tidy(folder)
+            return finished.to(chosen)
         kept = Path(activations) if activations is not None else None
-        with out_of_memory_means(
-            f"there is too little memory on {chosen} to begin: lower size (now {_size(settings)})"
-        ):
+        advice = f"there is too little memory on {chosen} to begin: lower size (now {_size(settings)})"
+        with out_of_memory_means(advice):
             learner = begin(data, settings, chosen, group, fingerprint, checkpoint, kept)
+        if group.first and folder is not None:
+            prepare(folder, settings, anew=checkpoint is None)
         with held_back(folder is not None) as interrupted:
             with out_of_memory_means(_too_little_memory(settings, chosen)):
                 _Run(data, sampler, learner, settings, group, folder, interrupted).go(checkpoint, tensorboard)
-            if settings.whitening is not None:
-                descriptors = learner.describe(_whitening_rows(len(data.train), settings.seed))
-                learner.encoder.whitening = fit_whitening(descriptors, settings.whitening)
             if group.first and folder is not None:
                 learner.encoder.save(folder / ENCODER)
-                (folder / CHECKPOINT).unlink(missing_ok=True)
+                tidy(folder)
         return learner.encoder
 
 
@@ -118,8 +120,13 @@ class _Run:
         self.loss = settings.build_loss(learner.feature_scale_squared)
         self.total = iterations_of(settings, sampler)
         self.flush_every = 20 if learner.device.type == "cuda" else 1  # reading a number makes the GPU wait
-        self.seconds, self.saved = 0.0, 0
-        self.waiting: list[tuple[int, Tensor, Tuples]] = []
+        self.iteration, self.saved = 0, 0  # steps done, and how many of them are safe
+        self.seconds, self.since = 0.0, 0.0  # of training, until the moment `since`
+        self.tuples: Tuples | None = None  # of the mining period under way
+        self.empty: Bools = np.zeros(0, dtype=bool)  # which of its batches have no valid tuple
+        self.waiting: list[tuple[int, Tensor, Tuples]] = []  # steps whose numbers were not read yet
+        self.latest: Tensor = torch.zeros(0, 1, dtype=torch.int64)  # rows of the last step's tuples
+        self.note = ""  # below the progress bar
         self.monitor: Monitor | None = None
         if len(data.queries):
             radius = settings.positive_radius
@@ -127,73 +134,109 @@ class _Run:
 
     def go(self, checkpoint: Checkpoint | None, tensorboard: bool) -> None:
         """From the beginning or the checkpoint to the end."""
-        iteration, tuples = 0, None  # of the mining period under way
         if checkpoint is not None:
-            iteration, self.seconds = checkpoint.iteration, checkpoint.about["seconds"]
+            self.iteration, self.seconds = checkpoint.iteration, checkpoint.about["seconds"]
+            self.saved = self.iteration
             if checkpoint.tuples:
                 on_device = {name: tensor.to(self.learner.device) for name, tensor in checkpoint.tuples.items()}
-                tuples = Tuples(**on_device, layout=self.loss.layout)
+                self._begin_period(Tuples(**on_device, layout=self.loss.layout))
         folder = self.folder if self.group.first else None
-        title = f"training {self.settings.loss}"
         with (
-            Metrics(folder, iteration=iteration, tensorboard=tensorboard) as self.metrics,
-            progress_bar(title, self.total, shown=self.group.first) as self.advance,
+            Metrics(folder, iteration=self.iteration, tensorboard=tensorboard) as self.metrics,
+            progress_bar(f"training {self.settings.loss}", self.total) as self.advance,
         ):
-            self.saved, self.started = iteration, time.perf_counter()
-            self.advance(iteration)
-            if iteration == 0:
-                self._watch(0)
-            while iteration < self.total:
-                period, within = divmod(iteration, self.settings.cache_every)
-                if tuples is None:
-                    tuples = self._refresh(period)
-                first = within * self.settings.anchors
-                batch = tuples[first : first + self.settings.anchors]
-                self.waiting.append((iteration + 1, self.learner.step(self.loss, batch), batch))
-                iteration += 1
-                if iteration % self.settings.cache_every == 0:
-                    tuples = None  # the next period's are drawn with the weights as they will be then
-                due = iteration % self.settings.checkpoint_every == 0
-                stopping = False
-                if len(self.waiting) == self.flush_every or due or iteration == self.total:
-                    self._flush()
-                    stopping = self.group.any(self.interrupted(), self.learner.device)
-                if due or stopping or iteration == self.total:
-                    self._check_weights(iteration, batch)
-                if (
-                    self.settings.monitor_every
-                    and iteration % self.settings.monitor_every == 0
-                    and iteration < self.total
-                ):
-                    self._watch(iteration)
-                if self.folder is not None and iteration < self.total and (due or stopping):
-                    self._save(iteration, tuples)
-                if stopping and iteration < self.total:
-                    at = f"stopped at iteration {iteration:,} of {self.total:,}, which is saved in {self.folder}"
-                    raise TrainingStopped(f"{at}; go on with the same command and --resume")
-            if self.total:
-                self._watch(self.total)
+            self.advance(self.iteration)
+            self.since = time.perf_counter()
+            if self.iteration == 0:
+                self._watch()
+            while self.iteration < self.total:
+                if self.tuples is None:
+                    self._begin_period(self._draw())
+                self._step()
+                self._after_step()
+                self.advance(1, self.note)
+            self._finish()
+            if self.total or self.settings.whitening is not None:
+                self._watch()
 
-    def _refresh(self, period: int) -> Tuples:
+    def _draw(self) -> Tuples:
         """The tuples of a mining period, with the hardest negatives for the encoder as it is now (section 3.3)."""
-        first = period * self.settings.cache_every
+        first = self.iteration
         last = min(first + self.settings.cache_every, self.total)
+        period = first // self.settings.cache_every
         anchors = self.sampler.anchors(first, last, self.settings.anchors)
         layout = self.loss.layout
         if not layout.hard:
             return self.sampler.draw(anchors, layout, period)
         rows = self.sampler.cache_rows(anchors, self.settings.cache_size, period)
-        tuples = self.sampler.draw(anchors, layout, period, rows, self.learner.describe(rows))
+        advice = f"there is too little memory for {len(rows):,} cached descriptors: lower cache_size or cache_every"
+        with out_of_memory_means(advice):
+            tuples = self.sampler.draw(anchors, layout, period, rows, self.learner.describe(rows))
         for tensor in (tuples.rows, tuples.squared_distances, tuples.valid):
             self.group.from_first(tensor)
         return tuples
 
+    def _begin_period(self, tuples: Tuples) -> None:
+        valid = tuples.valid.cpu().numpy()
+        if not valid.any():
+            radius = f"{self.settings.negative_radius:g} {self.data.train.unit}"
+            raise BadInputError(
+                f"no anchor has another negative {radius} from it and all its negatives, as {self.settings.loss} "
+                "wants: lower negative_radius or negatives, or take a triplet loss"
+            )
+        batches: Bools = valid.reshape(-1, self.settings.anchors)
+        self.tuples, self.empty = tuples, np.logical_not(batches.any(axis=1))
+
+    def _step(self) -> None:
+        """One step; a batch without any valid tuple is left out."""
+        within = self.iteration % self.settings.cache_every
+        first = within * self.settings.anchors
+        self.iteration += 1
+        if self.tuples is not None and not self.empty[within]:
+            batch = self.tuples[first : first + self.settings.anchors]
+            self.waiting.append((self.iteration, self.learner.step(self.loss, batch), batch))
+            self.latest = batch.rows
+        if self.iteration % self.settings.cache_every == 0:
+            self.tuples = None  # the next period's are drawn with the weights as they will be then
+
+    def _after_step(self) -> None:
+        """Read and write numbers, look, save and stop, if it is time for any of these."""
+        last, stopping = self.iteration == self.total, False
+        due = self.iteration % self.settings.checkpoint_every == 0
+        if len(self.waiting) == self.flush_every or due or last:
+            self._flush()
+            stopping = self.group.any(self.interrupted(), self.learner.device)
+        if due or stopping or last:
+            self._check_weights()
+        if last:
+            return
+        if self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0:
+            self._watch()
+        if self.folder is None:
+            return
+        if due or stopping:
+            self._save()
+        if stopping:
+            at = f"stopped at iteration {self.iteration:,} of {self.total:,}"
+            raise TrainingStopped(f"{at}, which is saved in {self.folder}")
+
+    def _finish(self) -> None:
+        """Whiten, if wished; and say of the encoder whether its distances were made to follow those in the world."""
+        encoder, whitening = self.learner.encoder, self.settings.whitening
+        if whitening is not None:
+            order = generator(self.settings.seed, Purpose.WHITENING).permutation(len(self.data.train))
+            encoder.whitening = fit_whitening(self.learner.describe(np.sort(order[:WHITENING_IMAGES])), whitening)
+        proportional = self.loss.is_geometric and self.total > 0 and whitening is None
+        encoder.about = replace(encoder.about, proportional=proportional)
+
     def _flush(self) -> None:
         """Write what the last steps reported; a loss that is no number stops the run."""
+        if not self.waiting:
+            return
         steps = torch.stack([terms for _, terms, _ in self.waiting], 1)  # (own anchors, steps, terms)
         terms = self.group.gather(steps, self.settings.anchors).transpose(0, 1).cpu()
         now = time.perf_counter()
-        elapsed, self.started = now - self.started, now
+        elapsed, self.since = now - self.since, now
         self.seconds += elapsed
         speed = len(self.waiting) * self.settings.anchors * self.loss.layout.images / elapsed
         for (iteration, _, batch), of_step in zip(self.waiting, terms, strict=True):
@@ -201,18 +244,20 @@ class _Run:
                 bad = int(np.flatnonzero(~of_step.isfinite().all(-1).numpy())[0])
                 what = f"the loss became {float(of_step[bad, 0])} at iteration {iteration:,}, on the tuple"
                 raise self._diverged(what, batch.rows[bad])
-            means = of_step[batch.valid.cpu()].mean(0) if batch.valid.any() else of_step.mean(0)
-            values = {name: float(value) for name, value in zip(TERMS, means, strict=True)}
+            means = of_step[batch.valid.cpu()].mean(0)
+            values = {name: float(value) for name, value in zip(("loss", *TERMS[1:]), means, strict=True)}
             self.metrics.write(iteration, **values, images_per_second=speed, seconds=self.seconds)
             texts = [f"{name} {values[name]:.4f}" for name in ("loss", "visual", "geometric")]
-            self.advance(1, f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s")
+            self.note = f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s"
         self.waiting = []
 
-    def _check_weights(self, iteration: int, batch: Tuples) -> None:
+    def _check_weights(self) -> None:
         """Weights that are no numbers stop the run before they are saved; the loss shows them one step too late."""
         if not all(bool(parameter.isfinite().all()) for parameter in self.learner.encoder.parameters()):
-            what = f"weights became infinite or no numbers at iteration {iteration:,}, on the tuples of the anchors"
-            raise self._diverged(what, batch.rows[:, 0])
+            what = (
+                f"weights became infinite or no numbers at iteration {self.iteration:,}, on the tuples of the anchors"
+            )
+            raise self._diverged(what, self.latest[:, 0])
 
     def _diverged(self, what: str, rows: Tensor) -> BadInputError:
         """Which images the run failed on, and what is left of it."""
@@ -223,26 +268,22 @@ class _Run:
         advice = f"look at these images, or lower the learning rate ({self.settings.learning_rate:g})"
         return BadInputError(f"{what} {images}; {kept}; {advice}")
 
-    def _watch(self, iteration: int) -> None:
+    def _watch(self) -> None:
         """The monitor's accuracy, and the time that it takes left out of the training's."""
         if self.monitor is not None:
             accuracy = self.monitor.accuracy(self.learner.describe)
-            self.metrics.write(iteration, accuracy=accuracy, radius=self.settings.positive_radius)
-        self.started = time.perf_counter()
+            self.metrics.write(self.iteration, accuracy=accuracy, radius=self.settings.positive_radius)
+        self.since = time.perf_counter()
 
-    def _save(self, iteration: int, tuples: Tuples | None) -> None:
+    def _save(self) -> None:
         if self.group.first and self.folder is not None:
             about = self.learner.encoder.about
-            facts = {
-                "settings": about.settings,
-                "data": about.data,
-                "seconds": self.seconds,
-                "encoder": about.to_json(),
-            }
-            stored = {} if tuples is None else tuples.state()
-            Checkpoint(iteration, self.learner.state(), stored, facts).save(self.folder / CHECKPOINT)
-        self.saved = iteration
-        self.started = time.perf_counter()
+            facts = {"settings": about.settings, "data": about.data, "encoder": about.to_json()}
+            stored = {} if self.tuples is None else self.tuples.state()
+            found = Checkpoint(self.iteration, self.learner.state(), stored, facts | {"seconds": self.seconds})
+            found.save(self.folder / CHECKPOINT)
+        self.saved = self.iteration
+        self.since = time.perf_counter()
 
 
 def iterations_of(settings: Settings, sampler: Sampler) -> int:
@@ -262,11 +303,6 @@ def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
     most = min(len(data.train), WHITENING_IMAGES) - 1
     if settings.whitening is not None and settings.whitening > most:
         raise BadInputError(f"whitening is {settings.whitening}, but {most + 1:,} images allow for {most:,} at most")
-
-
-def _whitening_rows(count: int, seed: int) -> Ints:
-    """The training images that the whitening is fitted to."""
-    return np.sort(np.random.default_rng([seed, WHITENING]).permutation(count)[:WHITENING_IMAGES])
 
 
 def _too_little_memory(settings: Settings, device: torch.device) -> str:

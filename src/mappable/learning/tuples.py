@@ -14,9 +14,7 @@ from mappable.errors import BadInputError
 from mappable.learning.layout import Layout
 from mappable.learning.mining import FeatureCache
 from mappable.places.table import Places
-
-# One stream of random numbers a purpose, so that what one loss draws more of does not change what the others see.
-ANCHORS, CACHE, POSITIVES, NEGATIVES, OTHERS = range(5)
+from mappable.randomness import Purpose, generator
 
 # What is looked at together stays below 256 MiB, and on a CPU near its caches.
 PAIRS_A_CHUNK = 2**20  # of anchors with places, at some 40 bytes each
@@ -102,7 +100,7 @@ class Sampler:
         each = self.batches_per_epoch(batch)
         parts = [np.empty((0, batch), dtype=np.int64)]
         for epoch in range(first_iteration // each, -(-last_iteration // each)):
-            order = self._generator(ANCHORS, epoch).permutation(self.usable)
+            order = generator(self.seed, Purpose.ANCHORS, epoch).permutation(self.usable)
             batches = order[: each * batch].reshape(each, batch)
             parts.append(batches[max(first_iteration - epoch * each, 0) : last_iteration - epoch * each])
         return np.concatenate(parts).ravel()
@@ -111,7 +109,7 @@ class Sampler:
         """The rows, ascending, whose features a mining period caches: random ones and all its anchors (section 3.3)."""
         if cache_size == "all":
             return np.arange(len(self))
-        order = self._generator(CACHE, period).permutation(len(self))
+        order = generator(self.seed, Purpose.CACHE, period).permutation(len(self))
         return np.union1d(order[:cache_size], anchors)
 
     def draw(
@@ -132,9 +130,12 @@ class Sampler:
                 raise ValueError("hard negatives need the features of a mining period")
             cache = FeatureCache(torch.tensor(rows, device=self.device), features)
         # As many numbers for every loss, and anchor by anchor: a shorter period has the beginning of a longer one.
+        counts = {Purpose.POSITIVES: layout.positives, Purpose.NEGATIVES: self.negatives, Purpose.OTHERS: 1}
         numbers = {
-            purpose: torch.tensor(self._generator(purpose, period).random((len(anchors), count)), device=self.device)
-            for purpose, count in ((POSITIVES, layout.positives), (NEGATIVES, self.negatives), (OTHERS, 1))
+            purpose: torch.tensor(
+                generator(self.seed, purpose, period).random((len(anchors), count)), device=self.device
+            )
+            for purpose, count in counts.items()
         }
         parts = [
             self._draw_chunk(
@@ -153,17 +154,19 @@ class Sampler:
     ) -> tuple[Tensor, Tensor, Tensor]:
         apart = self._squared_distances(anchors)
         near, far = self._positives(anchors, apart), self._negatives(apart)
-        positives = _pick(near, fractions[POSITIVES], layout.positives)
+        positives = _pick(near, fractions[Purpose.POSITIVES], layout.positives)
         columns = [anchors[:, None], positives]
         valid = torch.ones_like(anchors, dtype=torch.bool)
         if layout.negatives:
-            negatives = _draw_negatives(anchors, far, layout, cache, fractions[NEGATIVES][:, : layout.negatives])
+            negatives = _draw_negatives(
+                anchors, far, layout, cache, fractions[Purpose.NEGATIVES][:, : layout.negatives]
+            )
             columns.append(negatives)
             if layout.other:
                 for negative in negatives.T:
                     far &= self._negatives(self._squared_distances(negative))
                 valid = far.any(dim=1)
-                other = _pick(far, fractions[OTHERS], 1)
+                other = _pick(far, fractions[Purpose.OTHERS], 1)
                 columns.append(torch.where(valid[:, None], other, anchors[:, None]))
         return torch.cat(columns, dim=1), apart.gather(1, positives).float(), valid
 
@@ -190,9 +193,6 @@ class Sampler:
     def _negatives(self, apart: Tensor) -> Tensor:
         far = apart >= self.negative_radius**2
         return far if self.other_frames else far & (apart < torch.inf)
-
-    def _generator(self, purpose: int, number: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, purpose, number])
 
     def _chunks(self, anchors: int) -> Iterator[slice]:
         step = min(max(PAIRS_A_CHUNK // len(self), 1), ANCHORS_A_CHUNK)

@@ -89,13 +89,16 @@ class PackedImages:
 
     def rows(self, places: Places) -> Ints:
         """The row of each place's image in `images`; a place that was never packed is an error."""
-        root = str(places.root)
-        if self.root and not Path(self.root).exists():  # the collection, or this pack, was moved since
-            root = self.root
+        root = self._root_of(places)
         try:
             return np.array([self.row_of[full_path(root, path)] for path in places.path], dtype=np.int64)
         except KeyError as error:
             raise BadInputError(f"{self.folder}: {error.args[0]} is not packed; run the conversion again") from None
+
+    def holds(self, places: Places) -> bool:
+        """True if the images of all the places are here."""
+        root = self._root_of(places)
+        return all(full_path(root, path) in self.row_of for path in places.path)
 
     def load(self, places: Places) -> Pixels:
         """Pixels (n, height, width, 3) of the places, in their order, copied into memory."""
@@ -109,6 +112,10 @@ class PackedImages:
         """Files whose pixels no longer have the checksum that they were written with."""
         entries = read_entries(self.folder).values()
         return [entry.file for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
+
+    def _root_of(self, places: Places) -> str:
+        """Where the packed files of these places lay; the collection, or this pack, may have been moved since."""
+        return self.root if self.root and not Path(self.root).exists() else str(places.root)
 
     def _map(self, rows: int) -> Pixels:
         if rows_on_disk(self.folder, self.size) < rows:
@@ -156,6 +163,15 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
         what = " ".join(str(value) for value in (wanted, fit) if value is not None) or "any size and fit"
         raise BadInputError(f"{out}: expected one pack of {what}, found {len(found)}; the packs here are: {listed}")
     return PackedImages(found[0])
+
+
+def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageRows | None:
+    """The packed images of the places below the folder of a converted set; None unless all are there, at that size."""
+    folder = pack_folder(out, size, fit, places.decoding)
+    if not (folder / ABOUT).is_file():
+        return None
+    pack = PackedImages(folder)
+    return pack.view(places) if pack.holds(places) else None
 
 
 def npy_header(rows: int, size: Size) -> bytes:

@@ -37,6 +37,11 @@ def test_tuples_have_thirteen_images_or_seven_without_visual_term(name: str) -> 
         assert layout.images == 13
 
 
+def test_a_loss_with_distance_or_huber_in_its_name_is_geometric() -> None:
+    visual = {"triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet"}
+    assert {name for name in LOSS_NAMES if not make(name).is_geometric} == visual
+
+
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [("triplett", "triplet"), ("lazy_quadruplet+huber", "lazy-quadruplet+huber"), ("hubert", "huber")],

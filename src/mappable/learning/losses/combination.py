@@ -116,6 +116,11 @@ class Loss:
         return Layout(self.positives, self.hard_negatives, random, self._quadruplet)
 
     @property
+    def is_geometric(self) -> bool:
+        """True if it makes feature distances follow those in the world."""
+        return bool(self._geometric)
+
+    @property
     def _visual(self) -> str:
         """Name of the visual term, or empty."""
         return next((part for part in self.name.split("+") if part in VISUAL), "")

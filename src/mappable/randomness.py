@@ -1,0 +1,32 @@
+"""Random numbers: each purpose has a stream of its own, so that drawing more for one does not change another."""
+
+from enum import IntEnum, auto
+
+import numpy as np
+
+
+class Purpose(IntEnum):
+    """What random numbers are for; a new purpose goes to the end, so that the others keep theirs."""
+
+    WEIGHTS = auto()
+    CLUSTER_IMAGES = auto()
+    CLUSTER_LOCATIONS = auto()
+    CLUSTER_STARTS = auto()
+    FEATURE_SCALE = auto()
+    ANCHORS = auto()
+    CACHE = auto()
+    POSITIVES = auto()
+    NEGATIVES = auto()
+    OTHERS = auto()
+    WHITENING = auto()
+    MONITOR = auto()
+
+
+def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:
+    """The stream of a seed for a purpose; where the purpose comes again, for the epoch or period of that `number`.
+
+    >>> draws = {tuple(generator(3, purpose).random(2)) for purpose in Purpose}
+    >>> len(draws) == len(Purpose)
+    True
+    """
+    return np.random.default_rng([seed, purpose, number])
