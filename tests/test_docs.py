@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mappable
+from mappable.arrays import Pixels
+from mappable.learning.settings import load_settings
+from mappable.learning.trainer import train
 from mappable.places import readers
+from mappable.places.cache import ImageRows
 from mappable.places.readers import find_reader, read_places, reader_names
 
 ROOT = Path(__file__).parent.parent
@@ -78,3 +83,59 @@ def test_the_python_of_the_page_of_worlds_runs() -> None:
     town = names["town"]
     assert town.pixels.shape == (len(town.places), 120, 160, 3)
     assert len(town.world.aliases) > 100
+
+
+def test_the_python_of_the_guide_to_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code_blocks("docs/train.md", "python")[0], names)
+    places, encoder, descriptors = names["world"].places, names["encoder"], names["descriptors"]
+    assert (descriptors.shape, descriptors.dtype) == ((len(places), 32768), np.float32)
+    assert names["same"].fingerprint == encoder.fingerprint
+    assert encoder.about.squared_metres_per_squared_feature == pytest.approx(10**2 / 0.6)
+
+
+def test_the_python_of_the_page_of_losses_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(code_blocks("docs/losses.md", "python")[0], names)
+    total = names["terms"].total
+    assert total.shape == (8,)
+    assert total.isfinite().all()
+    torch.testing.assert_close(total.detach(), names["terms"].visual + 5 * names["terms"].geometric)
+
+
+def test_the_python_and_the_file_of_the_page_of_settings_are_right(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(code_blocks("docs/settings.md", "python")[0], names)
+    street = load_settings("street")
+    assert names["settings"] == street.model_copy(update={"loss": "triplet", "seed": 3})
+    (tmp_path / "mine.yaml").write_text(code_blocks("docs/settings.md", "yaml")[0])
+    mine = load_settings("street", tmp_path / "mine.yaml")
+    assert (mine.loss, mine.size, mine.cache_size) == ("lazy-quadruplet+huber", (240, 180), "all")
+    assert (mine.epochs, mine.iterations) == (3, None)
+    assert mine.negative_radius == street.negative_radius
+
+
+def test_the_python_of_the_readme_runs_on_a_converted_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, geotagged: Callable[..., list[Path]], small_backbone: str
+) -> None:
+    """With a network of two layers and one step in place of VGG-16 and a thousand."""
+    monkeypatch.chdir(tmp_path)
+    geotagged(tmp_path / "my_photos/walk", 20)
+    mappable.convert("photos", "my_photos", "my_places")
+    asked: list[mappable.Settings] = []
+
+    def quick(
+        places: mappable.Places, images: Pixels | ImageRows, settings: mappable.Settings, **options: Any
+    ) -> mappable.Encoder:
+        asked.append(settings)
+        small = {"backbone": small_backbone, "weights": "random", "iterations": 1}
+        return train(places, images, settings.model_copy(update=small), **options)
+
+    monkeypatch.setattr("mappable.learning.trainer.train", quick)
+    names: dict[str, Any] = {}
+    exec(code_blocks("README.md", "python")[0], names)
+    assert names["images"].shape == (20, 180, 240, 3)
+    assert len(names["descriptors"]) == 20
+    assert (asked[0].backbone, asked[0].clusters, asked[0].iterations) == ("vgg16", 64, 1000)
+    assert (tmp_path / "model/encoder.safetensors").is_file()

@@ -11,7 +11,7 @@ import torch
 import typer
 from typer.testing import CliRunner, Result
 
-from mappable import convert, find_pack, load_places
+from mappable import convert, find_pack, load_places, pack_images
 from mappable.cli.embed import embed
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
@@ -75,6 +75,16 @@ def test_packed_pixels_are_used_where_they_are_of_the_encoders_size(
     (tmp_path / "set/day/3.jpg").unlink()
     assert "from packed pixels" in run(encoder_file, collection, tmp_path / "pack").stdout
     assert contents(tmp_path / "pack") == contents(tmp_path / "files")
+
+
+def test_a_pack_that_lacks_an_image_is_passed_over(encoder_file: Path, collection: Path, tmp_path: Path) -> None:
+    places = load_places(collection)
+    pack_images(places[:4], collection, size=(32, 32))
+    assert "from image files" in run(encoder_file, collection, tmp_path / "all").stdout
+    assert load_places(tmp_path / "all") == places
+    assert "from packed pixels" in run(encoder_file, collection, tmp_path / "train", "--split", "train").stdout
+    descriptors = np.load(tmp_path / "all/descriptors.npy")
+    np.testing.assert_array_equal(descriptors[:4], np.load(tmp_path / "train/descriptors.npy"))
 
 
 def test_one_split_alone_from_a_table(encoder_file: Path, collection: Path, tmp_path: Path) -> None:

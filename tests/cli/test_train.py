@@ -115,6 +115,13 @@ def test_images_that_are_not_packed_yet_are(unpacked: Path, toy_folder: Path, sm
     assert "images/sun/0000m.png: no such file" in str(gone)
 
 
+def test_images_that_are_packed_in_part_are_packed_to_the_end(unpacked: Path, small: Path, tmp_path: Path) -> None:
+    packing.pack_images(load_places(unpacked)[:9], unpacked, size=(64, 48))
+    result = run(unpacked, tmp_path / "out", "--settings", small)
+    assert result.exit_code == 0, result.output
+    assert len(find_pack(unpacked, (64, 48), "crop")) == 60
+
+
 def test_an_image_that_vanishes_while_they_are_packed_is_named(
     unpacked: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,11 +165,12 @@ def test_a_run_that_was_stopped_is_no_error(
     toy_folder: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object, **__: object) -> None:
-        raise TrainingStopped("saved; go on with --resume")
+        raise TrainingStopped("stopped at iteration 6 of 10")
 
     monkeypatch.setattr("mappable.learning.trainer.train", stop)
     result = run(toy_folder, tmp_path / "out", "--settings", small)
-    assert (result.exit_code, result.stderr) == (130, "saved; go on with --resume\n")
+    sentence = "stopped at iteration 6 of 10; go on with the same command and --resume\n"
+    assert (result.exit_code, result.stderr) == (130, sentence)
 
 
 def test_at_a_terminal_a_bar_shows_loss_speed_and_time_left(

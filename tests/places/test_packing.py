@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from mappable.errors import BadImageError, BadInputError
 from mappable.places import packing
-from mappable.places.cache import PackedImages, find_pack, pack_folder
+from mappable.places.cache import PackedImages, find_pack, find_packed, pack_folder
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.images import load_image
@@ -380,6 +380,26 @@ def test_a_view_reads_only_what_it_is_asked_for_and_in_its_own_order(places: Pla
         found = view[index]
         np.testing.assert_array_equal(found, pack.load(some)[index])
         found[:] = 0  # a copy: the pack stays as it is
+
+
+def test_packed_images_are_found_where_all_are_there_at_that_size_and_fit(places: Places, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert find_packed(out, places, SIZE, "crop") is None
+    pack, _ = pack_images(places[:80], out, size=SIZE)
+    assert find_packed(out, places, SIZE, "crop") is None
+    assert not pack.holds(places)
+    some = places[[70, 3]]
+    assert pack.holds(some)
+    found = find_packed(out, some, SIZE, "crop")
+    assert found is not None
+    np.testing.assert_array_equal(found[:], np.stack([load_image(file, SIZE) for file in some.files]))
+    assert find_packed(out, some, SIZE, "pad") is None
+    assert find_packed(out, some, (16, 12), "crop") is None
+    assert find_packed(out, some.replace(decoding=RawDecoding("GBRG")), SIZE, "crop") is None
+    elsewhere = some.replace(root=tmp_path / "elsewhere")
+    assert find_packed(out, elsewhere, SIZE, "crop") is None
+    places.root.rename(tmp_path / "elsewhere")
+    assert find_packed(out, elsewhere, SIZE, "crop") is not None
 
 
 def test_a_file_that_vanishes_while_packing_is_named_and_what_is_done_stays(

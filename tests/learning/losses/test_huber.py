@@ -30,7 +30,8 @@ def test_up_to_delta_it_is_half_the_distance_loss(share: float, delta: float) ->
 def test_it_is_the_area_under_a_slope_held_at_delta(residual: float, delta: float) -> None:
     bend = min(abs(residual), delta)
     area = bend**2 / 2 + (abs(residual) - bend) * delta
-    assert huber(torch.tensor([residual], dtype=torch.float64), delta).item() == pytest.approx(area, rel=1e-12, abs=1e-12)
+    found = huber(torch.tensor([residual], dtype=torch.float64), delta).item()
+    assert found == pytest.approx(area, rel=1e-12, abs=1e-12)
 
 
 @given(residual=st.floats(-1e3, 1e3), delta=DELTAS)
