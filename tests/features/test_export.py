@@ -39,7 +39,7 @@ def test_rows_of_the_array_are_those_of_the_table(
     places: Places, descriptors: NDArray[np.float32], tmp_path: Path
 ) -> None:
     out = tmp_path / "deep/out"
-    write_descriptors(out, places, descriptors, ABOUT, "0123456789abcdef")
+    write_descriptors(out, places, descriptors, ABOUT, "0123456789abcdef", "float32")
     written = np.load(out / "descriptors.npy")
     assert written.dtype == np.float32
     np.testing.assert_array_equal(written, descriptors)
@@ -56,8 +56,8 @@ def test_rows_of_the_array_are_those_of_the_table(
 def test_another_run_replaces_what_the_first_wrote(
     places: Places, descriptors: NDArray[np.float32], tmp_path: Path
 ) -> None:
-    write_descriptors(tmp_path / "out", places, descriptors, ABOUT, "first")
-    write_descriptors(tmp_path / "out", places[:2], descriptors[:2], ABOUT, "second")
+    write_descriptors(tmp_path / "out", places, descriptors, ABOUT, "first", "float32")
+    write_descriptors(tmp_path / "out", places[:2], descriptors[:2], ABOUT, "second", "float32")
     assert len(np.load(tmp_path / "out/descriptors.npy")) == len(load_places(tmp_path / "out")) == 2
 
 
@@ -66,7 +66,7 @@ def test_a_run_that_fails_leaves_what_the_first_wrote(
     places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     out = tmp_path / "out"
-    write_descriptors(out, places, descriptors, ABOUT, "first")
+    write_descriptors(out, places, descriptors, ABOUT, "first", "float32")
     before, count = contents(out), 0
 
     def fail(*_: Any) -> None:
@@ -77,7 +77,7 @@ def test_a_run_that_fails_leaves_what_the_first_wrote(
 
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(BadInputError, match="cannot be written"):
-        write_descriptors(out, places[:2], descriptors[:2], ABOUT, "second")
+        write_descriptors(out, places[:2], descriptors[:2], ABOUT, "second", "float32")
     assert contents(out) == before
 
 
@@ -85,16 +85,16 @@ def test_a_table_of_places_is_not_overwritten(places: Places, descriptors: NDArr
     save_places(places, tmp_path / "set/places.parquet")
     before = contents(tmp_path / "set")
     with pytest.raises(BadInputError, match="set: holds a table of places already; name another folder"):
-        write_descriptors(tmp_path / "set", places[:1], descriptors[:1], ABOUT, "")
+        write_descriptors(tmp_path / "set", places[:1], descriptors[:1], ABOUT, "", "float32")
     assert contents(tmp_path / "set") == before
     (tmp_path / "file").touch()
     with pytest.raises(BadInputError, match="file: is a file"):
-        write_descriptors(tmp_path / "file", places, descriptors, ABOUT, "")
+        write_descriptors(tmp_path / "file", places, descriptors, ABOUT, "", "float32")
 
 
 def test_there_is_a_descriptor_for_each_place(places: Places, descriptors: NDArray[np.float32], tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"3 places, but descriptors of shape \(2, 5\)"):
-        write_descriptors(tmp_path / "out", places, descriptors[:2], ABOUT, "")
+        write_descriptors(tmp_path / "out", places, descriptors[:2], ABOUT, "", "float32")
     with pytest.raises(BadInputError, match=r"3 places, but descriptors of shape \(2, 5\)"):
         write_hloc(tmp_path / "out.h5", places, descriptors[:2])
     assert not (tmp_path / "out").exists()

@@ -78,7 +78,7 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_goes_on(
 
 def test_a_folder_that_cannot_be_written_is_named(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match=r"file/out: cannot be written \(Not a directory\)"):
+    with pytest.raises(BadInputError, match=r"file/out: is a file, or lies below one, but a run goes to a folder"):
         train(*toy, settings(), out=tmp_path / "file/out")
 
 

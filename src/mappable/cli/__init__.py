@@ -1,5 +1,6 @@
 """The command line: one file a verb, each thin: parse, call one function, print."""
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -33,5 +34,6 @@ def _stop(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _fail(text: str, code: int) -> None:
-    print(f"error: {text}", file=sys.stderr)
+    if os.environ.get("RANK", "0") == "0":  # of several processes the first one speaks
+        print(f"error: {text}", file=sys.stderr)
     sys.exit(code)

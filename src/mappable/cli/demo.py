@@ -48,7 +48,7 @@ def demo(
     model = shlex.quote(str(encoder))
     typer.echo(f"   mappable train {folder} {model} --preset street-laptop --iterations {settings.iterations}\n")
     _train(places, street, encoder, settings, overwrite)
-    print_training(encoder)
+    print_training(encoder, places.unit)
 
 
 def _settings(every: int) -> "Settings":

@@ -42,6 +42,7 @@ def embed(
     holds from before is replaced only when everything is written.
     """
     from mappable.features.devices import find_device
+    from mappable.features.embedding import actual_precision
     from mappable.features.encoder import Encoder
     from mappable.features.export import check_folder, check_hloc, write_descriptors, write_hloc
     from mappable.places.cache import find_packed
@@ -64,7 +65,7 @@ def embed(
     if file_format == "hloc":
         write_hloc(out, places, descriptors)
     else:
-        write_descriptors(out, places, descriptors, encoder.about, fingerprint)
+        write_descriptors(out, places, descriptors, encoder.about, fingerprint, actual_precision(chosen, precision))
     typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
     typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {chosen}, {rate:,.1f} images/s")
     typer.echo(f"written to {out}")

@@ -82,7 +82,7 @@ def _joined(values: tuple[str, ...]) -> str:
     return ", ".join(value for value in values if value)
 
 
-def print_training(out: Path) -> None:
+def print_training(out: Path, unit: str) -> None:
     """What a run came to, out of its metrics: time, speed, and the monitor's accuracy before and after."""
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
@@ -90,8 +90,9 @@ def print_training(out: Path) -> None:
     looks = [line for line in lines if "accuracy" in line]
     if steps:
         speed = sum(line["images_per_second"] for line in steps) / len(steps)
-        console.print(f"{steps[-1]['iteration']:,} iterations in {steps[-1]['seconds']:.1f} s, {speed:,.0f} images/s")
+        count = max(line["iteration"] for line in lines)
+        console.print(f"training: {count:,} iterations in {steps[-1]['seconds']:.1f} s, {speed:,.0f} images/s")
     if looks:
         shares = " -> ".join(f"{100 * line['accuracy']:.1f} %" for line in ([looks[0], looks[-1]] if steps else looks))
-        console.print(f"calibration images whose nearest landmark is within {looks[0]['radius']:g}: {shares}")
+        console.print(f"calibration images whose nearest landmark is within {looks[0]['radius']:g} {unit}: {shares}")
     console.print(f"encoder: {out / 'encoder.safetensors'}")

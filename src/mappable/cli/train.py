@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.output import print_training
+from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.places.cache import ImageRows
@@ -66,6 +67,8 @@ def train(
     from mappable.learning.trainer import train as run
     from mappable.places.files import load_places
 
+    if folder.is_file():
+        raise BadInputError(f"{folder}: is a file; give the folder that holds the table and the images")
     places = load_places(folder)
     try:
         run(
@@ -84,7 +87,7 @@ def train(
             typer.echo(f"{stopped}; go on with the same command and --resume", err=True)
         sys.exit(130)
     if speaks():
-        print_training(out)
+        print_training(out, places.unit)
 
 
 def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "ImageRows":

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
+from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 
 PORTION = 32  # images whose local descriptors are asked for at a time
@@ -26,13 +27,15 @@ def sample_local(
     of_locations = generator(seed, Purpose.CLUSTER_LOCATIONS)
     found: list[Tensor] = []
     missing = images * locations
-    for start in range(0, available, PORTION):
-        for local in local_of(order[start : start + PORTION]):
-            chosen = of_locations.permutation(len(local))[: min(locations, missing)]
-            found.append(local[torch.from_numpy(chosen).to(local.device)])
-            missing -= len(chosen)
-        if missing == 0:
-            break
+    with progress_bar("local descriptors for clusters", missing) as advance:
+        for start in range(0, available, PORTION):
+            for local in local_of(order[start : start + PORTION]):
+                chosen = of_locations.permutation(len(local))[: min(locations, missing)]
+                found.append(local[torch.from_numpy(chosen).to(local.device)])
+                missing -= len(chosen)
+                advance(len(chosen))
+            if missing == 0:
+                break
     if not found:
         raise BadInputError("there are no images to find clusters in")
     return torch.cat(found)

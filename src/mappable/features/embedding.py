@@ -57,6 +57,8 @@ def images_of(images: Places | Source, size: Size, fit: Fit) -> Source:
     """`images` as something to take batches (n, height, width, 3) of uint8 from; another size or kind is refused."""
     if isinstance(images, Places):
         return ImageFiles(images, size, fit)
+    if not hasattr(images, "shape"):
+        raise BadInputError(f"the encoder takes Places, or an array of pixels, not a {type(images).__name__}")
     wanted = (size[1], size[0], 3)
     if len(images.shape) != 4 or images.shape[1:] != wanted:
         shape = " x ".join(str(length) for length in images.shape)
@@ -130,10 +132,17 @@ def backbone_precision(device: torch.device | str, precision: Precision) -> Iter
     device = torch.device(device)
     if precision not in get_args(Precision):
         raise BadInputError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
-    fast = precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
+    fast = actual_precision(device, precision) == "bfloat16"
     exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     with exact, torch.autocast(device.type, torch.bfloat16, enabled=fast):
         yield
+
+
+def actual_precision(device: torch.device, precision: Precision) -> Literal["float32", "bfloat16"]:
+    """What the device computes in: "auto" is bfloat16 where it has it."""
+    if precision == "auto":
+        return "bfloat16" if has_bfloat16(device) else "float32"
+    return precision
 
 
 def has_bfloat16(device: torch.device) -> bool:

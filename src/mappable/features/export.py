@@ -29,17 +29,18 @@ def check_folder(out: Path) -> None:
 
 
 def write_descriptors(
-    out: Path, places: Places, descriptors: NDArray[np.float32], about: About, fingerprint: str
+    out: Path, places: Places, descriptors: NDArray[np.float32], about: About, fingerprint: str, precision: str
 ) -> None:
     """Write descriptors.npy (n, D) and places.parquet, row by row the same places, and descriptors.json.
 
-    The last says of which encoder they are. What an earlier run wrote is replaced when all of it is on disk.
+    The last says of which encoder they are, and in which precision its backbone computed. What an earlier run wrote is
+    replaced when all of it is on disk.
     """
     check_folder(out)
     _check_rows(places, descriptors)
     count, dimensions = descriptors.shape
     facts = {"format": FORMAT, "version": VERSION, "descriptors": count, "dimensions": dimensions}
-    text = json.dumps(facts | {"encoder": fingerprint, "about": about.to_json()}, indent=2)
+    text = json.dumps(facts | {"encoder": fingerprint, "precision": precision, "about": about.to_json()}, indent=2)
     with _replaced(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
         write_atomically(numbers, lambda stream: np.save(stream, descriptors))
         save_places(places, table)

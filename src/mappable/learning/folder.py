@@ -61,6 +61,8 @@ def alone_in(folder: Path | None) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".lock", timeout=0)
         lock.acquire()
+    except (FileExistsError, NotADirectoryError):
+        raise BadInputError(f"{folder}: is a file, or lies below one, but a run goes to a folder") from None
     except Timeout:
         raise BadInputError(f"{folder}: another process is training there right now") from None
     except OSError as error:

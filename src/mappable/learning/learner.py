@@ -51,11 +51,13 @@ class Learner:
             raise ValueError("the feature scale is not known yet")
         return scale
 
-    def describe(self, rows: Ints) -> Tensor:
+    def describe(self, rows: Ints, title: str | None = None) -> Tensor:
         """Descriptors (k, D) of rows, as the encoder is now; processes share the work, and each gets all of them."""
         own = rows[self.group.share(len(rows))]
         batch_size, precision = self.settings.batch_size, self.settings.precision
-        part = describe(self.network, self.source, own, device=self.device, batch_size=batch_size, precision=precision)
+        part = describe(
+            self.network, self.source, own, device=self.device, batch_size=batch_size, precision=precision, title=title
+        )
         return self.group.gather(part, len(rows))
 
     def step(self, loss: Loss, tuples: Tuples) -> Tensor:

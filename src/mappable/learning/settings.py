@@ -295,8 +295,9 @@ def _kind(name: str) -> str:
 def _sentence(problem: str, name: str, value: Any) -> str:
     if problem == "extra_forbidden":
         known = list(Settings.model_fields)
-        near = [SYNONYMS[name.lower()]] if name.lower() in SYNONYMS else get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        words = [word for word in (*SYNONYMS, *known) if len(word) > 3 or word == name.lower()]
+        near = get_close_matches(name.lower(), words, n=1)
+        hint = f"did you mean {SYNONYMS.get(near[0], near[0])!r}?" if near else f"there are {', '.join(known)}"
         return f"there is no setting {name!r}; {hint}"
     if problem == "missing":
         return f"{name} is not set; set it, or name one of the presets {', '.join(preset_names())}"

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -57,7 +58,7 @@ def begin(
     if scale == "measure":
         scale = measure_feature_scale(
             data.train,
-            learner.describe,
+            partial(learner.describe, title="measuring the feature scale"),
             positive_radius=settings.positive_radius,
             yaw_limit=settings.yaw_limit,
             seed=settings.seed,

@@ -126,6 +126,7 @@ class _Run:
         self.empty: Bools = np.zeros(0, dtype=bool)  # which of its batches have no valid tuple
         self.waiting: list[tuple[int, Tensor, Tuples]] = []  # steps whose numbers were not read yet
         self.latest: Tensor = torch.zeros(0, 1, dtype=torch.int64)  # rows of the last step's tuples
+        self.left_out = 0  # steps without a valid tuple
         self.note = ""  # below the progress bar
         self.monitor: Monitor | None = None
         if len(data.queries):
@@ -155,6 +156,9 @@ class _Run:
                 self._step()
                 self._after_step()
                 self.advance(1, self.note)
+            if self.left_out and self.group.first:
+                lacking = "for none of their tuples has an other negative beyond the negative radius"
+                print(f"{self.left_out:,} of {self.total:,} steps were left out, {lacking}", file=sys.stderr)
             self._finish()
             if self.total or self.settings.whitening is not None:
                 self._watch()
@@ -178,11 +182,11 @@ class _Run:
 
     def _begin_period(self, tuples: Tuples) -> None:
         valid = tuples.valid.cpu().numpy()
-        if not valid.any():
+        if self.iteration == 0 and not valid.any():
             radius = f"{self.settings.negative_radius:g} {self.data.train.unit}"
             raise BadInputError(
-                f"no anchor has another negative {radius} from it and all its negatives, as {self.settings.loss} "
-                "wants: lower negative_radius or negatives, or take a triplet loss"
+                f"none of the first {len(valid):,} anchors has an other negative {radius} from it and its negatives, "
+                f"as {self.settings.loss} wants: lower negative_radius or negatives, or take a triplet loss"
             )
         batches: Bools = valid.reshape(-1, self.settings.anchors)
         self.tuples, self.empty = tuples, np.logical_not(batches.any(axis=1))
@@ -192,7 +196,9 @@ class _Run:
         within = self.iteration % self.settings.cache_every
         first = within * self.settings.anchors
         self.iteration += 1
-        if self.tuples is not None and not self.empty[within]:
+        if self.tuples is None or self.empty[within]:
+            self.left_out += 1
+        else:
             batch = self.tuples[first : first + self.settings.anchors]
             self.waiting.append((self.iteration, self.learner.step(self.loss, batch), batch))
             self.latest = batch.rows
@@ -265,7 +271,10 @@ class _Run:
         kept = "nothing was saved before"
         if self.folder is not None and self.saved:
             kept = f"the checkpoint of iteration {self.saved:,} is kept in {self.folder}"
-        advice = f"look at these images, or lower the learning rate ({self.settings.learning_rate:g})"
+        advice = (
+            f"look at these images, or lower learning_rate (now {self.settings.learning_rate:g}), and begin anew with "
+            "--overwrite"
+        )
         return BadInputError(f"{what} {images}; {kept}; {advice}")
 
     def _watch(self) -> None:
@@ -291,12 +300,14 @@ def iterations_of(settings: Settings, sampler: Sampler) -> int:
     if settings.iterations == 0:
         return 0
     each = sampler.batches_per_epoch(settings.anchors)
-    return settings.iterations or round((settings.epochs or 0.0) * each)
+    return settings.iterations or max(1, round((settings.epochs or 0.0) * each))
 
 
 def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
     """Refuse at once what would otherwise come out after hours."""
     iterations_of(settings, sampler)
+    if data.images.images.dtype != np.uint8:
+        raise BadInputError(f"the images hold {data.images.images.dtype} numbers, but must hold uint8, from 0 to 255")
     height, width = data.images.shape[1:3]
     if (width, height) != tuple(settings.size):
         raise BadInputError(f"the images are {width}x{height}, but the setting size is {_size(settings)}")
