@@ -67,7 +67,12 @@ def test_an_encoder_is_trained_and_the_run_summed_up(toy_folder: Path, small: Pa
     out = tmp_path / "out"
     result = run(toy_folder, out, "--settings", small)
     assert result.exit_code == 0, result.output
-    for text in ("3 iterations in ", " images/s", "nearest landmark is within 5: ", f"encoder: {out}/encoder.safeten"):
+    for text in (
+        "3 iterations in ",
+        " images/s",
+        "nearest landmark is within 5 m: ",
+        f"encoder: {out}/encoder.safeten",
+    ):
         assert text in result.stdout
     assert Encoder.load(out / "encoder.safetensors").embed(load_places(toy_folder)[:2]).shape == (2, 12)
     assert "encoder: " in run(toy_folder, out, "--settings", small, "--resume").stdout

@@ -267,3 +267,8 @@ def test_a_failed_save_leaves_the_older_file(
         encoder.save(file)
     assert file.read_bytes() == before
     assert [entry.name for entry in file.parent.iterdir()] == [file.name]
+
+
+def test_a_list_of_file_names_is_refused(encoder: Encoder) -> None:
+    with pytest.raises(BadInputError, match="takes Places, or an array of pixels, not a list"):
+        encoder.embed(["a.png"])  # type: ignore[arg-type]

@@ -255,6 +255,11 @@ def test_quadruplets_that_the_places_have_no_room_for_are_refused(toy: Toy, sett
     train(*toy, settings(loss="lazy-triplet", negative_radius=40.0, iterations=1))
 
 
+def test_a_tiny_share_of_an_epoch_is_one_step(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    train(*toy, settings(iterations=None, epochs=0.001), out=tmp_path)
+    assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1]
+
+
 # What goes wrong on the way
 
 
