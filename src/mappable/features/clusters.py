@@ -1,4 +1,4 @@
-"""k-means, and the choice of local descriptors that it is given (section 2.4)."""
+"""k-means, and the choice of local descriptors that it is given."""
 
 from collections.abc import Callable
 

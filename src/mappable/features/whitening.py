@@ -1,4 +1,4 @@
-"""PCA-whitening: shorter descriptors whose numbers are uncorrelated; optional, and not the paper's (section 2.3)."""
+"""PCA-whitening: shorter descriptors whose numbers are uncorrelated; optional, and not the paper's."""
 
 from collections.abc import Iterator
 

@@ -24,7 +24,7 @@ def measure_feature_scale(
     yaw_limit: float | None,
     seed: int,
 ) -> float:
-    """The maximum of ||f_i - f_j||² over pairs of training images at most `positive_radius` apart (section 1.2).
+    """The maximum of ||f_i - f_j||² over pairs of training images at most `positive_radius` apart.
 
     `describe` gives the descriptors (k, D) of rows of `places`. Up to 10,000 random images are looked at.
     """

@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Descriptors of some training images, computed when a mining period began (section 3.3).
+    """Descriptors of some training images, computed when a mining period began.
 
     `rows` (m,) int64 are the images' rows in the training set, ascending; `features` (m, D) float32 their descriptors.
     """
@@ -25,7 +25,7 @@ class FeatureCache:
     def squared_distances(self, anchors: Tensor) -> Tensor:
         """Squared feature distances (b, m) of `anchors` (b,), rows of the training set, to all images of the cache.
 
-        The matrix product has float32 all through: half precision errs by as much as hard negatives differ (trap 7).
+        The matrix product has float32 all through: half precision errs by as much as hard negatives differ.
         """
         at = torch.searchsorted(self.rows, anchors)
         if not torch.equal(self.rows[at.clamp(max=len(self.rows) - 1)], anchors):

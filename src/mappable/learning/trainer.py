@@ -36,7 +36,7 @@ WHITENING_IMAGES = 5000  # that PCA-whitening is fitted to, at most
 
 
 class TrainingStopped(MappableError):  # noqa: N818 - nothing went wrong
-    """Somebody stopped the run; its text says where it was saved and how to go on."""
+    """Somebody stopped the run; its text says at which iteration, and where that is saved."""
 
 
 def train(
@@ -164,7 +164,7 @@ class _Run:
                 self._watch()
 
     def _draw(self) -> Tuples:
-        """The tuples of a mining period, with the hardest negatives for the encoder as it is now (section 3.3)."""
+        """The tuples of a mining period, with the hardest negatives for the encoder as it is now."""
         first = self.iteration
         last = min(first + self.settings.cache_every, self.total)
         period = first // self.settings.cache_every

@@ -1,4 +1,4 @@
-"""Which images are compared in training: anchors in random order, their positives, and their negatives (section 3)."""
+"""Which images are compared in training: anchors in random order, their positives, and their negatives."""
 
 import math
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class Tuples:
 
 
 class Sampler:
-    """Draws anchors and their tuples from the training places (sections 3.1 and 3.2), all from one seed.
+    """Draws anchors and their tuples from the training places, all from one seed.
 
     Positives of a place are the others at most `positive_radius` away whose yaw, if there is a `yaw_limit` (radians),
     differs by less; negatives are those at least `negative_radius` away, whatever their yaw. Both radii are in the
@@ -106,7 +106,7 @@ class Sampler:
         return np.concatenate(parts).ravel()
 
     def cache_rows(self, anchors: Ints, cache_size: int | Literal["all"], period: int) -> Ints:
-        """The rows, ascending, whose features a mining period caches: random ones and all its anchors (section 3.3)."""
+        """The rows, ascending, whose features a mining period caches: random ones and all its anchors."""
         if cache_size == "all":
             return np.arange(len(self))
         order = generator(self.seed, Purpose.CACHE, period).permutation(len(self))
@@ -173,7 +173,7 @@ class Sampler:
     def _squared_distances(self, rows: Tensor) -> Tensor:
         """Squared distances (b, n) float64 of the places in `rows` (b,) to all; infinite to those of other frames.
 
-        Differences come first: the product form would lose metres of coordinates in the millions (trap 20).
+        Differences come first: the product form would lose metres of coordinates in the millions.
         """
         total = torch.zeros(len(rows), len(self), dtype=torch.float64, device=self.device)
         for axis in self._coordinates:

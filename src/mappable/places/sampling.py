@@ -1,4 +1,4 @@
-"""Greedy farthest-point sampling: the landmarks of section 4.1, chosen by position alone."""
+"""Greedy farthest-point sampling: the paper's landmarks, chosen by position alone."""
 
 import numpy as np
 

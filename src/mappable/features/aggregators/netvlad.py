@@ -1,4 +1,4 @@
-"""NetVLAD: residuals of the local descriptors to cluster centres, summed with soft assignments (sections 2.3, 2.4)."""
+"""NetVLAD: residuals of the local descriptors to cluster centres, summed with soft assignments."""
 
 import math
 
@@ -29,7 +29,7 @@ class NetVLAD(Aggregator):
 
     @torch.no_grad()
     def initialise(self, local: Tensor, seed: int) -> None:
-        """Section 2.4: centres c_k by k-means, w_k = a c_k / |c_k|, a = -ln 0.01 / mean_i(dot1 - dot2).
+        """Centres c_k by k-means, w_k = a c_k / |c_k|, a = -ln 0.01 / mean_i(dot1 - dot2).
 
         dot1 and dot2 are the two largest products of the local descriptor i with the directions c_k / |c_k|.
         """

@@ -1,4 +1,4 @@
-"""VGG-16 (configuration D) up to conv5_3 before its ReLU, with torchvision's parameter names (section 2.1)."""
+"""VGG-16 (configuration D) up to conv5_3 before its ReLU, with torchvision's parameter names."""
 
 from torch import Tensor, nn
 
