@@ -85,7 +85,7 @@ def test_what_a_stopped_run_computed_is_completed(
         file.unlink()
         lowered.clear()
         assert compute(encoder, images, tmp_path).equal(whole)
-        assert [start for start, _ in lowered[2:]] == expected
+        assert [start for start, _ in lowered[1:]] == expected  # after the one to know the weights by
         assert not partial.exists()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import harmonic_mean
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -89,7 +90,7 @@ def print_training(out: Path, unit: str) -> None:
     steps = [line for line in lines if "loss" in line]
     looks = [line for line in lines if "accuracy" in line]
     if steps:
-        speed = sum(line["images_per_second"] for line in steps) / len(steps)
+        speed = harmonic_mean([line["images_per_second"] for line in steps])  # all images by all the time
         count = max(line["iteration"] for line in lines)
         console.print(f"training: {count:,} iterations in {steps[-1]['seconds']:.1f} s, {speed:,.0f} images/s")
     if looks:

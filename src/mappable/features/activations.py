@@ -38,7 +38,7 @@ def frozen_activations(
         ).contiguous()
     file = folder / f"{_key(encoder, images, shape, example)}.bin"
     if not file.is_file():
-        _write(file, encoder, images, device, precision)
+        _write(file, encoder, images, device, precision, row_bytes=example.nbytes)
     numbers = math.prod(shape)
     if file.stat().st_size != numbers * example.element_size():
         raise BadInputError(f"{file}: damaged; delete it, and it is computed again")
@@ -65,7 +65,9 @@ def _key(encoder: Encoder, images: ImageRows, shape: tuple[int, ...], example: T
     return digest.hexdigest()[:16]
 
 
-def _write(file: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision) -> None:
+def _write(
+    file: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision, row_bytes: int
+) -> None:
     """Append batch after batch to a file that gets its name when it is whole; those of a stopped run are kept.
 
     If another process is doing so, wait: then it is done.
@@ -77,16 +79,16 @@ def _write(file: Path, encoder: Encoder, images: ImageRows, device: torch.device
         file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(file.with_suffix(".lock")):
             if not file.is_file():
-                _append(partial, encoder, images, device, precision)
+                _append(partial, encoder, images, device, precision, BATCH * row_bytes)
                 partial.replace(file)
     except OSError as error:
         raise BadInputError(f"{partial}: cannot be written ({error.strerror or error})") from None
 
 
-def _append(partial: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision) -> None:
+def _append(
+    partial: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision, batch_bytes: int
+) -> None:
     with partial.open("ab") as stream, progress_bar("frozen layers", len(images)) as advance:
-        first = _lower(encoder, images, 0, min(BATCH, len(images)), device, precision)
-        batch_bytes = first.numel() * first.element_size()
         done = stream.tell() // batch_bytes
         stream.truncate(done * batch_bytes)
         advance(done * BATCH)
