@@ -28,6 +28,7 @@ def test_purposes_keep_their_streams() -> None:
         "OTHERS": 10,
         "WHITENING": 11,
         "MONITOR": 12,
+        "BOOTSTRAP": 13,
     }
     expected = np.random.default_rng([3, 7, 2]).random(4)
     np.testing.assert_array_equal(generator(3, Purpose.CACHE, 2).random(4), expected)

@@ -20,6 +20,7 @@ class Purpose(IntEnum):
     OTHERS = auto()
     WHITENING = auto()
     MONITOR = auto()
+    BOOTSTRAP = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

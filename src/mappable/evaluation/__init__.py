@@ -1,0 +1,1 @@
+"""Evaluation: how good it is, and how sure that is."""

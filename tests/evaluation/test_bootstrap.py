@@ -1,0 +1,173 @@
+"""The block bootstrap: its draws against a loop, how often its interval holds the truth, and what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.evaluation.bootstrap import Interval, block_bootstrap, route_blocks
+
+
+@pytest.fixture
+def route() -> tuple[Floats, Ints]:
+    """Values of 95 queries that resemble each other within blocks of 10, the last of which is half as long."""
+    random = np.random.default_rng(0)
+    blocks = route_blocks(np.arange(95.0), 10.0)
+    return random.normal(size=10)[blocks] + 0.1 * random.normal(size=95), blocks
+
+
+def loop_bootstrap(values: Floats, blocks: Ints, draws: int) -> tuple[float, float]:
+    """The interval by drawing blocks one after another, with random numbers of its own."""
+    random, names = np.random.default_rng(1), np.unique(blocks)
+    means = []
+    for _ in range(draws):
+        drawn = [values[blocks == name] for name in random.choice(names, len(names))]
+        means.append(float(np.concatenate(drawn).mean()))
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+# What it computes
+
+
+def test_the_interval_is_that_of_a_loop_over_draws(route: tuple[Floats, Ints]) -> None:
+    found = block_bootstrap(*route, seed=0)
+    assert found.mean == pytest.approx(route[0].mean())
+    assert (found.low, found.high) == pytest.approx(loop_bootstrap(*route, draws=10_000), abs=0.03)
+
+
+def test_the_names_and_the_order_of_blocks_do_not_matter(route: tuple[Floats, Ints]) -> None:
+    values, blocks = route
+    expected = block_bootstrap(values, blocks, seed=0)
+    order = np.random.default_rng(2).permutation(len(values))
+    for same in (
+        block_bootstrap(values, 7 * blocks - 30, seed=0),
+        block_bootstrap(values[order], blocks[order], seed=0),
+    ):
+        assert (same.mean, same.low, same.high) == pytest.approx((expected.mean, expected.low, expected.high))
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_a_similar_one(route: tuple[Floats, Ints]) -> None:
+    first = block_bootstrap(*route, seed=0)
+    assert block_bootstrap(*route, seed=0) == first
+    other = block_bootstrap(*route, seed=1)
+    assert other != first
+    assert (other.low, other.high) == pytest.approx((first.low, first.high), abs=0.03)
+
+
+def test_several_seeds_of_a_method_are_averaged_query_by_query(route: tuple[Floats, Ints]) -> None:
+    values, blocks = route
+    seeds = np.stack([values - 1.0, values, values + 4.0])
+    assert block_bootstrap(seeds, blocks, seed=0) == block_bootstrap(seeds.mean(axis=0), blocks, seed=0)
+
+
+def test_two_methods_that_fail_on_the_same_stretches_are_told_apart_only_in_pairs(route: tuple[Floats, Ints]) -> None:
+    hard, blocks = route
+    better = hard + 0.05 + 0.01 * np.random.default_rng(3).normal(size=len(hard))
+    alone, beside = block_bootstrap(better, blocks, seed=0), block_bootstrap(hard, blocks, seed=0)
+    assert alone.low < beside.high
+    assert block_bootstrap(better - hard, blocks, seed=0).above_zero
+    assert not block_bootstrap(hard - better, blocks, seed=0).above_zero
+
+
+def test_a_difference_of_nothing_is_not_above_zero() -> None:
+    nothing = block_bootstrap(np.zeros(40), route_blocks(np.arange(40.0), 10.0), seed=0)
+    assert nothing == Interval(0.0, 0.0, 0.0)
+    assert not nothing.above_zero
+
+
+def test_a_higher_probability_gives_a_wider_interval(route: tuple[Floats, Ints]) -> None:
+    narrow, usual, wide = (block_bootstrap(*route, seed=0, probability=one) for one in (0.5, 0.95, 0.99))
+    assert wide.low < usual.low < narrow.low < narrow.high < usual.high < wide.high
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=60), st.integers(1, 10), st.integers(0, 5))
+def test_the_mean_of_shares_lies_within_the_values(right: list[bool], length: int, seed: int) -> None:
+    values, blocks = np.array(right, dtype=float), route_blocks(np.arange(float(len(right))), float(length))
+    if blocks[-1] == 0:
+        return
+    found = block_bootstrap(values, blocks, seed=seed, draws=200)
+    assert values.min() <= found.low <= found.high <= values.max()
+    assert found.mean == pytest.approx(values.mean())
+
+
+def test_the_interval_holds_the_truth_about_as_often_as_it_says_and_one_of_single_queries_does_not() -> None:
+    """40 stretches of 20 queries each, with a chance of their own to be right, which is 0.5 on average."""
+    random, blocks = np.random.default_rng(4), route_blocks(np.arange(800.0), 20.0)
+    by_blocks, by_queries, trials = 0, 0, 200
+    for trial in range(trials):
+        chance = random.beta(2.0, 2.0, 40)[blocks]
+        right = (random.random(800) < chance).astype(float)
+        found = block_bootstrap(right, blocks, seed=trial, draws=500)
+        alone = block_bootstrap(right, np.arange(800), seed=trial, draws=200)
+        by_blocks += found.low <= 0.5 <= found.high
+        by_queries += alone.low <= 0.5 <= alone.high
+    assert 0.90 <= by_blocks / trials <= 0.99
+    assert by_queries / trials < 0.8
+
+
+# Blocks along a route
+
+
+def test_blocks_begin_at_the_first_position_and_the_last_may_be_shorter() -> None:
+    blocks = route_blocks(np.arange(1250.0, 1622.0), 20.0)
+    assert np.bincount(blocks).tolist() == [20] * 18 + [12]
+    assert route_blocks(np.array([35.0, -5.0, 14.9, 15.0]), 20.0).tolist() == [2, 0, 0, 1]
+
+
+def test_blocks_of_a_route_with_gaps_are_numbered_by_position() -> None:
+    assert route_blocks(np.array([0.0, 1.0, 1000.0]), 20.0).tolist() == [0, 0, 50]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("values", "blocks", "sentence"),
+    [
+        ([1.0, 0.0, 1.0], [0, 1], "there are values of 3 queries, but 2 blocks"),
+        ([1.0, 0.0], [[0, 1]], "there are values of 2 queries, but 1 x 2 blocks"),
+        ([], [], "values are one number a query, or a row of them a seed, not 1 x 0 of them"),
+        ([[[1.0]]], [0], "values are one number a query, or a row of them a seed, not 1 x 1 x 1 of them"),
+        ([1.0, np.nan], [0, 1], "the value of query 1 is nan, but must be a number"),
+        ([[1.0, 1.0], [np.inf, 1.0]], [0, 1], "the value of query 0 is inf, but must be a number"),
+        ([1.0, 0.0, 1.0], [4, 4, 4], "all 3 queries are in one block, but blocks are drawn among several"),
+    ],
+)
+def test_values_and_blocks_that_do_not_fit_are_refused(values: Floats, blocks: Ints, sentence: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        block_bootstrap(np.array(values), np.array(blocks), seed=0)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"draws": 0}, "draws is 0, but must be at least 1"),
+        ({"probability": 1.0}, "probability is 1, but must be between 0 and 1"),
+        ({"probability": np.nan}, "probability is nan, but must be between 0 and 1"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, float], sentence: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        block_bootstrap(np.arange(2.0), np.arange(2), seed=0, **options)  # type: ignore[arg-type]
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("along", "length", "sentence"),
+    [
+        ([0.0, 1.0], 0.0, "the length of blocks is 0, but must be above 0"),
+        ([0.0, 1.0], np.inf, "the length of blocks is inf, but must be above 0"),
+        ([0.0, 1.0], np.nan, "the length of blocks is nan, but must be above 0"),
+        ([], 20.0, "positions along a route are one number a query, not 0 of them"),
+        ([[0.0, 1.0]], 20.0, "positions along a route are one number a query, not 1 x 2 of them"),
+        ([0.0, np.nan], 20.0, "the position of query 1 is nan, but must be a number"),
+    ],
+)
+def test_positions_that_give_no_blocks_are_refused(along: Floats, length: float, sentence: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        route_blocks(np.array(along), length)
+    assert str(caught.value) == sentence
