@@ -35,6 +35,7 @@ SMALL = {
     "cache_every": 2,
     "cache_size": 10,
     "checkpoint_every": 1,
+    "checkpoint_seconds": 0,
     "init_images": 4,
     "init_locations": 20,
     "precision": "float32",

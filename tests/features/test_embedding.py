@@ -1,5 +1,7 @@
 """Batches through a network: the same whatever the images come from, ahead of it, and with sentences for what fails."""
 
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -13,7 +15,15 @@ from torch import Tensor
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features import embedding
-from mappable.features.embedding import ImageFiles, backbone_precision, describe, fetch, out_of_memory_means
+from mappable.features.embedding import (
+    AHEAD,
+    ImageFiles,
+    backbone_precision,
+    batches,
+    describe,
+    fetch,
+    out_of_memory_means,
+)
 from mappable.features.encoder import Encoder
 from mappable.places.cache import ImageRows
 from mappable.places.frames import Frame
@@ -94,11 +104,88 @@ def test_rows_are_described_in_the_order_asked_for(pictures: Pixels) -> None:
         assert not found.requires_grad
 
 
-def test_rows_are_fetched_by_numbers_of_either_kind(pictures: Pixels) -> None:
+def test_rows_are_fetched_from_whatever_holds_them(pictures: Pixels) -> None:
     rows = np.array([3, 1])
     for source in (pictures, torch.from_numpy(pictures), ImageRows(pictures, np.arange(10))):
-        for index in (rows, torch.from_numpy(rows)):
-            np.testing.assert_array_equal(fetch(source, index, "cpu").numpy(), pictures[rows])
+        np.testing.assert_array_equal(fetch(source, rows, "cpu").numpy(), pictures[rows])
+
+
+PORTIONS = [np.array(rows, dtype=np.int64) for rows in ([7, 2, 2], [9], [], [0, 1, 2, 3, 4], [5], [6], [8])]
+
+
+class Watched:
+    """A source that knows what was read from it, and can be told to fail at a row."""
+
+    shape = (10, 1)
+
+    def __init__(self, bad: int | None = None) -> None:
+        self.read: list[list[int]] = []
+        self.bad = bad
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, rows: Ints) -> Ints:
+        self.read.append(rows.tolist())
+        if self.bad in rows:
+            raise BadInputError(f"row {self.bad} is bad")
+        return 10 * rows[:, None]
+
+
+def test_batches_are_those_of_the_portions_in_their_order(pictures: Pixels) -> None:
+    for source in (pictures, torch.from_numpy(pictures), ImageRows(pictures, np.arange(10))):
+        found = list(batches(source, PORTIONS, torch.device("cpu")))
+        assert len(found) == len(PORTIONS)
+        for batch, rows in zip(found, PORTIONS, strict=True):
+            np.testing.assert_array_equal(batch.numpy(), pictures[rows])
+        assert list(batches(source, [], torch.device("cpu"))) == []
+
+
+def test_what_is_not_in_the_host_s_memory_is_only_indexed() -> None:
+    """Tensors without content stand for those on a GPU."""
+    source, before = torch.empty(10, 4, device="meta"), threading.active_count()
+    shapes = []
+    for batch in batches(source, PORTIONS, torch.device("meta")):
+        assert threading.active_count() == before
+        shapes.append(tuple(batch.shape))
+    assert shapes == [(len(rows), 4) for rows in PORTIONS]
+    assert list(batches(source, [], torch.device("meta"))) == []
+
+
+def test_no_more_is_read_ahead_than_said() -> None:
+    source: Any = Watched()
+    reading = batches(source, PORTIONS, torch.device("cpu"))
+    assert source.read == []  # before the first is asked for
+    for taken, rows in enumerate(PORTIONS, 1):
+        assert next(reading)[:, 0].tolist() == [10 * row for row in rows]
+        expected = min(taken + AHEAD - 1, len(PORTIONS))
+        deadline = time.monotonic() + 10
+        while len(source.read) < expected and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.005)  # in which it might read more
+        assert source.read == [rows.tolist() for rows in PORTIONS[:expected]]
+
+
+def test_the_thread_that_reads_ends_with_its_batches() -> None:
+    before = threading.active_count()
+    source: Any = Watched()
+    for taken in (0, 1, len(PORTIONS)):
+        reading = batches(source, PORTIONS, torch.device("cpu"))
+        for _ in range(taken):
+            next(reading)
+            assert threading.active_count() == before + 1
+        reading.close()
+        assert threading.active_count() == before
+
+
+def test_what_cannot_be_read_fails_when_its_turn_comes() -> None:
+    before = threading.active_count()
+    source: Any = Watched(bad=5)
+    reading = batches(source, PORTIONS, torch.device("cpu"))
+    assert [len(next(reading)) for _ in range(4)] == [3, 1, 0, 5]
+    with pytest.raises(BadInputError, match="row 5 is bad"):
+        list(reading)
+    assert threading.active_count() == before
 
 
 def test_results_carry_no_gradients_but_may_be_trained_on(encoder: Encoder, pictures: Pixels) -> None:

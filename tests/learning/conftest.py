@@ -38,6 +38,7 @@ TOY = {
     "landmarks": 6,
     "monitor_queries": 4,
     "checkpoint_every": 3,
+    "checkpoint_seconds": 0,
     "precision": "float32",
 }
 

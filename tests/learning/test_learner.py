@@ -11,6 +11,7 @@ from torch import Tensor
 from mappable.arrays import Pixels
 from mappable.features.activations import frozen_activations
 from mappable.features.encoder import Encoder
+from mappable.learning.distributed import Group
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
@@ -55,6 +56,11 @@ def tuples(toy: Toy, loss: Loss) -> Tuples:
     return replace(drawn, valid=torch.tensor([True, False, True, True, True]))
 
 
+def step(learner: Learner, loss: Loss, tuples: Tuples) -> Tensor:
+    (batch,) = learner.batches([tuples])
+    return learner.step(loss, batch)
+
+
 def gradients(learner: Learner) -> dict[str, Tensor]:
     return {
         name: parameter.grad for name, parameter in learner.encoder.named_parameters() if parameter.grad is not None
@@ -67,7 +73,7 @@ def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
     """Against one tuple after another, each through the network by itself."""
     learner, other = new_learner(), new_learner().encoder
     before = {name: parameter.detach().clone() for name, parameter in learner.encoder.named_parameters()}
-    reported = learner.step(loss, tuples)
+    reported = step(learner, loss, tuples)
     total = torch.zeros(())
     for number in (0, 2, 3, 4):
         descriptors = other(torch.from_numpy(learner.source[tuples.rows[number].numpy()]))
@@ -84,13 +90,40 @@ def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
 
 
 @pytest.mark.parametrize("trainable", ["all", "conv5"])
+def test_batches_hold_the_inputs_of_their_tuples_and_the_weights_of_the_mean(
+    trainable: str, new_learner: Callable[..., Learner], tuples: Tuples
+) -> None:
+    learner = new_learner(trainable=trainable)
+    backwards = replace(tuples, rows=tuples.rows.flip(0), valid=torch.tensor([False] * 4 + [True]))
+    found = list(learner.batches([tuples, backwards, tuples]))
+    quarters = [0.25, 0.0, 0.25, 0.25, 0.25]
+    assert [batch.weights.tolist() for batch in found] == [quarters, [0.0, 0.0, 0.0, 0.0, 1.0], quarters]
+    for batch, expected in zip(found, (tuples, backwards, tuples), strict=True):
+        assert batch.inputs.equal(torch.as_tensor(learner.source)[expected.rows])
+        assert batch.squared_distances.equal(expected.squared_distances)
+    assert list(learner.batches([])) == []
+
+
+def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learner], tuples: Tuples) -> None:
+    learner = new_learner()
+    (whole,) = learner.batches([tuples])
+    shares = []
+    for rank in range(2):
+        learner.group = Group(rank, 2)
+        shares += list(learner.batches([tuples]))
+    assert [len(share.inputs) for share in shares] == [2, 3]
+    for name in ("inputs", "squared_distances", "weights"):
+        assert torch.cat([getattr(share, name) for share in shares]).equal(getattr(whole, name))
+
+
+@pytest.mark.parametrize("trainable", ["all", "conv5"])
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
 def test_micro_batches_have_the_gradients_of_the_whole_batch(
     trainable: str, micro_batch: int, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
     whole, divided = new_learner(trainable=trainable), new_learner(trainable=trainable, micro_batch=micro_batch)
-    terms = whole.step(loss, tuples)
-    torch.testing.assert_close(divided.step(loss, tuples), terms)
+    terms = step(whole, loss, tuples)
+    torch.testing.assert_close(step(divided, loss, tuples), terms)
     assert terms.shape == (5, len(TERMS))
     expected = gradients(whole)
     assert len(expected) == (6 if trainable == "all" else 4)
@@ -103,7 +136,7 @@ def test_a_batch_without_a_valid_tuple_changes_nothing(
 ) -> None:
     learner = new_learner()
     before = learner.encoder.fingerprint
-    learner.step(loss, replace(tuples, valid=torch.zeros(5, dtype=torch.bool)))
+    step(learner, loss, replace(tuples, valid=torch.zeros(5, dtype=torch.bool)))
     assert learner.encoder.fingerprint == before
 
 
@@ -112,7 +145,7 @@ def test_only_what_follows_the_frozen_layers_learns(
 ) -> None:
     learner = new_learner(trainable="conv5")
     before = {name: tensor.clone() for name, tensor in learner.encoder.state_dict().items()}
-    learner.step(loss, tuples)
+    step(learner, loss, tuples)
     after = learner.encoder.state_dict()
     unchanged = {name for name in before if before[name].equal(after[name])}
     assert unchanged == {"backbone.first.weight", "backbone.first.bias"}
@@ -123,14 +156,14 @@ def test_a_restored_learner_takes_the_same_steps(
     optimizer: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
     learner, other = (new_learner(optimizer=optimizer, momentum=0.9) for _ in range(2))
-    learner.step(loss, tuples)
+    step(learner, loss, tuples)
     state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
-    learner.step(loss, tuples)
+    step(learner, loss, tuples)
     other.restore(state)  # as a checkpoint has it; each tensor lies like the parameter that it belongs to
     for parameter, entries in other.optimiser.state.items():
         laid_out = [entry.stride() for entry in entries.values() if entry is not None and entry.ndim]
         assert laid_out == [parameter.stride()] * {"adam": 2, "sgd": 1}[optimizer]
-    other.step(loss, tuples)
+    step(other, loss, tuples)
     found, expected = other.state(), learner.state()
     assert found.keys() == expected.keys()
     assert all(found[name].equal(expected[name]) for name in expected)

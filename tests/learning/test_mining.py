@@ -78,9 +78,10 @@ def test_more_can_be_asked_for_than_the_cache_holds() -> None:
 
 
 def test_an_anchor_outside_the_cache_is_refused(cache: FeatureCache) -> None:
+    cache.check(torch.tensor([1, 29, 1]))
     for anchor in (3, 100):
         with pytest.raises(ValueError, match="an anchor is not in the feature cache"):
-            cache.squared_distances(torch.tensor([1, anchor]))
+            cache.check(torch.tensor([1, anchor]))
 
 
 @pytest.mark.parametrize("rows", [[1, 0, 2], [0, 1, 1], [0, 1]])

@@ -4,14 +4,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from mappable.arrays import Pixels
+from mappable.arrays import Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.settings import Settings
+from mappable.learning.start import _resident
 from mappable.learning.trainer import train
+from mappable.places.cache import ImageRows
 from mappable.places.files import load_places
 from mappable.places.table import Places
 
@@ -63,3 +66,19 @@ def test_what_is_frozen_is_computed_once_for_all_runs(toy: Toy, settings: NewSet
     file.write_bytes(file.read_bytes()[:-4])
     with pytest.raises(BadInputError, match=rf"{file.name}: damaged; delete it, and it is computed again"):
         train(*toy, chosen, activations=tmp_path / "kept")
+
+
+def test_images_go_to_the_device_some_at_a_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    take = ImageRows.__getitem__
+
+    def watched(images: ImageRows, rows: Ints) -> Pixels:
+        asked.append(len(rows))
+        return take(images, rows)
+
+    monkeypatch.setattr(ImageRows, "__getitem__", watched)
+    order = np.arange(60)[::-1]
+    found = _resident(ImageRows(toy[1], order), torch.device("cpu"))
+    assert found.dtype == torch.uint8
+    np.testing.assert_array_equal(found.numpy(), toy[1][order])
+    assert asked == [32, 28]

@@ -3,7 +3,8 @@
 import json
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,16 @@ from torch import Tensor
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.learning import start
+from mappable.learning import start, trainer
 from mappable.learning.data import select
 from mappable.learning.feature_scale import measure_feature_scale
-from mappable.learning.learner import TERMS, Learner
+from mappable.learning.learner import TERMS, Batch, Learner
 from mappable.learning.losses import LOSS_NAMES, Loss
 from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.learning.tuples import Sampler, Tuples
+from mappable.places.cache import ImageRows
 from mappable.places.table import Places
 
 Toy = tuple[Places, Pixels]
@@ -40,14 +42,27 @@ def lines(folder: Path) -> list[dict[str, float]]:
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[Tuples]:
     """The tuples of all steps that are taken."""
     taken: list[Tuples] = []
-    step = Learner.step
+    batches = Learner.batches
 
-    def watched(learner: Learner, loss: Loss, tuples: Tuples) -> Tensor:
-        taken.append(tuples)
-        return step(learner, loss, tuples)
+    def watched(learner: Learner, tuples: Sequence[Tuples]) -> Iterator[Batch]:
+        for one, batch in zip(tuples, batches(learner, tuples), strict=True):
+            taken.append(one)
+            yield batch
 
-    monkeypatch.setattr(Learner, "step", watched)
+    monkeypatch.setattr(Learner, "batches", watched)
     return taken
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are read as on a GPU: those of four steps together, when those of the next four are on their way."""
+    monkeypatch.setitem(trainer.TOGETHER, "cpu", 4)
+    monkeypatch.setitem(trainer.LATER, "cpu", 1)
+
+
+def reported(folder: Path) -> list[float]:
+    """The iterations whose loss is written down."""
+    return [line["iteration"] for line in lines(folder) if "loss" in line]
 
 
 # What comes out
@@ -339,3 +354,183 @@ def test_too_little_memory_says_what_to_lower(toy: Toy, settings: NewSettings, m
 def test_ctrl_c_without_a_folder_takes_effect_at_once(toy: Toy, settings: NewSettings, before_step: BeforeStep) -> None:
     with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(KeyboardInterrupt):
         train(*toy, settings())
+
+
+# How numbers are read that make nobody wait
+
+
+def watch_steps(patch: pytest.MonkeyPatch, look: Callable[[], object]) -> list[Any]:
+    """What `look` gives before each step."""
+    seen: list[Any] = []
+    step = Learner.step
+
+    def looking(learner: Learner, loss: Loss, batch: Batch) -> Tensor:
+        seen.append(look())
+        return step(learner, loss, batch)
+
+    patch.setattr(Learner, "step", looking)
+    return seen
+
+
+def test_numbers_are_written_at_once_on_a_cpu(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = watch_steps(monkeypatch, lambda: reported(tmp_path))
+    train(*toy, settings(iterations=5), out=tmp_path)
+    assert seen == [list(range(1, count + 1)) for count in range(5)]
+
+
+@pytest.mark.usefixtures("late")
+def test_numbers_are_read_one_group_later_and_at_the_end(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = watch_steps(monkeypatch, lambda: len(reported(tmp_path)))
+    train(*toy, settings(iterations=15, checkpoint_every=100), out=tmp_path)
+    assert seen == 8 * [0] + 4 * [4] + 3 * [8]
+    assert reported(tmp_path) == list(range(1, 16))
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize("due", [{"checkpoint_every": 6}, {"checkpoint_every": 100, "monitor_every": 6}])
+def test_all_numbers_are_read_before_a_checkpoint_and_before_the_monitor_looks(
+    due: dict[str, int], toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = watch_steps(monkeypatch, lambda: len(reported(tmp_path)))
+    train(*toy, settings(iterations=8, **due), out=tmp_path)
+    assert seen == 6 * [0] + 2 * [6]
+    order = [line["iteration"] for line in lines(tmp_path)]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("monitor_every", [0, 3])
+def test_what_is_read_late_is_the_same(
+    monitor_every: int, toy: Toy, settings: NewSettings, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    chosen = settings(iterations=14, checkpoint_every=5, monitor_every=monitor_every, loss="quadruplet+huber")
+    at_once = train(*toy, chosen, out=tmp_path / "at_once")
+    request.getfixturevalue("late")
+    assert train(*toy, chosen, out=tmp_path / "late").fingerprint == at_once.fingerprint
+    found, expected = (
+        [{name: line[name] for name in line if name not in ("seconds", "images_per_second")} for line in lines(folder)]
+        for folder in (tmp_path / "late", tmp_path / "at_once")
+    )
+    assert found == expected
+
+
+@pytest.mark.usefixtures("late")
+def test_speeds_and_seconds_agree(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    """Every image is counted once, and so is every second of training."""
+    train(*toy, settings(iterations=23, checkpoint_every=7, monitor_every=5), out=tmp_path)
+    found = [line for line in lines(tmp_path) if "loss" in line]
+    images = 2 * 6  # of a step
+    assert sum(images / line["images_per_second"] for line in found) == pytest.approx(found[-1]["seconds"])
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize(("checkpoint_every", "steps_taken"), [(100, 12), (6, 6), (3, 6)])
+def test_a_loss_that_is_no_number_is_noticed_later_but_before_anything_is_saved(
+    checkpoint_every: int,
+    steps_taken: int,
+    toy: Toy,
+    settings: NewSettings,
+    before_step: BeforeStep,
+    tmp_path: Path,
+    steps: list[Tuples],
+) -> None:
+    chosen = settings(iterations=20, checkpoint_every=checkpoint_every)
+    with (
+        before_step(5, lambda learner: learner.parameters[0].data.fill_(torch.nan)),
+        pytest.raises(BadInputError, match="the loss became nan at iteration 5, on the tuple") as caught,
+    ):
+        train(*toy, chosen, out=tmp_path)
+    assert len(steps) == steps_taken
+    assert ", ".join(toy[0].where(split="train").place_id[steps[4].rows[0].numpy()]) in str(caught.value)
+    assert reported(tmp_path) == [1, 2, 3, 4]
+    kept = "the checkpoint of iteration 3 is kept" if checkpoint_every == 3 else "nothing was saved before"
+    assert kept in str(caught.value)
+    assert (tmp_path / "checkpoint.safetensors").exists() == (checkpoint_every == 3)
+
+
+@pytest.mark.usefixtures("late")
+def test_a_run_that_is_stopped_reads_all_numbers_first(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path, steps: list[Tuples]
+) -> None:
+    """It goes on in the middle of a mining period, with the tuples that are left of it."""
+    chosen = settings(iterations=14, cache_every=10, checkpoint_every=100)
+    whole = train(*toy, chosen)
+    expected = [tuples.rows.tolist() for tuples in steps]
+    steps.clear()
+    with (
+        before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(TrainingStopped, match="stopped at iteration 8 of 14"),
+    ):
+        train(*toy, chosen, out=tmp_path)
+    assert reported(tmp_path) == list(range(1, 9))
+    found = train(*toy, chosen, out=tmp_path, resume=True)
+    assert found.fingerprint == whole.fingerprint
+    assert [tuples.rows.tolist() for tuples in steps] == expected
+    assert reported(tmp_path) == list(range(1, 15))
+
+
+# How images are read
+
+
+def test_only_images_that_are_trained_on_are_read(
+    toy: Toy, settings: NewSettings, tmp_path: Path, before_step: BeforeStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of batches that are left out, and of steps that were taken before a run stopped, are not."""
+    asked: list[int] = []
+    draw, batches = Sampler.draw, Learner.batches
+
+    def invalid(*arguments: Any) -> Tuples:
+        drawn = draw(*arguments)
+        drawn.valid[2:4] = False  # the second batch of each period
+        return drawn
+
+    def watched(learner: Learner, tuples: Sequence[Tuples]) -> Iterator[Batch]:
+        asked.append(len(tuples))
+        return batches(learner, tuples)
+
+    monkeypatch.setattr(Sampler, "draw", invalid)
+    monkeypatch.setattr(Learner, "batches", watched)
+    chosen = settings(iterations=10, checkpoint_every=100)
+    with before_step(5, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped):
+        train(*toy, chosen, out=tmp_path)
+    assert asked == [3, 3]
+    train(*toy, chosen, out=tmp_path, resume=True)  # from iteration 8 on, the last of the second period
+    assert asked == [3, 3, 1, 1]
+
+
+def test_no_thread_is_left_however_a_run_ends(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
+) -> None:
+    before, chosen = threading.active_count(), settings(cache_every=10)
+
+    def fail(_: Learner) -> None:
+        assert threading.active_count() == before + 1
+        raise LookupError
+
+    train(*toy, chosen)
+    assert threading.active_count() == before
+    with before_step(2, fail), pytest.raises(LookupError):
+        train(*toy, chosen)
+    assert threading.active_count() == before
+    for out, error in ((tmp_path, TrainingStopped), (None, KeyboardInterrupt)):
+        with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(error):
+            train(*toy, chosen, out=out)
+        assert threading.active_count() == before
+
+
+def test_an_image_that_cannot_be_read_ends_the_run(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> Pixels:
+        raise BadInputError("the images are gone")
+
+    before = threading.active_count()
+    with (
+        before_step(2, lambda _: monkeypatch.setattr(ImageRows, "__getitem__", gone)),
+        pytest.raises(BadInputError, match="the images are gone"),
+    ):
+        train(*toy, settings())
+    assert threading.active_count() == before

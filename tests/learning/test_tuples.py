@@ -13,6 +13,7 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.learning import tuples
 from mappable.learning.layout import Layout
+from mappable.learning.mining import FeatureCache
 from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -288,13 +289,22 @@ def test_the_size_of_a_chunk_does_not_matter(layout: Layout, monkeypatch: pytest
 
     usable, whole = everything()
     for pairs, anchors in ((1, 1000), (1000, 1000), (10**6, 7)):
-        monkeypatch.setattr(tuples, "PAIRS_A_CHUNK", pairs)
-        monkeypatch.setattr(tuples, "ANCHORS_A_CHUNK", anchors)
+        monkeypatch.setitem(tuples.PAIRS_A_CHUNK, "cpu", pairs)
+        monkeypatch.setitem(tuples.ANCHORS_A_CHUNK, "cpu", anchors)
         again, parts = everything()
         assert again.tolist() == usable.tolist()
         assert torch.equal(parts.rows, whole.rows)
         assert torch.equal(parts.squared_distances, whole.squared_distances)
         assert torch.equal(parts.valid, whole.valid)
+
+
+def test_anchors_are_looked_for_in_the_cache_once_and_not_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer makes a GPU wait."""
+    checked = []
+    monkeypatch.setattr(FeatureCache, "check", lambda _, anchors: checked.append(anchors.tolist()))
+    monkeypatch.setitem(tuples.ANCHORS_A_CHUNK, "cpu", 3)
+    drawn = draw(Sampler(world(), positive_radius=4, negative_radius=6), TRIPLET)
+    assert checked == [drawn.rows[:, 0].tolist()]
 
 
 def test_a_shorter_period_has_the_beginning_of_a_longer_one() -> None:
@@ -311,6 +321,7 @@ def test_a_slice_of_tuples_is_a_batch_of_them() -> None:
     assert part.valid.shape == (2,)
     assert part.layout == QUADRUPLET
     assert Tuples(**whole.state(), layout=QUADRUPLET)[:1].rows.tolist() == whole.rows[:1].tolist()
+    assert all(tensor.equal(part.state()[name]) for name, tensor in part.cpu().state().items())
 
 
 def test_an_epoch_is_a_permutation_of_the_usable_places_less_an_incomplete_batch() -> None:

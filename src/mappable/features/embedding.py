@@ -1,6 +1,6 @@
 """Images through a network in batches: decoding ahead of it, the precision of the backbone, and too little memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -69,12 +69,33 @@ def images_of(images: Places | Source, size: Size, fit: Fit) -> Source:
     return images
 
 
-def fetch(source: Source, rows: Ints | Tensor, device: torch.device | str) -> Tensor:
+def fetch(source: Source, rows: Ints, device: torch.device | str) -> Tensor:
     """The images, or activations, `source[rows]` on the device."""
     if isinstance(source, Tensor):
         return source[torch.as_tensor(rows, device=source.device)].to(device)
-    rows = rows.cpu().numpy() if isinstance(rows, Tensor) else rows
     return torch.from_numpy(source[rows]).to(device)
+
+
+def batches(source: Source, portions: Sequence[Ints], device: torch.device) -> Generator[Tensor, None, None]:
+    """`source[rows]` on the device for the rows of each portion, in order; a thread reads ahead until it is closed.
+
+    On their way to a GPU they pass through pinned memory, so that the copy makes nobody wait. Of a source that is on a
+    GPU already, the rows of all portions are brought there at once.
+    """
+    if isinstance(source, Tensor) and source.device.type != "cpu":
+        rows = torch.from_numpy(np.concatenate([np.empty(0, dtype=np.int64), *portions])).to(source.device)
+        for portion in torch.split(rows, [len(portion) for portion in portions]):
+            yield source[portion].to(device)
+        return
+    to_gpu = device.type == "cuda"
+
+    def read(portion: Ints) -> Tensor:
+        batch = fetch(source, portion, "cpu")
+        return batch.pin_memory() if to_gpu else batch  # used again only when the copy from it is done
+
+    with ThreadPoolExecutor(1) as pool:
+        for batch in in_order(pool, read, portions, ahead=AHEAD):
+            yield batch.to(device, non_blocking=to_gpu)
 
 
 def describe(
@@ -101,17 +122,19 @@ def describe(
         f"there is too little memory on {device} for {batch_size} images at a time and what comes of {len(rows):,}: "
         "lower batch_size, or take fewer images"
     )
+    # There is always a portion, if of no rows.
+    portions = [rows[start : start + batch_size] for start in range(0, max(1, len(rows)), batch_size)]
     bar = nullcontext(lambda count: None) if title is None else progress_bar(title, len(rows))
     result: Tensor | None = None
     done = 0
     with out_of_memory_means(advice), bar as advance:
-        for part in _results(network, _batches(source, rows, batch_size, device), device, precision):
+        for part in _results(network, batches(source, portions, device), device, precision):
             if result is None:
                 result = torch.empty((len(rows), *part.shape[1:]), dtype=part.dtype, device=gather or device)
             result[done : done + len(part)] = part
             done += len(part)
             advance(len(part))
-    assert result is not None  # noqa: S101 - there is always a batch, if of no images
+    assert result is not None  # noqa: S101 - as there is always a portion
     return result
 
 
@@ -164,17 +187,6 @@ def out_of_memory_means(advice: str) -> Iterator[None]:
         if "DefaultCPUAllocator" not in str(error):
             raise
         raise BadInputError(advice) from error
-
-
-def _batches(source: Source, rows: Ints, batch_size: int, device: torch.device) -> Iterator[Tensor]:
-    """`source[rows]`, `batch_size` at a time, read ahead by a thread; one batch of none if there are no rows."""
-    portions = [rows[start : start + batch_size] for start in range(0, max(1, len(rows)), batch_size)]
-    if isinstance(source, Tensor) and source.device.type != "cpu":
-        yield from (fetch(source, portion, device) for portion in portions)
-        return
-    with ThreadPoolExecutor(1) as pool:
-        for batch in in_order(pool, lambda portion: fetch(source, portion, "cpu"), portions, ahead=AHEAD):
-            yield batch.to(device)
 
 
 def _results(

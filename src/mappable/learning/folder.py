@@ -15,7 +15,7 @@ from mappable.places.files import write_atomically
 
 ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
 # What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.
-WATCHING = frozenset({"checkpoint_every", "monitor_every", "monitor_queries", "landmarks"})
+WATCHING = frozenset({"checkpoint_every", "checkpoint_seconds", "monitor_every", "monitor_queries", "landmarks"})
 DIVIDING = frozenset({"micro_batch", "batch_size"})
 
 

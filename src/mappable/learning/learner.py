@@ -1,21 +1,52 @@
 """The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mappable.arrays import Ints
-from mappable.features.embedding import Source, backbone_precision, describe, fetch
+from mappable.features.embedding import Source, backbone_precision, batches, describe, fetch
 from mappable.features.encoder import Encoder
+from mappable.features.recording import record
 from mappable.learning.distributed import Group
 from mappable.learning.losses import Loss, Terms
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
 TERMS = tuple(term.name for term in fields(Terms))  # what `step` returns, in order
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a step is taken on: this process's share of a batch of tuples, on the device."""
+
+    inputs: Tensor  # (b, images, ...), of the network
+    squared_distances: Tensor  # (b, positives), between anchor and positives in the world
+    weights: Tensor  # (b,), of the anchors in the mean over the valid tuples of the whole batch
+
+    def split(self, size: int) -> Iterator["Batch"]:
+        """The same in parts of at most so many tuples."""
+        parts = (torch.split(tensor, size) for tensor in (self.inputs, self.squared_distances, self.weights))
+        return (Batch(*part) for part in zip(*parts, strict=True))
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """The recorded way from a batch to gradients, on a GPU."""
+
+    batch: Batch  # the place for it
+    start: Callable[[], None]
+    terms: Tensor  # where they are after `start`
+
+    def __call__(self, batch: Batch) -> Tensor:
+        for field in fields(Batch):
+            getattr(self.batch, field.name).copy_(getattr(batch, field.name))
+        self.start()
+        return self.terms.clone()
 
 
 class Learner:
@@ -31,7 +62,9 @@ class Learner:
         self.group = group or Group()
         self.network: Callable[[Tensor], Tensor] = encoder if settings.trainable == "all" else encoder.upper
         self.parameters = self._choose_parameters()
-        self.optimiser = _optimiser(self.parameters, settings, fused=device.type == "cuda")
+        self.records = device.type == "cuda"  # where Python would be slower than what it starts
+        self.optimiser = _optimiser(self.parameters, settings, fused=self.records)
+        self._recorded: dict[tuple[Loss, int], _Recorded] = {}
 
     def _choose_parameters(self) -> list[nn.Parameter]:
         """Those that the descriptors depend on, asked of autograd: it knows which layers come after the frozen ones."""
@@ -60,31 +93,62 @@ class Learner:
         )
         return self.group.gather(part, len(rows))
 
-    def step(self, loss: Loss, tuples: Tuples) -> Tensor:
+    def batches(self, tuples: Sequence[Tuples]) -> Generator[Batch, None, None]:
+        """What the steps on these batches of tuples, all of one length, take; images are read ahead until it is closed.
+
+        The tuples are in the host's memory, and what is to be known of them on the device is brought there at once.
+        """
+        if not tuples:
+            return
+        own = self.group.share(len(tuples[0].rows))
+        rows = [batch.rows[own].flatten().numpy() for batch in tuples]
+        squared_distances = torch.stack([batch.squared_distances[own] for batch in tuples]).to(self.device)
+        valid = torch.stack([batch.valid for batch in tuples])
+        weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, own].to(self.device)
+        with closing(batches(self.source, rows, self.device)) as read:
+            for inputs, *others in zip(read, squared_distances, weights, strict=True):
+                yield Batch(inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:]), *others)
+
+    def step(self, loss: Loss, batch: Batch) -> Tensor:
         """One step down the mean loss of the valid tuples; returns TERMS (b, 7) of this process's share of them.
 
         Each process takes its share of the tuples, a micro-batch at a time. Every anchor has its weight in the mean of
         the whole batch, so that however it is divided the gradients are those of the batch at once.
         """
-        weights = tuples.valid / tuples.valid.sum().clamp(min=1)
-        self.optimiser.zero_grad(set_to_none=True)
-        collected = []
-        for part in self._micro_batches(len(weights)):
-            rows = tuples.rows[part]
-            with backbone_precision(self.device, self.settings.precision):
-                descriptors = self.network(fetch(self.source, rows.flatten(), self.device))
-            terms = loss(descriptors.view(*rows.shape, -1), tuples.squared_distances[part])
-            with backbone_precision(self.device, self.settings.precision):
-                torch.autograd.backward((terms.total * weights[part]).sum())
-            collected.append(torch.stack([getattr(terms, name).detach() for name in TERMS], -1))
+        self.optimiser.zero_grad(set_to_none=not self.records)  # recorded work finds them where they were
+        at_once = self.settings.micro_batch or len(batch.inputs)
+        backward = self._backward_recorded if self.records else self._backward
+        terms = torch.cat([backward(loss, part) for part in batch.split(at_once)])
         self.group.add_up([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.optimiser.step()
-        return torch.cat(collected)
+        return terms
 
-    def _micro_batches(self, count: int) -> Iterator[slice]:
-        own, most = self.group.share(count), self.settings.micro_batch or count
-        for start in range(own.start, own.stop, most):
-            yield slice(start, min(start + most, own.stop))
+    def _backward(self, loss: Loss, batch: Batch) -> Tensor:
+        """Add these tuples' part to the gradients; returns their TERMS."""
+        with backbone_precision(self.device, self.settings.precision):
+            descriptors = self.network(batch.inputs.flatten(0, 1))
+        terms = loss(descriptors.view(*batch.inputs.shape[:2], -1), batch.squared_distances)
+        with backbone_precision(self.device, self.settings.precision):
+            torch.autograd.backward((terms.total * batch.weights).sum())
+        return torch.stack([getattr(terms, name).detach() for name in TERMS], -1)
+
+    def _backward_recorded(self, loss: Loss, batch: Batch) -> Tensor:
+        key = loss, len(batch.inputs)
+        if key not in self._recorded:
+            self._recorded[key] = self._record(loss, batch)
+        return self._recorded[key](batch)
+
+    def _record(self, loss: Loss, example: Batch) -> _Recorded:
+        for parameter in self.parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        before = [gradient.clone() for gradient in gradients]
+        own = Batch(*(getattr(example, field.name).clone() for field in fields(Batch)))
+        start, terms = record(lambda: self._backward(loss, own), self.device)
+        for gradient, value in zip(gradients, before, strict=True):
+            gradient.copy_(value)  # recording added to it
+        return _Recorded(own, start, terms)
 
     def state(self) -> dict[str, Tensor]:
         """All tensors that the next step depends on."""

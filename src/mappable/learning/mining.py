@@ -22,14 +22,20 @@ class FeatureCache:
             raise ValueError("a feature cache needs ascending rows and one descriptor for each")
         object.__setattr__(self, "squared_norms", torch.linalg.vector_norm(self.features, dim=1).square())
 
+    def check(self, anchors: Tensor) -> None:
+        """Refuse `anchors` (b,), rows of the training set, of which the cache does not hold all.
+
+        Whoever asks for distances does so first, once for all anchors: the answer makes a GPU wait.
+        """
+        if not bool(torch.isin(anchors, self.rows).all()):
+            raise ValueError("an anchor is not in the feature cache, so nothing can be mined for it")
+
     def squared_distances(self, anchors: Tensor) -> Tensor:
-        """Squared feature distances (b, m) of `anchors` (b,), rows of the training set, to all images of the cache.
+        """Squared feature distances (b, m) of `anchors` (b,), which the cache holds, to all its images.
 
         The matrix product has float32 all through: half precision errs by as much as hard negatives differ.
         """
         at = torch.searchsorted(self.rows, anchors)
-        if not torch.equal(self.rows[at.clamp(max=len(self.rows) - 1)], anchors):
-            raise ValueError("an anchor is not in the feature cache, so nothing can be mined for it")
         with torch.autocast(self.features.device.type, enabled=False):
             products = self.features[at] @ self.features.T
         return (self.squared_norms[at, None] + self.squared_norms - 2 * products).clamp_(min=0)

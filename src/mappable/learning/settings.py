@@ -153,6 +153,8 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     """Iterations between two looks at the monitor; 0 for only before and after training."""
     checkpoint_every: Count = 200
     """Iterations between two checkpoints."""
+    checkpoint_seconds: NotNegative = 10.0
+    """Seconds between two checkpoints, at least: one that would come sooner is left out."""
 
     # The machine
     micro_batch: Count | None = None

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mappable.arrays import Ints
 from mappable.features.about import About
 from mappable.features.activations import frozen_activations
-from mappable.features.embedding import Source, backbone_precision, fetch, images_of
+from mappable.features.embedding import Source, backbone_precision, describe, fetch, images_of
 from mappable.features.encoder import Encoder
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import TrainingData
@@ -91,7 +91,7 @@ def _inputs(
     if settings.trainable == "all":
         size = int(np.prod(images.shape))
         if device.type == "cuda" and size <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
-            return torch.from_numpy(images[:]).to(device)
+            return _resident(images, device)
         return images
     if activations is not None and not group.first:
         group.wait()  # until the first process has written the file, which the others then only read
@@ -99,6 +99,12 @@ def _inputs(
     if activations is not None and group.first:
         group.wait()
     return result
+
+
+def _resident(images: ImageRows, device: torch.device) -> Tensor:
+    """All images on the device; they go there some at a time, for the host's memory may not hold them all."""
+    rows = np.arange(len(images))
+    return describe(lambda pixels: pixels, images, rows, device=device, title="images to the GPU")
 
 
 def _find_clusters(learner: Learner, training_images: int) -> None:

@@ -2,15 +2,18 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Bools, Pixels
+from mappable.arrays import Pixels
 from mappable.errors import BadInputError, MappableError
 from mappable.features.devices import find_device
 from mappable.features.embedding import out_of_memory_means
@@ -32,6 +35,10 @@ from mappable.places.table import Places
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 
+# A step's numbers are sent to the host together with those of so many others, and read when so many further groups of
+# them have been sent: whoever reads a number at once makes a GPU wait.
+TOGETHER = {"cpu": 1, "cuda": 20}
+LATER = {"cpu": 0, "cuda": 1}
 WHITENING_IMAGES = 5000  # that PCA-whitening is fitted to, at most
 
 
@@ -102,6 +109,20 @@ def train(
         return learner.encoder
 
 
+class _Sent:
+    """The `terms` (steps, anchors, TERMS) of some steps on their way to the host."""
+
+    def __init__(self, steps: list[tuple[int, Tuples]], terms: Tensor) -> None:
+        self.steps, self._terms = steps, terms.to("cpu", non_blocking=terms.is_cuda)
+        self._arrived = torch.cuda.current_stream(terms.device).record_event() if terms.is_cuda else None
+
+    def read(self) -> Iterator[tuple[tuple[int, Tuples], Tensor]]:
+        """Each step with its terms, as soon as all have arrived."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return zip(self.steps, self._terms, strict=True)
+
+
 class _Run:
     """The loop: tuples fixed when a mining period begins, a step a batch, now and then a look and a checkpoint."""
 
@@ -119,12 +140,14 @@ class _Run:
         self.group, self.folder, self.interrupted = group, folder, interrupted
         self.loss = settings.build_loss(learner.feature_scale_squared)
         self.total = iterations_of(settings, sampler)
-        self.flush_every = 20 if learner.device.type == "cuda" else 1  # reading a number makes the GPU wait
+        self.together, self.later = TOGETHER[learner.device.type], LATER[learner.device.type]
         self.iteration, self.saved = 0, 0  # steps done, and how many of them are safe
+        self.saved_at = time.perf_counter()  # or begun
         self.seconds, self.since = 0.0, 0.0  # of training, until the moment `since`
-        self.tuples: Tuples | None = None  # of the mining period under way
-        self.empty: Bools = np.zeros(0, dtype=bool)  # which of its batches have no valid tuple
-        self.waiting: list[tuple[int, Tensor, Tuples]] = []  # steps whose numbers were not read yet
+        self.tuples: Tuples | None = None  # of the mining period under way, in the host's memory
+        self.waiting: list[tuple[int, Tuples]] = []  # steps, by their iteration, whose numbers were not sent yet
+        self.terms: list[Tensor] = []  # those numbers
+        self.sent: deque[_Sent] = deque()  # those of the steps before, which were not read yet
         self.latest: Tensor = torch.zeros(0, 1, dtype=torch.int64)  # rows of the last step's tuples
         self.left_out = 0  # steps without a valid tuple
         self.note = ""  # below the progress bar
@@ -139,8 +162,7 @@ class _Run:
             self.iteration, self.seconds = checkpoint.iteration, checkpoint.about["seconds"]
             self.saved = self.iteration
             if checkpoint.tuples:
-                on_device = {name: tensor.to(self.learner.device) for name, tensor in checkpoint.tuples.items()}
-                self._begin_period(Tuples(**on_device, layout=self.loss.layout))
+                self.tuples = Tuples(**checkpoint.tuples, layout=self.loss.layout)
         folder = self.folder if self.group.first else None
         with (
             Metrics(folder, iteration=self.iteration, tensorboard=tensorboard) as self.metrics,
@@ -152,10 +174,8 @@ class _Run:
                 self._watch()
             while self.iteration < self.total:
                 if self.tuples is None:
-                    self._begin_period(self._draw())
-                self._step()
-                self._after_step()
-                self.advance(1, self.note)
+                    self.tuples = self._checked(self._draw().cpu())
+                self._take_steps(self.tuples)
             if self.left_out and self.group.first:
                 lacking = "for none of their tuples has an other negative beyond the negative radius"
                 print(f"{self.left_out:,} of {self.total:,} steps were left out, {lacking}", file=sys.stderr)
@@ -180,47 +200,55 @@ class _Run:
             self.group.from_first(tensor)
         return tuples
 
-    def _begin_period(self, tuples: Tuples) -> None:
-        valid = tuples.valid.cpu().numpy()
+    def _checked(self, tuples: Tuples) -> Tuples:
+        """The same; a run that would begin without a valid tuple is refused."""
+        valid = tuples.valid
         if self.iteration == 0 and not valid.any():
             radius = f"{self.settings.negative_radius:g} {self.data.train.unit}"
             raise BadInputError(
                 f"none of the first {len(valid):,} anchors has an other negative {radius} from it and its negatives, "
                 f"as {self.settings.loss} wants: lower negative_radius or negatives, or take a triplet loss"
             )
-        batches: Bools = valid.reshape(-1, self.settings.anchors)
-        self.tuples, self.empty = tuples, np.logical_not(batches.any(axis=1))
+        return tuples
 
-    def _step(self) -> None:
-        """One step; a batch without any valid tuple is left out."""
-        within = self.iteration % self.settings.cache_every
-        first = within * self.settings.anchors
-        self.iteration += 1
-        if self.tuples is None or self.empty[within]:
-            self.left_out += 1
-        else:
-            batch = self.tuples[first : first + self.settings.anchors]
-            self.waiting.append((self.iteration, self.learner.step(self.loss, batch), batch))
-            self.latest = batch.rows
-        if self.iteration % self.settings.cache_every == 0:
-            self.tuples = None  # the next period's are drawn with the weights as they will be then
+    def _take_steps(self, tuples: Tuples) -> None:
+        """The steps of a mining period that are not taken yet; a batch without any valid tuple is left out."""
+        anchors = self.settings.anchors
+        first = self.iteration % self.settings.cache_every * anchors
+        parts = [tuples[start : start + anchors] for start in range(first, len(tuples.rows), anchors)]
+        usable = [bool(part.valid.any()) for part in parts]
+        with closing(self.learner.batches(list(compress(parts, usable)))) as batches:
+            for part, is_usable in zip(parts, usable, strict=True):
+                self.iteration += 1
+                if is_usable:
+                    self.terms.append(self.learner.step(self.loss, next(batches)))
+                    self.waiting.append((self.iteration, part))
+                    self.latest = part.rows
+                else:
+                    self.left_out += 1
+                if self.iteration % self.settings.cache_every == 0:
+                    self.tuples = None  # the next period's are drawn with the weights as they will be then
+                self._after_step()
+                self.advance(1, self.note)
 
     def _after_step(self) -> None:
-        """Read and write numbers, look, save and stop, if it is time for any of these."""
+        """Send, read and write numbers, look, save and stop, if it is time for any of these."""
         last, stopping = self.iteration == self.total, False
         due = self.iteration % self.settings.checkpoint_every == 0
-        if len(self.waiting) == self.flush_every or due or last:
-            self._flush()
+        watching = self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0
+        if len(self.waiting) == self.together or due or watching or last:
+            self._send()
             stopping = self.group.any(self.interrupted(), self.learner.device)
+            self._read(left=0 if due or watching or last or stopping else self.later)
         if due or stopping or last:
             self._check_weights()
         if last:
             return
-        if self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0:
+        if watching:
             self._watch()
         if self.folder is None:
             return
-        if due or stopping:
+        if stopping or (due and time.perf_counter() - self.saved_at >= self.settings.checkpoint_seconds):
             self._save()
         if stopping:
             at = f"stopped at iteration {self.iteration:,} of {self.total:,}"
@@ -235,31 +263,41 @@ class _Run:
         proportional = self.loss.is_geometric and self.total > 0 and whitening is None
         encoder.about = replace(encoder.about, proportional=proportional)
 
-    def _flush(self) -> None:
-        """Write what the last steps reported; a loss that is no number stops the run."""
-        if not self.waiting:
+    def _send(self) -> None:
+        """Let the numbers of the last steps travel to the host; nobody waits for them."""
+        if self.waiting:
+            terms = self.group.gather(torch.stack(self.terms, 1), self.settings.anchors)  # (anchors, steps, terms)
+            self.sent.append(_Sent(self.waiting, terms.transpose(0, 1)))
+            self.waiting, self.terms = [], []
+
+    def _read(self, left: int) -> None:
+        """Write what was sent, but for the last `left` times; a loss that is no number stops the run."""
+        arrived = [self.sent.popleft() for _ in range(len(self.sent) - left)]
+        steps = [step for sent in arrived for step in sent.read()]
+        if not steps:
             return
-        steps = torch.stack([terms for _, terms, _ in self.waiting], 1)  # (own anchors, steps, terms)
-        terms = self.group.gather(steps, self.settings.anchors).transpose(0, 1).cpu()
         now = time.perf_counter()
         elapsed, self.since = now - self.since, now
         self.seconds += elapsed
-        speed = len(self.waiting) * self.settings.anchors * self.loss.layout.images / elapsed
-        for (iteration, _, batch), of_step in zip(self.waiting, terms, strict=True):
-            if not of_step.isfinite().all():
-                bad = int(np.flatnonzero(~of_step.isfinite().all(-1).numpy())[0])
-                what = f"the loss became {float(of_step[bad, 0])} at iteration {iteration:,}, on the tuple"
-                raise self._diverged(what, batch.rows[bad])
-            means = of_step[batch.valid.cpu()].mean(0)
-            values = {name: float(value) for name, value in zip(("loss", *TERMS[1:]), means, strict=True)}
-            self.metrics.write(iteration, **values, images_per_second=speed, seconds=self.seconds)
-            texts = [f"{name} {values[name]:.4f}" for name in ("loss", "visual", "geometric")]
-            self.note = f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s"
-        self.waiting = []
+        speed = len(steps) * self.settings.anchors * self.loss.layout.images / elapsed
+        for (iteration, tuples), terms in steps:
+            self._report(iteration, tuples, terms, speed)
+
+    def _report(self, iteration: int, tuples: Tuples, terms: Tensor, speed: float) -> None:
+        if not terms.isfinite().all():
+            bad = int(np.flatnonzero(~terms.isfinite().all(-1).numpy())[0])
+            what = f"the loss became {float(terms[bad, 0])} at iteration {iteration:,}, on the tuple"
+            raise self._diverged(what, tuples.rows[bad])
+        means = terms[tuples.valid].mean(0)
+        values = {name: float(value) for name, value in zip(("loss", *TERMS[1:]), means, strict=True)}
+        self.metrics.write(iteration, **values, images_per_second=speed, seconds=self.seconds)
+        texts = [f"{name} {values[name]:.4f}" for name in ("loss", "visual", "geometric")]
+        self.note = f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s"
 
     def _check_weights(self) -> None:
         """Weights that are no numbers stop the run before they are saved; the loss shows them one step too late."""
-        if not all(bool(parameter.isfinite().all()) for parameter in self.learner.encoder.parameters()):
+        finite = torch.stack([parameter.isfinite().all() for parameter in self.learner.encoder.parameters()])
+        if not bool(finite.all()):
             what = (
                 f"weights became infinite or no numbers at iteration {self.iteration:,}, on the tuples of the anchors"
             )
@@ -267,7 +305,7 @@ class _Run:
 
     def _diverged(self, what: str, rows: Tensor) -> BadInputError:
         """Which images the run failed on, and what is left of it."""
-        images = ", ".join(self.data.train.place_id[rows.cpu().numpy()])
+        images = ", ".join(self.data.train.place_id[rows.numpy()])
         kept = "nothing was saved before"
         if self.folder is not None and self.saved:
             kept = f"the checkpoint of iteration {self.saved:,} is kept in {self.folder}"
@@ -292,7 +330,7 @@ class _Run:
             found = Checkpoint(self.iteration, self.learner.state(), stored, facts | {"seconds": self.seconds})
             found.save(self.folder / CHECKPOINT)
         self.saved = self.iteration
-        self.since = time.perf_counter()
+        self.saved_at = self.since = time.perf_counter()
 
 
 def iterations_of(settings: Settings, sampler: Sampler) -> int:

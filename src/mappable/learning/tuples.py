@@ -16,9 +16,9 @@ from mappable.learning.mining import FeatureCache
 from mappable.places.table import Places
 from mappable.randomness import Purpose, generator
 
-# What is looked at together stays below 256 MiB, and on a CPU near its caches.
-PAIRS_A_CHUNK = 2**20  # of anchors with places, at some 40 bytes each
-ANCHORS_A_CHUNK = 2**10  # whose features, 128 KiB each, are copied
+# What is looked at together stays near the caches of a CPU, below 256 MiB; a GPU wants more work at once, below 2 GiB.
+PAIRS_A_CHUNK = {"cpu": 2**20, "cuda": 2**25}  # of anchors with places, at some 40 bytes each
+ANCHORS_A_CHUNK = {"cpu": 2**10, "cuda": 2**12}  # whose features, 128 KiB each, are copied
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class Tuples:
     def __getitem__(self, part: slice) -> "Tuples":
         """Some of the tuples: a batch of them."""
         return Tuples(self.rows[part], self.squared_distances[part], self.valid[part], self.layout)
+
+    def cpu(self) -> "Tuples":
+        """The same tuples in the host's memory."""
+        return Tuples(self.rows.cpu(), self.squared_distances.cpu(), self.valid.cpu(), self.layout)
 
     def state(self) -> dict[str, Tensor]:
         """The tensors by name, for a checkpoint."""
@@ -124,11 +128,13 @@ class Sampler:
             raise ValueError("an anchor is not usable: it lacks positives or negatives")
         if layout.negatives + layout.other > self.negatives:
             raise ValueError(f"{layout} asks for more negatives than the {self.negatives} the anchors were chosen for")
+        on_device = torch.tensor(anchors, device=self.device)
         cache = None
         if layout.hard:
             if rows is None or features is None:
                 raise ValueError("hard negatives need the features of a mining period")
             cache = FeatureCache(torch.tensor(rows, device=self.device), features)
+            cache.check(on_device)
         # As many numbers for every loss, and anchor by anchor: a shorter period has the beginning of a longer one.
         counts = {Purpose.POSITIVES: layout.positives, Purpose.NEGATIVES: self.negatives, Purpose.OTHERS: 1}
         numbers = {
@@ -139,7 +145,7 @@ class Sampler:
         }
         parts = [
             self._draw_chunk(
-                torch.tensor(anchors[chunk], device=self.device),
+                on_device[chunk],
                 layout,
                 cache,
                 {purpose: fractions[chunk] for purpose, fractions in numbers.items()},
@@ -195,7 +201,8 @@ class Sampler:
         return far if self.other_frames else far & (apart < torch.inf)
 
     def _chunks(self, anchors: int) -> Iterator[slice]:
-        step = min(max(PAIRS_A_CHUNK // len(self), 1), ANCHORS_A_CHUNK)
+        kind = self.device.type
+        step = min(max(PAIRS_A_CHUNK[kind] // len(self), 1), ANCHORS_A_CHUNK[kind])
         return (slice(start, start + step) for start in range(0, anchors, step))
 
     def _find_usable(self) -> None:

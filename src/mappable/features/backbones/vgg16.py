@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from mappable.features.backbones import Backbone
+from mappable.features.convolutions import convolve
 
 WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
 CONV5 = 24  # the number of conv5_1 in torchvision's list of layers
@@ -28,12 +29,21 @@ class VGG16(Backbone):
 
     def lower(self, images: Tensor) -> Tensor:
         """conv1_1 to pool4: (n, 512, height // 16, width // 16)."""
-        activations: Tensor = self.features[:CONV5](images)
-        return activations
+        return self._through(images, 0, CONV5)
 
     def upper(self, activations: Tensor) -> Tensor:
         """conv5_1 to conv5_3: maps (n, 512, height // 16, width // 16), which have negative values too."""
-        maps: Tensor = self.features[CONV5:](activations)
+        last = len(self.features) - 1
+        maps: Tensor = self.features[last](self._through(activations, CONV5, last))
+        return maps
+
+    def _through(self, maps: Tensor, first: int, end: int) -> Tensor:
+        """`maps` after the layers from the first up to, not including, the end: convolutions, each with its ReLU."""
+        for number in range(first, end):
+            layer = self.features[number]
+            if isinstance(layer, nn.Conv2d):
+                pool = isinstance(self.features[number + 2], nn.MaxPool2d)
+                maps = convolve(maps, layer, pool=pool)
         return maps
 
 

@@ -1,0 +1,212 @@
+"""How fast an encoder trains on a GPU, beside a plain loop that decodes its images when it needs them.
+
+    python benchmarks/training.py                                # steps: images a second, and ratios
+    python benchmarks/training.py --schedule oxford cold         # and the whole of the paper's trainings
+
+The places and images are made up: their content does not matter for the time. All layers learn, with VGG-16's real
+weights (fetched, if there is no --weights-file). Ours is `train` itself, mining and refreshes of the feature cache
+included; the plain loops have their tuples for nothing. The share is that of the GPU's rate for a product of two
+8192 x 8192 matrices of bfloat16 in the same run: it counts what the steps compute, not the refreshes.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from mappable.arrays import Ints, Pixels
+from mappable.features.backbones.vgg16 import WIDTHS
+from mappable.features.encoder import Encoder
+from mappable.learning.losses import Loss
+from mappable.learning.settings import Settings, load_settings
+from mappable.learning.trainer import train
+from mappable.places.frames import Frame
+from mappable.places.images import Size
+from mappable.places.packing import cores
+from mappable.places.table import Places
+
+COUNTS = {"oxford": 15_006, "cold": 29_237}  # the paper's training images
+FILES, FILE_SIZE = 400, (1280, 960)  # that the plain loops decode
+ROUNDS = 3
+PERIODS, ANCHORS_A_PERIOD = 2, 2_000  # of mining, a round
+PLAIN_IMAGES = 832  # a round, at least
+
+
+def make_places(count: int) -> Places:
+    """Drives along a winding street, 3 places a metre in all."""
+    rng = np.random.default_rng(0)
+    along = np.sort(rng.uniform(0, count / 3, count))
+    x, y = along + 619_500, 5_735_000 + 2 * np.sin(along / 150)
+    return Places(path=[f"{row}.jpg" for row in range(count)], x=x, y=y, yaw=np.zeros(count), frames=Frame("street"))
+
+
+def make_images(count: int, size: Size) -> Pixels:
+    """Coloured patches with some noise."""
+    rng = np.random.default_rng(1)
+    width, height = size
+    noise = rng.integers(0, 64, (height, width, 3), dtype=np.uint8)
+    images = np.empty((count, height, width, 3), dtype=np.uint8)
+    for row in range(count):
+        patches = rng.integers(0, 192, (height // 20, width // 20, 3), dtype=np.uint8)
+        np.add(patches.repeat(20, axis=0).repeat(20, axis=1), noise, out=images[row])
+    return images
+
+
+def operations(size: Size) -> tuple[float, float]:
+    """Floating-point operations of the convolutions for an image: of a training step, and of a pass without gradients.
+
+    A step takes three times those of a pass, less the gradient of the pixels, which nobody wants.
+    """
+    width, height = size
+    channels, each = 3, []
+    for filters in WIDTHS:
+        if filters:
+            each.append(2.0 * width * height * channels * filters * 9)
+            channels = filters
+        else:
+            width, height = width // 2, height // 2
+    return 3 * sum(each) - each[0], sum(each)
+
+
+def product_rate(device: torch.device) -> float:
+    """Operations a second of an 8192 x 8192 x 8192 product in bfloat16, on random numbers."""
+    first, second = (torch.randn(8192, 8192, device=device, dtype=torch.bfloat16) for _ in range(2))
+    taken = [seconds_of(lambda: first @ second) for _ in range(20)]
+    return 2 * 8192**3 / statistics.median(taken[5:])
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+class PlainLoop:
+    """Float32, eager, as most would write it: threads decode the images of the next steps with Pillow."""
+
+    def __init__(self, files: list[Path], size: Size, weights_file: Path | None, device: torch.device) -> None:
+        self.files, self.size, self.device = files, size, device
+        self.encoder = Encoder.create(weights_file=weights_file, size=size).to(device)
+        for parameter in self.encoder.aggregator.parameters():
+            nn.init.normal_(parameter, std=0.1)
+        self.optimiser = torch.optim.Adam(self.encoder.parameters(), 1e-6)
+        self.loss = Loss("triplet+huber", feature_scale_squared=2.0, positive_radius=10.0)
+
+    def decode(self, row: int) -> Pixels:
+        with Image.open(self.files[row]) as image:
+            return np.asarray(image.convert("RGB").resize(self.size, Image.Resampling.BILINEAR))
+
+    def batches(self, steps: int, images: int) -> Iterator[Tensor]:
+        rows: Ints = np.random.default_rng(2).integers(0, len(self.files), (steps, images))
+        with ThreadPoolExecutor(cores()) as pool:
+            asked = [[pool.submit(self.decode, int(row)) for row in batch] for batch in rows]
+            for batch in asked:
+                yield torch.from_numpy(np.stack([image.result() for image in batch])).to(self.device)
+
+    def run(self, anchors: int, tf32: bool) -> float:
+        """Images a second of some steps."""
+        images = anchors * self.loss.layout.images
+        steps = max(2, PLAIN_IMAGES // images)
+        apart = torch.rand(anchors, 6, device=self.device) * 100
+
+        def work() -> None:
+            for batch in self.batches(steps, images):
+                self.optimiser.zero_grad()
+                with torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
+                    descriptors = self.encoder(batch).view(anchors, self.loss.layout.images, -1)
+                    torch.autograd.backward(self.loss(descriptors, apart).total.mean())
+                self.optimiser.step()
+
+        return steps * images / seconds_of(work)
+
+
+def train_timed(places: Places, images: Pixels, settings: Settings) -> tuple[float, float, int]:
+    """Seconds in all, those of steps with mining, and how many images the steps took."""
+    with tempfile.TemporaryDirectory() as out:
+        whole = seconds_of(lambda: train(places, images, settings, out=out, device="cuda"))
+        lines = [json.loads(line) for line in (Path(out) / "metrics.jsonl").read_text().splitlines()]
+    layout = settings.build_loss(1.0).layout
+    steps = max(line["iteration"] for line in lines)
+    return whole, max(line.get("seconds", 0.0) for line in lines), steps * settings.anchors * layout.images
+
+
+def compare_steps(given: argparse.Namespace, device: torch.device, rate: float) -> None:
+    size: Size = (240, 180)
+    places, images = make_places(COUNTS["oxford"]), make_images(COUNTS["oxford"], size)
+    work = operations(size)[0]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{number}.jpg" for number in range(FILES)]
+        for file, image in zip(files, make_images(FILES, FILE_SIZE), strict=True):
+            Image.fromarray(image).save(file, quality=90)
+        loop = PlainLoop(files, size, given.weights_file, device)
+        decoding = PLAIN_IMAGES / seconds_of(lambda: list(loop.batches(1, PLAIN_IMAGES)))
+        print(f"decoding {FILE_SIZE[0]}x{FILE_SIZE[1]} JPEGs alone, {cores()} threads: {decoding:,.0f} images/s")
+        print(f"{'':10}{'float32 loop':>14}{'TF32 loop':>14}{'train':>14}{'share':>9}{'ratios':>16}")
+        for anchors in given.anchors:
+            every = max(1, ANCHORS_A_PERIOD // anchors)
+            values = [f"anchors={anchors}", f"cache_every={every}", f"iterations={PERIODS * every}", *weights(given)]
+            settings = load_settings("oxford", overrides=values)
+            speeds: list[list[float]] = [[], [], []]
+            loop.run(anchors, tf32=False)
+            loop.run(anchors, tf32=True)
+            for _ in range(ROUNDS):
+                speeds[0].append(loop.run(anchors, tf32=False))
+                speeds[1].append(loop.run(anchors, tf32=True))
+                torch.cuda.empty_cache()
+                _, seconds, trained = train_timed(places, images, settings)
+                speeds[2].append(trained / seconds)
+            full, tf32, ours = (statistics.median(of_one) for of_one in speeds)
+            share, ratios = 100 * ours * work / rate, f"{ours / full:.1f}, {ours / tf32:.1f}"
+            name = f"{anchors} anchors"
+            print(f"{name:10}{full:12,.0f}/s{tf32:12,.0f}/s{ours:12,.0f}/s{share:7.1f} %{ratios:>16}", flush=True)
+
+
+def run_schedule(name: str, given: argparse.Namespace, rate: float) -> None:
+    settings = load_settings(name, overrides=["monitor_queries=0", *weights(given)])
+    places, images = make_places(COUNTS[name]), make_images(COUNTS[name], settings.size)
+    whole, seconds, trained = train_timed(places, images, settings)
+    steps = trained // (settings.anchors * settings.build_loss(1.0).layout.images)
+    share = 100 * trained * operations(settings.size)[0] / seconds / rate
+    print(
+        f"{name}: {steps:,} steps of {settings.anchors} anchors, {settings.size[0]}x{settings.size[1]}, "
+        f"{len(places):,} places: {whole:.1f} s in all; steps, mining and refreshes {seconds:.1f} s, "
+        f"{trained / seconds:,.0f} images/s, share {share:.1f} %",
+        flush=True,
+    )
+
+
+def weights(given: argparse.Namespace) -> list[str]:
+    return [f"weights_file={given.weights_file}"] if given.weights_file else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--anchors", type=int, nargs="*", default=[2, 8, 32], help="of a step; 13 images each")
+    parser.add_argument("--schedule", nargs="*", default=[], choices=list(COUNTS), help="of the paper, whole")
+    parser.add_argument("--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched")
+    given = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("there is no CUDA device here, and nothing to measure without one")
+        return
+    device = torch.device("cuda")
+    rate = product_rate(device)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: 8192³ bfloat16 {rate / 1e12:.0f} TFLOP/s")
+    if given.anchors:
+        compare_steps(given, device, rate)
+    for name in given.schedule:
+        run_schedule(name, given, rate)
+
+
+if __name__ == "__main__":
+    main()

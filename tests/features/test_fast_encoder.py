@@ -1,0 +1,57 @@
+"""FastEncoder on a CPU, where it is as fast as the encoder; tests/gpu has the rest."""
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.features.encoder import Encoder
+from mappable.features.fast_encoder import FastEncoder
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 4, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    encoder = Encoder.create(weights="random", size=(32, 24), clusters=4)
+    encoder.initialise(IMAGES, most=5, locations=2)
+    return encoder
+
+
+def test_it_describes_as_the_encoder_does(encoder: Encoder) -> None:
+    described = FastEncoder(encoder, precision="float32").embed(IMAGES)
+    np.testing.assert_array_equal(described, encoder.embed(IMAGES, precision="float32", progress=False))
+
+
+def test_nearest_landmarks_come_first_with_their_squared_distance(encoder: Encoder) -> None:
+    landmarks = encoder.embed(IMAGES, precision="float32", progress=False)
+    rows, distances = FastEncoder(encoder, landmarks, precision="float32").nearest(IMAGES[1:3], 5)
+    expected = np.square(landmarks[1:3, None] - landmarks[None]).sum(-1)
+    np.testing.assert_array_equal(rows, expected.argsort(1))
+    np.testing.assert_allclose(distances, np.sort(expected, axis=1), atol=1e-5)
+
+
+def test_no_images_have_no_answer(encoder: Encoder) -> None:
+    landmarks = encoder.embed(IMAGES, progress=False)
+    rows, distances = FastEncoder(encoder, landmarks).nearest(IMAGES[:0])
+    assert rows.shape == distances.shape == (0, 1)
+
+
+def test_read_only_images_are_taken(encoder: Encoder) -> None:
+    images = IMAGES.copy()
+    images.setflags(write=False)
+    assert FastEncoder(encoder).embed(images).shape == (5, encoder.dimensions)
+
+
+def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
+    landmarks = encoder.embed(IMAGES, progress=False)
+    with pytest.raises(BadInputError, match="no landmarks"):
+        FastEncoder(encoder).nearest(IMAGES)
+    for count in (0, 6):
+        with pytest.raises(BadInputError, match=f"{count} nearest of 5 landmarks"):
+            FastEncoder(encoder, landmarks).nearest(IMAGES, count)
+    with pytest.raises(BadInputError, match=r"m x 2048 numbers, not 5 x 7"):
+        FastEncoder(encoder, landmarks[:, :7])
+    with pytest.raises(BadInputError, match="24 x 32 x 3"):
+        FastEncoder(encoder).embed(IMAGES[:, :8])
+    with pytest.raises(BadInputError, match="no clusters"):
+        FastEncoder(Encoder.create(weights="random", size=(32, 24), clusters=4))

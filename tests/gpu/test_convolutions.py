@@ -1,0 +1,75 @@
+"""The fused convolutions compute what the single steps do, and the kernels exactly that."""
+
+import pytest
+import torch
+from torch import nn
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+SHAPES = [(2, 64, 5, 7), (3, 128, 6, 4), (1, 512, 9, 9), (40, 64, 91, 61)]
+
+
+def half_maps(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda").bfloat16().contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_relu_goes_backwards_with_the_sum_for_the_bias(shape: tuple[int, ...]) -> None:
+    from mappable.features import kernels
+
+    torch.manual_seed(0)
+    output, gradient = half_maps(*shape).relu(), half_maps(*shape)
+    result, total = kernels.relu_backward(gradient, output)
+    expected = torch.where(output > 0, gradient, 0)
+    assert torch.equal(result, expected)
+    torch.testing.assert_close(total, expected.float().sum((0, 2, 3)), atol=1e-2, rtol=1e-4)
+    assert torch.equal(total, kernels.relu_backward(gradient, output)[1])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pooling_takes_the_first_of_the_largest_as_torch_does(shape: tuple[int, ...]) -> None:
+    from mappable.features import kernels
+
+    torch.manual_seed(0)
+    maps = half_maps(*shape)
+    ties = (4 * maps).round() / 4  # many
+    before = ties.clone().requires_grad_()
+    pooled = nn.functional.max_pool2d(before.relu(), 2)
+    assert torch.equal(kernels.pool(ties.relu()), pooled)
+    gradient = torch.randn_like(pooled)
+    pooled.backward(gradient)
+    result, total = kernels.pool_backward(gradient, ties.relu())
+    assert before.grad is not None
+    assert torch.equal(result, before.grad)
+    torch.testing.assert_close(total, before.grad.float().sum((0, 2, 3)), atol=1e-2, rtol=1e-4)
+
+
+def gradients(network: nn.Module, pixels: torch.Tensor, half: bool) -> list[torch.Tensor]:
+    from mappable.features.embedding import backbone_precision
+
+    with backbone_precision("cuda", "bfloat16" if half else "float32"):
+        descriptors = network(pixels)
+        (descriptors[0] - descriptors[1:]).square().sum().backward()
+    found = [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+    network.zero_grad()
+    return [descriptors.detach(), *found]
+
+
+def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mappable.features import convolutions
+    from mappable.features.encoder import Encoder
+
+    torch.manual_seed(0)
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8).to("cuda")
+    pixels = torch.randint(0, 256, (6, 48, 64, 3), dtype=torch.uint8, device="cuda")
+    encoder.initialise(pixels.cpu().numpy(), most=6, locations=12)
+    exact = gradients(encoder, pixels, half=False)
+    fused = gradients(encoder, pixels, half=True)
+    assert all(torch.equal(one, again) for one, again in zip(fused, gradients(encoder, pixels, half=True), strict=True))
+    monkeypatch.setattr(convolutions, "_has_triton", lambda: False)
+    single = gradients(encoder, pixels, half=True)
+
+    def error(found: list[torch.Tensor]) -> list[float]:
+        return [float((one - right).norm() / right.norm()) for one, right in zip(found, exact, strict=True)]
+
+    assert max(error(fused)) < 0.3
+    assert sum(error(fused)) < 1.1 * sum(error(single))
