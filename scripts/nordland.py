@@ -2,6 +2,7 @@
 
     python scripts/nordland.py FOLDER --out results.json            # 15 rows, 3 seeds; run it again to go on
     python scripts/nordland.py --out results.json --table           # the tables alone
+    python scripts/nordland.py --out results.json --table --figure results.png
 
 FOLDER holds places.csv and the images that it names. Queries are the winter images of the split `test`, references all
 of its summer images. A query is right if the nearest reference, by descriptor, is at most 5 frames off. A model that is
@@ -229,6 +230,59 @@ def gain_lines(right: ByModel, blocks: Ints) -> list[str]:
     return [*table_head(heads), *lines] if lines else []
 
 
+def draw(results: dict[str, Any], file: Path) -> None:
+    """Left how often each row is right, with its interval; right how that grows with the frames one allows for."""
+    from matplotlib.figure import Figure
+
+    blocks = route_blocks(np.array(results["query_frames"]), BLOCK)
+    models = {row: [model for model in results["models"] if model["row"] == row] for row in ROWS}
+    rows = [row for row in ROWS if models[row]]
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    for height, row in enumerate(reversed(rows)):
+        found = block_bootstrap(np.stack([within(model, RIGHT) for model in models[row]]), blocks, seed=0)
+        left.plot([100 * found.low, 100 * found.high], [height, height], color=colour(row), linewidth=2)
+        for model in models[row]:
+            left.plot(100 * within(model, RIGHT).mean(), height, "|", color="black", markersize=9, zorder=3)
+        left.plot(100 * found.mean, height, "o", color=colour(row))
+    left.set_yticks(range(len(rows)), [in_words(row) for row in reversed(rows)], fontsize=8)
+    left.set(xlim=(0, 100), xlabel=f"% within {RIGHT} frames: seeds, mean, 95 % interval")
+    left.grid(axis="x", alpha=0.3)
+    frames = np.arange(0, 51)
+    for row in (row for row in rows if row in DRAWN):
+        errors = np.array([model["errors"] for model in models[row]])
+        shares = 100 * (errors[..., None] <= frames).mean(axis=(0, 1))
+        right.plot(frames, shares, color=colour(row), linestyle=DRAWN[row], label=in_words(row))
+    right.axvline(RIGHT, color="0.6", linewidth=0.8)
+    right.set(xlim=(0, 50), ylim=(0, 100), xlabel="frames off, at most", ylabel="% of queries")
+    right.grid(alpha=0.3)
+    right.legend(fontsize=7, loc="lower right")
+    figure.savefig(file, dpi=150)
+
+
+DRAWN = {  # of the curves, the line of each; colours tell the visual loss
+    "off-the-shelf": "-",
+    "huber": "-",
+    "triplet": ":",
+    "lazy-quadruplet": ":",
+    "triplet+huber-paper": "--",
+    "lazy-quadruplet+huber-paper": "--",
+    "triplet+huber-ours": "-",
+    "lazy-quadruplet+huber-ours": "-",
+}
+
+
+def colour(row: str) -> str:
+    """One that colour-blind people tell apart from the others, by the visual loss."""
+    by_start = {"off": "#777777", "triplet": "#0072b2", "lazy-quad": "#d55e00", "quad": "#cc79a7", "lazy-t": "#56b4e9"}
+    return next((value for start, value in by_start.items() if row.startswith(start)), "#009e73")
+
+
+def in_words(row: str) -> str:
+    name, gamma, scale = labels(row)
+    return f"{name}, γ {gamma}, F² {scale}" if row in COMBINED else name
+
+
 def labels(row: str) -> list[str]:
     """The loss, and its weight and feature scale where it has them."""
     numbers = [ROWS[row].get(name) for name in PAPER]
@@ -263,6 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no model that might end later than this")
     parser.add_argument("--work", type=Path, help="folder of the model under way (default: beside OUT, named .models)")
     parser.add_argument("--table", action="store_true", help="train nothing")
+    parser.add_argument("--figure", type=Path, help="a file for a picture of the results: PNG, SVG or PDF")
     given = parser.parse_args(arguments)
     if not given.table:
         if given.folder is None:
@@ -275,6 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not results["models"]:
         raise BadInputError(f"{given.out}: holds no models yet")
     print(tables(results))
+    if given.figure:
+        draw(results, given.figure)
 
 
 def settings_of(row: str, seed: int, values: Sequence[str]) -> Settings:

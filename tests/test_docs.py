@@ -93,6 +93,10 @@ def test_the_python_of_the_guide_to_training_runs(tmp_path: Path, monkeypatch: p
     assert (descriptors.shape, descriptors.dtype) == ((len(places), 32768), np.float32)
     assert names["same"].fingerprint == encoder.fingerprint
     assert encoder.about.squared_metres_per_squared_feature == pytest.approx(10**2 / 0.6)
+    exec(code_blocks("docs/train.md", "python")[1], names)
+    assert names["rows"].shape == (1, 3)
+    assert names["rows"][0, 0] == 0
+    assert names["squared_distances"][0, 0] == pytest.approx(0, abs=1e-3)
 
 
 def test_the_python_of_the_page_of_losses_runs() -> None:

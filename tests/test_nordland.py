@@ -337,6 +337,15 @@ def test_the_python_of_the_page_runs() -> None:
     assert names["gain"].above_zero
 
 
+def test_the_page_shows_the_tables_of_its_results(nordland: ModuleType, tmp_path: Path) -> None:
+    results = json.loads((ROOT / "docs/results/nordland.json").read_text())
+    page = (ROOT / "docs/nordland.md").read_text()
+    for table in nordland.tables(results).split("\n\n"):
+        assert table in page
+    nordland.draw(results, tmp_path / "results.png")
+    assert (tmp_path / "results.png").read_bytes().startswith(b"\x89PNG")
+
+
 # With the images
 
 

@@ -13,6 +13,7 @@ PUBLIC = {
     "BadImageError",
     "BadInputError",
     "Encoder",
+    "FastEncoder",
     "Frame",
     "LOSS_NAMES",
     "Loss",

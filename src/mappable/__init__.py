@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mappable.errors import MappableError as MappableError
     from mappable.features.about import About as About
     from mappable.features.encoder import Encoder as Encoder
+    from mappable.features.fast_encoder import FastEncoder as FastEncoder
     from mappable.learning.losses import LOSS_NAMES as LOSS_NAMES
     from mappable.learning.losses import Loss as Loss
     from mappable.learning.settings import Settings as Settings
@@ -49,6 +50,7 @@ _HOMES = {
     "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
     "mappable.features.about": ("About",),
     "mappable.features.encoder": ("Encoder",),
+    "mappable.features.fast_encoder": ("FastEncoder",),
     "mappable.learning.losses": ("LOSS_NAMES", "Loss"),
     "mappable.learning.settings": ("Settings", "load_settings"),
     "mappable.learning.trainer": ("TrainingStopped", "train"),

@@ -18,6 +18,7 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning import start, trainer
+from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import select
 from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import TERMS, Batch, Learner
@@ -534,3 +535,21 @@ def test_an_image_that_cannot_be_read_ends_the_run(
     ):
         train(*toy, settings())
     assert threading.active_count() == before
+
+
+def test_checkpoints_that_follow_too_soon_are_left_out(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two seconds a step, a checkpoint due at every second, and no two within seven seconds."""
+    saved: list[int] = []
+    monkeypatch.setattr(Checkpoint, "save", lambda checkpoint, file: saved.append(checkpoint.iteration))
+    clock, step = [0.0], Learner.step
+    monkeypatch.setattr("mappable.learning.trainer.time.perf_counter", lambda: clock[0])
+
+    def slow(learner: Learner, loss: Loss, batch: Batch) -> Tensor:
+        clock[0] += 2.0
+        return step(learner, loss, batch)
+
+    monkeypatch.setattr(Learner, "step", slow)
+    train(*toy, settings(iterations=20, checkpoint_every=2, checkpoint_seconds=7), out=tmp_path)
+    assert saved == [4, 8, 12, 16]
