@@ -63,10 +63,10 @@ def make_images(count: int, size: Size) -> Pixels:
     return images
 
 
-def operations(size: Size) -> tuple[float, float]:
-    """Floating-point operations of the convolutions for an image: of a training step, and of a pass without gradients.
+def operations(size: Size) -> float:
+    """Floating-point operations of the convolutions of a training step, for one image.
 
-    A step takes three times those of a pass, less the gradient of the pixels, which nobody wants.
+    It takes three times those of a pass without gradients, less the gradient of the pixels, which nobody wants.
     """
     width, height = size
     channels, each = 3, []
@@ -76,7 +76,7 @@ def operations(size: Size) -> tuple[float, float]:
             channels = filters
         else:
             width, height = width // 2, height // 2
-    return 3 * sum(each) - each[0], sum(each)
+    return 3 * sum(each) - each[0]
 
 
 def product_rate(device: torch.device) -> float:
@@ -119,7 +119,7 @@ class PlainLoop:
     def run(self, anchors: int, tf32: bool) -> float:
         """Images a second of some steps."""
         images = anchors * self.loss.layout.images
-        steps = max(2, PLAIN_IMAGES // images)
+        steps = max(10, PLAIN_IMAGES // images)  # so many that decoding for the first hardly matters
         apart = torch.rand(anchors, 6, device=self.device) * 100
 
         def work() -> None:
@@ -146,7 +146,7 @@ def train_timed(places: Places, images: Pixels, settings: Settings) -> tuple[flo
 def compare_steps(given: argparse.Namespace, device: torch.device, rate: float) -> None:
     size: Size = (240, 180)
     places, images = make_places(COUNTS["oxford"]), make_images(COUNTS["oxford"], size)
-    work = operations(size)[0]
+    work = operations(size)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{number}.jpg" for number in range(FILES)]
         for file, image in zip(files, make_images(FILES, FILE_SIZE), strict=True):
@@ -183,7 +183,7 @@ def run_schedule(name: str, given: argparse.Namespace, rate: float) -> None:
     places, images = make_places(COUNTS[name]), make_images(COUNTS[name], settings.size)
     whole, seconds, trained = train_timed(places, images, settings)
     steps = trained // (settings.anchors * settings.build_loss(1.0).layout.images)
-    share = 100 * trained * operations(settings.size)[0] / seconds / rate
+    share = 100 * trained * operations(settings.size) / seconds / rate
     print(
         f"{name}: {steps:,} steps of {settings.anchors} anchors, {settings.size[0]}x{settings.size[1]}, "
         f"{len(places):,} places: {whole:.1f} s in all; steps, mining and refreshes {seconds:.1f} s, "

@@ -51,7 +51,20 @@ def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
             FastEncoder(encoder, landmarks).nearest(IMAGES, count)
     with pytest.raises(BadInputError, match=r"m x 2048 numbers, not 5 x 7"):
         FastEncoder(encoder, landmarks[:, :7])
+    with pytest.raises(BadInputError, match="landmark 3 holds something that is not a number"):
+        FastEncoder(encoder, np.where(np.arange(5)[:, None] == 3, np.nan, landmarks))
+    with pytest.raises(BadInputError, match="arrays of pixels, not a list"):
+        FastEncoder(encoder).embed(IMAGES.tolist())
+    with pytest.raises(BadInputError, match="precision 'half'"):
+        FastEncoder(encoder, precision="half")  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="24 x 32 x 3"):
         FastEncoder(encoder).embed(IMAGES[:, :8])
     with pytest.raises(BadInputError, match="no clusters"):
         FastEncoder(Encoder.create(weights="random", size=(32, 24), clusters=4))
+
+
+def test_landmarks_are_those_given_even_if_their_array_changes(encoder: Encoder) -> None:
+    landmarks = encoder.embed(IMAGES, precision="float32", progress=False)
+    fast = FastEncoder(encoder, landmarks, precision="float32")
+    landmarks[:] = 0
+    assert fast.nearest(IMAGES)[0][:, 0].tolist() == [0, 1, 2, 3, 4]

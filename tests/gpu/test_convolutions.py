@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+pytest.importorskip("triton", reason="no Triton here")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 SHAPES = [(2, 64, 5, 7), (3, 128, 6, 4), (1, 512, 9, 9), (40, 64, 91, 61)]
 
@@ -65,7 +66,7 @@ def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(monkeypat
     exact = gradients(encoder, pixels, half=False)
     fused = gradients(encoder, pixels, half=True)
     assert all(torch.equal(one, again) for one, again in zip(fused, gradients(encoder, pixels, half=True), strict=True))
-    monkeypatch.setattr(convolutions, "_has_triton", lambda: False)
+    monkeypatch.setattr(convolutions, "_can_fuse", lambda device: False)
     single = gradients(encoder, pixels, half=True)
 
     def error(found: list[torch.Tensor]) -> list[float]:
@@ -73,3 +74,21 @@ def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(monkeypat
 
     assert max(error(fused)) < 0.3
     assert sum(error(fused)) < 1.1 * sum(error(single))
+
+
+def test_what_lay_in_memory_before_does_not_matter() -> None:
+    from mappable.features.convolutions import convolve
+
+    layer = nn.Conv2d(64, 64, 3, padding=1).to("cuda")
+    maps = half_maps(4, 64, 20, 20)
+    for _ in range(3):
+        torch.full((64, 64, 20, 20), torch.nan, device="cuda", dtype=torch.bfloat16)  # freed at once
+        with torch.autocast("cuda", torch.bfloat16):
+            assert convolve(maps, layer, pool=True).isfinite().all()
+
+
+def test_no_images_give_no_maps() -> None:
+    from mappable.features.convolutions import convolve
+
+    with torch.autocast("cuda", torch.bfloat16):
+        assert convolve(half_maps(0, 64, 20, 20), nn.Conv2d(64, 64, 3, padding=1).to("cuda"), pool=True).shape[0] == 0

@@ -1,8 +1,8 @@
 """An encoder for queries: one image, or a few, from the host to their descriptors or landmarks with little delay."""
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from threading import Lock
 from typing import cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, actual_precision, backbone_precision, images_of
 from mappable.features.encoder import Encoder
-from mappable.features.recording import record
+from mappable.features.recording import Recording, record
 
 MOST = 32  # images at a time; more are taken in several goes
 
@@ -27,12 +27,15 @@ class FastEncoder:
     On a GPU the work for each number of images is recorded when it is first asked for, and then started by one call:
     transfers, network and search. On a CPU it computes as the encoder does. What the encoder learns later is not seen.
 
-    `landmarks` (m, dimensions) are descriptors among which `nearest` looks; they stay on the device.
+    `landmarks` (m, dimensions) are descriptors among which `nearest` looks; they stay on the device. Several threads
+    may ask at once; they are answered one after the other.
     """
 
     def __init__(self, encoder: Encoder, landmarks: ArrayLike | None = None, *, precision: Precision = "auto") -> None:
         if not encoder.about.init_source:
             raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
+        with backbone_precision(encoder.device, precision):
+            pass  # or it is refused
         self.encoder, self.device, self.precision = deepcopy(encoder).requires_grad_(False), encoder.device, precision
         if actual_precision(self.device, precision) == "bfloat16":
             cast(nn.Module, self.encoder.backbone).to(torch.bfloat16)  # once, not in every query
@@ -41,6 +44,8 @@ class FastEncoder:
             self.landmarks = _checked(np.asarray(landmarks, dtype=np.float32), encoder.dimensions).to(self.device)
             self._squared_norms = torch.linalg.vector_norm(self.landmarks, dim=1).square()
         self._ready: dict[tuple[int, int], _Ready] = {}
+        self._lock = Lock()
+        self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
 
     def embed(self, images: Pixels) -> Floats32:
         """Descriptors (n, dimensions) of uint8 images (n, height, width, 3)."""
@@ -58,21 +63,24 @@ class FastEncoder:
         return rows, distances
 
     def _portions(self, images: Pixels) -> list[Pixels]:
+        if not isinstance(images, np.ndarray):
+            raise BadInputError(f"FastEncoder takes arrays of pixels, not a {type(images).__name__}")
         images_of(images, self.encoder.about.size, self.encoder.about.fit)
         return [images[start : start + MOST] for start in range(0, max(1, len(images)), MOST)]
 
     def _answer(self, images: Pixels, count: int) -> tuple[Tensor, ...]:
-        """On the host, and no more than the next answer's; `count` landmarks, or for 0 the descriptors."""
+        """The rows of `count` landmarks and their distances, or for 0 the descriptors; on the host."""
         if self.device.type != "cuda" or not len(images):
             return tuple(one.cpu() for one in self._compute(torch.tensor(images, device=self.device), count))
         key = (len(images), count)
-        if key not in self._ready:
-            self._ready[key] = self._prepare(*key)
-        ready = self._ready[key]
-        ready.images[:] = images
-        ready.start()
-        torch.cuda.current_stream(self.device).synchronize()
-        return tuple(tensor.clone() for tensor in ready.answer)
+        with self._lock:
+            if key not in self._ready:
+                self._ready[key] = self._prepare(*key)
+            ready = self._ready[key]
+            ready.images[:] = images
+            ready.recording()
+            torch.cuda.current_stream(self.device).synchronize()
+            return tuple(tensor.clone() for tensor in ready.answer)
 
     def _prepare(self, images: int, count: int) -> "_Ready":
         shape = (images, *self.encoder.about.size[::-1], 3)
@@ -85,7 +93,7 @@ class FastEncoder:
             for host, tensor in zip(answer, self._compute(on_device, count), strict=True):
                 host.copy_(tensor, non_blocking=True)
 
-        return _Ready(pixels.numpy(), answer, record(work, self.device)[0])
+        return _Ready(pixels.numpy(), answer, record(work, self.device, self._pool))
 
     @torch.no_grad()
     def _compute(self, pixels: Tensor, count: int) -> tuple[Tensor, ...]:
@@ -104,12 +112,15 @@ class _Ready:
     """The recorded work for a number of images."""
 
     images: Pixels  # the place for them, in pinned memory
-    answer: tuple[Tensor, ...]  # where it stands after `start`, in pinned memory
-    start: Callable[[], None]
+    answer: tuple[Tensor, ...]  # the place for it, in pinned memory too
+    recording: Recording[None]
 
 
 def _checked(landmarks: Floats32, dimensions: int) -> Tensor:
     if landmarks.ndim != 2 or landmarks.shape[1] != dimensions or not len(landmarks):
         shape = " x ".join(str(length) for length in landmarks.shape)
         raise BadInputError(f"the landmarks' descriptors should be m x {dimensions} numbers, not {shape}")
-    return torch.from_numpy(landmarks)
+    if not np.isfinite(landmarks).all():
+        row = int(np.flatnonzero(~np.isfinite(landmarks).all(axis=1))[0])
+        raise BadInputError(f"the descriptor of landmark {row} holds something that is not a number")
+    return torch.tensor(landmarks)  # a copy

@@ -94,7 +94,8 @@ def relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
 def pool(maps: Tensor) -> Tensor:
     """The largest of each 2 x 2 pixels; an odd last row or column is left out."""
     images, channels, height, width = maps.shape
-    pooled = maps.new_empty((images, channels, height // 2, width // 2)).contiguous(memory_format=torch.channels_last)
+    half = (images, channels, height // 2, width // 2)
+    pooled = torch.empty(half, dtype=maps.dtype, device=maps.device, memory_format=torch.channels_last)
     windows, rows = images * (height // 2) * (width // 2), max(1, ELEMENTS // 4 // channels)
     _pool_kernel[(min(4 * PROGRAMS, triton.cdiv(windows, rows)),)](maps, pooled, windows, height, width, channels, rows)
     return pooled

@@ -1,7 +1,8 @@
 """Work of a GPU, recorded once and then started by a single call: a CUDA graph."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -9,11 +10,24 @@ Result = TypeVar("Result")
 REHEARSALS = 2  # runs before the recording, in which libraries choose and load their kernels
 
 
-def record(work: Callable[[], Result], device: torch.device) -> tuple[Callable[[], None], Result]:
-    """What does the GPU's part of `work` again, and the result of it, whose tensors then hold the new values.
+@dataclass(frozen=True)
+class Recording(Generic[Result]):
+    """Call it to do the GPU's part of the work again; the tensors of `result` then hold the new values."""
+
+    graph: torch.cuda.CUDAGraph
+    work: Callable[[], Result]  # kept for the tensors that it reads and writes: the graph only knows where they are
+    result: Result
+
+    def __call__(self) -> None:
+        self.graph.replay()
+
+
+def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -> Recording[Result]:
+    """What does the GPU's part of `work` again.
 
     `work` must read its inputs from tensors that stay where they are, must not look at a number on the GPU, and is
-    called a few times first. Its results are overwritten each time.
+    called a few times first. Its results are overwritten each time. Recordings with the same `pool`
+    (`torch.cuda.graph_pool_handle()`) share their memory: the results of one last until the next of them is called.
     """
     aside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream(device))
@@ -23,6 +37,9 @@ def record(work: Callable[[], Result], device: torch.device) -> tuple[Callable[[
     torch.cuda.current_stream(device).wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
     # Other threads may go on, such as one that reads images into pinned memory.
-    with torch.cuda.device(device), torch.cuda.graph(graph, capture_error_mode="thread_local"):
+    with (
+        torch.cuda.device(device),
+        torch.cuda.graph(graph, pool=pool, stream=aside, capture_error_mode="thread_local"),
+    ):
         result = work()
-    return graph.replay, result
+    return Recording(graph, work, result)

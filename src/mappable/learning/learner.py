@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mappable.arrays import Ints
 from mappable.features.embedding import Source, backbone_precision, batches, describe, fetch
 from mappable.features.encoder import Encoder
-from mappable.features.recording import record
+from mappable.features.recording import Recording, record
 from mappable.learning.distributed import Group
 from mappable.learning.losses import Loss, Terms
 from mappable.learning.settings import Settings
@@ -39,14 +39,13 @@ class _Recorded:
     """The recorded way from a batch to gradients, on a GPU."""
 
     batch: Batch  # the place for it
-    start: Callable[[], None]
-    terms: Tensor  # where they are after `start`
+    recording: Recording[Tensor]  # to TERMS
 
     def __call__(self, batch: Batch) -> Tensor:
         for field in fields(Batch):
             getattr(self.batch, field.name).copy_(getattr(batch, field.name))
-        self.start()
-        return self.terms.clone()
+        self.recording()
+        return self.recording.result.clone()
 
 
 class Learner:
@@ -145,10 +144,10 @@ class Learner:
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         before = [gradient.clone() for gradient in gradients]
         own = Batch(*(getattr(example, field.name).clone() for field in fields(Batch)))
-        start, terms = record(lambda: self._backward(loss, own), self.device)
+        recording = record(lambda: self._backward(loss, own), self.device)
         for gradient, value in zip(gradients, before, strict=True):
             gradient.copy_(value)  # recording added to it
-        return _Recorded(own, start, terms)
+        return _Recorded(own, recording)
 
     def state(self) -> dict[str, Tensor]:
         """All tensors that the next step depends on."""

@@ -19,6 +19,9 @@ class Backbone(nn.Module, ABC):
     The cut lies between general and special layers, so that to train the special ones alone, each image has to go
     through the general ones only once. `channels` is the length of a local descriptor, `stride` the pixels from one to
     the next.
+
+    On a GPU training records the work of both and does it again and again: they must not look at a number on the GPU,
+    nor keep anything from one call to the next, as batch normalisation does.
     """
 
     channels: int
