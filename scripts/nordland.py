@@ -56,6 +56,16 @@ ROWS: dict[str, dict[str, Any]] = {"off-the-shelf": {"iterations": 0}}
 ROWS |= {loss: {"loss": loss} for loss in VISUAL}
 ROWS |= {loss: {"loss": loss, "feature_scale_squared": PAPER["feature_scale_squared"]} for loss in GEOMETRIC}
 ROWS |= {row: {"loss": f"{visual}+{geometric}"} | scales for row, (visual, geometric, scales) in COMBINED.items()}
+DRAWN = {  # of the curves, the line of each; colours tell the visual loss
+    "off-the-shelf": "-",
+    "huber": "-",
+    "triplet": ":",
+    "lazy-quadruplet": ":",
+    "triplet+huber-paper": "--",
+    "lazy-quadruplet+huber-paper": "--",
+    "triplet+huber-ours": "-",
+    "lazy-quadruplet+huber-ours": "-",
+}
 ByModel = dict[tuple[str, int], Floats]  # by row and seed: 1 or 0 for each query
 INDIFFERENT = WATCHING | DIVIDING | {"weights_file"}  # settings that change no result, or only by rounding
 
@@ -133,9 +143,15 @@ def read_results(file: Path) -> dict[str, Any]:
         return {"query_frames": [], "models": []}
     try:
         results: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        if any(len(model["errors"]) != len(results["query_frames"]) for model in results["models"]):
-            raise ValueError("a model has other queries")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        frames = np.array(results["query_frames"], dtype=np.float64)
+        for model in results["models"]:
+            if model["row"] not in ROWS or not isinstance(model["seed"], int):
+                raise ValueError(f"row {model['row']!r}, seed {model['seed']!r}")
+            if np.array(model["errors"], dtype=np.int64).shape != frames.shape:
+                raise ValueError(f"row {model['row']!r} has other queries")
+    except KeyError as error:
+        raise BadInputError(f"{file}: not a file of results, for {error} is missing") from None
+    except (OSError, ValueError, TypeError) as error:
         raise BadInputError(f"{file}: not a file of results that can be read ({error})") from None
     return results
 
@@ -257,19 +273,10 @@ def draw(results: dict[str, Any], file: Path) -> None:
     right.set(xlim=(0, 50), ylim=(0, 100), xlabel="frames off, at most", ylabel="% of queries")
     right.grid(alpha=0.3)
     right.legend(fontsize=7, loc="lower right")
-    figure.savefig(file, dpi=150)
-
-
-DRAWN = {  # of the curves, the line of each; colours tell the visual loss
-    "off-the-shelf": "-",
-    "huber": "-",
-    "triplet": ":",
-    "lazy-quadruplet": ":",
-    "triplet+huber-paper": "--",
-    "lazy-quadruplet+huber-paper": "--",
-    "triplet+huber-ours": "-",
-    "lazy-quadruplet+huber-ours": "-",
-}
+    try:
+        figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"{file}: cannot be written ({error})") from None
 
 
 def colour(row: str) -> str:

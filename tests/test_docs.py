@@ -92,7 +92,7 @@ def test_the_python_of_the_guide_to_training_runs(tmp_path: Path, monkeypatch: p
     places, encoder, descriptors = names["world"].places, names["encoder"], names["descriptors"]
     assert (descriptors.shape, descriptors.dtype) == ((len(places), 32768), np.float32)
     assert names["same"].fingerprint == encoder.fingerprint
-    assert encoder.about.squared_metres_per_squared_feature == pytest.approx(10**2 / 0.6)
+    assert encoder.about.squared_distance_per_squared_feature == pytest.approx(10**2 / 0.6)
     exec(code_blocks("docs/train.md", "python")[1], names)
     assert names["rows"].shape == (1, 3)
     assert names["rows"][0, 0] == 0

@@ -70,19 +70,19 @@ def test_the_file_has_torchvisions_names_and_says_what_it_is(tmp_path: Path) -> 
         header = json.loads(opened.metadata()["mappable"])
     assert {"features.0.weight", "features.28.bias", "aggregator.assignment", "aggregator.centres"} <= names
     assert len(names) == 28
-    assert header["about"]["squared_metres_per_squared_feature"] == 50.0
+    assert header["about"]["squared_distance_per_squared_feature"] == 50.0
     assert Encoder.load(tmp_path / "encoder.safetensors").about == encoder.about
 
 
 def test_lambda_is_known_where_training_made_distances_proportional_alone() -> None:
     about = About(weights="random", size=(32, 32), fit="crop", mean=(0, 0, 0), std=(1, 1, 1))
-    assert about.squared_metres_per_squared_feature is None
+    assert about.squared_distance_per_squared_feature is None
     visual = replace(about, positive_radius=1.0, feature_scale_squared=2.0)
-    assert visual.squared_metres_per_squared_feature is None
+    assert visual.squared_distance_per_squared_feature is None
     geometric = replace(visual, proportional=True)
-    assert geometric.squared_metres_per_squared_feature == 0.5
+    assert geometric.squared_distance_per_squared_feature == 0.5
     assert About.from_json(geometric.to_json()) == geometric
-    assert replace(geometric, feature_scale_squared=None).squared_metres_per_squared_feature is None
+    assert replace(geometric, feature_scale_squared=None).squared_distance_per_squared_feature is None
 
 
 def test_random_weights_follow_from_the_seed_and_keep_the_scale(small_backbone: str) -> None:

@@ -42,6 +42,11 @@ def test_read_only_images_are_taken(encoder: Encoder) -> None:
     assert FastEncoder(encoder).embed(images).shape == (5, encoder.dimensions)
 
 
+def test_views_are_taken_such_as_bgr_made_rgb(encoder: Encoder) -> None:
+    fast = FastEncoder(encoder)
+    np.testing.assert_array_equal(fast.embed(IMAGES[::-1, ..., ::-1]), fast.embed(IMAGES[::-1, ..., ::-1].copy()))
+
+
 def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
     landmarks = encoder.embed(IMAGES, progress=False)
     with pytest.raises(BadInputError, match="no landmarks"):

@@ -132,7 +132,7 @@ def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) 
         seed=5,
     )
     assert about.feature_scale_squared == pytest.approx(measured, rel=1e-5)
-    assert about.squared_metres_per_squared_feature == pytest.approx(25 / measured, rel=1e-5)
+    assert about.squared_distance_per_squared_feature == pytest.approx(25 / measured, rel=1e-5)
     assert (about.positive_radius, about.negative_radius, about.unit) == (5.0, 12.0, "m")
     assert (about.seed, about.data, about.init_source) == (5, data.fingerprint, "train")
     assert Settings(**about.settings) == chosen
@@ -158,7 +158,7 @@ def test_distances_are_proportional_after_a_geometric_loss_alone(
     assert about.feature_scale_squared is not None
     assert about.proportional == proportional
     expected = 25 / about.feature_scale_squared if proportional else None
-    assert about.squared_metres_per_squared_feature == expected
+    assert about.squared_distance_per_squared_feature == expected
 
 
 def test_no_iterations_give_the_encoder_off_the_shelf(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:

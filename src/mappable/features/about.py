@@ -49,7 +49,7 @@ class About:
     version: str = field(default_factory=version_of_mappable)
 
     @property
-    def squared_metres_per_squared_feature(self) -> float | None:
+    def squared_distance_per_squared_feature(self) -> float | None:
         """The paper's lambda = r1² / F²: squared distance in `unit` for a squared feature distance.
 
         None where training did not make them proportional.
@@ -65,7 +65,7 @@ class About:
 
     def to_json(self) -> dict[str, Any]:
         """All fields and lambda, as JSON can hold them."""
-        return asdict(self) | {"squared_metres_per_squared_feature": self.squared_metres_per_squared_feature}
+        return asdict(self) | {"squared_distance_per_squared_feature": self.squared_distance_per_squared_feature}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":

@@ -71,7 +71,7 @@ class FastEncoder:
     def _answer(self, images: Pixels, count: int) -> tuple[Tensor, ...]:
         """The rows of `count` landmarks and their distances, or for 0 the descriptors; on the host."""
         if self.device.type != "cuda" or not len(images):
-            return tuple(one.cpu() for one in self._compute(torch.tensor(images, device=self.device), count))
+            return tuple(one.cpu() for one in self._compute(torch.tensor(images.copy(), device=self.device), count))
         key = (len(images), count)
         with self._lock:
             if key not in self._ready:
