@@ -235,7 +235,15 @@ def test_no_model_is_begun_that_might_not_end_in_time(
 
 def test_a_damaged_file_of_results_is_refused(nordland: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "results.json"
-    for text in ("{", "[]", '{"query_frames": [1], "models": [{"errors": []}]}'):
+    for model in (
+        '"errors": []',
+        '"row": "quartet", "seed": 0, "errors": [1]',
+        '"row": "huber", "seed": 0, "errors": ["a"]',
+    ):
+        file.write_text(f'{{"query_frames": [1], "models": [{{{model}}}]}}')
+        with pytest.raises(BadInputError, match=r"results.json: not a file of results"):
+            nordland.main(["--out", str(file), "--table"])
+    for text in ("{", "[]"):
         file.write_text(text)
         with pytest.raises(BadInputError, match=r"results.json: not a file of results that can be read \("):
             nordland.main(["--out", str(file), "--table"])
