@@ -1,6 +1,7 @@
 """Fixtures that several rooms share."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,9 @@ from mappable.places.table import Places
 
 # Tests run side by side, one on each core: threads within one, and in what it starts, would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them send.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # A busy machine is no failure; and where a change is judged, the examples are the same each time.
 settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("tests")
