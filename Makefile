@@ -42,7 +42,7 @@ clean:
 	@touch $@
 
 .venv/developing: .venv/installed
-	$(PIP) --editable ".[dev,hloc,tensorboard,video]"
+	$(PIP) --editable ".[dev,hloc,sdp,tensorboard,video]"
 	@touch $@
 
 .venv/documenting: .venv/installed

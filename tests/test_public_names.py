@@ -10,6 +10,7 @@ import mappable
 
 PUBLIC = {
     "About",
+    "Anchors",
     "BadImageError",
     "BadInputError",
     "Encoder",
@@ -23,6 +24,8 @@ PUBLIC = {
     "Note",
     "PackedImages",
     "Places",
+    "Ranges",
+    "Recovered",
     "Settings",
     "Simulated",
     "TrainingStopped",
@@ -41,6 +44,8 @@ PUBLIC = {
     "pack_images",
     "read_places",
     "reader_names",
+    "recover",
+    "recover_anchored",
     "save_places",
     "simulate",
     "summarize",

@@ -29,6 +29,15 @@ def test_purposes_keep_their_streams() -> None:
         "WHITENING": 11,
         "MONITOR": 12,
         "BOOTSTRAP": 13,
+        "ROUTE": 14,
+        "RANGES": 15,
+        "LANDMARKS": 16,
+        "COMPLETION": 17,
+        "LEARNED_RANGES": 18,
+        "SUBSAMPLES": 19,
+        "KNOWN_POSITIONS": 20,
+        "PROBES": 21,
+        "ANCHORED": 22,
     }
     expected = np.random.default_rng([3, 7, 2]).random(4)
     np.testing.assert_array_equal(generator(3, Purpose.CACHE, 2).random(4), expected)

@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from mappable.places.worlds.simulation import Simulated as Simulated
     from mappable.places.worlds.simulation import simulate as simulate
     from mappable.places.worlds.simulation import write_simulated as write_simulated
+    from mappable.recovery.anchored import Anchors as Anchors
+    from mappable.recovery.anchored import recover_anchored as recover_anchored
+    from mappable.recovery.pipeline import recover as recover
+    from mappable.recovery.ranges import Ranges as Ranges
+    from mappable.recovery.result import Recovered as Recovered
 
 _HOMES = {
     "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
@@ -69,6 +74,10 @@ _HOMES = {
     "mappable.places.summary": ("summarize",),
     "mappable.places.table": ("NO_TIME", "Places"),
     "mappable.places.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
+    "mappable.recovery.anchored": ("Anchors", "recover_anchored"),
+    "mappable.recovery.pipeline": ("recover",),
+    "mappable.recovery.ranges": ("Ranges",),
+    "mappable.recovery.result": ("Recovered",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

@@ -21,6 +21,15 @@ class Purpose(IntEnum):
     WHITENING = auto()
     MONITOR = auto()
     BOOTSTRAP = auto()
+    ROUTE = auto()
+    RANGES = auto()
+    LANDMARKS = auto()
+    COMPLETION = auto()
+    LEARNED_RANGES = auto()
+    SUBSAMPLES = auto()
+    KNOWN_POSITIONS = auto()
+    PROBES = auto()
+    ANCHORED = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

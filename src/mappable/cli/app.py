@@ -2,7 +2,7 @@
 
 import typer
 
-from mappable.cli import convert, demo, embed, places, simulate, train, weights
+from mappable.cli import convert, demo, embed, places, recover, simulate, train, weights
 
 app = typer.Typer(
     name="mappable",
@@ -17,4 +17,5 @@ app.command()(simulate.simulate)
 app.command()(weights.weights)
 app.command()(train.train)
 app.command()(embed.embed)
+app.add_typer(recover.app, name="recover")
 app.command()(demo.demo)

@@ -1,0 +1,226 @@
+"""`mappable recover FILE OUT`: positions from distances alone; `mappable recover study`: how well that can be done."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+from typer.core import TyperGroup
+
+from mappable.errors import BadInputError
+
+if TYPE_CHECKING:
+    from mappable.recovery.ranges import Ranges
+    from mappable.recovery.report import Report
+    from mappable.recovery.study import Summary
+
+POSITIONS, TRAJECTORY, SUMMARY, FIGURE = "positions.csv", "trajectory.txt", "summary.json", "recovery.png"
+
+
+class Verbs(TyperGroup):
+    """The verb `file` goes without saying."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] in ("-h", "--help"))
+        return super().parse_args(ctx, args if named or not args else ["file", *args])
+
+
+app = typer.Typer(
+    cls=Verbs,
+    help="Recover positions from distances: `mappable recover FILE OUT`, or study how well that can be done.",
+    no_args_is_help=True,
+    subcommand_metavar="FILE OUT [OPTIONS] | study [OPTIONS]",
+)
+
+
+@app.command("file")
+def from_file(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Ranges (.csv or .parquet: i,j,metres[,sigma]) or a matrix of squared distances (.npy).",
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(help=f"Folder for {POSITIONS}, {TRAJECTORY} and {SUMMARY}.")],
+    anchors: Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="True positions to score by: [point,]x,y[,z], or TUM's (.txt).", metavar="FILE"),
+    ] = None,
+    dimensions: Annotated[
+        int | None, typer.Option(help="2 or 3 (default: those of the known positions, else 2).", min=2, max=3)
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="default, geodesic, smacof, sdp, sdp-frobenius, rank-alternation or s-stress.")
+    ] = "default",
+    scale: Annotated[float, typer.Option(help="Of a matrix: square metres for a squared distance of 1.")] = 1.0,
+    radius: Annotated[float | None, typer.Option(help="Of a matrix: use the pairs within so many metres.")] = None,
+    mask: Annotated[
+        Path | None, typer.Option(help="Of a matrix: use the pairs that are true in this one.", metavar="NPY")
+    ] = None,
+    figure: Annotated[bool, typer.Option("--figure", help=f"Also draw {FIGURE}.")] = False,
+    seed: Annotated[int, typer.Option(help="What all random choices follow from.", min=0)] = 0,
+) -> None:
+    """Recover the positions of images from measured distances between some of them.
+
+    Points are numbered from 0 in the order of their images. Without known positions the map has coordinates of its own,
+    and what the distances leave open is said; with them it is in theirs, with covariances.
+    """
+    from mappable.recovery import files
+    from mappable.recovery.anchored import recover_anchored
+    from mappable.recovery.methods import method as find_method
+    from mappable.recovery.report import report
+
+    chosen = find_method(method)
+    if out.exists() and not out.is_dir():
+        raise BadInputError(f"{out}: is a file; give a folder to write to")
+    ranges = _ranges(file, scale, radius, mask)
+    known = None if anchors is None else files.read_anchors(anchors)
+    wanted = dimensions or (2 if known is None else known.positions.shape[1])
+    if known is not None and known.positions.shape[1] != wanted:
+        raise BadInputError(f"{anchors}: has {known.positions.shape[1]} dimensions, but {wanted} are asked for")
+    if known is not None and method != "default":
+        raise BadInputError(f"known positions are used by the default method alone, not by {method}")
+    true = None if truth is None else files.read_truth(truth, ranges.count)
+    if true is not None and true.shape[1] < wanted:
+        raise BadInputError(f"{truth}: has {true.shape[1]} dimensions, but {wanted} are asked for")
+    true = None if true is None else true[:, :wanted]
+
+    recovered = chosen.run(ranges, wanted, seed) if known is None else recover_anchored(ranges, known, seed=seed)
+    said = report(ranges, recovered, anchors=known, truth=true, radius=radius)
+    files.write_positions(out / POSITIONS, recovered)
+    files.write_tum(out / TRAJECTORY, recovered.positions)
+    files.write_json(out / SUMMARY, {"file": str(file), "method": method} | said.to_json())
+    if figure:
+        from mappable.recovery.figure import draw_recovery
+
+        points = None if known is None else known.points
+        draw_recovery(out / FIGURE, ranges, recovered, truth=true, anchors=points, title=str(file))
+    _print_report(said)
+    typer.echo(f"written to {out}")
+
+
+@app.command()
+def study(
+    kind: Annotated[str, typer.Option(help="Routes: any of open, loop and city.", metavar="KIND,KIND")] = "open,loop",
+    noise: Annotated[
+        str, typer.Option(help="Of the ranges: any of low, mid, high and learned.", metavar="NOISE,NOISE")
+    ] = "mid,learned",
+    count: Annotated[int, typer.Option(help="Images along a route.", min=3)] = 400,
+    length: Annotated[
+        float | None, typer.Option(help="Of a route, in metres (default: 672; in a city one metre an image).")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Repetitions.", min=1)] = 10,
+    anchors: Annotated[str, typer.Option(help="Numbers of known positions to try as well.", metavar="N,N")] = "10,20",
+    methods: Annotated[
+        str, typer.Option(help="As of `mappable recover FILE OUT --method`.", metavar="METHOD,METHOD")
+    ] = "default,geodesic,smacof",
+    same_route: Annotated[
+        bool, typer.Option("--same-route", help="Repeat with other images of one route, not with other routes.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="A JSON file for every single result.", metavar="FILE")] = None,
+) -> None:
+    """Run methods on made-up routes with ranges of a known quality, beside what can be drawn without any ranges.
+
+    `learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight
+    line or the circle has not recovered a shape.
+    """
+    from mappable.recovery.simulator import Kind
+    from mappable.recovery.study import cases, run_study, save_study, summarise
+
+    kinds = _listed(kind)
+    for one in kinds:
+        if one not in get_args(Kind):
+            raise BadInputError(f"there is no route {one!r}; there are {', '.join(get_args(Kind))}")
+    known = [_whole(text) for text in _listed(anchors)]
+    wanted = cases(
+        kinds,  # type: ignore[arg-type]
+        _listed(noise),
+        count=count,
+        seeds=seeds,
+        anchors=known,
+        length=length,
+        same_route=same_route,
+    )
+    rows = run_study(wanted, _listed(methods))
+    if out is not None:
+        save_study(rows, out)
+    _print_study(summarise(rows), f"{count:,} images a route")
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def _ranges(file: Path, scale: float, radius: float | None, mask: Path | None) -> "Ranges":
+    from mappable.recovery.files import read_matrix, read_ranges
+
+    if file.suffix == ".npy":
+        return read_matrix(file, scale=scale, radius=radius, mask=mask)
+    if mask is not None or scale != 1.0:
+        raise BadInputError(f"{file}: --scale and --mask are for a matrix in a .npy file, not for ranges")
+    ranges = read_ranges(file)
+    return ranges if radius is None else ranges.where(ranges.metres <= radius)
+
+
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise BadInputError(f"{text!r} is not a number of known positions")
+    return int(text)
+
+
+def _print_report(said: "Report") -> None:
+    parts = "1 part" if len(said.parts) == 1 else f"{len(said.parts):,} parts that nothing connects"
+    typer.echo(f"{said.points:,} points in {said.dimensions} dimensions, {said.ranges:,} ranges, {parts}")
+    if said.known:
+        typer.echo(f"{said.known:,} positions were known")
+    if said.thrown_out:
+        typer.echo(f"{said.thrown_out:,} ranges were thrown out as false")
+    if said.noise is not None:
+        typer.echo(f"noise: {said.noise:.2f} times the stated sigma")
+    if said.undetermined:
+        typer.echo("undetermined:")
+    for sentence in said.undetermined:
+        typer.echo(f"  - {sentence}")
+    if said.nearness is not None:
+        typer.echo(str(said.nearness))
+    if said.scores:
+        typer.echo(f"{said.scored:,} points scored; below the line is what can be drawn without any ranges")
+        width = max(map(len, said.scores)) + 2
+        for name, one in said.scores.items():
+            if name == "point":
+                typer.echo("  " + "-" * (width + 60))
+            typer.echo(f"  {name:<{width}}{one}")
+
+
+def _print_study(rows: "list[Summary]", what: str) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from mappable.cli.output import WIDE
+
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    numbers = ("median %", "from", "to", "rigid %", "of gyration %", "CPU s")
+    title = f"{what}: error as a percentage of the path, medians of {max(row.repetitions for row in rows)}"
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for heading in ("route", "noise", "known", "method"):
+        table.add_column(heading, no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    before: tuple[str, str, int] | None = None
+    for row in rows:
+        group = (row.kind, row.noise, row.anchors)
+        if before not in (None, group):
+            table.add_section()
+        shown = ["", "", ""] if group == before else [row.kind, row.noise, str(row.anchors or "")]
+        before = group
+        values = (row.similarity, row.lowest, row.highest, row.rigid)
+        table.add_row(
+            *shown, row.method, *(f"{value:.2f}" for value in values), f"{row.of_gyration:.1f}",
+            f"{row.seconds:.2f}" if row.seconds else "",
+        )  # fmt: skip
+    console.print(table)
+    console.print("known positions are never aligned; all others after the best alignment, with scale and mirror")

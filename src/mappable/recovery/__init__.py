@@ -1,0 +1,1 @@
+"""Recovery: coordinates from distances alone; it knows nothing of images or features."""

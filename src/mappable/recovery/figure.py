@@ -1,0 +1,121 @@
+"""A picture of a recovery: measured, recovered and true distances side by side, and the trajectories below."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.recovery.align import align
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.result import Recovered
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
+MOST = 300  # points that the matrices show
+COLOURS = "viridis"  # safe for colour-blind eyes, and darker to lighter in print
+UNKNOWN = "#e4e4e4"
+TRUE, KNOWN = "#8a8a8a", "#D55E00"
+
+
+def draw_recovery(
+    file: Path | str,
+    ranges: Ranges,
+    recovered: Recovered,
+    *,
+    truth: Floats | None = None,
+    anchors: Ints | None = None,
+    title: str = "",
+) -> None:
+    """Write a picture (PNG, SVG or PDF by suffix) of the first and largest part of what was recovered.
+
+    Above are the distances that were measured (grey where none was), those of the recovered points, and where `truth`
+    (n, k) is given the true ones, every so many-th point alone if there are many; below is the trajectory from above,
+    coloured by time, with the true one in grey. Without `anchors`, the numbers of the points that were known, it is
+    brought to the truth by rotation, shift, mirror and scale.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if Path(file).suffix.lower() not in SUFFIXES:
+        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
+    shown = (recovered.parts == 0) & np.isfinite(recovered.positions).all(1)
+    if truth is not None:
+        shown &= np.isfinite(truth).all(1)
+    points = np.flatnonzero(shown)
+    if len(points) < 2:
+        raise BadInputError(f"{file}: there are fewer than two points to draw")
+    positions = recovered.positions[points]
+    true = None if truth is None else truth[points]
+    if true is not None and anchors is None:
+        positions = align(positions, true)(positions)
+
+    matrices = _matrices(ranges, points, positions, true)
+    figure = Figure(figsize=(4.2 * len(matrices) + 0.9, 9.6), layout="constrained", dpi=120)
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(2, len(matrices), height_ratios=(1.0, 1.35))
+    top = [figure.add_subplot(grid[0, column]) for column in range(len(matrices))]
+    longest = max(float(np.nanmax(matrix)) for matrix in matrices.values())
+    for axes, (name, matrix) in zip(top, matrices.items(), strict=True):
+        image = _draw_matrix(axes, matrix, name, longest, len(points))
+    figure.colorbar(image, ax=top, label="distance [m]", shrink=0.85)
+    _draw_paths(figure.add_subplot(grid[1, :]), points, positions, true, anchors)
+    if title:
+        figure.suptitle(title.replace("$", r"\$"), fontsize=12)
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file)
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"{file}: the picture cannot be written ({error})") from None
+
+
+def _matrices(ranges: Ranges, points: Ints, positions: Floats, truth: Floats | None) -> dict[str, Floats]:
+    """Distances in metres between some of the points, NaN where they are not known."""
+    some = np.unique(np.linspace(0, len(points) - 1, min(MOST, len(points))).round().astype(np.int64))
+    near = ranges.among(points[some])
+    measured = np.full((len(some), len(some)), np.nan)
+    measured[near.i, near.j] = measured[near.j, near.i] = near.metres
+    np.fill_diagonal(measured, 0.0)
+    found = {"measured": measured, "recovered": _distances(positions[some])}
+    return found if truth is None else found | {"true": _distances(truth[some])}
+
+
+def _distances(positions: Floats) -> Floats:
+    apart: Floats = np.linalg.norm(positions[:, None] - positions, axis=2)
+    return apart
+
+
+def _draw_matrix(axes: "Axes", matrix: Floats, name: str, longest: float, count: int) -> Any:
+    axes.set_facecolor(UNKNOWN)
+    image = axes.imshow(
+        matrix, cmap=COLOURS, vmin=0, vmax=longest, extent=(0, count, count, 0), interpolation="nearest"
+    )
+    known = np.isfinite(matrix[np.triu_indices(len(matrix), 1)]).mean()
+    axes.set_title(name if known == 1 else f"{name}: {100 * known:.1f} % of the pairs", fontsize=11)
+    axes.set_xlabel("image")
+    return image
+
+
+def _draw_paths(axes: "Axes", points: Ints, positions: Floats, truth: Floats | None, anchors: Ints | None) -> None:
+    if truth is not None:
+        axes.plot(truth[:, 0], truth[:, 1], color=TRUE, linewidth=5, alpha=0.55, label="true", zorder=1)
+    size = float(np.clip(6000 / len(points), 3, 22))
+    dots = axes.scatter(positions[:, 0], positions[:, 1], c=points, cmap=COLOURS, s=size, linewidths=0, zorder=3)
+    axes.plot(positions[:, 0], positions[:, 1], color="#333333", linewidth=0.6, alpha=0.6, label="recovered", zorder=2)
+    if anchors is not None:
+        known = positions[np.isin(points, anchors)]
+        axes.scatter(
+            known[:, 0], known[:, 1], marker="^", s=70, color=KNOWN, edgecolors="white", label="known", zorder=4
+        )
+    axes.figure.colorbar(dots, ax=axes, label="image, in order", shrink=0.85)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_xlabel("x [m]")
+    axes.set_ylabel("y [m]")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title("trajectory" + (", from above" if positions.shape[1] == 3 else ""), fontsize=11, loc="left")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False, borderaxespad=0.2)

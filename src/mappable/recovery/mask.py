@@ -1,0 +1,250 @@
+"""Masks: which of all the pairs of images have a feature distance that can be trusted, and how good such a choice is.
+
+A mask is a symmetric (n, n) array with a true diagonal. All here is dense, for the paper's way of a few hundred images.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.recovery.ranges import Ranges, ranges_of_matrix
+
+Curve = Callable[[Floats], Floats]  # of metres
+
+
+def paper_mask(squared_distances: Floats, feature_scale_squared: float) -> Bools:
+    """The paper's mask: squared feature distances up to F², which stands for the positive radius.
+
+    F² is the greatest squared distance between near images *before* training. It is about that of unrelated images, so
+    that this mask keeps nearly everything: look at its `mask_report`.
+    """
+    if not 0.0 < feature_scale_squared < np.inf:
+        raise BadInputError(f"the squared feature scale is {feature_scale_squared:g}, but must be above 0")
+    return _up_to(_checked(squared_distances, "squared feature distance"), feature_scale_squared)
+
+
+def oracle_mask(true_distances: Floats, radius: float) -> Bools:
+    """The pairs that truly are within `radius` metres, of true distances (n, n): what the best of masks would keep."""
+    if not 0.0 < radius < np.inf:
+        raise BadInputError(f"the radius is {radius:g} m, but must be above 0")
+    return _up_to(_checked(true_distances, "true distance"), radius)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A bound of squared feature distances, chosen on training pairs."""
+
+    squared: float  # the bound itself, τ²F²
+    precision: float  # of the training pairs up to it, the share that truly is near
+    recall: float  # of the training pairs that truly are near, the share up to it
+    near: float  # in metres: what counts as near
+
+    def tau(self, feature_scale_squared: float) -> float:
+        """The bound relative to the feature scale, neither of them squared."""
+        return float(np.sqrt(self.squared / feature_scale_squared))
+
+    def __str__(self) -> str:
+        return (
+            f"squared feature distances up to {self.squared:.4g}: of such training pairs {self.precision:.1%} are "
+            f"within {self.near:g} m, and they are {self.recall:.1%} of all that are"
+        )
+
+
+def choose_threshold(
+    squared_distances: Floats, metres: Floats, positive_radius: float, *, precision: float = 0.95
+) -> Threshold:
+    """The highest bound up to which a share `precision` of training pairs truly is within 1.5 positive radii.
+
+    `squared_distances` (pairs,) are those of features, `metres` (pairs,) the true ones. Take all pairs of training
+    sequences or a uniform sample: where near pairs are rarer than here, so is what the bound lets through.
+    """
+    squared, true = np.asarray(squared_distances, dtype=np.float64), np.asarray(metres, dtype=np.float64)
+    if squared.ndim != 1 or squared.shape != true.shape or not len(squared):
+        raise BadInputError(f"training pairs have one feature distance {squared.shape} and one true one {true.shape}")
+    for values, name in ((squared, "squared feature distance"), (true, "true distance")):
+        wrong = np.flatnonzero(~np.isfinite(values) | (values < 0))
+        if len(wrong):
+            raise BadInputError(f"the {name} of training pair {wrong[0]} is {values[wrong[0]]}, but must be at least 0")
+    if not 0.0 < positive_radius < np.inf or not 0.0 < precision <= 1.0:
+        raise BadInputError(f"a positive radius of {positive_radius:g} m and a precision of {precision:g} cannot be")
+    near = 1.5 * positive_radius
+    order = np.argsort(squared, kind="stable")
+    bounds, hits = squared[order], np.cumsum(true[order] <= near)
+    shares = hits / np.arange(1, len(order) + 1)
+    last = np.append(np.diff(bounds) > 0, True)  # pairs at the same distance are let through together or not at all
+    enough = np.flatnonzero(last & (shares >= precision))
+    if not len(enough):
+        raise BadInputError(
+            f"no bound of the feature distance has {precision:.0%} of the training pairs up to it within {near:g} m; "
+            f"the best has {shares[last].max():.1%}"
+        )
+    at = enough[-1]
+    return Threshold(float(bounds[at]), float(shares[at]), float(hits[at] / hits[-1]), near)
+
+
+def threshold_mask(squared_distances: Floats, threshold: Threshold) -> Bools:
+    """Squared feature distances (n, n) up to a bound chosen on training pairs."""
+    return _up_to(_checked(squared_distances, "squared feature distance"), threshold.squared)
+
+
+def soft_weights(metres: Floats, slope: Floats | Curve, variance: float | Floats | Curve) -> Floats:
+    """Weights (n, n) instead of a mask: one over the variance of each distance, in 1/m².
+
+    A feature distance tells of metres by a curve that flattens: noise of that `variance` on what is measured is noise
+    of variance / slope² on the metres. `slope` and `variance` are those of each pair, (n, n), or functions of the
+    estimated `metres` (n, n), which a calibration makes. Where the curve is flat (or falls) a pair weighs nothing, and
+    so does that of a point with itself.
+    """
+    metres = _checked(metres, "estimated distance")
+    steepness, noise = (
+        np.broadcast_to(np.asarray(curve(metres) if callable(curve) else curve, dtype=np.float64), metres.shape)
+        for curve in (slope, variance)
+    )
+    if not np.isfinite(steepness).all():
+        raise BadInputError("a slope of the response curve is not a number")
+    if not (noise > 0).all():
+        raise BadInputError(f"a variance is {noise[~(noise > 0)][0]:g}, but must be above 0")
+    weights: Floats = np.square(np.maximum(steepness, 0.0)) / noise
+    weights = (weights + weights.T) / 2
+    np.fill_diagonal(weights, 0.0)
+    return weights
+
+
+@dataclass(frozen=True)
+class MaskReport:
+    """How good a mask is; precision and recall are known only where the true distances are."""
+
+    per_row: Ints  # (n,): how many pairs of each point are kept
+    parts: Ints  # sizes of the connected parts, the largest first
+    precision: float | None = None  # of the pairs kept, the share that truly is near
+    recall: float | None = None  # of the pairs that truly are near, the share kept
+    radius: float | None = None  # in metres: what counts as near
+
+    def __str__(self) -> str:
+        count, kept = len(self.per_row), int(self.per_row.sum()) // 2
+        sentence = f"the mask keeps {kept:,} of {count * (count - 1) // 2:,} pairs"
+        sentence += f", a point {np.median(self.per_row):g} in the middle and {self.per_row.min()} at least; "
+        if self.precision is not None:
+            sentence += f"{self.precision:.1%} of them are truly within {self.radius:g} m (precision), "
+            sentence += f"{self.recall:.1%} of those that are were kept (recall); "
+        if len(self.parts) == 1:
+            return sentence + "all points are connected"
+        return sentence + f"{len(self.parts)} parts are not connected, of {_listed(self.parts)} points"
+
+
+def mask_report(mask: Bools, true_distances: Floats | None = None, radius: float | None = None) -> MaskReport:
+    """Connections of a mask (n, n), and where `true_distances` (n, n) are known, how many of its pairs are near."""
+    kept = _pairs(mask)
+    per_row = np.bincount(np.concatenate(kept.nonzero()), minlength=len(kept)).astype(np.int64)
+    parts = np.bincount(_parts(kept))
+    if true_distances is None:
+        return MaskReport(per_row, parts)
+    if radius is None:
+        raise BadInputError("whether the pairs of a mask are near can only be said with a radius")
+    near = _pairs(oracle_mask(true_distances, radius))
+    if near.shape != kept.shape:
+        raise BadInputError(f"the mask is {kept.shape}, but the matrix of true distances {near.shape}")
+    both = int((kept & near).sum())
+    precision, recall = (both / total if (total := int(pairs.sum())) else float("nan") for pairs in (kept, near))
+    return MaskReport(per_row, parts, precision, recall, radius)
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A mask whose points are all connected, among those of the former ones that are left."""
+
+    mask: Bools  # (m, m)
+    points: Ints  # (m,): the numbers of the points that are left
+    what: str  # a sentence that says what was done
+
+
+def connect(mask: Bools, *, by: Literal["neighbours", "largest"] = "neighbours") -> Connected:
+    """A connected mask: by pairs of neighbours in the order of images, or of the largest connected part alone.
+
+    Of neighbours (i, i + 1) only those are added that link two parts; their distances must be ones that can be used.
+    """
+    kept = _pairs(mask)
+    kept, parts = kept | kept.T | np.eye(len(kept), dtype=bool), _parts(kept)
+    everyone, count = np.arange(len(parts)), len(parts)
+    if not parts.any():
+        return Connected(kept, everyone, f"all {count:,} points are connected")
+    found = f"the mask left {parts.max() + 1:,} parts that are not connected"
+    if by == "largest":
+        points = np.flatnonzero(parts == 0)
+        what = f"{found}: the largest was kept, {len(points):,} of {count:,} points"
+        return Connected(kept[np.ix_(points, points)], points, what)
+    links = np.flatnonzero(np.diff(parts))
+    kept[links, links + 1] = kept[links + 1, links] = True
+    return Connected(kept, everyone, f"{found}: {len(links):,} pairs of neighbours were added to connect them")
+
+
+def observed(squared_distances: Floats, mask: Bools, dimensions: int) -> Ranges:
+    """The pairs that a mask keeps, as ranges in the unit of the distances: what a completion to k dimensions needs.
+
+    These are at least 3 points, all of them connected. Distances that are masked out may be anything, even no numbers.
+    """
+    if dimensions not in (2, 3):
+        raise BadInputError(f"points are laid out in 2 or 3 dimensions, not {dimensions}")
+    ranges = ranges_of_matrix(squared_distances, 1.0, mask)
+    if ranges.count < 3:
+        raise BadInputError(f"there are {ranges.count} points, but a map needs at least 3")
+    if not len(ranges):
+        raise BadInputError("the mask keeps no pair of points at all")
+    if not ranges.metres.any():
+        raise BadInputError("all distances that the mask keeps are 0")
+    if (parts := int(ranges.parts.max()) + 1) > 1:
+        raise BadInputError(
+            f"the mask leaves {parts:,} parts that no pair connects: connect it first, or recover each part apart"
+        )
+    return ranges
+
+
+def check_square(matrix: Floats | Bools, name: str) -> None:
+    """Refuse what is not (n, n), with n above 0."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise BadInputError(f"a {name} is square, not {' x '.join(map(str, matrix.shape))}")
+
+
+def _up_to(values: Floats, bound: float) -> Bools:
+    mask: Bools = np.maximum(values, values.T) <= bound
+    np.fill_diagonal(mask, True)
+    return mask
+
+
+def _checked(matrix: Floats, name: str) -> Floats:
+    """The matrix, if it is square and symmetric and its values are at least 0."""
+    values = np.asarray(matrix, dtype=np.float64)
+    check_square(values, "matrix of distances")
+    for wrong, what in (
+        (~np.isfinite(values), "is not a number"),
+        (values < 0, "is negative"),
+        (~np.isclose(values, values.T, rtol=1e-6, atol=1e-9, equal_nan=True), "differs from its mirror image"),
+    ):
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise BadInputError(f"the {name} {row}, {column} ({values[row, column]}) {what}")
+    return values
+
+
+def _pairs(mask: Bools) -> Bools:
+    """The upper triangle without the diagonal of a mask, each pair of which counts in either order."""
+    kept = np.asarray(mask, dtype=bool)
+    check_square(kept, "mask")
+    upper: Bools = np.triu(kept | kept.T, 1)
+    return upper
+
+
+def _parts(pairs: Bools) -> Ints:
+    i, j = pairs.nonzero()
+    return Ranges(len(pairs), i, j, np.ones(len(i)), 1.0).parts
+
+
+def _listed(sizes: Ints) -> str:
+    shown = [f"{size:,}" for size in sizes[:5].tolist()]
+    if len(sizes) > 5:
+        return ", ".join(shown) + " and fewer"
+    return ", ".join(shown[:-1]) + f" and {shown[-1]}"

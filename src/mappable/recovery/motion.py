@@ -1,0 +1,185 @@
+"""How a camera moves along its sequence: it goes straight on, or it turns.
+
+Positions in order have steps v, of about equal lengths, and directions t = v / |v|. Their curvature is c = (t' - t) /
+h, h being the mean length of the two steps. Where the way goes straight on, c is noise of spread `straight`; in a
+turn it is like that of the point before, c = `likeness` * c_before + noise of spread `turning`. Which of the two it
+is does not change often. Nothing of this is given: it is drawn together with the positions, from what is usual at the
+scale of the ranges (a turn is about as tight as the longest range) and what the positions say.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+
+# What is usual, r being the longest range and h the length of a step; each counts as much as so many observations.
+STRAIGHT, STRAIGHT_COUNT = 0.04, 40  # radians * sqrt(h / r): change of direction at a step that goes straight on
+TIGHT, TIGHT_COUNT = 1.0, 100  # of 1 / r: curvature of a turn
+REMEMBERED = 0.75  # of r: metres along a turn after which 1/e is left of the curvature
+BETWEEN, LASTING, TURN_COUNT = 10.0, 1.5, 20  # times r: metres between turns, and of a turn
+UNEVEN, UNEVEN_COUNT = 0.2, 10  # of h: by how much a step is longer than the one before
+LEAST_STEP = 0.3  # of h: below that the direction of a step is not trusted
+WIDE = 0.2  # of r: metres to each side that a direction is taken over
+STENCIL = (1.0, -2.0, 1.0)
+
+
+@dataclass
+class Motion:
+    """The stencil of a sequence at given positions: curvature and change of step are linear in small displacements."""
+
+    order: Ints  # (m,): the points in the order of their images, one sequence behind the other
+    inside: Bools  # (m - 2,): False where three in a row are of more than one sequence
+    step: float  # usual metres from one to the next
+    reach: float  # metres of the longest range
+
+    def __post_init__(self) -> None:
+        h, r = self.step, self.reach
+        self.wide = max(1, round(WIDE * r / h))
+        self.usual_straight = STRAIGHT * np.sqrt(h / r) / h
+        self.usual_likeness = float(np.exp(-h / (REMEMBERED * r)))
+        self.usual_turning = TIGHT / r * np.sqrt(1 - self.usual_likeness**2)
+        self.usual_begin, self.usual_end = min(h / (BETWEEN * r), 0.5), min(h / (LASTING * r), 0.5)
+        self.parts = [np.full(len(self.inside), number / h**2) for number in STENCIL]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was drawn."""
+        self.straight, self.turning, self.likeness = self.usual_straight, self.usual_turning, self.usual_likeness
+        self.begin, self.end = self.usual_begin, self.usual_end
+        self.uneven = UNEVEN * self.step
+        self.precision = np.where(self.inside, self.straight**-2.0, 0.0)  # of curvatures, given those before
+        self.alike = np.zeros(len(self.inside))  # how much each curvature is like the one before
+
+    def look(self, positions: Floats) -> None:
+        """Take directions as they are at these positions (n, k)."""
+        path = positions[self.order]
+        last = len(path) - 1
+        middle = np.arange(1, last)
+        chords = path[np.minimum(middle + self.wide, last)] - path[np.maximum(middle - self.wide, 0)]
+        self.along = chords / np.maximum(np.linalg.norm(chords, axis=1), 1e-9)[:, None]
+        self.sideways = np.eye(path.shape[1]) - self.along[:, :, None] * self.along[:, None, :]
+        self.curvature, self.lengthening = self.measure(positions)
+
+    def measure(self, positions: Floats) -> tuple[Floats, Floats]:
+        """Curvatures (t, k) and changes of step (t,) of positions (n, k) near those looked at, to first order."""
+        path = positions[self.order]
+        lengthening = (np.diff(path, n=2, axis=0) * self.along).sum(1)
+        bend = sum(part[:, None] * path[p : p + len(part)] for p, part in enumerate(self.parts))
+        return bend - (bend * self.along).sum(1)[:, None] * self.along, lengthening
+
+    def pace(self, positions: Floats) -> None:
+        """Take the lengths of steps from these positions (n, k)."""
+        lengths = np.linalg.norm(np.diff(positions[self.order], axis=0), axis=1)
+        lengths = np.maximum(lengths, LEAST_STEP * self.step)
+        before, behind = lengths[:-1], lengths[1:]
+        mean = (before + behind) / 2
+        self.parts = [1 / (before * mean), -(1 / before + 1 / behind) / mean, 1 / (behind * mean)]
+
+    def relax(self) -> None:
+        """Let what is curved most be more curved: the weights of a Cauchy distribution as wide as `straight`."""
+        k = self.curvature.shape[1]
+        squared = np.square(self.curvature).sum(1)
+        self.precision = np.where(self.inside, k / (self.straight**2 + squared), 0.0)
+        even = np.square(self.lengthening[self.inside]).sum() + UNEVEN_COUNT * np.square(UNEVEN * self.step)
+        self.uneven = float(np.sqrt(even / (self.inside.sum() + UNEVEN_COUNT)))
+
+    def draw(self, positions: Floats, rng: np.random.Generator) -> None:
+        """Draw where there are turns, and then all spreads and rates, given positions near those looked at."""
+        c, lengthening = self.measure(positions)
+        k = c.shape[1] - 1  # ways to turn
+        before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
+        before[1:][~self.inside[:-1]] = 0.0
+        as_straight = -0.5 * np.square(c / self.straight).sum(1) - k * np.log(self.straight)
+        as_turn = -0.5 * np.square((c - self.likeness * before) / self.turning).sum(1) - k * np.log(self.turning)
+        turns = _draw_turns(as_turn - as_straight, self.begin, self.end, rng)
+        straight, turn = self.inside & ~turns, self.inside & turns
+        self.straight = _draw_spread(
+            np.square(c[straight]).sum(), k * straight.sum(), self.usual_straight, STRAIGHT_COUNT, rng
+        )
+        precision = np.square(before[turn]).sum() / self.turning**2 + 1 / 0.2**2
+        mean = ((before[turn] * c[turn]).sum() / self.turning**2 + self.usual_likeness / 0.2**2) / precision
+        self.likeness = float(np.clip(rng.normal(mean, precision**-0.5), 0.0, 0.99))
+        squared = np.square(c[turn] - self.likeness * before[turn]).sum()
+        self.turning = _draw_spread(squared, k * turn.sum(), self.usual_turning, TIGHT_COUNT, rng)
+        begins, ends = (turns[1:] & ~turns[:-1]).sum(), (~turns[1:] & turns[:-1]).sum()
+        self.begin = _draw_rate(begins, straight.sum(), self.usual_begin, rng)
+        self.end = _draw_rate(ends, turn.sum(), self.usual_end, rng)
+        squared = np.square(lengthening[self.inside]).sum()
+        self.uneven = _draw_spread(squared, self.inside.sum(), UNEVEN * self.step, UNEVEN_COUNT, rng)
+        self.precision = np.where(self.inside, np.where(turns, self.turning, self.straight) ** -2.0, 0.0)
+        self.alike = np.where(turn, self.likeness, 0.0)
+        self.alike[0] = 0.0
+        self.alike[1:][~self.inside[:-1]] = 0.0
+        self.turns = turns
+
+    def penalty(self) -> float:
+        """Half the sum of squares, as things stand."""
+        c, likeness, weight = self.curvature, self.alike, self.precision
+        off = c.copy()
+        off[1:] -= likeness[1:, None] * c[:-1]
+        evenness = np.square(self.lengthening[self.inside]).sum() / self.uneven**2
+        return 0.5 * float((weight * np.square(off).sum(1)).sum() + evenness)
+
+    def system(self) -> tuple[Floats, list[Floats]]:
+        """The gradient (m, k) to descend by, and the bands [(m, k, k), (m - 1, k, k), ...] of the curvature, by lag."""
+        m, k = len(self.order), self.sideways.shape[1]
+        likeness, weight = self.alike, self.precision
+        # The penalty of the curvatures is c'Tc, T tridiagonal.
+        own = weight.copy()
+        own[:-1] += np.square(likeness[1:]) * weight[1:]
+        next_ = -likeness[1:] * weight[1:]
+        pull = own[:, None] * self.curvature
+        pull[:-1] += next_[:, None] * self.curvature[1:]
+        pull[1:] += next_[:, None] * self.curvature[:-1]
+        even = np.where(self.inside, self.uneven**-2, 0.0)
+        evenly = even[:, None, None] * self.along[:, :, None] * self.along[:, None, :]
+        sideways_next = self.sideways[:-1] @ self.sideways[1:]
+        toward = np.einsum("tab,tb->ta", self.sideways, pull)
+        gradient = np.zeros((m, k))
+        bands = [np.zeros((m - lag, k, k)) for lag in range(4)]
+        t = m - 2
+        for p, one in enumerate(self.parts):
+            gradient[p : p + t] -= one[:, None] * toward + STENCIL[p] * (even * self.lengthening)[:, None] * self.along
+            for q, two in enumerate(self.parts):
+                if p <= q:
+                    bands[q - p][p : p + t] += (one * two * own)[:, None, None] * self.sideways
+                    bands[q - p][p : p + t] += STENCIL[p] * STENCIL[q] * evenly
+                lag = q + 1 - p
+                block = (one[:-1] * two[1:] * next_)[:, None, None] * sideways_next
+                if lag >= 0:
+                    bands[lag][p : p + t - 1] += block
+                if lag <= 0:
+                    bands[-lag][q + 1 : q + t] += block.transpose(0, 2, 1)
+        return gradient, bands
+
+
+def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generator) -> Bools:
+    """States of a chain of two, given the log likelihood ratios (t,): forwards by filtering, backwards by drawing."""
+    odds = np.exp(np.clip(ratios, -200, 200)).tolist()
+    chances: list[float] = []
+    chance = begin / (begin + end)
+    for odd in odds:
+        chance = chance * odd / (chance * odd + 1 - chance)
+        chances.append(chance)
+        chance = chance * (1 - end) + (1 - chance) * begin
+    turns = np.zeros(len(odds), dtype=bool)
+    later: bool | None = None
+    for number, dice in zip(reversed(range(len(odds))), rng.random(len(odds)).tolist(), strict=True):
+        chance = chances[number]
+        if later is not None:
+            yes, no = (1 - end, begin) if later else (end, 1 - begin)
+            chance = chance * yes / (chance * yes + (1 - chance) * no)
+        turns[number] = later = dice < chance
+    return turns
+
+
+def _draw_spread(squared: float, count: int, usual: float, usual_count: int, rng: np.random.Generator) -> float:
+    """A spread, given a sum of squares of that many numbers, and so many more of the usual spread."""
+    return float(np.sqrt((squared + usual_count * usual**2) / rng.chisquare(count + usual_count)))
+
+
+def _draw_rate(times: int, trials: int, usual: float, rng: np.random.Generator) -> float:
+    return float(
+        np.clip(rng.beta(times + TURN_COUNT, max(trials - times, 0) + TURN_COUNT * (1 / usual - 1)), 1e-6, 0.9)
+    )

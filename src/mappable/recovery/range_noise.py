@@ -1,0 +1,61 @@
+"""The noise of ranges: how likely a measured one is, given the true distance.
+
+Two things would make a map too small if they were left out. A range is measured as m = d + s(d) e, its spread s being
+that of the true distance d; with the spread stated for the measured one, s(m), those measured too short would count
+more. And of the pairs about as far apart as the longest range that is kept, only those measured too short are there.
+"""
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mappable.arrays import Bools, Floats
+from mappable.recovery.ranges import Ranges
+
+BINS = 30
+LEAST_RANGES = 100  # of which to learn how the spread follows from the distance, and where ranges end
+LEAST_WEIGHT = 0.05
+FALSE = 0.01, 20  # share of false ranges to expect, and how many observations that is worth
+
+
+class RangeNoise:
+    """Ranges with spread `noise` times the one stated, of which a share `false` says nothing about the distance."""
+
+    def __init__(self, ranges: Ranges, unlimited: Bools | None = None) -> None:
+        self.metres, self.stated = ranges.metres, ranges.sigma
+        self.noise, self.false = 1.0, FALSE[0]
+        self.longest = float(self.metres.max())
+        self.limit = np.full(len(ranges), np.inf)
+        self.at, self.spread_at = np.array([0.0]), np.array([1.0])
+        if len(ranges) >= LEAST_RANGES:
+            groups = np.array_split(np.argsort(self.metres, kind="stable"), BINS)
+            self.at = np.array([self.metres[group].mean() for group in groups])
+            self.spread_at = np.array([self.stated[group].mean() for group in groups])
+            limit = float(self.metres.max() if unlimited is None else self.metres[~unlimited].max(initial=0.0))
+            self.limit = np.where(self.metres <= limit, limit, np.inf)
+        self.for_measured = np.interp(self.metres, self.at, self.spread_at)
+
+    def look(self, distances: Floats) -> None:
+        """Take the noise as it is at these true distances (edges,)."""
+        off = self.metres - distances
+        spread = self.noise * self.stated * np.interp(distances, self.at, self.spread_at) / self.for_measured
+        room = (self.limit - distances) / spread
+        log_share = log_ndtr(room)  # of such pairs that is kept
+        missed = np.exp(-0.5 * np.square(room) - log_share) / np.sqrt(2 * np.pi)
+        finite = np.where(np.isfinite(room), room, 0.0)
+        self.spread = spread
+        self.pull = (off / spread + missed) / spread  # slope of the log likelihood
+        self.variance = np.clip(1 - finite * missed - np.square(missed), LEAST_WEIGHT, 1.0)  # of those kept, in spreads
+        self.weight = self.variance / np.square(spread)  # expected curvature of the log likelihood
+        self.squared = np.square(off / spread + missed)
+        self.log_likelihood = -0.5 * np.square(off / spread) - np.log(spread * np.sqrt(2 * np.pi)) - log_share
+
+    def chances(self, doubt: Floats | float = 0.0) -> Floats:
+        """That each range is true; `doubt` is the variance of its distance, in squared spreads."""
+        true = np.log1p(-self.false) + self.log_likelihood - 0.5 * doubt
+        chance: Floats = np.exp(true - np.logaddexp(true, np.log(self.false / self.longest)))
+        return chance
+
+    def objective(self) -> float:
+        """The negative logarithm of the likelihood of all ranges."""
+        true = np.log1p(-self.false) + self.log_likelihood
+        return -float(np.logaddexp(true, np.log(self.false / self.longest)).sum())

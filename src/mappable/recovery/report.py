@@ -1,0 +1,113 @@
+"""What is to be said of a recovery: what was used, what is undetermined, and where the truth is known its score."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from mappable.arrays import Bools, Floats
+from mappable.errors import BadInputError
+from mappable.recovery.align import Score, aligned_score, score
+from mappable.recovery.anchored import Anchors
+from mappable.recovery.baselines import trivial_rows
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.result import Recovered
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """Whether the points between which there are ranges truly are near."""
+
+    radius: float  # metres: what counts as near
+    precision: float  # of the ranges, the share between near points
+    recall: float  # of the pairs of near points, the share that has a range
+
+    def __str__(self) -> str:
+        return (
+            f"{100 * self.precision:.1f} % of the ranges are between points within {self.radius:.1f} m (precision),"
+            f" and {100 * self.recall:.1f} % of all such pairs have a range (recall)"
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """A recovery in numbers and sentences."""
+
+    points: int
+    dimensions: int
+    ranges: int
+    thrown_out: int  # ranges that were found to be false
+    parts: tuple[int, ...]  # their sizes, the largest first
+    known: int  # positions
+    noise: float | None  # spread of the residuals in units of the stated sigma
+    undetermined: tuple[str, ...]
+    nearness: Nearness | None = None
+    scored: int = 0  # points, those of the largest part whose truth is known
+    scores: dict[str, Score] = field(default_factory=dict)  # by what was scored, the trivial rows last
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def report(
+    ranges: Ranges,
+    recovered: Recovered,
+    *,
+    anchors: Anchors | None = None,
+    truth: Floats | None = None,
+    radius: float | None = None,
+) -> Report:
+    """The report of a recovery; `truth` (n, k) may be NaN where it is not known.
+
+    What counts as near is `radius` in metres, or the longest range.
+    """
+    placed = np.isfinite(recovered.positions).all(1)
+    facts = Report(
+        points=ranges.count,
+        dimensions=recovered.positions.shape[1],
+        ranges=len(ranges),
+        thrown_out=int((~recovered.used).sum()),
+        parts=tuple(np.bincount(recovered.parts[placed]).tolist()) if placed.any() else (),
+        known=0 if anchors is None else len(anchors.points),
+        noise=recovered.noise if np.isfinite(recovered.noise) else None,
+        undetermined=recovered.undetermined,
+    )
+    if truth is None:
+        return facts
+    scored: Bools = placed & (recovered.parts == 0) & np.isfinite(truth).all(1)
+    if scored.sum() < 2:
+        raise BadInputError("the truth is known of fewer than two of the points that were recovered")
+    nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max()))
+    scores = _scores(recovered.positions[scored], truth[scored], _among(anchors, scored))
+    return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
+
+
+def _scores(positions: Floats, truth: Floats, anchors: Anchors | None) -> dict[str, Score]:
+    if anchors is not None:
+        return {"in the map's coordinates": score(positions, truth)} | trivial_rows(truth, anchors)
+    return {
+        "aligned, scale free": aligned_score(positions, truth),
+        "aligned, scale as measured": aligned_score(positions, truth, scale=False),
+    } | trivial_rows(truth)
+
+
+def _among(anchors: Anchors | None, points: Bools) -> Anchors | None:
+    """The known positions of some points, numbered as these."""
+    if anchors is None:
+        return None
+    kept = points[anchors.points]
+    if not kept.any():
+        return None
+    sigma = np.broadcast_to(anchors.sigma, len(anchors.points))
+    numbers = np.cumsum(points) - 1
+    return Anchors(numbers[anchors.points[kept]], anchors.positions[kept], sigma[kept])
+
+
+def _nearness(ranges: Ranges, truth: Floats, radius: float) -> Nearness | None:
+    known = np.isfinite(truth[:, 0])
+    both = known[ranges.i] & known[ranges.j]
+    near = np.linalg.norm(truth[ranges.i[both]] - truth[ranges.j[both]], axis=1) <= radius
+    tree = KDTree(truth[known])
+    pairs = (int(tree.count_neighbors(tree, radius)) - int(known.sum())) // 2
+    return Nearness(radius, float(near.mean()), float(near.sum() / pairs)) if len(near) and pairs else None

@@ -1,0 +1,112 @@
+"""SMACOF: points moved, step by step, towards the distances they should have; the stress never rises.
+
+The stress is the sum over pairs of w (|x_i - x_j| - d)². A step replaces it by a quadratic function that touches it
+from above at the present points, and whose minimum follows from one linear system that never changes: V x = B(X) X,
+with V the Laplacian of the weights and B that of w d / |x_i - x_j| (the Guttman transform).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import splu
+
+from mappable.arrays import Bools, Floats
+from mappable.errors import BadInputError
+from mappable.recovery.ranges import Ranges
+
+STEPS = 300
+TOLERANCE = 3e-4
+PLAIN = 4
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Where the points came to lie, and the stress at the start and after each step."""
+
+    points: Floats  # (n, k)
+    stresses: Floats  # (steps + 1,)
+
+    @property
+    def stress(self) -> float:
+        return float(self.stresses[-1])
+
+
+def smacof(
+    distances: Floats,
+    start: Floats,
+    weights: Floats | None = None,
+    *,
+    steps: int = STEPS,
+    tolerance: float = TOLERANCE,
+) -> Scaled:
+    """Points from a whole matrix of distances (n, n), not squared, with `weights` (n, n) of at least 0, or all 1.
+
+    It stops where a step lowers the stress by less than `tolerance` of it. Made for small n: the matrices are dense.
+    """
+    wanted, points = np.asarray(distances, dtype=np.float64), np.array(start, dtype=np.float64)
+    weight = np.ones_like(wanted) if weights is None else np.asarray(weights, dtype=np.float64)
+    for matrix, what in ((wanted, "distances"), (weight, "weights")):
+        if matrix.shape != (len(points), len(points)):
+            raise BadInputError(f"the {what} of {len(points)} points are a square matrix, not {matrix.shape}")
+        if not np.isfinite(matrix).all() or (matrix < 0).any() or not np.allclose(matrix, matrix.T):
+            raise BadInputError(f"the {what} are numbers from 0 on, the same in both directions")
+    i, j = np.nonzero(np.triu(weight, 1))
+    ranges = Ranges(len(points), i, j, wanted[i, j], 1 / np.sqrt(weight[i, j]))
+    return sparse_smacof(ranges, points, steps=steps, tolerance=tolerance)
+
+
+def sparse_smacof(ranges: Ranges, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Scaled:
+    """Points from sparse ranges, each with the weight 1 / sigma².
+
+    The Laplacian is factored once, with one point of each connected part held; a step costs about as much as there
+    are ranges. Most steps go twice as far as the quadratic's minimum, to where it is as high again as at the present
+    points: the stress still does not rise, and bends are undone in half as many steps. Such a step only turns an error
+    of scale around, though; a plain step, which is each fourth, removes it.
+    """
+    points = np.array(start, dtype=np.float64)
+    if points.ndim != 2 or len(points) != ranges.count or not np.isfinite(points).all():
+        raise BadInputError(f"the start is ({ranges.count}, k) finite numbers, not {points.shape}")
+    if not len(ranges):
+        return Scaled(points, np.zeros(1))
+    weights = ranges.sigma**-2
+    differences = _differences(ranges)
+    laplacian = (differences.T @ (diags_array(weights) @ differences)).tocsc()
+    free = _free(ranges)
+    factor = splu(
+        laplacian[free][:, free], permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    pull = weights * ranges.metres
+    apart = differences @ points
+    lengths = np.linalg.norm(apart, axis=1)
+    stresses = [float(weights @ np.square(lengths - ranges.metres))]
+    for number in range(steps):
+        apart *= np.divide(pull, lengths, out=np.zeros_like(pull), where=lengths > 0)[:, None]
+        guttman = np.zeros_like(points)
+        guttman[free] = factor.solve(np.ascontiguousarray((differences.T @ apart)[free]))
+        ahead = guttman if number % PLAIN == 0 else 2 * guttman - points
+        apart = differences @ ahead
+        lengths = np.linalg.norm(apart, axis=1)
+        stress = float(weights @ np.square(lengths - ranges.metres))
+        if stress >= stresses[-1]:  # by rounding, where no more is to be gained
+            break
+        points = ahead
+        stresses.append(stress)
+        if len(stresses) > PLAIN and stresses[-1 - PLAIN] - stress < PLAIN * tolerance * stress:
+            break
+    return Scaled(points, np.array(stresses))
+
+
+def _differences(ranges: Ranges) -> csr_array:
+    """The matrix (edges, count) that makes x_i - x_j of points, a row a range."""
+    edges = len(ranges)
+    columns = np.stack([ranges.i, ranges.j], 1).ravel()
+    signs = np.tile([1.0, -1.0], edges)
+    return csr_array((signs, columns, np.arange(0, 2 * edges + 1, 2)), shape=(edges, ranges.count))
+
+
+def _free(ranges: Ranges) -> Bools:
+    """All points but the first of each connected part: ranges do not say where a part lies."""
+    free = np.ones(ranges.count, dtype=bool)
+    free[np.unique(ranges.parts, return_index=True)[1]] = False
+    return free

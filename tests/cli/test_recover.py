@@ -1,0 +1,243 @@
+"""`mappable recover`: from a file of distances to positions, with one sentence for everything that is wrong."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from mappable.arrays import Floats
+from mappable.cli.app import app
+from mappable.errors import BadInputError
+from mappable.recovery.files import read_truth
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.simulator import NOISES, measure, route
+
+TRUTH = route("loop", 150, seed=2, length=300.0)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["recover", *map(str, arguments)])
+
+
+def refused(result: Result, *parts: str) -> None:
+    """One sentence, as `mappable.cli.main` prints it."""
+    assert isinstance(result.exception, BadInputError), result.output
+    for part in parts:
+        assert part in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def save(ranges: Ranges, file: Path) -> Path:
+    rows = zip(ranges.i, ranges.j, ranges.metres, ranges.sigma, strict=True)
+    file.write_text("\n".join(["i,j,metres,sigma", *(",".join(map(str, row)) for row in rows)]))
+    return file
+
+
+def positions_file(file: Path, positions: Floats, points: Any = None) -> Path:
+    points = np.arange(len(positions)) if points is None else points
+    axes = "x,y,z"[: 2 * positions.shape[1] - 1]
+    rows = (",".join(map(str, (point, *row))) for point, row in zip(points, positions.tolist(), strict=True))
+    file.write_text("\n".join([f"point,{axes}", *rows]))
+    return file
+
+
+@pytest.fixture
+def ranges_file(tmp_path: Path) -> Path:
+    return save(measure(TRUTH, NOISES["mid"], seed=0, outliers=0.01), tmp_path / "ranges.csv")
+
+
+# What comes out
+
+
+def test_positions_are_recovered_and_what_is_undetermined_is_said(ranges_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    truth = positions_file(tmp_path / "truth.csv", TRUTH)
+    result = run(ranges_file, out, "--truth", truth, "--figure")
+    assert result.exit_code == 0, result.exception
+    for text in (
+        "150 points in 2 dimensions",
+        "1 part",
+        "thrown out as false",
+        "times the stated sigma",
+        "undetermined:",
+        "mirror image",
+        "(precision)",
+        "aligned, scale free",
+        "straight line",
+        "circle",
+        f"written to {out}",
+    ):
+        assert text in result.stdout
+    assert sorted(file.name for file in out.iterdir()) == [
+        "positions.csv",
+        "recovery.png",
+        "summary.json",
+        "trajectory.txt",
+    ]
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["points"], summary["parts"], summary["method"]) == (150, [150], "default")
+    assert summary["undetermined"]
+    assert summary["scores"]["aligned, scale free"]["of_length"] < summary["scores"]["point"]["of_length"] / 2
+    assert read_truth(out / "positions.csv", 150).shape == (150, 2)
+    assert np.loadtxt(out / "trajectory.txt").shape == (150, 8)
+    with Image.open(out / "recovery.png") as picture:
+        assert picture.width > 1000
+
+
+def test_with_known_positions_the_map_is_in_their_coordinates(ranges_file: Path, tmp_path: Path) -> None:
+    points = np.arange(0, 150, 10)
+    anchors = positions_file(tmp_path / "anchors.csv", TRUTH[points] + 100.0, points)
+    truth = positions_file(tmp_path / "truth.csv", TRUTH + 100.0)
+    result = run(ranges_file, tmp_path / "out", "--anchors", anchors, "--truth", truth)
+    assert result.exit_code == 0, result.exception
+    assert "15 positions were known" in result.stdout
+    assert "interpolated anchors" in result.stdout
+    scores = json.loads((tmp_path / "out/summary.json").read_text())["scores"]
+    assert scores["in the map's coordinates"]["rmse"] < 2.0
+    assert (tmp_path / "out/positions.csv").read_text().startswith("point,part,x,y,xx,xy,yy\n")
+
+
+def test_three_dimensions_are_those_of_the_known_positions_or_asked_for(tmp_path: Path) -> None:
+    points = np.random.default_rng(0).uniform(0, 15, (60, 3))
+    file = save(measure(points, NOISES["low"], seed=0, radius=12.0), tmp_path / "ranges.csv")
+    truth = positions_file(tmp_path / "truth.csv", points)
+    plain = run(file, tmp_path / "plain", "--dimensions", 3, "--truth", truth)
+    assert "60 points in 3 dimensions" in plain.stdout, plain.exception
+    assert json.loads((tmp_path / "plain/summary.json").read_text())["scores"]["aligned, scale free"]["rmse"] < 1.0
+    anchors = positions_file(tmp_path / "anchors.csv", points[:8], np.arange(8))
+    known = run(file, tmp_path / "known", "--anchors", anchors)
+    assert "60 points in 3 dimensions" in known.stdout, known.exception
+    refused(run(file, tmp_path / "no", "--anchors", anchors, "--dimensions", 2), "anchors.csv: has 3 dimensions, but 2")
+
+
+def test_a_matrix_of_squared_distances_with_its_scale(tmp_path: Path) -> None:
+    apart = np.linalg.norm(TRUTH[:, None] - TRUTH, axis=2)
+    np.save(tmp_path / "matrix.npy", np.square(apart) / 50)
+    np.save(tmp_path / "mask.npy", apart <= 12)
+    by_radius = run(tmp_path / "matrix.npy", tmp_path / "a", "--scale", 50, "--radius", 12)
+    by_mask = run(tmp_path / "matrix.npy", tmp_path / "b", "--scale", 50, "--mask", tmp_path / "mask.npy")
+    assert by_radius.exit_code == 0, by_radius.exception
+    assert by_mask.stdout.replace("/b", "/a") == by_radius.stdout
+    assert (tmp_path / "a/positions.csv").read_bytes() == (tmp_path / "b/positions.csv").read_bytes()
+
+
+def test_other_methods_are_chosen_by_name(ranges_file: Path, tmp_path: Path) -> None:
+    assert run(ranges_file, tmp_path / "out", "--method", "geodesic").exit_code == 0
+    assert json.loads((tmp_path / "out/summary.json").read_text())["method"] == "geodesic"
+    refused(run(ranges_file, tmp_path / "out", "--method", "magic"), "'magic'", "default", "sdp")
+
+
+def test_parts_that_nothing_connects_are_recovered_apart_and_said(tmp_path: Path) -> None:
+    ranges = measure(TRUTH, NOISES["mid"], seed=0)
+    apart = ranges.where((ranges.i < 60) == (ranges.j < 60))
+    result = run(save(apart, tmp_path / "ranges.csv"), tmp_path / "out")
+    assert "2 parts" in result.stdout, result.exception
+    assert "90, 60" in result.stdout
+    parts = np.loadtxt(tmp_path / "out/positions.csv", delimiter=",", skiprows=1)[:, 1]
+    assert sorted(np.bincount(parts.astype(int)).tolist()) == [60, 90]
+
+
+def test_the_same_command_gives_the_same_files(ranges_file: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run(ranges_file, tmp_path / name)
+    assert (tmp_path / "a/positions.csv").read_bytes() == (tmp_path / "b/positions.csv").read_bytes()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("i,j,metres\n0,1,-1\n", ("row 2", "'-1'")),
+        ("i,j,metres\n0,1,nan\n", ("row 2", "'nan'")),
+        ("i,j,metres\n0,1,1\n", ("2 points", "at least 3")),
+        ("i,j,metres\n", ("no ranges",)),
+    ],
+)
+def test_bad_ranges_are_one_sentence(tmp_path: Path, text: str, parts: tuple[str, ...]) -> None:
+    (tmp_path / "bad.csv").write_text(text)
+    refused(run(tmp_path / "bad.csv", tmp_path / "out"), *parts)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "part"),
+    [
+        (np.arange(16.0).reshape(4, 4), (), "differs from its mirror image"),
+        (-np.ones((4, 4)), (), "is negative"),
+        (np.full((4, 4), np.nan), (), "is not a number"),
+        (np.ones((4, 4)), ("--radius", 0.1), "leaves no pair"),
+        (np.ones((2, 2)), (), "at least 3"),
+    ],
+)
+def test_bad_matrices_are_one_sentence(tmp_path: Path, matrix: Floats, options: tuple[object, ...], part: str) -> None:
+    np.save(tmp_path / "bad.npy", matrix)
+    refused(run(tmp_path / "bad.npy", tmp_path / "out", *options), part)
+
+
+def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) -> None:
+    out, anchors = tmp_path / "out", positions_file(tmp_path / "anchors.csv", TRUTH[:5])
+    refused(run(tmp_path / "no.csv", out), "no.csv: no such file")
+    refused(run(ranges_file, ranges_file), "is a file")
+    refused(run(ranges_file, out, "--scale", 2), "for a matrix")
+    refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "default method alone")
+    refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
+    truth = positions_file(tmp_path / "truth.csv", TRUTH)
+    refused(run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: has 2 dimensions, but 3")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("points", [[40], [40, 45]])
+def test_few_known_positions_leave_a_mirror_image_and_it_is_said(
+    ranges_file: Path, tmp_path: Path, points: list[int]
+) -> None:
+    anchors = positions_file(tmp_path / "anchors.csv", TRUTH[points], points)
+    result = run(ranges_file, tmp_path / "out", "--anchors", anchors)
+    assert result.exit_code == 0, result.exception
+    assert "undetermined:" in result.stdout
+
+
+def test_the_semidefinite_program_says_what_to_use_for_many_points(tmp_path: Path) -> None:
+    pytest.importorskip("cvxpy")
+    file = save(measure(route("loop", 200, seed=0), NOISES["mid"], seed=0), tmp_path / "ranges.csv")
+    refused(run(file, tmp_path / "out", "--method", "sdp"), "150 points", "default")
+
+
+def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", "recover", tmp_path / "no.csv", tmp_path]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr == f"error: {tmp_path / 'no.csv'}: no such file\n"
+
+
+# The study
+
+
+def test_a_study_prints_medians_beside_the_trivial_rows(tmp_path: Path) -> None:
+    options = ("--count", 120, "--length", 240, "--seeds", 2, "--anchors", 8, "--methods", "default")
+    result = run("study", "--kind", "loop", "--noise", "mid, learned", *options, "--out", tmp_path / "study.json")
+    assert result.exit_code == 0, result.exception
+    for text in ("120 images a route", "learned", "straight line", "circle", "interpolated anchors", "anchored"):
+        assert text in result.stdout
+    contents = json.loads((tmp_path / "study.json").read_text())
+    assert len(contents["rows"]) == 2 * (2 * 4 + 2 * 2)
+
+
+def test_a_study_of_what_does_not_exist_is_one_sentence() -> None:
+    refused(run("study", "--kind", "spiral"), "'spiral'", "open, loop, city")
+    refused(run("study", "--noise", "loud"), "'loud'", "learned")
+    refused(run("study", "--anchors", "few"), "'few'")
+    refused(run("study", "--methods", "magic"), "'magic'")
+
+
+def test_help_names_both_ways() -> None:
+    assert "study" in run("--help").stdout
+    assert "--anchors" in run("file", "--help").stdout
+    assert "--same-route" in run("study", "--help").stdout

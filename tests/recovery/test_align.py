@@ -1,0 +1,117 @@
+"""Alignment: what was moved is moved back, with and without scale and mirror, in 2-D and 3-D; and the scores."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.recovery.align import align, aligned_score, score
+
+DIMENSIONS = st.sampled_from([2, 3])
+SEEDS = st.integers(0, 10_000)
+
+
+def path(seed: int, dimensions: int, count: int = 20) -> Floats:
+    walk: Floats = np.random.default_rng(seed).normal(size=(count, dimensions)).cumsum(0)
+    return walk
+
+
+def moved(points: Floats, seed: int, *, scale: float, mirror: bool) -> Floats:
+    """The points somewhere else, turned by a random rotation."""
+    random = np.random.default_rng(seed)
+    turn = Rotation.random(rng=random).as_matrix()
+    if points.shape[1] == 2:
+        angle = random.uniform(0, 2 * np.pi)
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    turn = turn @ np.diag([-1.0 if mirror else 1.0] + [1.0] * (points.shape[1] - 1))
+    there: Floats = scale * points @ turn.T + random.normal(0, 100, points.shape[1])
+    return there
+
+
+@given(SEEDS, DIMENSIONS, st.floats(0.01, 100), st.booleans())
+def test_what_was_moved_turned_scaled_and_mirrored_comes_back(
+    seed: int, dimensions: int, scale: float, mirror: bool
+) -> None:
+    truth = path(seed, dimensions)
+    points = moved(truth, seed + 1, scale=scale, mirror=mirror)
+    found = align(points, truth)
+    np.testing.assert_allclose(found(points), truth, atol=1e-6)
+    assert found.scale == pytest.approx(1 / scale)
+    assert found.mirrors is mirror
+    np.testing.assert_allclose(found.rotation @ found.rotation.T, np.eye(dimensions), atol=1e-9)
+
+
+@given(SEEDS, DIMENSIONS)
+def test_without_scale_the_motion_is_rigid(seed: int, dimensions: int) -> None:
+    truth = path(seed, dimensions)
+    points = moved(2 * truth, seed + 1, scale=1.0, mirror=True)
+    assert align(points, truth, scale=False).scale == 1.0
+    spread = np.sqrt(np.square(truth - truth.mean(0)).sum(1).mean())
+    assert aligned_score(points, truth, scale=False).rmse == pytest.approx(spread)  # twice as large is once too far out
+    assert aligned_score(points, truth).rmse == pytest.approx(0, abs=1e-6)
+
+
+@given(SEEDS, DIMENSIONS)
+def test_without_mirror_a_mirrored_path_stays_wrong_and_another_is_found(seed: int, dimensions: int) -> None:
+    truth = path(seed, dimensions)
+    turned, mirrored = (moved(truth, seed + 1, scale=1.0, mirror=mirror) for mirror in (False, True))
+    assert not align(mirrored, truth, reflection=False).mirrors
+    assert aligned_score(mirrored, truth, reflection=False).rmse > 1e-3
+    np.testing.assert_allclose(align(turned, truth, reflection=False)(turned), truth, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("reflection", [True, False])
+def test_no_other_motion_brings_noisy_points_nearer(scale: bool, reflection: bool) -> None:
+    """Against a numerical search from several starts, in the plane."""
+    truth = path(3, 2)
+    points = moved(truth, 4, scale=1.5, mirror=True) + np.random.default_rng(5).normal(0, 0.5, truth.shape)
+    centred, wanted = points - points.mean(0), truth - truth.mean(0)
+
+    def error(values: Floats, mirror: float) -> float:
+        angle, factor = values[0], np.exp(values[1]) if scale else 1.0
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.diag([mirror, 1.0])
+        return float(np.square(factor * centred @ turn.T - wanted).sum(1).mean())
+
+    best = min(
+        minimize(error, [angle, 0.0], args=(mirror,)).fun
+        for mirror in ([1.0, -1.0] if reflection else [1.0])
+        for angle in (0.0, 2.0, 4.0)
+    )
+    found = aligned_score(points, truth, scale=scale, reflection=reflection)
+    assert found.rmse == pytest.approx(np.sqrt(best), rel=1e-5)
+
+
+def test_the_score_is_relative_to_length_and_to_the_radius_of_gyration() -> None:
+    truth = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])
+    found = score(truth + np.array([1.0, 0.0]), truth)
+    assert (found.rmse, found.of_length) == (1.0, pytest.approx(100 / 7))
+    assert str(found).startswith("1.00 m, 14.29 % of the path, ")
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_a_single_point_gets_all_of_the_radius_of_gyration(dimensions: int) -> None:
+    truth = path(0, dimensions)
+    assert aligned_score(np.ones_like(truth), truth).of_gyration == pytest.approx(100)
+    assert align(np.ones_like(truth), truth).scale == 1.0  # there is nothing to scale
+
+
+@pytest.mark.parametrize(
+    ("points", "truth", "part"),
+    [
+        (np.zeros((3, 2)), np.zeros((4, 2)), "(3, 2), but the true ones (4, 2)"),
+        (np.zeros((3, 2)), np.zeros((3, 3)), "(3, 3)"),
+        (np.zeros(3), np.zeros(3), "(n, 2) or (n, 3)"),
+        (np.zeros((0, 2)), np.zeros((0, 2)), "(0, 2)"),
+        (np.full((3, 2), np.nan), np.zeros((3, 2)), "not a number"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), "no length"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(points: Floats, truth: Floats, part: str) -> None:
+    with pytest.raises(BadInputError) as refused:
+        aligned_score(points, truth)
+    assert part in str(refused.value)
