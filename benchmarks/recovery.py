@@ -1,8 +1,9 @@
 """How long recovery without known positions takes and how good it is, beside what one would use instead.
 
-Run it with `python benchmarks/recovery.py`; it takes some minutes, nearly all of them in the semidefinite programs.
-Every run is in a process of its own on one thread: CPU seconds of the method alone, behind a small run that imports
-what it needs, and how much its memory grew. The semidefinite programs need `mappable[sdp]`, two rows scikit-learn.
+Run it with `python benchmarks/recovery.py`; it takes about ten minutes, nearly all of them in semidefinite programs.
+These are solved to 1e-5, as is usual with cvxpy, and the paper's also to 1e-4. Every method runs in a process of its
+own on one thread: CPU seconds of the method alone, behind a small run that imports what it needs, and how much its
+memory grew at most. The semidefinite programs need `mappable[sdp]`, two rows scikit-learn.
 """
 
 import importlib
@@ -11,10 +12,9 @@ import os
 import resource
 import statistics
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -26,15 +26,19 @@ from mappable.arrays import Bools, Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.completion import geodesics
+from mappable.recovery.learned_noise import learned_profile, measure_learned
 from mappable.recovery.mds import classical_mds
-from mappable.recovery.pipeline import recover
+from mappable.recovery.pipeline import STREETS, recover
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.simulator import NOISES, Kind, measure, route
 
 LENGTH = 672.0  # metres
-# Points, radius of the ranges (at 100 points more than 10 m, for else they are a bare chain), seeds.
-SMALL = ((100, 3.4 * LENGTH / 99, 5), (200, 10.0, 1))
+RADIUS, LEAST_STEPS = 10.0, 3.4  # metres; steps from point to point that ranges reach over, else they are a bare chain
+LEARNED = "learned"
+SEEDS, UNSEEN = 5, 200  # the latter: the first seed of those on which nothing was tuned
+KINDS: tuple[Kind, ...] = ("loop", "open")
+CLEAR = Path("/proc/self/clear_refs")
 CITIES = (10_000, 30_000, 100_000)
 
 
@@ -48,6 +52,10 @@ def paths(ranges: Ranges) -> Floats:
 
 def frobenius(ranges: Ranges) -> Floats:
     return sdp_frobenius(*matrix(ranges), 2, limit=ranges.count).positions
+
+
+def rough_frobenius(ranges: Ranges) -> Floats:
+    return sdp_frobenius(*matrix(ranges), 2, limit=ranges.count, tolerance=1e-4).positions
 
 
 def trace(ranges: Ranges) -> Floats:
@@ -77,14 +85,24 @@ def matrix(ranges: Ranges) -> tuple[Floats, Bools]:
     return squared, mask
 
 
+OURS = "mappable.recover"
+FROBENIUS, ROUGH, TRACE = "paper's SDP (Frobenius), SCS", "  the same, tolerance 1e-4", "SDP in trace form, SCS"
 METHODS: dict[str, tuple[Callable[[Ranges], Floats], str]] = {  # and the package that it needs
-    "mappable.recover": (ours, "numpy"),
-    "paper's SDP (Frobenius), SCS": (frobenius, "cvxpy"),
-    "SDP in trace form, SCS": (trace, "cvxpy"),
+    OURS: (ours, "numpy"),
+    FROBENIUS: (frobenius, "cvxpy"),
+    ROUGH: (rough_frobenius, "cvxpy"),
+    TRACE: (trace, "cvxpy"),
     "shortest paths, classical MDS": (paths, "numpy"),
     "scikit-learn Isomap": (sklearn_isomap, "sklearn"),
     "scikit-learn MDS on paths": (sklearn_mds, "sklearn"),
 }
+# Points, noise, and the seeds that there is time for where these are not all.
+SMALL: tuple[tuple[int, str, dict[str, int]], ...] = (
+    (100, "mid", {FROBENIUS: 1, ROUGH: 1}),
+    (100, LEARNED, {FROBENIUS: 1, ROUGH: 1, TRACE: 1}),
+    (200, "mid", {FROBENIUS: 1, ROUGH: 1, TRACE: 0}),
+    (200, LEARNED, {FROBENIUS: 1, ROUGH: 1, TRACE: 0}),
+)
 
 
 @dataclass(frozen=True)
@@ -95,96 +113,153 @@ class Run:
     of_gyration: float
 
 
-def apart(name: str, positions: Floats, ranges: Ranges) -> Run:
-    """A run in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "ranges.npz")
-        np.savez(file, positions=positions, i=ranges.i, j=ranges.j, metres=ranges.metres, sigma=ranges.sigma)
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            return pool.submit(in_child, name, str(file)).result()
+def apart(name: str, worlds: Sequence[tuple[Floats, Ranges]]) -> list[Run]:
+    """Runs, one after the other, in a process of their own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        pool.submit(warm_up, name).result()
+        return [pool.submit(in_child, name, positions, ranges).result() for positions, ranges in worlds]
 
 
-def in_child(name: str, file: str) -> Run:
+def warm_up(name: str) -> None:
+    """A small run, which imports what is needed."""
     warnings.simplefilter("ignore")
-    method = METHODS[name][0]
-    method(measure(route("loop", 60, seed=0, length=100.0), NOISES["mid"], seed=0))
-    with np.load(file) as data:
-        positions = data["positions"]
-        ranges = Ranges(len(positions), data["i"], data["j"], data["metres"], data["sigma"])
+    METHODS[name][0](measure(route("loop", 25, seed=0, length=100.0), NOISES["mid"], seed=0, radius=15.0))
+
+
+def in_child(name: str, positions: Floats, ranges: Ranges) -> Run:
+    forget_peak()
     before, start = peak(), time.process_time()
-    found = method(ranges)
+    found = METHODS[name][0](ranges)
     seconds, grown = time.process_time() - start, peak() - before
     score = aligned_score(found, positions)
     return Run(seconds, grown, score.of_length, score.of_gyration)
 
 
+def forget_peak() -> None:
+    """Let the peak of memory begin anew, where that can be done."""
+    if CLEAR.exists():
+        CLEAR.write_text("5")
+
+
 def peak() -> float:
-    """The most memory, in megabytes, that this process ever had."""
+    """The most memory, in megabytes, that this process had since."""
+    if CLEAR.exists():  # what getrusage tells is at least the memory of the process that started this one
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def measured(positions: Floats, noise: str, seed: int) -> Ranges:
+    if noise == LEARNED:
+        return measure_learned(positions, learned_profile(), seed=seed)
+    radius = max(RADIUS, LEAST_STEPS * LENGTH / (len(positions) - 1))
+    return measure(positions, NOISES[noise], seed=seed, radius=radius)
 
 
 def small() -> None:
     """Beside others, where these can be run at all."""
-    for count, radius, seeds in SMALL:
-        print(f"\n{count} points on {LENGTH:.0f} m, ranges up to {radius:.1f} m with mid noise, {seeds} seed(s)")
+    for count, noise, fewer in SMALL:
+        print(f"\n{count} points on {LENGTH:.0f} m, {noise} noise; medians over seeds")
         print(
-            "error in % of the length, aligned with scale"
-            + f"{'loop':>12}{'open':>8}{'CPU s':>10}{'MB':>7}{'ratio':>9}"
+            f"{'error in % of the length, aligned with scale':46}{'loop':>8}{'open':>8}{'CPU s':>10}{'MB':>6}"
+            f"{'times ours':>12}{'worse than ours':>18}"
         )
-        worlds = {kind: [(route(kind, count, seed=seed), seed) for seed in range(seeds)] for kind in ("loop", "open")}
-        trivial = {kind: [trivial_rows(positions) for positions, _ in world] for kind, world in worlds.items()}
+        routes = {kind: [route(kind, count, seed=seed) for seed in range(SEEDS)] for kind in KINDS}
+        trivial = {kind: [trivial_rows(positions) for positions in own] for kind, own in routes.items()}
         for row in trivial["loop"][0]:
-            errors = (statistics.median(each[row].of_length for each in trivial[kind]) for kind in worlds)
-            print(f"  {row:42}" + "".join(f"{error:{width}.2f}" for error, width in zip(errors, (12, 8), strict=True)))
-        seconds: dict[str, float] = {}
+            errors = (statistics.median(each[row].of_length for each in trivial[kind]) for kind in KINDS)
+            print(f"  {row:44}" + "".join(f"{error:8.2f}" for error in errors))
+        found: dict[str, dict[Kind, list[Run]]] = {}
         for name, (_, package) in METHODS.items():
+            seeds = fewer.get(name, SEEDS)
             if importlib.util.find_spec(package) is None:
-                print(f"  {name:42}  left out: {package} is not installed")
-                continue
-            runs = {
-                kind: [
-                    apart(name, positions, measure(positions, NOISES["mid"], seed=seed, radius=radius))
-                    for positions, seed in world
+                print(f"  {name:44}  left out: {package} is not installed")
+            elif seeds:
+                worlds = [
+                    (positions, measured(positions, noise, seed))
+                    for kind in KINDS
+                    for seed, positions in enumerate(routes[kind][:seeds])
                 ]
-                for kind, world in worlds.items()
-            }
-            every = [run for some in runs.values() for run in some]
-            seconds[name] = statistics.median(run.seconds for run in every)
-            errors = (statistics.median(run.of_length for run in some) for some in runs.values())
-            print(
-                f"  {name:42}"
-                + "".join(f"{error:{width}.2f}" for error, width in zip(errors, (12, 8), strict=True))
-                + f"{seconds[name]:10.3f}{statistics.median(run.megabytes for run in every):7.0f}"
-                + f"{seconds[name] / seconds['mappable.recover']:9.1f}",
-                flush=True,
-            )
+                runs = apart(name, worlds)
+                found[name] = {kind: runs[number * seeds :][:seeds] for number, kind in enumerate(KINDS)}
+                print(f"  {name:44}" + compared(found[name], found[OURS]), flush=True)
+
+
+def compared(runs: dict[Kind, list[Run]], own: dict[Kind, list[Run]]) -> str:
+    """A row: medians, and how often these runs are worse than our own of the same routes."""
+    every = [run for kind in KINDS for run in runs[kind]]
+    same = [run for kind in KINDS for run in own[kind][: len(runs[kind])]]
+    worse = sum(one.of_length > two.of_length for one, two in zip(every, same, strict=True))
+    seconds, our_seconds = (statistics.median(run.seconds for run in some) for some in (every, same))
+    return (
+        "".join(f"{statistics.median(run.of_length for run in runs[kind]):8.2f}" for kind in KINDS)
+        + f"{seconds:10.3f}{max(run.megabytes for run in every):6.0f}{seconds / our_seconds:12.1f}"
+        + f"{f'{worse} of {len(every)}':>18}"
+    )
 
 
 def large() -> None:
     """Where others cannot: cities, and a sequence so dense that keyframes carry it."""
-    print("\nmappable.recover, mid noise, 10 % of the ranges missing and 1 % false")
-    print(f"{'':22}{'edges':>12}{'CPU s':>9}{'MB':>7}{'% length':>10}{'% gyration':>12}{'point':>8}{'circle':>8}")
+    print("\nmappable.recover, 10 % of the ranges missing; mid noise: and 1 % false")
+    print(f"{'':30}{'edges':>12}{'CPU s':>9}{'MB':>7}{'% length':>10}{'% gyration':>12}{'point':>8}{'circle':>8}")
     edges, seconds = [], []
-    rows: list[tuple[Kind, int, float]] = [("city", count, float(count)) for count in CITIES]
-    for kind, count, length in [*rows, ("loop", 10_000, LENGTH)]:
+    cities: list[tuple[Kind, int, float, str]] = [("city", count, float(count), "mid") for count in CITIES]
+    for kind, count, length, noise in [
+        *cities,
+        ("loop", 10_000, LENGTH, "mid"),
+        ("city", CITIES[0], float(CITIES[0]), LEARNED),
+    ]:
         positions = route(kind, count, seed=0, length=length)
-        ranges = measure(positions, NOISES["mid"], seed=0, missing=0.1, outliers=0.01)
-        run, trivial = apart("mappable.recover", positions, ranges), trivial_rows(positions)
+        if noise == LEARNED:
+            ranges = measure_learned(positions, learned_profile(), seed=0, missing=0.1)
+        else:
+            ranges = measure(positions, NOISES[noise], seed=0, missing=0.1, outliers=0.01)
+        (run,), trivial = apart(OURS, [(positions, ranges)]), trivial_rows(positions)
         print(
-            f"{kind:6}{count:>9,} points{len(ranges):12,}{run.seconds:9.2f}{run.megabytes:7.0f}{run.of_length:10.2f}"
-            f"{run.of_gyration:12.1f}{trivial['point'].of_length:8.2f}{trivial['circle'].of_length:8.2f}",
+            f"{kind:6}{count:>9,} points {noise:7}{len(ranges):12,}{run.seconds:9.2f}{run.megabytes:7.0f}"
+            f"{run.of_length:10.2f}{run.of_gyration:12.1f}"
+            f"{trivial['point'].of_length:8.2f}{trivial['circle'].of_length:8.2f}",
             flush=True,
         )
-        if kind == "city":
+        if (kind, noise) == ("city", "mid"):
             edges.append(len(ranges))
             seconds.append(run.seconds)
     print(f"time in cities grows with edges^{np.polyfit(np.log(edges), np.log(seconds), 1)[0]:.2f}")
 
 
+def streets() -> None:
+    """What it brings to know that streets turn at right angles."""
+    print(f"\nloop of 400 points on {LENGTH:.0f} m, ranges up to {RADIUS:.0f} m, {2 * SEEDS} seeds, % of the length")
+    print(
+        f"{'noise':8}{'point':>8}{'circle':>8}{'recover':>9}{'streets=True':>14}"
+        f"{'decided':>9}{'of these':>10}{'CPU s':>8}"
+    )
+    for noise in ("low", "mid"):
+        errors, decided, seconds = [], [], []
+        for seed in range(UNSEEN, UNSEEN + 2 * SEEDS):
+            positions = route("loop", 400, seed=seed)
+            ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, outliers=0.01)
+            plain, start = recover(ranges), time.process_time()
+            known = recover(ranges, streets=True)
+            seconds.append(time.process_time() - start)
+            trivial = trivial_rows(positions)
+            scores = [aligned_score(one.positions, positions) for one in (plain, known)]
+            errors.append([score.of_length for score in (trivial["point"], trivial["circle"], *scores)])
+            decided.append(STREETS in known.undetermined)
+        medians = np.median(errors, 0)
+        own = f"{np.median(np.array(errors)[decided, -1]):10.2f}" if any(decided) else f"{'':10}"
+        print(
+            f"{noise:8}{medians[0]:8.2f}{medians[1]:8.2f}{medians[2]:9.2f}{medians[3]:14.2f}{sum(decided):9}{own}"
+            f"{statistics.median(seconds):8.2f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes started from here
-    small()
     large()
+    streets()
+    small()
 
 
 if __name__ == "__main__":

@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from mappable.places.worlds.simulation import Simulated as Simulated
     from mappable.places.worlds.simulation import simulate as simulate
     from mappable.places.worlds.simulation import write_simulated as write_simulated
-    from mappable.recovery.anchored import Anchors as Anchors
     from mappable.recovery.anchored import recover_anchored as recover_anchored
+    from mappable.recovery.hints import Anchors as Anchors
+    from mappable.recovery.hints import Odometry as Odometry
+    from mappable.recovery.hints import Turns as Turns
     from mappable.recovery.pipeline import recover as recover
     from mappable.recovery.ranges import Ranges as Ranges
     from mappable.recovery.result import Recovered as Recovered
@@ -74,7 +76,8 @@ _HOMES = {
     "mappable.places.summary": ("summarize",),
     "mappable.places.table": ("NO_TIME", "Places"),
     "mappable.places.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
-    "mappable.recovery.anchored": ("Anchors", "recover_anchored"),
+    "mappable.recovery.anchored": ("recover_anchored",),
+    "mappable.recovery.hints": ("Anchors", "Odometry", "Turns"),
     "mappable.recovery.pipeline": ("recover",),
     "mappable.recovery.ranges": ("Ranges",),
     "mappable.recovery.result": ("Recovered",),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from mappable.arrays import Bools, Floats
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.completion import (
@@ -22,15 +22,6 @@ from mappable.recovery.mds import classical_mds
 from mappable.recovery.simulator import NOISES, measure, route
 
 
-def problem(count: int, dimensions: int, kept: float, seed: int = 0) -> tuple[Floats, Floats, Bools]:
-    """Random points, their squared distances (those masked out are not even numbers) and a mask."""
-    rng = np.random.default_rng([seed, count, dimensions])
-    points = rng.uniform(-50, 50, (count, dimensions))
-    pairs = np.triu(rng.random((count, count)) < kept, 1)
-    mask: Bools = pairs | pairs.T | np.eye(count, dtype=bool)
-    return points, np.where(mask, squared_distances_of(points), np.nan), mask
-
-
 def check(completed: Completed, points: Floats, tolerance: float) -> None:
     """All squared distances to within `tolerance` of the largest, and the points to within as much of their spread."""
     truth = squared_distances_of(points)
@@ -42,7 +33,7 @@ def check(completed: Completed, points: Floats, tolerance: float) -> None:
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("count", [12, 20])
-def test_complete_distances_are_met_exactly(count: int, dimensions: int) -> None:
+def test_complete_distances_are_met_exactly(problem: Any, count: int, dimensions: int) -> None:
     points, squared, mask = problem(count, dimensions, 1.0)
     for complete in (rank_alternation, s_stress):
         completed = complete(squared, mask, dimensions)
@@ -52,19 +43,21 @@ def test_complete_distances_are_met_exactly(count: int, dimensions: int) -> None
 
 
 @pytest.mark.parametrize(("count", "dimensions", "kept"), [(20, 2, 0.6), (20, 3, 0.6), (16, 2, 0.6), (20, 2, 0.5)])
-def test_exact_distances_that_are_masked_are_found_again(count: int, dimensions: int, kept: float) -> None:
+def test_exact_distances_that_are_masked_are_found_again(
+    problem: Any, count: int, dimensions: int, kept: float
+) -> None:
     points, squared, mask = problem(count, dimensions, kept)
     check(rank_alternation(squared, mask, dimensions), points, 1e-3)
     check(s_stress(squared, mask, dimensions), points, 1e-5)
 
 
-def test_s_stress_finds_points_of_which_six_in_ten_distances_are_masked_out() -> None:
+def test_s_stress_finds_points_of_which_six_in_ten_distances_are_masked_out(problem: Any) -> None:
     for dimensions in (2, 3):
         points, squared, mask = problem(20, dimensions, 0.4)
         check(s_stress(squared, mask, dimensions), points, 1e-5)
 
 
-def test_rank_alternation_keeps_the_observed_and_says_when_it_did_not_converge() -> None:
+def test_rank_alternation_keeps_the_observed_and_says_when_it_did_not_converge(problem: Any) -> None:
     _, squared, mask = problem(20, 2, 0.6)
     early = rank_alternation(squared, mask, 2, iterations=3)
     assert not early.converged
@@ -73,7 +66,7 @@ def test_rank_alternation_keeps_the_observed_and_says_when_it_did_not_converge()
     assert (early.squared_distances >= 0).all()
 
 
-def test_the_slope_of_the_s_stress_is_that_of_differences() -> None:
+def test_the_slope_of_the_s_stress_is_that_of_differences(problem: Any) -> None:
     points, squared, mask = problem(8, 3, 1.0)
     ranges = observed(squared, mask, 3)
     start = points + np.random.default_rng(0).normal(size=points.shape)
@@ -113,16 +106,7 @@ def test_paths_go_through_points_at_the_same_place() -> None:
 
 
 @pytest.mark.parametrize("complete", [rank_alternation, s_stress])
-def test_bad_input_is_refused(complete: Any) -> None:
-    _, squared, mask = problem(6, 2, 1.0)
-    lopsided = squared.copy()
-    lopsided[0, 1] += 1.0
-    for values, kept, sentence in (
-        (lopsided, mask, "differs from its mirror image"),
-        (-squared, mask, "is negative"),
-        (np.full((6, 6), np.nan), mask, "is not a number"),
-        (squared, np.eye(6, dtype=bool), "keeps no pair of points at all"),
-        (squared[:2, :2], mask[:2, :2], "at least 3"),
-    ):
+def test_bad_input_is_refused(refused: Any, complete: Any) -> None:
+    for values, kept, sentence in refused:
         with pytest.raises(BadInputError, match=sentence):
             complete(values, kept, 2)

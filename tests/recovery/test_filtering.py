@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mappable.arrays import Bools, Floats
 from mappable.recovery.filtering import common_neighbour_filter, common_neighbours
+from mappable.recovery.learned_noise import learned_profile, measure_learned
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.simulator import NOISES, Kind, measure, route
 
@@ -117,3 +118,15 @@ def test_parts_that_only_a_false_range_joins_come_apart() -> None:
 
 def test_no_ranges() -> None:
     assert common_neighbour_filter(Ranges(3, [], [], [], [])).tolist() == []
+
+
+def test_where_images_deviate_together_false_ranges_go_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    positions = route("city", 4000, seed=1, length=4000.0)
+    ranges = measure_learned(positions, learned_profile(), seed=1, missing=0.1)
+    false = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1) > 40
+    assert false.mean() > 0.05
+    kept = common_neighbour_filter(ranges)
+    assert kept[~false].mean() > 0.85
+    assert (kept & false).sum() <= 3
+    monkeypatch.setattr("mappable.recovery.filtering.ROUNDS", 2)
+    assert (common_neighbour_filter(ranges) & false).sum() > 10

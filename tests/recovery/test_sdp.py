@@ -10,23 +10,14 @@ from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery import sdp
 from mappable.recovery.align import aligned_score
-from mappable.recovery.anchored import Anchors
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.completion import Completed, rank_alternation, s_stress, squared_distances_of
+from mappable.recovery.hints import Anchors
 from mappable.recovery.mds import classical_mds
 from mappable.recovery.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.simulator import NOISES, measure, route
 
 LARGE = 100.0  # a kappa that holds points together so firmly that exact distances are met exactly
-
-
-def problem(count: int, dimensions: int, kept: float, seed: int = 0) -> tuple[Floats, Floats, Bools]:
-    """Random points, their squared distances (those masked out are not even numbers) and a mask."""
-    rng = np.random.default_rng([seed, count, dimensions])
-    points = rng.uniform(-50, 50, (count, dimensions))
-    pairs = np.triu(rng.random((count, count)) < kept, 1)
-    mask: Bools = pairs | pairs.T | np.eye(count, dtype=bool)
-    return points, np.where(mask, squared_distances_of(points), np.nan), mask
 
 
 def off(completed: Completed, points: Floats) -> float:
@@ -47,7 +38,9 @@ def loop(count: int) -> tuple[Floats, Floats, Bools]:
 
 
 @pytest.mark.parametrize(("count", "dimensions"), [(12, 2), (20, 3)])
-def test_complete_distances_give_the_points_and_agree_with_classical_mds(count: int, dimensions: int) -> None:
+def test_complete_distances_give_the_points_and_agree_with_classical_mds(
+    problem: Any, count: int, dimensions: int
+) -> None:
     points, squared, mask = problem(count, dimensions, 1.0)
     by_mds = classical_mds(squared, dimensions)
     for completed in (sdp_trace(squared, mask, dimensions), sdp_frobenius(squared, mask, dimensions, iterations=5000)):
@@ -60,14 +53,14 @@ def test_complete_distances_give_the_points_and_agree_with_classical_mds(count: 
 
 @pytest.mark.parametrize(("count", "dimensions", "kept"), [(16, 2, 0.6), (20, 3, 0.6), (20, 2, 0.4)])
 def test_exact_distances_that_are_masked_are_found_again_by_both_forms(
-    count: int, dimensions: int, kept: float
+    problem: Any, count: int, dimensions: int, kept: float
 ) -> None:
     points, squared, mask = problem(count, dimensions, kept)
     assert off(sdp_trace(squared, mask, dimensions, kappa=LARGE, tolerance=1e-7), points) < 1e-5
     assert off(sdp_frobenius(squared, mask, dimensions, tolerance=1e-7, iterations=5000), points) < 1e-3
 
 
-def test_all_completions_agree_on_a_masked_problem() -> None:
+def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
     _, squared, mask = problem(20, 2, 0.6)
     found = [
         sdp_trace(squared, mask, 2, kappa=LARGE, tolerance=1e-7),
@@ -116,7 +109,7 @@ def test_kappa_is_raised_where_distances_are_so_uneven_that_the_rule_is_too_litt
 
 
 @pytest.mark.parametrize(("dimensions", "number"), [(2, 3), (2, 7), (3, 4)])
-def test_known_points_put_the_others_into_their_coordinates(dimensions: int, number: int) -> None:
+def test_known_points_put_the_others_into_their_coordinates(problem: Any, dimensions: int, number: int) -> None:
     points, squared, mask = problem(18, dimensions, 0.6, seed=1)
     some = np.random.default_rng(0).permutation(18)[:number]
     known = Anchors(some, points[some], np.full(number, 0.5))
@@ -130,7 +123,7 @@ def test_known_points_put_the_others_into_their_coordinates(dimensions: int, num
         np.testing.assert_allclose(corner, squared_distances_of(points[some]), atol=1e-3 * np.nanmax(squared))
 
 
-def test_known_points_connect_what_the_mask_does_not() -> None:
+def test_known_points_connect_what_the_mask_does_not(problem: Any) -> None:
     points, squared, mask = problem(16, 2, 1.0)
     mask[:8, 8:] = mask[8:, :8] = False
     some = np.array([0, 1, 2, 8, 9, 10])
@@ -141,7 +134,7 @@ def test_known_points_connect_what_the_mask_does_not() -> None:
 
 
 @pytest.mark.parametrize("some", [[4], [4, 7]])
-def test_fewer_known_points_than_dimensions_fix_what_they_can(some: list[int]) -> None:
+def test_fewer_known_points_than_dimensions_fix_what_they_can(problem: Any, some: list[int]) -> None:
     points, squared, mask = problem(14, 2, 1.0)
     known = Anchors(np.array(some), points[some], np.full(len(some), 0.5))
     completed = sdp_trace(squared, mask, 2, known=known)
@@ -164,18 +157,12 @@ def test_known_points_make_a_noisy_loop_better_than_it_is_without() -> None:
 
 
 @pytest.mark.parametrize("complete", [sdp_frobenius, sdp_trace])
-def test_bad_input_is_refused(complete: Any) -> None:
+def test_bad_input_is_refused(problem: Any, refused: Any, complete: Any) -> None:
     _, squared, mask = problem(6, 2, 1.0)
-    lopsided = squared.copy()
-    lopsided[0, 1] += 1.0
     parts = mask.copy()
     parts[:3, 3:] = parts[3:, :3] = False
     for values, kept, sentence in (
-        (lopsided, mask, "differs from its mirror image"),
-        (-squared, mask, "is negative"),
-        (np.full((6, 6), np.nan), mask, "is not a number"),
-        (squared, np.eye(6, dtype=bool), "keeps no pair of points at all"),
-        (squared[:2, :2], mask[:2, :2], "at least 3"),
+        *refused,
         (squared[:3], mask[:3], "is square, not 3 x 6"),
         (squared, mask[:5, :5], r"the mask is \(5, 5\), but the matrix of distances \(6, 6\)"),
         (squared, parts, "leaves 2 parts that no pair connects"),
@@ -187,7 +174,7 @@ def test_bad_input_is_refused(complete: Any) -> None:
         complete(squared, mask, 1)
 
 
-def test_too_many_points_are_told_what_to_use_instead() -> None:
+def test_too_many_points_are_told_what_to_use_instead(problem: Any) -> None:
     many = np.ones((151, 151))
     with pytest.raises(BadInputError, match=r"at most 150 points, not 151: use mappable\.recover, the default method"):
         sdp_trace(many, many > 0, 2)
@@ -196,7 +183,7 @@ def test_too_many_points_are_told_what_to_use_instead() -> None:
         sdp_frobenius(squared, mask, 2, limit=5)
 
 
-def test_known_points_that_cannot_be_are_refused() -> None:
+def test_known_points_that_cannot_be_are_refused(problem: Any) -> None:
     points, squared, mask = problem(6, 2, 1.0)
     everyone = Anchors(np.arange(6), points, np.full(6, 0.5))
     with pytest.raises(BadInputError, match="all points are known"):
@@ -207,7 +194,7 @@ def test_known_points_that_cannot_be_are_refused() -> None:
         sdp_trace(squared, mask, 3, known=everyone)
 
 
-def test_without_cvxpy_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cvxpy_it_is_said_how_to_install_it(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
     def without(name: str, *others: Any, **named: Any) -> Any:

@@ -1,128 +1,245 @@
 """Recovery in map coordinates: some points are known, and ranges carry the others along."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import spsolve
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
 from mappable.recovery.filtering import common_neighbour_filter
+from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points
 from mappable.recovery.mds import landmark_geodesic_mds
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.refine import Known, Problem, Refined, fit, sample
+from mappable.recovery.refine import WEAK, Problem, Refined, consecutive, fit, sample, vagueness
 from mappable.recovery.result import Recovered
+from mappable.recovery.sides import Side, draw_sides, other_sides
 from mappable.recovery.smacof import sparse_smacof
 
-LOOSE = 1e4  # metres that a point may be from where it starts, where nothing else holds it
 FLAT = 1e-6  # known positions lie in a line, or plane, if they leave it by less than this share of their extent
-SWEEPS = 250
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """Points whose `positions` (m, k) are known, each coordinate give or take `sigma`, one number or (m,)."""
-
-    points: Ints
-    positions: Floats
-    sigma: Floats
-
-    def __init__(self, points: ArrayLike, positions: ArrayLike, sigma: ArrayLike) -> None:
-        numbers = np.atleast_1d(np.asarray(points))
-        places = np.atleast_2d(np.asarray(positions, dtype=np.float64))
-        if places.ndim != 2 or places.shape[1] not in (2, 3) or len(places) != len(numbers) or not len(numbers):
-            raise BadInputError(
-                f"anchors are points (m,) and positions (m, 2) or (m, 3), not {len(numbers)}, {places.shape}"
-            )
-        spread = np.broadcast_to(np.asarray(sigma, dtype=np.float64), numbers.shape)
-        for wrong, problem in (
-            (~np.isfinite(places).all(axis=1), "has a coordinate that is not a number"),
-            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
-        ):
-            if wrong.any():
-                raise BadInputError(f"the anchor at point {numbers[np.flatnonzero(wrong)[0]]} {problem}")
-        if len(np.unique(numbers)) < len(numbers) or not np.issubdtype(numbers.dtype, np.integer):
-            raise BadInputError("the points of anchors are whole numbers, and each occurs once")
-        for name, value in (("points", numbers.astype(np.int64)), ("positions", places), ("sigma", spread)):
-            object.__setattr__(self, name, value)
-
-    def __len__(self) -> int:
-        return len(self.points)
+CHAINS, SWEEPS = 10, 100  # how often drawing begins anew, and how often is drawn then
+LIKELY = 0.05  # chance of the other side that is worth saying
+LONG = 12.0  # times the longest range: way between known positions whose turns short ranges cannot decide
 
 
 def recover_anchored(
-    ranges: Ranges, anchors: Anchors, *, ordered: bool = True, seed: int = 0, sweeps: int = SWEEPS
+    ranges: Ranges,
+    anchors: Anchors,
+    *,
+    ordered: bool | Sequence[ArrayLike] = True,
+    odometry: Odometry | None = None,
+    turns: Turns | None = None,
+    seed: int = 0,
+    sweeps: int = SWEEPS,
 ) -> Recovered:
     """Positions in the anchors' coordinates, with covariances; nothing is aligned afterwards.
 
-    False ranges are filtered out, and others are doubted by how badly they fit. Points that are `ordered`, as images of
-    a sequence are, are taken to move as a camera does: at a steady pace, straight on or turning. The noise of the
-    ranges, the pace and the turns are estimated. Points that no range connects with an anchor are left out: their
-    coordinates are not numbers.
+    Points are `ordered` if they are the images of one drive one after the other. Else give a list of drives, each the
+    numbers of its points in order (landmarks of a map are in none), or False. A camera is taken to go at a steady pace,
+    straight on or turning; how steady and how straight is found out, and so are the noise of the ranges, what each
+    image does to all its ranges, and which are false. Positions are then the mean of all that fits, and covariances
+    tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times. Without an order, or
+    with 0 sweeps, positions are what fits best, and covariances those of small deviations from it.
+
+    Points that no range connects with an anchor are left out: their coordinates are not numbers.
     """
-    outside = anchors.points[(anchors.points < 0) | (anchors.points >= ranges.count)]
-    if len(outside):
-        raise BadInputError(f"an anchor is at point {outside[0]}, beyond the {ranges.count:,} there are")
+    drives = _checked(ranges, anchors, ordered, odometry, turns)
     kept = common_neighbour_filter(ranges)
-    parts = ranges.where(kept).parts
+    parts = _parts(ranges.where(kept), odometry)
     held = np.isin(parts, parts[anchors.points])
-    points = np.flatnonzero(held)
-    number = np.full(ranges.count, -1)
-    number[points] = np.arange(len(points))
-    some = ranges.where(kept).among(points)
-    known = Known(number[anchors.points], anchors.positions, anchors.sigma)
-    refined = _best(some, known, ordered, seed)
-    if sweeps and ordered and len(points) > 2:
-        problem = _problem(some, known, ordered, refined.positions)
-        fit(problem, refined.positions)
-        refined = sample(problem, refined.positions, generator(seed, Purpose.ANCHORED), sweeps=sweeps)
+    points, number = np.flatnonzero(held), np.cumsum(held) - 1
+    origin = anchors.positions.mean(0)
+    solver = _Solver(
+        ranges.where(kept).among(points),
+        Anchors(number[anchors.points], anchors.positions - origin, anchors.sigma),
+        [number[drive] for drive in _unbroken(drives, held)],
+        among(odometry, held),  # type: ignore[arg-type]
+        among(turns, held),  # type: ignore[arg-type]
+    )
+    refined, sides, weak = solver.solve(seed, sweeps)
     dimensions = anchors.positions.shape[1]
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
-    positions[points], covariances[points] = refined.positions, refined.covariances
-    used: Bools = kept.copy()
-    among = held[ranges.i] & held[ranges.j] & kept
-    used[among] = refined.true > 0.5
-    undetermined = tuple(_undetermined(anchors, held))
-    return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, undetermined, covariances)
+    positions[points], covariances[points] = refined.positions + origin, refined.covariances
+    used = kept.copy()
+    used[held[ranges.i] & held[ranges.j] & kept] = refined.true > 0.5
+    said = [*_undetermined(anchors, held), *_between(solver.gaps(refined.positions), points, sides)]
+    if weak:
+        said.append(
+            "the ranges are off by more than a third of their length: positions rest on the known ones and the pace"
+        )
+    return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
 
 
-def _problem(ranges: Ranges, known: Known, ordered: bool, start: Floats) -> Problem:
-    sequences = [np.arange(ranges.count)] if ordered else []
-    return Problem(ranges, known, sequences, None, start, LOOSE)
+class _Solver:
+    """The points that are held by anchors, numbered from 0."""
 
+    def __init__(
+        self, ranges: Ranges, anchors: Anchors, drives: list[Ints], odometry: Odometry | None, turns: Turns | None
+    ) -> None:
+        self.ranges, self.anchors, self.drives, self.odometry, self.turns = ranges, anchors, drives, odometry, turns
+        self.reach = max(float(ranges.metres.max(initial=0.0)), 1e-6)
+        self.vagueness = vagueness(ranges)
+        self.extent = float(np.ptp(anchors.positions, axis=0).max() + ranges.metres.sum())
 
-def _best(ranges: Ranges, known: Known, ordered: bool, seed: int) -> Refined:
-    """From two starts the one that explains the ranges better; the truth is not asked."""
-    found = []
-    for start in _starts(ranges, known, ordered, seed):
-        problem = _problem(ranges, known, ordered, start)
-        refined = fit(problem, start)
-        found.append((problem.objective(), refined))
-    return min(found, key=lambda one: one[0])[1]
+    def solve(self, seed: int, sweeps: int) -> tuple[Refined, list[Side], bool]:
+        """What was found, which gaps have another side, and whether the ranges say little."""
+        between = self._between_anchors()
+        problem, refined = self._best([between, *self._drawn(seed)])
+        weak = max(refined.noise, 1.0) * self.vagueness > WEAK
+        if problem.motion is None or not sweeps:
+            return refined, [], weak
+        rng = generator(seed, Purpose.ANCHORED)
+        if weak:  # what fits best would have the noise of the ranges in its bends
+            problem = self._problem(between)
+            refined, sides = Refined(problem.state, refined.covariances, 1.0, refined.true), []
+        else:
+            sides = other_sides(problem, refined.state)
+        starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
+        return sample(problem, starts, rng, sweeps=sweeps), sides, weak
 
+    def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
+        """Known points that follow each other in a drive, and the way between them in longest ranges."""
+        found = []
+        for drive in self.drives:
+            known = np.flatnonzero(np.isin(drive, self.anchors.points))
+            for begin, end in pairwise(known.tolist()):
+                steps = np.diff(positions[drive[begin : end + 1]], axis=0)
+                way = float(np.linalg.norm(steps, axis=1).sum())
+                found.append((int(drive[begin]), int(drive[end]), way / self.reach))
+        return found
 
-def _starts(ranges: Ranges, known: Known, ordered: bool, seed: int) -> list[Floats]:
-    """The known positions joined by straight lines; and the map of the ranges alone, brought to them."""
-    order = np.argsort(known.points)
-    dimensions = known.positions.shape[1]
-    starts = []
-    if ordered and len(order) > 1:
-        at = np.arange(ranges.count)
-        lines = [np.interp(at, known.points[order], known.positions[order, axis]) for axis in range(dimensions)]
-        starts.append(np.stack(lines, 1))
-    if len(known.points) > dimensions or not starts:
+    def _problem(self, start: Floats) -> Problem:
+        return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, 10 * self.extent)
+
+    def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
+        """From several starts the one that explains the ranges better; the truth is not asked."""
+        found = []
+        for start in starts:
+            problem = self._problem(start)
+            refined = fit(problem, problem.state)
+            found.append((float(problem.costs().sum()), problem, refined))
+        _, problem, refined = min(found, key=lambda one: one[0])
+        return problem, refined
+
+    def _between_anchors(self) -> Floats:
+        """Drives as bows between known positions, and all else in the middle of what it has ranges with."""
+        known, step = self.anchors, self._step()
+        at = np.full((self.ranges.count, known.positions.shape[1]), np.nan)
+        at[known.points] = known.positions
+        for drive in self.drives:
+            for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
+                at[drive[begin : end + 1]] = _bow(at[drive[begin]], at[drive[end]], end - begin, step)
+        return _harmonic(self._links(), at)
+
+    def _step(self) -> float:
+        """Metres from one image to the next, if ranges tell; else 0."""
+        near = consecutive(self.ranges, self.drives)
+        return float(np.median(self.ranges.metres[near])) if near.any() and self.vagueness <= WEAK else 0.0
+
+    def _links(self) -> csr_array:
+        """How strongly points (n, n) belong together: the nearer, the more."""
+        i, j, near = self.ranges.i, self.ranges.j, 1 / (self.ranges.metres + self.ranges.sigma)
+        if self.odometry is not None:
+            length = np.linalg.norm(self.odometry.metres, axis=1) + self.odometry.sigma
+            i, j = np.concatenate([i, self.odometry.i]), np.concatenate([j, self.odometry.j])
+            near = np.concatenate([near, 1 / length])
+        shape = (self.ranges.count, self.ranges.count)
+        one_way = csr_array((np.square(near), (i, j)), shape=shape)
+        return (one_way + one_way.T).tocsr()
+
+    def _drawn(self, seed: int) -> list[Floats]:
+        """The map of the ranges alone, brought to the known positions, if there are enough of them."""
+        known, ranges = self.anchors, self.ranges
+        dimensions = known.positions.shape[1]
+        if len(known) <= dimensions or not len(ranges) or (ranges.parts > 0).any():
+            return []
         drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed)).points
-        parts = ranges.parts
-        for part in np.unique(parts):
-            own = np.flatnonzero(parts == part)
-            of_part = np.isin(known.points, own)
-            moved = align(drawn[known.points[of_part]], known.positions[of_part], scale=False)
-            drawn[own] = moved(drawn[own])
-        starts.append(drawn)
-    return starts
+        return [align(drawn[known.points], known.positions, scale=False)(drawn)]
+
+
+def _bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
+    """Positions (steps + 1, k) from one to another on half a wave of about the length that so many steps have.
+
+    It leaves the straight line in any case: from there no way leads to either side.
+    """
+    line = end - begin
+    chord = float(np.linalg.norm(line))
+    part = np.linspace(0.0, 1.0, steps + 1)[:, None]
+    sideways = np.zeros_like(line)
+    sideways[:2] = (-line[1], line[0]) if chord > 0 and np.any(line[:2]) else (1.0, 0.0)
+    sideways /= np.linalg.norm(sideways)
+    longer = max(steps * step - chord, 0.0)
+    height = max(2 / np.pi * np.sqrt(chord * longer), longer / 4, 0.01 * chord)
+    positions: Floats = begin + part * line + height * np.sin(np.pi * part) * sideways
+    return positions
+
+
+def _harmonic(links: csr_array, positions: Floats) -> Floats:
+    """Every position that is not a number becomes the mean of those it is linked to, weighted by the links."""
+    free = np.isnan(positions[:, 0])
+    if not free.any():
+        return positions
+    pull = links[free]
+    own = diags_array(np.asarray(pull.sum(axis=1)).ravel()) - pull[:, free]
+    filled = positions.copy()
+    right = pull[:, ~free] @ positions[~free]
+    filled[free] = spsolve(own.tocsc(), right).reshape(right.shape)
+    return filled
+
+
+def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:
+    """The part (n,) that each point is in, if points are connected by ranges or odometry."""
+    if odometry is None:
+        return ranges.parts
+    i, j = np.concatenate([ranges.i, odometry.i]), np.concatenate([ranges.j, odometry.j])
+    links = csr_array((np.ones(len(i)), (i, j)), shape=(ranges.count, ranges.count))
+    labels: Ints = connected_components(links, directed=False)[1].astype(np.int64)
+    return labels
+
+
+def _checked(
+    ranges: Ranges,
+    anchors: Anchors,
+    ordered: bool | Sequence[ArrayLike],
+    odometry: Odometry | None,
+    turns: Turns | None,
+) -> list[Ints]:
+    """The drives, if everything names points that there are."""
+    check_points("an anchor", anchors.points, ranges.count)
+    dimensions = anchors.positions.shape[1]
+    if odometry is not None:
+        check_points("odometry", np.concatenate([odometry.i, odometry.j]), ranges.count)
+        if odometry.metres.shape[1] != dimensions:
+            raise BadInputError(f"odometry has {odometry.metres.shape[1]} dimensions, but known positions {dimensions}")
+    if turns is not None:
+        check_points("a turn", turns.points, ranges.count)
+        if dimensions != 2:
+            raise BadInputError("turns to the left and right are for maps of two dimensions")
+    if ordered is True:
+        return [np.arange(ranges.count)]
+    drives = [] if ordered is False else [np.asarray(drive).astype(np.int64).ravel() for drive in ordered]
+    every = np.concatenate(drives) if drives else np.arange(0)
+    check_points("a drive", every, ranges.count)
+    if len(np.unique(every)) < len(every):
+        twice = np.flatnonzero(np.bincount(every) > 1)[0]
+        raise BadInputError(f"point {twice} is in the order of drives more than once")
+    return drives
+
+
+def _unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
+    """Drives without the points that are not held: they break there."""
+    found = []
+    for drive in drives:
+        breaks = np.flatnonzero(~held[drive])
+        found += [piece[held[piece]] for piece in np.split(drive, breaks)]
+    return [piece for piece in found if len(piece)]
 
 
 def _undetermined(anchors: Anchors, held: Bools) -> list[str]:
@@ -139,4 +256,23 @@ def _undetermined(anchors: Anchors, held: Bools) -> list[str]:
         )
     if not held.all():
         said.append(f"{(~held).sum():,} of {len(held):,} points are connected with no known one, and left out")
+    return said
+
+
+def _between(gaps: list[tuple[int, int, float]], points: Ints, sides: list[Side]) -> list[str]:
+    """What is open between known points that follow each other."""
+    said = []
+    for side in sides:
+        if side.chance > LIKELY:
+            said.append(
+                f"between the known points {points[side.points[0]]} and {points[side.points[-1]]} the way could run on"
+                " the other side of the line that joins them"
+            )
+    far = [(begin, end) for begin, end, way in gaps if way > LONG]
+    if far:
+        begin, end = far[0]
+        said.append(
+            f"the way between known points is long at {len(far)} places, first between {points[begin]} and"
+            f" {points[end]}: turns there are a guess, and the covariances hold if it is right"
+        )
     return said

@@ -12,7 +12,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
 
 if TYPE_CHECKING:
-    from mappable.recovery.anchored import Anchors
+    from mappable.recovery.hints import Anchors
 
 TURNS = np.arange(1.0, 1.5, 0.02)  # that a circle may take: once around, and some of it again
 

@@ -1,19 +1,19 @@
-"""Linear systems over a graph of points, by elimination from one end of the graph to the other.
+"""Symmetric systems over points of which near ones are coupled: solved, drawn from, and inverted where that matters.
 
-Points are put into blocks by how many steps they are from one end, so that only neighbouring blocks are coupled. A
-route has small blocks, however long it is: solving takes time and memory in proportion to its length, and so do the
-marginal covariances, for the blocks of the inverse that matter follow from each other (Takahashi's equations).
+Points are ordered so that those that are coupled come close to each other, which makes a narrow band of the matrix. A
+route has a narrow band, however long it is: solving takes time and memory in proportion to its length, and so do the
+marginal covariances, for the blocks of the inverse within the band follow from each other (Takahashi's equations).
 """
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
+from scipy.linalg.lapack import dpbtrf, dpbtrs, dpotri, dtbtrs, dtrtrs
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import MappableError
 
-BLOCK = 24  # points that a block has at least, where that makes it no larger than need be
+BLOCK = 64  # rows at least of the blocks that the inverse is made of
 
 
 class SingularError(MappableError):
@@ -29,139 +29,107 @@ class Elimination:
 
     def __init__(self, count: int, dimensions: int, i: Ints, j: Ints) -> None:
         self.count, self.dimensions = count, dimensions
-        block, self.order = _blocks(count, i, j)
-        points = np.bincount(block)
-        self.rows = np.concatenate([[0], (points * dimensions).cumsum()])
-        self.widths = np.diff(self.rows)
+        links = csr_array((np.ones(2 * len(i)), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(count, count))
+        found = reverse_cuthill_mckee(links, symmetric_mode=True).astype(np.int64)
+        given = np.arange(count)
+        self.order = min((given, found), key=lambda order: _spread(order, i, j))
         place = np.empty(count, dtype=np.int64)
-        place[self.order] = np.arange(count) * dimensions
-        within = place - self.rows[block]
-        # One flat array holds the diagonal blocks and, behind them, the blocks to their right.
-        own = np.concatenate([[0], np.square(self.widths).cumsum()])
-        right = own[-1] + np.concatenate([[0], (self.widths[:-1] * self.widths[1:]).cumsum()])
-        self.own, self.right = own.tolist(), right.tolist()
+        place[self.order] = given
+        self.band = (_spread(self.order, i, j) + 1) * dimensions - 1  # rows below the diagonal
         axes = np.arange(dimensions)
+        rows, columns = place[i] * dimensions, place[j] * dimensions
+        below = (rows > columns)[:, None, None]
+        by_row, by_column = rows[:, None, None] + axes[:, None], columns[:, None, None] + axes
+        self.coupling_slots = self._slots(np.where(below, by_row, by_column), np.where(below, by_column, by_row))
+        own = place[:, None, None] * dimensions
+        lower = np.tril_indices(dimensions)
+        self.lower = lower
+        self.diagonal_slots = self._slots(own[:, 0] + lower[0], own[:, 0] + lower[1])
 
-        def slots(rows: Ints, columns: Ints) -> Ints:
-            """Where (pairs, k, k) the coupling of two points is."""
-            swapped = block[rows] > block[columns]
-            upper, lower = np.where(swapped, columns, rows), np.where(swapped, rows, columns)
-            begin = np.where(
-                block[upper] == block[lower], own[block[upper]], right[np.minimum(block[upper], len(points) - 1)]
-            )
-            first = (begin + within[upper] * self.widths[block[lower]] + within[lower])[:, None, None]
-            step = self.widths[block[lower]][:, None, None]
-            by_row, by_column = axes[:, None], axes[None, :]
-            turned = swapped[:, None, None]
-            found: Ints = first + np.where(turned, by_column * step + by_row, by_row * step + by_column)
-            return found
-
-        everyone = np.arange(count)
-        self.diagonal_slots, self.coupling_slots = slots(everyone, everyone), slots(i, j)
-        self.twice = block[i] == block[j]  # such couplings stand on both sides of a diagonal
-        self.mirror_slots = slots(j[self.twice], i[self.twice])
+    def _slots(self, rows: Ints, columns: Ints) -> Ints:
+        """Where entries on or below the diagonal are in LAPACK's band, which is kept by columns."""
+        slots: Ints = columns * (self.band + 1) + rows - columns
+        return slots
 
     def factor(self, diagonal: Floats, coupling: Floats) -> "Factor":
         """The Cholesky factor of a positive definite matrix."""
-        flat = np.zeros(self.right[-1])
-        flat[self.diagonal_slots] = diagonal
+        flat = np.zeros(self.count * self.dimensions * (self.band + 1))
+        flat[self.diagonal_slots] = diagonal[:, self.lower[0], self.lower[1]]
         flat[self.coupling_slots] = coupling
-        flat[self.mirror_slots] = coupling[self.twice].transpose(0, 2, 1)
-        return Factor(self, flat)
+        lower, failed = dpbtrf(flat.reshape(-1, self.band + 1).T, lower=1, overwrite_ab=1)
+        if failed:
+            raise SingularError("the known positions and the ranges do not hold all points in place")
+        return Factor(self, lower)
 
 
 class Factor:
-    """A Cholesky factor: lower triangles on the diagonal, and what is left of the blocks to their right."""
+    """A Cholesky factor, as the band of a lower triangle."""
 
-    def __init__(self, plan: Elimination, flat: Floats) -> None:
-        self.plan = plan
-        self.lower: list[Floats] = []
-        self.across: list[Floats] = []
-        last = len(plan.widths) - 1
-        carried: Floats | float = 0.0
-        for block, width in enumerate(plan.widths.tolist()):
-            own = flat[plan.own[block] : plan.own[block + 1]].reshape(width, width)
-            lower, failed = dpotrf((own - carried).T, lower=1, clean=1, overwrite_a=1)
-            if failed:
-                raise SingularError("the known positions and the ranges do not hold all points in place")
-            self.lower.append(lower)
-            if block < last:
-                beside = flat[plan.right[block] : plan.right[block + 1]].reshape(width, -1)
-                across = dtrtrs(lower, beside, lower=1)[0]
-                self.across.append(across)
-                carried = across.T @ across
+    def __init__(self, plan: Elimination, lower: Floats) -> None:
+        self.plan, self.lower = plan, lower
 
     def solve(self, right: Floats) -> Floats:
         """The x (count, k) of A x = right (count, k)."""
-        plan = self.plan
-        ahead: list[Floats] = []
-        sorted_right = right[plan.order].ravel()
-        for block, lower in enumerate(self.lower):
-            own = sorted_right[plan.rows[block] : plan.rows[block + 1]]
-            if block:
-                own = own - self.across[block - 1].T @ ahead[-1]
-            ahead.append(dtrtrs(lower, own, lower=1)[0])
-        return self._back(ahead)
+        return self._unsort(dpbtrs(self.lower, right[self.plan.order].reshape(-1, 1), lower=1)[0])
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """A normal deviate (count, k) whose covariance is the inverse of the matrix."""
-        numbers = rng.standard_normal(self.plan.rows[-1])
-        return self._back(np.split(numbers, self.plan.rows[1:-1]))
+        numbers = rng.standard_normal((self.lower.shape[1], 1))
+        return self._unsort(dtbtrs(self.lower, numbers, uplo="L", trans="T")[0])
 
-    def _back(self, ahead: list[Floats]) -> Floats:
+    def _unsort(self, found: Floats) -> Floats:
         plan = self.plan
-        found = ahead
-        for block in reversed(range(len(ahead))):
-            own = ahead[block]
-            if block + 1 < len(ahead):
-                own = own - self.across[block] @ found[block + 1]
-            found[block] = dtrtrs(self.lower[block], own, lower=1, trans=1)[0]
         solution = np.empty((plan.count, plan.dimensions))
-        solution[plan.order] = np.concatenate(found).reshape(-1, plan.dimensions)
+        solution[plan.order] = found.reshape(-1, plan.dimensions)
         return solution
 
     def inverse(self) -> tuple[Floats, Floats]:
         """The blocks of the inverse that the matrix has itself: `diagonal` and `coupling`."""
-        plan = self.plan
-        flat = np.empty(plan.right[-1])
+        plan, band, size = self.plan, self.plan.band, self.lower.shape[1]
+        flat = np.zeros((size, band + 1))
+        cuts = [*range(0, size, max(band, BLOCK)), size]
         behind = np.empty((0, 0))
-        for block in reversed(range(len(self.lower))):
-            own = dpotri(self.lower[block], lower=1)[0]
-            own = np.tril(own) + np.tril(own, -1).T
-            if block + 1 < len(self.lower):
-                gain = dtrtrs(self.lower[block], self.across[block], lower=1, trans=1)[0]
-                beside = -gain @ behind
-                flat[plan.right[block] : plan.right[block + 1]] = beside.ravel()
-                own = own - beside @ gain.T
-            flat[plan.own[block] : plan.own[block + 1]] = own.ravel()
-            behind = own
-        return flat[plan.diagonal_slots], flat[plan.coupling_slots]
+        for begin, middle in zip(cuts[-2::-1], cuts[:0:-1], strict=True):
+            end = min(middle + max(band, BLOCK), size)
+            both = _unband(self.lower, begin, middle, end)
+            own, across = both[: middle - begin], both[middle - begin :]
+            inverse = dpotri(own, lower=1)[0]
+            inverse = np.tril(inverse) + np.tril(inverse, -1).T
+            if end > middle:
+                gain = dtrtrs(own, across.T, lower=1, trans=1)[0].T
+                beside = -behind @ gain
+                inverse = inverse - gain.T @ beside
+                both = np.concatenate([inverse, beside])
+            else:
+                both = inverse
+            _band(both, begin, flat)
+            behind = inverse
+        slots = flat.ravel()
+        diagonal = np.empty((plan.count, plan.dimensions, plan.dimensions))
+        rows, columns = plan.lower
+        diagonal[:, rows, columns] = diagonal[:, columns, rows] = slots[plan.diagonal_slots]
+        return diagonal, slots[plan.coupling_slots]
 
 
-def _blocks(count: int, i: Ints, j: Ints) -> tuple[Ints, Ints]:
-    """The block (count,) of each point, and the points (count,) in the order of their blocks."""
-    links = csr_array((np.ones(len(i)), (i, j)), shape=(count, count))
-    parts, labels = connected_components(links, directed=False)
-    sizes = np.bincount(labels)
-    alone = sizes[labels] == 1
-    steps = np.zeros(count, dtype=np.int64)
-    behind = int(alone.sum())
-    steps[alone] = np.arange(behind)
-    for part in np.flatnonzero(sizes > 1).tolist():
-        members = np.flatnonzero(labels == part)
-        graph = links[members][:, members] if parts > 1 else links
-        away = _steps(graph, int(np.argmax(_steps(graph, 0))))  # from a point at one end
-        steps[members] = behind + away
-        behind += int(away.max()) + 1
-    block_of_step, block, filled = [], 0, 0
-    for size in np.bincount(steps).tolist():
-        if filled and filled + size > BLOCK:
-            block, filled = block + 1, 0
-        block_of_step.append(block)
-        filled += size
-    return np.array(block_of_step)[steps], np.argsort(steps, kind="stable")
+def _spread(order: Ints, i: Ints, j: Ints) -> int:
+    """How far from each other coupled points come at most in an order."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return int(np.abs(place[i] - place[j]).max(initial=0))
 
 
-def _steps(graph: csr_array, source: int) -> Ints:
-    steps: Ints = dijkstra(graph, directed=False, indices=source, unweighted=True).astype(np.int64)
-    return steps
+def _unband(band: Floats, begin: int, middle: int, end: int) -> Floats:
+    """Columns from `begin` to `middle` of a lower triangle as a dense block, of the rows from `begin` to `end`."""
+    width, height = middle - begin, end - begin
+    below = np.arange(height)[:, None] - np.arange(width)
+    inside = (below >= 0) & (below < len(band))
+    block: Floats = np.where(inside, band[np.where(inside, below, 0), np.arange(begin, middle)], 0.0)
+    return block
+
+
+def _band(block: Floats, begin: int, flat: Floats) -> None:
+    """Put a dense block of columns, from the diagonal at `begin` on, into a band that is kept by columns."""
+    height, width = block.shape
+    below = np.arange(height)[:, None] - np.arange(width)
+    rows, columns = np.nonzero((below >= 0) & (below < flat.shape[1]))
+    flat[begin + columns, below[rows, columns]] = block[rows, columns]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.recovery.anchored import Anchors
+from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
 from mappable.recovery.simulator import NOISES

@@ -8,7 +8,8 @@ from mappable.recovery.ranges import Ranges
 
 LEAST_SHARE = 0.5  # of the neighbours that two points so far apart usually have in common
 SLACK = 0.5  # neighbours: where a point has but few, that it shares none says nothing
-ROUNDS = 2  # false ranges speak for each other in the first
+ROUNDS = 6  # at most: false ranges speak for each other, until most of them are gone
+FEW = 1e-3  # share of the ranges, below which what a round finds was the last
 NEAR = 3  # points in order; a false range hardly ever is between points so near
 ORDERED = 0.25  # share of the points that have a range to a next one, if they are in order
 BLOCK = 1 << 22  # products that are made at once
@@ -38,6 +39,8 @@ def common_neighbour_filter(ranges: Ranges) -> Bools:
         if ordered:
             good &= (shared > 0) | (lags[kept] <= NEAR) | _company(some)
         kept[kept] = good
+        if (~good).sum() <= FEW * len(good):
+            break
     if ordered and not kept.all():
         parts = ranges.where(kept).parts
         kept |= (lags <= NEAR) & (parts[ranges.i] != parts[ranges.j])

@@ -1,7 +1,8 @@
 """How a camera moves along its sequence: it goes straight on, or it turns.
 
-Positions in order have steps v, of about equal lengths, and directions t = v / |v|. Their curvature is c = (t' - t) /
-h, h being the mean length of the two steps. Where the way goes straight on, c is noise of spread `straight`; in a
+Positions in order have steps v, of lengths l = |v| and directions t = v / l. A length is like that of the step before,
+l - `pace` = `steady` * (l_before - `pace`) + noise of spread `uneven`. The curvature is c = (t' - t) / h, h being the
+mean length of the two steps. Where the way goes straight on, c is noise of spread `straight`; in a
 turn it is like that of the point before, c = `likeness` * c_before + noise of spread `turning`. Which of the two it
 is does not change often. Nothing of this is given: it is drawn together with the positions, from what is usual at the
 scale of the ranges (a turn is about as tight as the longest range) and what the positions say.
@@ -17,8 +18,10 @@ from mappable.arrays import Bools, Floats, Ints
 STRAIGHT, STRAIGHT_COUNT = 0.04, 40  # radians * sqrt(h / r): change of direction at a step that goes straight on
 TIGHT, TIGHT_COUNT = 1.0, 100  # of 1 / r: curvature of a turn
 REMEMBERED = 0.75  # of r: metres along a turn after which 1/e is left of the curvature
-BETWEEN, LASTING, TURN_COUNT = 10.0, 1.5, 20  # times r: metres between turns, and of a turn
-UNEVEN, UNEVEN_COUNT = 0.2, 10  # of h: by how much a step is longer than the one before
+BETWEEN, LASTING, TURN_COUNT = 10.0, 1.5, 100  # times r: metres between turns, and of a turn
+UNEVEN, UNEVEN_COUNT = 0.05, 30  # of h: what is new in the length of a step
+PACE_SPREAD = 0.5  # of h: of the usual length of a step
+STEADY, STEADY_SPREAD = 0.5, 0.3  # how much the length of a step is like that of the one before
 LEAST_STEP = 0.3  # of h: below that the direction of a step is not trusted
 WIDE = 0.2  # of r: metres to each side that a direction is taken over
 STENCIL = (1.0, -2.0, 1.0)
@@ -41,39 +44,70 @@ class Motion:
         self.usual_turning = TIGHT / r * np.sqrt(1 - self.usual_likeness**2)
         self.usual_begin, self.usual_end = min(h / (BETWEEN * r), 0.5), min(h / (LASTING * r), 0.5)
         self.parts = [np.full(len(self.inside), number / h**2) for number in STENCIL]
+        self.between: Floats = np.full(len(self.inside), h)  # metres that a change of direction is over
+        self.angle, self.angle_sigma = np.zeros(len(self.inside)), np.full(len(self.inside), np.inf)
         self.reset()
 
     def reset(self) -> None:
         """Forget what was drawn."""
         self.straight, self.turning, self.likeness = self.usual_straight, self.usual_turning, self.usual_likeness
         self.begin, self.end = self.usual_begin, self.usual_end
-        self.uneven = UNEVEN * self.step
-        self.precision = np.where(self.inside, self.straight**-2.0, 0.0)  # of curvatures, given those before
-        self.alike = np.zeros(len(self.inside))  # how much each curvature is like the one before
+        self.uneven, self.pace, self.steady = UNEVEN * self.step, self.step, STEADY
+        self.precision: Floats = np.where(self.inside, self.straight**-2.0, 0.0)  # of curvatures, given those before
+        self.alike: Floats = np.zeros(len(self.inside))  # how much each curvature is like the one before
+        self._heed()
+
+    def hint(self, at: Ints, radians: Floats, sigma: Floats) -> None:
+        """Changes of direction, to the left above 0, that are known at some of the middle points (t,)."""
+        self.angle[at], self.angle_sigma[at] = radians, sigma
+        self.reset()
+
+    def _heed(self) -> None:
+        """Where a turn is known, nothing else counts."""
+        self.hinted = self.inside & np.isfinite(self.angle_sigma)
+        self.precision = np.where(self.hinted, np.square(self.between / self.angle_sigma), self.precision)
+        self.alike = np.where(self.hinted, 0.0, self.alike)
+
+    def _expected(self) -> Floats:
+        """The curvatures (t, k) that are known; elsewhere none."""
+        expected: Floats = np.zeros_like(self.along)
+        if self.hinted.any():
+            left = np.stack([-self.along[:, 1], self.along[:, 0]], 1)
+            expected = np.where(self.hinted, self.angle / self.between, 0.0)[:, None] * left
+        return expected
 
     def look(self, positions: Floats) -> None:
         """Take directions as they are at these positions (n, k)."""
+        self.looked = positions
         path = positions[self.order]
         last = len(path) - 1
         middle = np.arange(1, last)
         chords = path[np.minimum(middle + self.wide, last)] - path[np.maximum(middle - self.wide, 0)]
         self.along = chords / np.maximum(np.linalg.norm(chords, axis=1), 1e-9)[:, None]
         self.sideways = np.eye(path.shape[1]) - self.along[:, :, None] * self.along[:, None, :]
-        self.curvature, self.lengthening = self.measure(positions)
+        self.curvature, before, behind = self.measure(positions)
+        self.news = self.surprise(before, behind)
 
-    def measure(self, positions: Floats) -> tuple[Floats, Floats]:
-        """Curvatures (t, k) and changes of step (t,) of positions (n, k) near those looked at, to first order."""
+    def measure(self, positions: Floats) -> tuple[Floats, Floats, Floats]:
+        """Curvatures (t, k) and lengths (t,) of the steps before and behind, to first order near what was looked at."""
         path = positions[self.order]
-        lengthening = (np.diff(path, n=2, axis=0) * self.along).sum(1)
+        steps = np.diff(path, axis=0)
+        before, behind = ((some * self.along).sum(1) for some in (steps[:-1], steps[1:]))
         bend = sum(part[:, None] * path[p : p + len(part)] for p, part in enumerate(self.parts))
-        return bend - (bend * self.along).sum(1)[:, None] * self.along, lengthening
+        return bend - (bend * self.along).sum(1)[:, None] * self.along, before, behind
 
-    def pace(self, positions: Floats) -> None:
+    def surprise(self, before: Floats, behind: Floats) -> Floats:
+        """By how much steps are longer than those before them make expect."""
+        news: Floats = behind - self.pace - self.steady * (before - self.pace)
+        return news
+
+    def measure_steps(self, positions: Floats) -> None:
         """Take the lengths of steps from these positions (n, k)."""
         lengths = np.linalg.norm(np.diff(positions[self.order], axis=0), axis=1)
         lengths = np.maximum(lengths, LEAST_STEP * self.step)
         before, behind = lengths[:-1], lengths[1:]
         mean = (before + behind) / 2
+        self.between = mean
         self.parts = [1 / (before * mean), -(1 / before + 1 / behind) / mean, 1 / (behind * mean)]
 
     def relax(self) -> None:
@@ -81,19 +115,24 @@ class Motion:
         k = self.curvature.shape[1]
         squared = np.square(self.curvature).sum(1)
         self.precision = np.where(self.inside, k / (self.straight**2 + squared), 0.0)
-        even = np.square(self.lengthening[self.inside]).sum() + UNEVEN_COUNT * np.square(UNEVEN * self.step)
+        _, before, behind = self.measure(self.looked)
+        self.pace = float(np.median(behind[self.inside]))
+        news = self.surprise(before, behind)
+        self._heed()
+        even = np.square(news[self.inside]).sum() + UNEVEN_COUNT * np.square(UNEVEN * self.step)
         self.uneven = float(np.sqrt(even / (self.inside.sum() + UNEVEN_COUNT)))
 
     def draw(self, positions: Floats, rng: np.random.Generator) -> None:
         """Draw where there are turns, and then all spreads and rates, given positions near those looked at."""
-        c, lengthening = self.measure(positions)
+        c, *lengths = self.measure(positions)
+        self._draw_pace(lengths[0][self.inside], lengths[1][self.inside], rng)
         k = c.shape[1] - 1  # ways to turn
         before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
         before[1:][~self.inside[:-1]] = 0.0
         as_straight = -0.5 * np.square(c / self.straight).sum(1) - k * np.log(self.straight)
         as_turn = -0.5 * np.square((c - self.likeness * before) / self.turning).sum(1) - k * np.log(self.turning)
         turns = _draw_turns(as_turn - as_straight, self.begin, self.end, rng)
-        straight, turn = self.inside & ~turns, self.inside & turns
+        straight, turn = self.inside & ~turns & ~self.hinted, self.inside & turns & ~self.hinted
         self.straight = _draw_spread(
             np.square(c[straight]).sum(), k * straight.sum(), self.usual_straight, STRAIGHT_COUNT, rng
         )
@@ -105,21 +144,32 @@ class Motion:
         begins, ends = (turns[1:] & ~turns[:-1]).sum(), (~turns[1:] & turns[:-1]).sum()
         self.begin = _draw_rate(begins, straight.sum(), self.usual_begin, rng)
         self.end = _draw_rate(ends, turn.sum(), self.usual_end, rng)
-        squared = np.square(lengthening[self.inside]).sum()
-        self.uneven = _draw_spread(squared, self.inside.sum(), UNEVEN * self.step, UNEVEN_COUNT, rng)
         self.precision = np.where(self.inside, np.where(turns, self.turning, self.straight) ** -2.0, 0.0)
         self.alike = np.where(turn, self.likeness, 0.0)
         self.alike[0] = 0.0
         self.alike[1:][~self.inside[:-1]] = 0.0
-        self.turns = turns
+        self._heed()
 
-    def penalty(self) -> float:
-        """Half the sum of squares, as things stand."""
-        c, likeness, weight = self.curvature, self.alike, self.precision
-        off = c.copy()
-        off[1:] -= likeness[1:, None] * c[:-1]
-        evenness = np.square(self.lengthening[self.inside]).sum() / self.uneven**2
-        return 0.5 * float((weight * np.square(off).sum(1)).sum() + evenness)
+    def _draw_pace(self, before: Floats, behind: Floats, rng: np.random.Generator) -> None:
+        """Draw pace, steadiness and unevenness, given the lengths of steps and of those behind them."""
+        new = (1 - self.steady) / self.uneven
+        precision = len(before) * new**2 + (PACE_SPREAD * self.step) ** -2
+        mean = new * (behind - self.steady * before).sum() / self.uneven + self.step / (PACE_SPREAD * self.step) ** 2
+        self.pace = float(rng.normal(mean / precision, precision**-0.5))
+        off = before - self.pace
+        precision = np.square(off).sum() / self.uneven**2 + STEADY_SPREAD**-2
+        mean = (off * (behind - self.pace)).sum() / self.uneven**2 + STEADY / STEADY_SPREAD**2
+        self.steady = float(np.clip(rng.normal(mean / precision, precision**-0.5), 0.0, 0.98))
+        squared = np.square(self.surprise(before, behind)).sum()
+        self.uneven = _draw_spread(squared, len(before), UNEVEN * self.step, UNEVEN_COUNT, rng)
+
+    def costs(self) -> Floats:
+        """Half the squares (t,), in units of their variances, as things stand."""
+        off = self.curvature - self._expected()
+        off[1:] -= self.alike[1:, None] * self.curvature[:-1]
+        even = np.where(self.inside, np.square(self.news / self.uneven), 0.0)
+        costs: Floats = 0.5 * (self.precision * np.square(off).sum(1) + even)
+        return costs
 
     def system(self) -> tuple[Floats, list[Floats]]:
         """The gradient (m, k) to descend by, and the bands [(m, k, k), (m - 1, k, k), ...] of the curvature, by lag."""
@@ -129,7 +179,7 @@ class Motion:
         own = weight.copy()
         own[:-1] += np.square(likeness[1:]) * weight[1:]
         next_ = -likeness[1:] * weight[1:]
-        pull = own[:, None] * self.curvature
+        pull = own[:, None] * self.curvature - weight[:, None] * self._expected()
         pull[:-1] += next_[:, None] * self.curvature[1:]
         pull[1:] += next_[:, None] * self.curvature[:-1]
         even = np.where(self.inside, self.uneven**-2, 0.0)
@@ -139,12 +189,13 @@ class Motion:
         gradient = np.zeros((m, k))
         bands = [np.zeros((m - lag, k, k)) for lag in range(4)]
         t = m - 2
+        steps = self.steady, -1 - self.steady, 1.0
         for p, one in enumerate(self.parts):
-            gradient[p : p + t] -= one[:, None] * toward + STENCIL[p] * (even * self.lengthening)[:, None] * self.along
+            gradient[p : p + t] -= one[:, None] * toward + steps[p] * (even * self.news)[:, None] * self.along
             for q, two in enumerate(self.parts):
                 if p <= q:
                     bands[q - p][p : p + t] += (one * two * own)[:, None, None] * self.sideways
-                    bands[q - p][p : p + t] += STENCIL[p] * STENCIL[q] * evenly
+                    bands[q - p][p : p + t] += steps[p] * steps[q] * evenly
                 lag = q + 1 - p
                 block = (one[:-1] * two[1:] * next_)[:, None, None] * sideways_next
                 if lag >= 0:

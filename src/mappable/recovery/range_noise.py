@@ -14,7 +14,9 @@ from mappable.recovery.ranges import Ranges
 BINS = 30
 LEAST_RANGES = 100  # of which to learn how the spread follows from the distance, and where ranges end
 LEAST_WEIGHT = 0.05
-FALSE = 0.01, 20  # share of false ranges to expect, and how many observations that is worth
+FALSE = 0.01, 100  # share of false ranges to expect, and how many observations that is worth
+MOST_FALSE = 0.2  # share: with more, ranges would be no measurement
+NOISE_COUNT = 20  # observations that the stated spreads are worth
 
 
 class RangeNoise:
@@ -34,28 +36,47 @@ class RangeNoise:
             self.limit = np.where(self.metres <= limit, limit, np.inf)
         self.for_measured = np.interp(self.metres, self.at, self.spread_at)
 
-    def look(self, distances: Floats) -> None:
-        """Take the noise as it is at these true distances (edges,)."""
-        off = self.metres - distances
+    def look(self, distances: Floats, shifts: Floats) -> None:
+        """Take the noise as it is at these true distances (edges,), all shifted by so many spreads (edges,)."""
         spread = self.noise * self.stated * np.interp(distances, self.at, self.spread_at) / self.for_measured
-        room = (self.limit - distances) / spread
-        log_share = log_ndtr(room)  # of such pairs that is kept
-        missed = np.exp(-0.5 * np.square(room) - log_share) / np.sqrt(2 * np.pi)
+        off = (self.metres - distances) / spread - shifts
+        room = (self.limit - distances) / spread - shifts
+        self.log_share = log_ndtr(room)  # of such pairs that is kept
+        missed = np.exp(-0.5 * np.square(room) - self.log_share) / np.sqrt(2 * np.pi)
         finite = np.where(np.isfinite(room), room, 0.0)
         self.spread = spread
-        self.pull = (off / spread + missed) / spread  # slope of the log likelihood
+        self.pull = (off + missed) / spread  # slope of the log likelihood
         self.variance = np.clip(1 - finite * missed - np.square(missed), LEAST_WEIGHT, 1.0)  # of those kept, in spreads
         self.weight = self.variance / np.square(spread)  # expected curvature of the log likelihood
-        self.squared = np.square(off / spread + missed)
-        self.log_likelihood = -0.5 * np.square(off / spread) - np.log(spread * np.sqrt(2 * np.pi)) - log_share
+        self.squared = np.square(off + missed)
+        self.log_likelihood = -0.5 * np.square(off) - np.log(spread * np.sqrt(2 * np.pi)) - self.log_share
 
     def chances(self, doubt: Floats | float = 0.0) -> Floats:
         """That each range is true; `doubt` is the variance of its distance, in squared spreads."""
-        true = np.log1p(-self.false) + self.log_likelihood - 0.5 * doubt
-        chance: Floats = np.exp(true - np.logaddexp(true, np.log(self.false / self.longest)))
+        true, false = self._both()
+        chance: Floats = np.exp(true - 0.5 * doubt - np.logaddexp(true - 0.5 * doubt, false))
         return chance
 
-    def objective(self) -> float:
-        """The negative logarithm of the likelihood of all ranges."""
-        true = np.log1p(-self.false) + self.log_likelihood
-        return -float(np.logaddexp(true, np.log(self.false / self.longest)).sum())
+    def costs(self) -> Floats:
+        """The negative logarithm of the likelihood of each range, be it true or false."""
+        costs: Floats = -np.logaddexp(*self._both())
+        return costs
+
+    def _both(self) -> tuple[Floats, float]:
+        """Log likelihoods of being there and true, and false; that there is a range speaks for points that are near."""
+        return np.log1p(-self.false) + self.log_likelihood + self.log_share, float(np.log(self.false / self.longest))
+
+    def learn(self, true: Floats, doubt: Floats | float, rng: np.random.Generator | None = None) -> None:
+        """The noise, and the share of false ranges, given which are true: drawn, or without rng the likeliest."""
+        count, trues = len(true), float(true.sum())
+        squared = float(true @ (self.squared + np.square(self.variance) * doubt))
+        usual = max(float(true @ self.variance), 1e-9)  # what that is, if the noise is right
+        share = self.noise**2 * squared / usual * trues + NOISE_COUNT
+        falses, others = count - trues + FALSE[0] * FALSE[1], trues + (1 - FALSE[0]) * FALSE[1]
+        if rng is None:
+            self.noise = float(np.sqrt(share / (trues + NOISE_COUNT)))
+            self.false = falses / (falses + others)
+        else:
+            self.noise = float(np.sqrt(share / rng.chisquare(trues + NOISE_COUNT)))
+            self.false = float(rng.beta(falses, others))
+        self.false = min(self.false, MOST_FALSE)

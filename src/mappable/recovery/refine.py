@@ -7,154 +7,187 @@ the draws is the best guess, and their covariance tells how sure it is.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Bools, Floats, Ints
+from mappable.recovery.deviations import Deviations
 from mappable.recovery.elimination import Elimination, Factor, SingularError
+from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.motion import Motion
 from mappable.recovery.range_noise import RangeNoise
 from mappable.recovery.ranges import Ranges
 
-
-@dataclass(frozen=True)
-class Known:
-    """Positions (m, k) of some points (m,), each coordinate give or take sigma (m,)."""
-
-    points: Ints
-    positions: Floats
-    sigma: Floats
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Displacements (m, k) from points `i` to points `j` (m,), each coordinate give or take sigma (m,)."""
-
-    i: Ints
-    j: Ints
-    vectors: Floats
-    sigma: Floats
+SKIPPED = 0.3  # share of the draws of a chain that depend on where it began
+THINNED = 10  # one draw in so many gives its covariance
+WEAK = 0.35  # vagueness above which ranges say less than the order of images does
+USUAL_LONGEST = 0.98  # of all ranges, the share that is no longer than the longest, but for odd ones
 
 
 class Problem:
-    """All that is known about some points, and the linear system of it at given positions (n, k)."""
+    """All that is known about some points, and the linear system of it at a given state.
+
+    A state (n, k + 1) is the positions of the points and, last, the deviations of their ranges.
+    """
 
     def __init__(
         self,
         ranges: Ranges,
-        known: Known,
+        known: Anchors,
         sequences: Sequence[Ints],
-        odometry: Steps | None,
+        odometry: Odometry | None,
+        turns: Turns | None,
         start: Floats,
         looseness: float,
     ) -> None:
         self.count, self.dimensions = start.shape
         self.ranges, self.known, self.odometry = ranges, known, odometry
         self.start, self.loosely = start, looseness**-2
-        self.motion = _motion(ranges, sequences, start)
-        consecutive = np.zeros(len(ranges), dtype=bool)
-        pairs = [np.stack([ranges.i, ranges.j], 1)]
-        lags: list[Ints] = []
+        self.reach = max(float(np.quantile(ranges.metres, USUAL_LONGEST)) if len(ranges) else 0.0, 1e-6)
+        before = _before(sequences, self.count)
+        self.motion = _motion(ranges, sequences, turns, start, self.reach, vagueness(ranges) > WEAK)
+        step = self.motion.step if self.motion is not None else 1.0
+        self.deviations = Deviations(before, step, self.reach)
+        pairs = [np.stack([ranges.i, ranges.j], 1), np.stack([self.deviations.before, self.deviations.later], 1)]
         if self.motion is not None:
             order = self.motion.order
-            lags = [np.stack([order[:-lag], order[lag:]], 1) for lag in (1, 2, 3)]
-            consecutive = np.isin(_keys(pairs[0], self.count), _keys(lags[0], self.count))
+            pairs += [np.stack([order[:-lag], order[lag:]], 1) for lag in (1, 2, 3)]
         if odometry is not None:
-            lags.append(np.stack([odometry.i, odometry.j], 1))
-        pairs += lags
-        keys, self.pair_of = np.unique(np.concatenate([_keys(some, self.count) for some in pairs]), return_inverse=True)
-        cuts = np.cumsum([len(some) for some in pairs])[:-1]
-        self.range_pairs, *self.lag_pairs = np.split(self.pair_of, cuts)
-        self.swapped = [some[:, 0] > some[:, 1] for some in lags]
-        self.i, self.j = keys // self.count, keys % self.count
-        self.plan = Elimination(self.count, self.dimensions, self.i, self.j)
-        rows = np.arange(len(ranges))
-        ends = np.concatenate([ranges.i, ranges.j])
-        ones = np.ones(len(ranges))
-        shape = (len(ranges), self.count)
-        self.ends = csr_array(
-            (np.concatenate([ones, ones]), (np.concatenate([rows, rows]), ends)), shape=shape
-        ).T.tocsr()
-        self.signs = csr_array(
-            (np.concatenate([ones, -ones]), (np.concatenate([rows, rows]), ends)), shape=shape
-        ).T.tocsr()
-        self.noise = RangeNoise(ranges, consecutive)
+            pairs.append(np.stack([odometry.i, odometry.j], 1))
+        keys = [_keys(some, self.count) for some in pairs]
+        all_keys, pair_of = np.unique(np.concatenate(keys), return_inverse=True)
+        self.range_pairs, self.next_pairs, *self.lag_pairs = np.split(
+            pair_of, np.cumsum([len(some) for some in keys])[:-1]
+        )
+        self.swapped = [some[:, 0] > some[:, 1] for some in pairs[2:]]
+        self.plan = Elimination(self.count, self.dimensions + 1, all_keys // self.count, all_keys % self.count)
+        self.pairs = len(all_keys)
+        rows, ones, shape = np.arange(len(ranges)), np.ones(len(ranges)), (self.count, len(ranges))
+        self.at_i, self.at_j = (csr_array((ones, (ends, rows)), shape=shape) for ends in (ranges.i, ranges.j))
+        self.noise = RangeNoise(ranges, consecutive(ranges, sequences))
         self.true: Floats = np.ones(len(ranges))  # weights: chances, or draws, that a range is not false
-        self.positions = start
+        self.look(np.column_stack([start, np.zeros(self.count)]))
 
-    def look(self, positions: Floats) -> None:
-        """Take everything as it is at these positions."""
-        self.positions = positions
-        apart = positions[self.ranges.i] - positions[self.ranges.j]
+    def look(self, state: Floats) -> None:
+        """Take everything as it is at this state."""
+        self.state, self.positions = state, state[:, :-1]
+        apart = self.positions[self.ranges.i] - self.positions[self.ranges.j]
         distances = np.maximum(np.linalg.norm(apart, axis=1), 1e-6)
         self.directions = apart / distances[:, None]
-        self.noise.look(distances)
+        self.noise.look(distances, self._shifts(state))
         if self.motion is not None:
-            self.motion.look(positions)
+            self.motion.look(self.positions)
 
-    def lengths(self, positions: Floats) -> Floats:
-        """The distances (edges,) of positions near those looked at, to first order."""
-        apart = positions[self.ranges.i] - positions[self.ranges.j]
-        lengths: Floats = np.maximum((apart * self.directions).sum(1), 1e-6)
-        return lengths
+    def look_nearby(self, state: Floats) -> None:
+        """Take the noise of ranges as it is at a state near the one looked at, to first order."""
+        apart = state[self.ranges.i, :-1] - state[self.ranges.j, :-1]
+        self.noise.look(np.maximum((apart * self.directions).sum(1), 1e-6), self._shifts(state))
+
+    def _shifts(self, state: Floats) -> Floats:
+        shifts: Floats = state[self.ranges.i, -1] + state[self.ranges.j, -1]
+        return shifts
+
+    def twin(self) -> "Problem":
+        """The same problem, to try something else with."""
+        twin = copy(self)
+        twin.noise, twin.deviations, twin.motion = copy(self.noise), copy(self.deviations), copy(self.motion)
+        return twin
 
     def objective(self) -> float:
         """What a step shall lower: the negative logarithm of the likelihood, as things stand."""
-        known = np.square((self.positions[self.known.points] - self.known.positions) / self.known.sigma[:, None]).sum()
-        loosely = self.loosely * np.square(self.positions - self.start).sum()
-        total = 0.5 * float(known + loosely) - float(self.true @ self.noise.log_likelihood)
+        return float(self._costs().sum() - self.true @ self.noise.log_likelihood)
+
+    def costs(self) -> Floats:
+        """What each point (n,) has of the negative logarithm of the likelihood, whichever ranges are false."""
+        halves = 0.5 * self.noise.costs()
+        ends = np.concatenate([self.ranges.i, self.ranges.j])
+        costs: Floats = self._costs() + np.bincount(ends, np.concatenate([halves, halves]), self.count)
+        return costs
+
+    def _costs(self) -> Floats:
+        """The same but for ranges."""
+        known = self.known
+        costs: Floats = 0.5 * self.loosely * np.square(self.positions - self.start).sum(1)
+        off = (self.positions[known.points] - known.positions) / known.sigma[:, None]
+        costs[known.points] += 0.5 * np.square(off).sum(1)
+        costs += self.deviations.costs(self.state[:, -1])
         if self.motion is not None:
-            total += self.motion.penalty()
+            costs[self.motion.order[1:-1]] += self.motion.costs()
         if self.odometry is not None:
-            total += 0.5 * float(np.square(self._slips() / self.odometry.sigma[:, None]).sum())
-        return total
+            slips = 0.5 * np.square(self._slips() / self.odometry.sigma[:, None]).sum(1)
+            costs += np.bincount(self.odometry.j, slips, self.count)
+        return costs
 
     def system(self) -> tuple[Floats, Floats, Floats]:
-        """The matrix, as diagonal (n, k, k) and coupling (pairs, k, k), and the right side (n, k) of the next step."""
+        """The matrix, as `diagonal` (n, k + 1, k + 1) and `coupling` (pairs, k + 1, k + 1), and the right side."""
         n, k = self.count, self.dimensions
-        weight, u = self.true * self.noise.weight, self.directions
-        blocks = (weight[:, None] * u)[:, :, None] * u[:, None, :]
-        diagonal = (self.ends @ blocks.reshape(-1, k * k)).reshape(n, k, k)
-        right = self.signs @ ((self.true * self.noise.pull)[:, None] * u)
-        coupling = np.zeros((len(self.i), k, k))
-        coupling[self.range_pairs] = -blocks
+        diagonal, coupling = np.zeros((n, k + 1, k + 1)), np.zeros((self.pairs, k + 1, k + 1))
+        weight, pull = self.true * self.noise.weight, self.true * self.noise.pull
+        # A range has the slopes (u, s) by the state of i, and (-u, s) by that of j.
+        by_i = np.column_stack([self.directions, self.noise.spread])
+        own = (weight[:, None] * by_i)[:, :, None] * by_i[:, None, :]
+        turn = np.array([-1.0] * k + [1.0])
+        flat = own.reshape(len(own), -1)
+        diagonal += (self.at_i @ flat + self.at_j @ (flat * np.outer(turn, turn).ravel())).reshape(diagonal.shape)
+        coupling[self.range_pairs] = own * turn
+        right = self.at_i @ (pull[:, None] * by_i) + self.at_j @ (pull[:, None] * by_i * turn)
         axes = np.arange(k)
         inverse = self.known.sigma**-2.0
         diagonal[self.known.points[:, None], axes, axes] += inverse[:, None]
-        right[self.known.points] += inverse[:, None] * (self.known.positions - self.positions[self.known.points])
+        right[self.known.points, :k] += inverse[:, None] * (self.known.positions - self.positions[self.known.points])
         diagonal[:, axes, axes] += self.loosely
-        right += self.loosely * (self.start - self.positions)
+        right[:, :k] += self.loosely * (self.start - self.positions)
+        gradient, own_w, next_w = self.deviations.system(self.state[:, -1])
+        right[:, k] += gradient
+        diagonal[:, k, k] += own_w
+        coupling[self.next_pairs, k, k] += next_w
         if self.motion is not None:
             gradient, bands = self.motion.system()
-            right[self.motion.order] += gradient
-            diagonal[self.motion.order] += bands[0]
+            right[self.motion.order, :k] += gradient
+            diagonal[self.motion.order, :k, :k] += bands[0]
             for pairs, swapped, band in zip(self.lag_pairs, self.swapped, bands[1:], strict=False):
-                coupling[pairs] += np.where(swapped[:, None, None], band.transpose(0, 2, 1), band)
+                coupling[pairs, :k, :k] += np.where(swapped[:, None, None], band.transpose(0, 2, 1), band)
         if self.odometry is not None:
             inverse = self.odometry.sigma**-2.0
             slips = inverse[:, None] * self._slips()
-            blocks = inverse[:, None, None] * np.eye(k)
-            for ends, sign in ((self.odometry.i, -1.0), (self.odometry.j, 1.0)):
-                np.add.at(right, ends, sign * slips)
-                np.add.at(diagonal, ends, blocks)
-            np.add.at(coupling, self.lag_pairs[-1], -blocks)
+            for ends, toward in ((self.odometry.i, -1.0), (self.odometry.j, 1.0)):
+                np.add.at(right[:, :k], ends, toward * slips)
+                np.add.at(diagonal, (ends[:, None], axes, axes), inverse[:, None])
+            np.add.at(coupling, (self.lag_pairs[-1][:, None], axes, axes), -inverse[:, None])
         return diagonal, coupling, right
 
     def _slips(self) -> Floats:
         odometry = self.odometry
         if odometry is None:
             raise ValueError("there is no odometry")
-        slips: Floats = odometry.vectors - (self.positions[odometry.j] - self.positions[odometry.i])
+        slips: Floats = odometry.metres - (self.positions[odometry.j] - self.positions[odometry.i])
         return slips
 
     def doubt(self, diagonal: Floats, coupling: Floats) -> Floats:
-        """The variance (edges,) of the distances, given the blocks of a covariance."""
+        """The variance (edges,) of what ranges should be, given the blocks of a covariance."""
+        k = self.dimensions
+        by_i = np.column_stack([self.directions, self.noise.spread])
+        by_j = by_i * ([-1.0] * k + [1.0])
         across = coupling[self.range_pairs]
-        both = diagonal[self.ranges.i] + diagonal[self.ranges.j] - across - across.transpose(0, 2, 1)
-        doubt: Floats = np.einsum("ea,eab,eb->e", self.directions, both, self.directions)
+        doubt: Floats = np.einsum("ea,eab,eb->e", by_i, diagonal[self.ranges.i], by_i)
+        doubt += np.einsum("ea,eab,eb->e", by_j, diagonal[self.ranges.j], by_j)
+        doubt += 2 * np.einsum("ea,eab,eb->e", by_i, across, by_j)
         return doubt
+
+
+def vagueness(ranges: Ranges) -> float:
+    """The spread of a usual range, as a share of its length."""
+    return float(np.median(ranges.sigma / np.maximum(ranges.metres, 1e-9))) if len(ranges) else 1.0
+
+
+def consecutive(ranges: Ranges, sequences: Sequence[Ints]) -> Bools:
+    """True (edges,) for ranges from one point of a sequence to the next."""
+    before = _before(sequences, ranges.count)
+    found: Bools = (before[ranges.j] == ranges.i) | (before[ranges.i] == ranges.j)
+    return found
 
 
 def _keys(pairs: Ints, count: int) -> Ints:
@@ -162,27 +195,41 @@ def _keys(pairs: Ints, count: int) -> Ints:
     return keys
 
 
-def _motion(ranges: Ranges, sequences: Sequence[Ints], start: Floats) -> Motion | None:
+def _before(sequences: Sequence[Ints], count: int) -> Ints:
+    """The point (n,) before each in order, or -1."""
+    before = np.full(count, -1)
+    for sequence in sequences:
+        before[sequence[1:]] = sequence[:-1]
+    return before
+
+
+def _motion(
+    ranges: Ranges, sequences: Sequence[Ints], turns: Turns | None, start: Floats, reach: float, vague: bool
+) -> Motion | None:
     long = [sequence for sequence in sequences if len(sequence) > 2]
     if not long:
         return None
     order = np.concatenate(long)
     sequence = np.repeat(np.arange(len(long)), [len(one) for one in long])
     together = sequence[1:] == sequence[:-1]
-    place = np.full(len(start), -2 * len(start))
-    place[order] = np.arange(len(order))
-    lag = np.abs(place[ranges.i] - place[ranges.j])
-    near = ranges.metres[lag == 1]
-    if len(near) < len(order) // 4:
+    near = ranges.metres[consecutive(ranges, long)]
+    if len(near) < len(order) // 4 or vague:
         near = np.linalg.norm(np.diff(start[order], axis=0), axis=1)[together]
-    return Motion(order, together[1:] & together[:-1], max(float(np.median(near)), 1e-6), float(ranges.metres.max()))
+    motion = Motion(order, together[1:] & together[:-1], max(float(np.median(near)), 1e-6), reach)
+    if turns is not None:
+        place = np.full(len(start), -1)
+        place[order] = np.arange(len(order))
+        at = place[turns.points] - 1
+        inside = (at >= 0) & (at < len(motion.inside))
+        motion.hint(at[inside], turns.radians[inside], turns.sigma[inside])
+    return motion
 
 
-def settle(problem: Problem, positions: Floats, *, steps: int = 30, tolerance: float = 1e-3) -> Floats:
-    """Positions of least objective near these, by damped Gauss-Newton steps that never make it worse."""
-    problem.look(positions)
+def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float = 1e-3) -> Floats:
+    """A state of least objective near this one, by damped Gauss-Newton steps that never make it worse."""
+    problem.look(state)
     value, damping = problem.objective(), 1e-6
-    axes = np.arange(problem.dimensions)
+    axes = np.arange(state.shape[1])
     for _ in range(steps):
         diagonal, coupling, right = problem.system()
         for _ in range(12):
@@ -191,111 +238,100 @@ def settle(problem: Problem, positions: Floats, *, steps: int = 30, tolerance: f
             try:
                 step = problem.plan.factor(damped, coupling).solve(right)
             except SingularError:
-                step = np.full_like(positions, np.nan)
-            problem.look(positions + step)
+                step = np.full_like(state, np.nan)
+            problem.look(state + step)
             trial = problem.objective()
             if trial <= value:
                 break
             damping *= 10
         else:
-            problem.look(positions)
-            return positions
-        positions, value, damping = positions + step, trial, max(damping / 10, 1e-9)
+            problem.look(state)
+            return state
+        state, value, damping = state + step, trial, max(damping / 10, 1e-9)
         if np.abs(step).max() < tolerance:
             break
-    return positions
+    return state
 
 
 @dataclass(frozen=True)
 class Refined:
-    positions: Floats  # (n, k)
+    """What was found: all in the same numbers as the problem's."""
+
+    state: Floats  # (n, k + 1)
     covariances: Floats  # (n, k, k)
     noise: float
-    true: Floats  # (edges,)
+    true: Floats  # (edges,): the chance of each range not to be false
+
+    @property
+    def positions(self) -> Floats:
+        return self.state[:, :-1]
 
 
-def fit(problem: Problem, positions: Floats, *, rounds: int = 25) -> Refined:
-    """Positions by Gauss-Newton, in turn with the noise of the ranges and the chances that they are true."""
-    noise = problem.noise
+def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
+    """The state by Gauss-Newton, in turn with the noise of the ranges and the chances that they are true."""
+    noise, k = problem.noise, problem.dimensions
     for _ in range(rounds):
-        positions = settle(problem, positions, steps=5)
+        state = settle(problem, state, steps=5)
         diagonal, coupling, _ = problem.system()
         own, between = problem.plan.factor(diagonal, coupling).inverse()
         doubt = problem.doubt(own, between) / np.square(noise.spread)
         problem.true = noise.chances(doubt)
-        spread = (problem.true @ (noise.squared + np.square(noise.variance) * doubt)) / (problem.true @ noise.variance)
-        noise.noise *= float(np.sqrt(spread))
-        noise.false = _share((1 - problem.true).sum(), len(problem.true))
+        noise.learn(problem.true, doubt)
+        problem.deviations.learn(state[:, k], own[:, k, k])
         if problem.motion is not None:
             problem.motion.relax()
-            problem.motion.pace(positions)
-    return Refined(positions, own, noise.noise, problem.true)
+            problem.motion.measure_steps(state[:, :k])
+    return Refined(state, own[:, :k, :k], noise.noise, problem.true)
 
 
-def sample(
-    problem: Problem,
-    start: Floats,
-    rng: np.random.Generator,
-    *,
-    sweeps: int = 250,
-    chains: int = 4,
-    hot: int = 20,
-    heat: float = 3.0,
-) -> Refined:
-    """Mean and covariance of positions drawn from all that fits, beginning at these."""
-    noise, motion = problem.noise, problem.motion
+def sample(problem: Problem, starts: Sequence[Floats], rng: np.random.Generator, *, sweeps: int) -> Refined:
+    """Mean and covariance of states drawn from all that fits, so many times from each of these starts on."""
+    noise, motion, deviations, k = problem.noise, problem.motion, problem.deviations, problem.dimensions
     if motion is None:
-        raise ValueError("positions are drawn of points in order only")
-    skipped = sweeps // 5
-    total = np.zeros_like(start)
-    squared = np.zeros((*start.shape, start.shape[1]))
+        raise ValueError("states are drawn of points in order only")
+    skipped = int(SKIPPED * sweeps)
+    total = np.zeros_like(starts[0])
+    squared = np.zeros((problem.count, k, k))
     inner, inners = np.zeros_like(squared), 0
     true, level = np.zeros(len(problem.ranges)), 0.0
     initial = noise.noise, noise.false
-    for _ in range(chains):
-        mean = positions = start
+    for start in starts:
+        mean = state = start
         noise.noise, noise.false = initial
         problem.look(mean)
         motion.reset()
+        motion.measure_steps(start[:, :k])
+        deviations.reset()
         for sweep in range(sweeps):
-            noise.look(problem.lengths(positions))
+            problem.look_nearby(state)
             chances = noise.chances()
             problem.true = (rng.random(len(chances)) < chances).astype(np.float64)
-            trues = problem.true.sum()
-            noise.false = float(rng.beta(len(chances) - trues + FALSE[0] * FALSE[1], trues + FALSE[1]))
-            spread = problem.true @ noise.squared / (problem.true @ noise.variance) if trues else 1.0
-            motion.draw(positions, rng)
-            if sweep < hot:
-                motion.precision = motion.precision / heat**2
-            if trues:
-                noise.noise *= float(np.sqrt(spread * trues / rng.chisquare(trues)))
-            mean = settle(problem, mean, steps=1)
-            diagonal, coupling, _ = problem.system()
-            factor = problem.plan.factor(diagonal, coupling)
-            positions = mean + factor.draw(rng)
+            noise.learn(problem.true, 0.0, rng)
+            deviations.learn(state[:, k], 0.0, rng)
+            motion.draw(state[:, :k], rng)
+            mean, factor = _advance(problem, mean)
+            state = mean + factor.draw(rng)
             if sweep >= skipped:
-                off = mean - start
+                off = mean - starts[0]
                 total += off
-                squared += off[:, :, None] * off[:, None, :]
+                squared += off[:, :k, None] * off[:, None, :k]
                 true += chances
                 level += noise.noise
-                if sweep % 5 == 0:
-                    inner += factor.inverse()[0]
+                if (sweep - skipped) % THINNED == 0:
+                    inner += factor.inverse()[0][:, :k, :k]
                     inners += 1
-    draws = chains * (sweeps - skipped)
+    draws = len(starts) * (sweeps - skipped)
     mean = total / draws
-    between = squared / draws - mean[:, :, None] * mean[:, None, :]
-    return Refined(start + mean, inner / inners + between, level / draws, true / draws)
+    between = squared / draws - mean[:, :k, None] * mean[:, None, :k]
+    return Refined(starts[0] + mean, inner / inners + between, level / draws, true / draws)
 
 
-FALSE = 0.01, 100
-
-
-def _share(false: float, count: int) -> float:
-    return float((false + FALSE[0] * FALSE[1]) / (count + FALSE[1]))
-
-
-def _next(problem: Problem, positions: Floats) -> tuple[Factor, Floats]:
+def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor]:
+    """The state after one step, damped if need be, and the factor of the system that the step came from."""
+    problem.look(state)
+    value = problem.objective()
     diagonal, coupling, right = problem.system()
     factor = problem.plan.factor(diagonal, coupling)
-    return factor, positions + factor.solve(right)
+    ahead = state + factor.solve(right)
+    problem.look(ahead)
+    return (ahead if problem.objective() <= value else settle(problem, state, steps=1)), factor

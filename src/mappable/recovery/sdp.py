@@ -25,7 +25,7 @@ from mappable.recovery.mask import check_square, observed
 from mappable.recovery.mds import classical_mds
 
 if TYPE_CHECKING:
-    from mappable.recovery.anchored import Anchors
+    from mappable.recovery.hints import Anchors
 
 LIMIT = 150  # points
 ITERATIONS = 20_000

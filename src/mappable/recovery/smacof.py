@@ -11,13 +11,14 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import splu
 
-from mappable.arrays import Bools, Floats
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 
 STEPS = 300
 TOLERANCE = 3e-4
 PLAIN = 4
+TINY = 1e-300  # metres: points at the same place pull each other in no direction
 
 
 @dataclass(frozen=True)
@@ -70,31 +71,39 @@ def sparse_smacof(ranges: Ranges, start: Floats, *, steps: int = STEPS, toleranc
     if not len(ranges):
         return Scaled(points, np.zeros(1))
     weights = ranges.sigma**-2
-    differences = _differences(ranges)
-    laplacian = (differences.T @ (diags_array(weights) @ differences)).tocsc()
-    free = _free(ranges)
-    factor = splu(
-        laplacian[free][:, free], permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    held = np.unique(ranges.parts, return_index=True)[1]  # ranges do not say where a part lies: at the origin, say
+    points -= points[held][ranges.parts]
+    free = np.ones(ranges.count, dtype=bool)
+    free[held] = False
+    moving = points[free]
+    differences = _differences(ranges)[:, free]
+    gather = differences.T.tocsr()
+    laplacian = (gather @ (diags_array(weights) @ differences)).tocsc()
+    factor = splu(laplacian, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     pull = weights * ranges.metres
-    apart = differences @ points
-    lengths = np.linalg.norm(apart, axis=1)
+    apart = differences @ moving
+    lengths = _lengths(apart)
     stresses = [float(weights @ np.square(lengths - ranges.metres))]
     for number in range(steps):
-        apart *= np.divide(pull, lengths, out=np.zeros_like(pull), where=lengths > 0)[:, None]
-        guttman = np.zeros_like(points)
-        guttman[free] = factor.solve(np.ascontiguousarray((differences.T @ apart)[free]))
-        ahead = guttman if number % PLAIN == 0 else 2 * guttman - points
+        apart *= (pull / np.maximum(lengths, TINY))[:, None]
+        guttman = factor.solve(gather @ apart)
+        ahead = guttman if number % PLAIN == 0 else 2 * guttman - moving
         apart = differences @ ahead
-        lengths = np.linalg.norm(apart, axis=1)
+        lengths = _lengths(apart)
         stress = float(weights @ np.square(lengths - ranges.metres))
         if stress >= stresses[-1]:  # by rounding, where no more is to be gained
             break
-        points = ahead
+        moving = ahead
         stresses.append(stress)
         if len(stresses) > PLAIN and stresses[-1 - PLAIN] - stress < PLAIN * tolerance * stress:
             break
+    points[free] = moving
     return Scaled(points, np.array(stresses))
+
+
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("ek,ek->e", vectors, vectors))
+    return lengths
 
 
 def _differences(ranges: Ranges) -> csr_array:
@@ -103,10 +112,3 @@ def _differences(ranges: Ranges) -> csr_array:
     columns = np.stack([ranges.i, ranges.j], 1).ravel()
     signs = np.tile([1.0, -1.0], edges)
     return csr_array((signs, columns, np.arange(0, 2 * edges + 1, 2)), shape=(edges, ranges.count))
-
-
-def _free(ranges: Ranges) -> Bools:
-    """All points but the first of each connected part: ranges do not say where a part lies."""
-    free = np.ones(ranges.count, dtype=bool)
-    free[np.unique(ranges.parts, return_index=True)[1]] = False
-    return free

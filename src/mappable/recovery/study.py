@@ -17,8 +17,9 @@ from mappable.errors import BadInputError
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import Score, aligned_score, score
-from mappable.recovery.anchored import Anchors, recover_anchored
+from mappable.recovery.anchored import recover_anchored
 from mappable.recovery.baselines import path_length, trivial_rows
+from mappable.recovery.hints import Anchors
 from mappable.recovery.learned_noise import learned_profile, measure_learned
 from mappable.recovery.methods import method
 from mappable.recovery.ranges import Ranges

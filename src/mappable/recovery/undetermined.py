@@ -1,7 +1,7 @@
 """What distances do not decide about a recovered map, in sentences."""
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
 from mappable.arrays import Floats, Ints
@@ -66,10 +66,11 @@ def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, see
     centred = positions - positions.mean(0)
     squared_gyration = max(float(np.square(centred).sum(1).mean()), 1e-12)
     jacobian = _jacobian(ranges, positions, noise)
-    information = jacobian.T @ jacobian + eye_array(count * dimensions) / (count * squared_gyration)
-    factor = splu(
-        information.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    information = (jacobian.T @ jacobian).tocsc()
+    del jacobian  # these are large, and what follows is larger
+    information.setdiag(information.diagonal() + 1 / (count * squared_gyration))
+    factor = splu(information, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    del information
     probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (count * dimensions, PROBES))
     motions = np.linalg.qr(_rigid_motions(centred))[0]
     probes -= motions @ (motions.T @ probes)

@@ -1,0 +1,158 @@
+"""How good anchored recovery is, beside interpolation of the known positions and a robust least squares fit.
+
+    python benchmarks/anchored.py            # a quarter of an hour on two cores
+    python benchmarks/anchored.py --quick    # two minutes: fewer seeds
+
+Routes of 672 m with 400 images, ranges up to 10 m, 10 % of them missing and 1 % false, known positions at equal steps
+give or take 0.5 m; of the profile `learned`, ranges as a trained encoder gives them. Nothing else is told: spacing,
+noise and which ranges are false are found out. Errors are medians in % of the length, without any alignment. "surprise"
+is the mean of the squared error in units of its covariance, over 2 dimensions: 1 if covariances are honest. Seconds are
+those of the processor for one route.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.sparse import csr_array
+
+from mappable.arrays import Floats
+from mappable.places.packing import cores
+from mappable.recovery.align import score
+from mappable.recovery.anchored import recover_anchored
+from mappable.recovery.baselines import interpolated
+from mappable.recovery.hints import Anchors
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.simulator import NOISES, Kind, measure
+from mappable.recovery.study import LENGTH, MISSING, Case, draw
+
+COUNT = 400
+TABLE: tuple[tuple[Kind, str, tuple[int, ...], int], ...] = (  # route, noise, known positions, seeds
+    ("open", "mid", (10, 20), 50),
+    ("open", "mid", (3, 5), 10),
+    ("open", "high", (10, 20), 20),
+    ("open", "learned", (10, 20), 20),
+    ("loop", "mid", (3, 5, 10, 20), 10),
+    ("loop", "high", (10, 20), 10),
+    ("loop", "learned", (10, 20), 20),
+)
+OUTLIERS, OUTLIER_SEEDS = (0.0, 0.01, 0.05), 20
+PLAIN_SEEDS = 5  # of the least squares fit
+
+
+@dataclass(frozen=True)
+class Task:
+    case: Case
+    outliers: float | None = None  # as the case has them
+    plain: bool = False  # by least squares
+
+
+@dataclass(frozen=True)
+class Run:
+    error: float  # % of the length
+    interpolated: float
+    surprise: float
+    seconds: float
+
+
+def run(task: Task) -> Run:
+    case = task.case
+    truth, ranges, anchors = draw(case)
+    if anchors is None:
+        raise ValueError("there are no known positions")
+    if task.outliers is not None:
+        noise = NOISES[case.noise]
+        ranges = measure(truth, noise, seed=case.seed, missing=MISSING, outliers=task.outliers)
+    between = interpolated(len(truth), anchors.points, anchors.positions)
+    begun = time.process_time()
+    if task.plain:
+        positions, surprise = robust_least_squares(ranges, anchors, between), float("nan")
+    else:
+        recovered = recover_anchored(ranges, anchors, seed=case.seed)
+        positions, errors = recovered.positions, recovered.positions - truth
+        if recovered.covariances is None:
+            raise ValueError("there are no covariances")
+        squared = np.einsum("na,nab,nb->n", errors, np.linalg.inv(recovered.covariances), errors)
+        surprise = float(squared.mean()) / truth.shape[1]
+    seconds = time.process_time() - begun
+    return Run(score(positions, truth).of_length, score(between, truth).of_length, surprise, seconds)
+
+
+def robust_least_squares(ranges: Ranges, anchors: Anchors, start: Floats) -> Floats:
+    """What one would write at first: SciPy's least squares with a robust loss, from interpolated known positions."""
+    shape, edges = start.shape, len(ranges)
+    known = np.repeat(anchors.sigma, shape[1])
+    rows = np.arange(edges)
+    slots = (2 * np.array([ranges.i, ranges.i, ranges.j, ranges.j])) + [[0], [1], [0], [1]]
+    fixed = (2 * anchors.points[:, None] + [0, 1]).ravel()
+
+    def off(flat: Floats) -> Floats:
+        at = flat.reshape(shape)
+        distances = np.linalg.norm(at[ranges.i] - at[ranges.j], axis=1)
+        pulled = (at[anchors.points] - anchors.positions).ravel() / known
+        return np.concatenate([(distances - ranges.metres) / ranges.sigma, pulled])
+
+    def slopes(flat: Floats) -> csr_array:
+        at = flat.reshape(shape)
+        apart = at[ranges.i] - at[ranges.j]
+        unit = (apart / np.maximum(np.linalg.norm(apart, axis=1), 1e-9)[:, None] / ranges.sigma[:, None]).T
+        values = np.concatenate([unit.ravel(), -unit.ravel(), 1 / known])
+        where = np.concatenate([np.tile(rows, 4), edges + np.arange(len(fixed))])
+        columns = np.concatenate([slots.ravel(), fixed])
+        return csr_array((values, (where, columns)), shape=(edges + len(fixed), flat.size))
+
+    found = least_squares(off, start.ravel(), jac=slopes, loss="soft_l1", max_nfev=100)
+    positions: Floats = found.x.reshape(shape)
+    return positions
+
+
+def cases(kind: Kind, noise: str, known: int, seeds: int) -> list[Case]:
+    return [Case(kind, noise, COUNT, seed, LENGTH, anchors=known) for seed in range(seeds)]
+
+
+def line(name: str, runs: list[Run]) -> str:
+    errors = sorted(one.error for one in runs)
+    between = statistics.median(one.interpolated for one in runs)
+    middle = statistics.median(errors)
+    better = statistics.mean(one.error < one.interpolated for one in runs)
+    return (
+        f"{name:34}{len(runs):6}{between:14.2f}{middle:10.3f} ({errors[0]:.2f} to {errors[-1]:.2f})"
+        f"{between / middle:8.1f}x{100 * better:8.0f} %{statistics.mean(one.surprise for one in runs):10.2f}"
+        f"{statistics.median(one.seconds for one in runs):9.2f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer seeds")
+    given = parser.parse_args()
+    share = 10 if given.quick else 1
+    os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes started from here
+    print(
+        f"{'':34}{'seeds':>6}{'interpolated':>14}{'anchored (lowest to highest)':>26}{'ratio':>9}{'better':>10}"
+        f"{'surprise':>10}{'CPU s':>9}"
+    )
+    with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
+        for kind, noise, numbers, seeds in TABLE:
+            for known in numbers:
+                wanted = cases(kind, noise, known, max(2, seeds // share))
+                runs = list(pool.map(run, [Task(case) for case in wanted]))
+                print(line(f"{kind}, {noise}, {known} known", runs), flush=True)
+        for outliers in OUTLIERS:
+            wanted = cases("open", "mid", 10, max(2, OUTLIER_SEEDS // share))
+            runs = list(pool.map(run, [Task(case, outliers) for case in wanted]))
+            print(line(f"open, mid, 10 known, {100 * outliers:.0f} % false", runs), flush=True)
+        for known in (10, 20):
+            wanted = cases("open", "mid", known, max(2, PLAIN_SEEDS // share))
+            runs = list(pool.map(run, [Task(case, plain=True) for case in wanted]))
+            print(line(f"least squares instead, {known} known", runs), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What may be known besides ranges: some positions, ways between points, and turns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Points whose `positions` (m, k) are known, each coordinate give or take `sigma` metres, one number or (m,)."""
+
+    points: Ints
+    positions: Floats
+    sigma: Floats
+
+    def __init__(self, points: ArrayLike, positions: ArrayLike, sigma: ArrayLike) -> None:
+        numbers, places = np.atleast_1d(np.asarray(points)), np.atleast_2d(np.asarray(positions, dtype=np.float64))
+        if places.ndim != 2 or places.shape[1] not in (2, 3) or len(places) != len(numbers) or not len(numbers):
+            raise BadInputError(
+                f"anchors are points (m,) and positions (m, 2) or (m, 3), not {numbers.shape}, {places.shape}"
+            )
+        spread = _sigma("anchors", sigma, len(numbers))
+        for wrong, problem in (
+            (~np.isfinite(places).all(axis=1), "has a coordinate that is not a number"),
+            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
+        ):
+            if wrong.any():
+                raise BadInputError(f"the anchor at point {numbers[np.flatnonzero(wrong)[0]]} {problem}")
+        if len(np.unique(numbers)) < len(numbers) or not np.issubdtype(numbers.dtype, np.integer):
+            raise BadInputError("the points of anchors are whole numbers, and each occurs once")
+        _set(self, points=numbers.astype(np.int64), positions=places, sigma=spread)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+@dataclass(frozen=True)
+class Odometry:
+    """The ways `metres` (m, k) from points `i` to points `j` (m,), in the directions of the map, give or take `sigma`.
+
+    Of two dimensions, x and y are those of the known positions: odometry of a vehicle has to be turned by its heading.
+    """
+
+    i: Ints
+    j: Ints
+    metres: Floats
+    sigma: Floats
+
+    def __init__(self, i: ArrayLike, j: ArrayLike, metres: ArrayLike, sigma: ArrayLike) -> None:
+        begin, end = np.atleast_1d(np.asarray(i)), np.atleast_1d(np.asarray(j))
+        ways = np.atleast_2d(np.asarray(metres, dtype=np.float64))
+        if ways.ndim != 2 or ways.shape[1] not in (2, 3) or not len(begin) == len(end) == len(ways):
+            raise BadInputError(
+                f"odometry is i (m,), j (m,) and metres (m, 2) or (m, 3), not {begin.shape}, {end.shape}, {ways.shape}"
+            )
+        spread = _sigma("odometry", sigma, len(begin))
+        for wrong, problem in (
+            (begin == end, "leads from a point to itself"),
+            (~np.isfinite(ways).all(axis=1), "has a coordinate that is not a number"),
+            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
+        ):
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise BadInputError(f"the odometry from point {begin[row]} to {end[row]} {problem}")
+        _set(self, i=begin.astype(np.int64), j=end.astype(np.int64), metres=ways, sigma=spread)
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """By how much the direction of travel changes at `points` (m,): `radians`, give or take `sigma`.
+
+    That is from the step before the point to the step behind it, and above 0 to the left. For maps of two dimensions.
+    """
+
+    points: Ints
+    radians: Floats
+    sigma: Floats
+
+    def __init__(self, points: ArrayLike, radians: ArrayLike, sigma: ArrayLike) -> None:
+        numbers, angles = np.atleast_1d(np.asarray(points)), np.atleast_1d(np.asarray(radians, dtype=np.float64))
+        if numbers.ndim != 1 or numbers.shape != angles.shape:
+            raise BadInputError(f"turns are points (m,) and radians (m,), not {numbers.shape}, {angles.shape}")
+        spread = _sigma("turns", sigma, len(numbers))
+        for wrong, problem in (
+            (~(np.abs(angles) <= np.pi), "is not between -pi and pi"),
+            (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
+        ):
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise BadInputError(f"the turn at point {numbers[row]} ({angles[row]:g} radians) {problem}")
+        if len(np.unique(numbers)) < len(numbers):
+            raise BadInputError("a point has more than one turn")
+        _set(self, points=numbers.astype(np.int64), radians=angles, sigma=spread)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+def check_points(what: str, points: Ints, count: int) -> None:
+    """Refuse points that there are not."""
+    outside = points[(points < 0) | (points >= count)]
+    if len(outside):
+        raise BadInputError(f"{what} is at point {outside[0]}, beyond the {count:,} there are")
+
+
+def among(hint: Odometry | Turns | None, held: Bools) -> Odometry | Turns | None:
+    """The hints about the points that are `held`, numbered as these."""
+    if hint is None:
+        return None
+    number = np.cumsum(held) - 1
+    if isinstance(hint, Turns):
+        kept = held[hint.points]
+        return Turns(number[hint.points[kept]], hint.radians[kept], hint.sigma[kept]) if kept.any() else None
+    kept = held[hint.i] & held[hint.j]
+    if not kept.any():
+        return None
+    return Odometry(number[hint.i[kept]], number[hint.j[kept]], hint.metres[kept], hint.sigma[kept])
+
+
+def _sigma(what: str, sigma: ArrayLike, count: int) -> Floats:
+    spread = np.asarray(sigma, dtype=np.float64)
+    if spread.ndim and spread.shape != (count,):
+        raise BadInputError(f"there are {spread.size} sigmas for {count} {what}")
+    return np.broadcast_to(spread, (count,))
+
+
+def _set(hint: object, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(hint, name, value)
