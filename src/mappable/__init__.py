@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from mappable.recovery.hints import Anchors as Anchors
     from mappable.recovery.hints import Odometry as Odometry
     from mappable.recovery.hints import Turns as Turns
+    from mappable.recovery.multilateration import Multilaterated as Multilaterated
+    from mappable.recovery.multilateration import multilaterate as multilaterate
     from mappable.recovery.pipeline import recover as recover
     from mappable.recovery.ranges import Ranges as Ranges
     from mappable.recovery.result import Recovered as Recovered
@@ -78,6 +80,7 @@ _HOMES = {
     "mappable.places.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
     "mappable.recovery.anchored": ("recover_anchored",),
     "mappable.recovery.hints": ("Anchors", "Odometry", "Turns"),
+    "mappable.recovery.multilateration": ("Multilaterated", "multilaterate"),
     "mappable.recovery.pipeline": ("recover",),
     "mappable.recovery.ranges": ("Ranges",),
     "mappable.recovery.result": ("Recovered",),

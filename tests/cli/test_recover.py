@@ -55,6 +55,11 @@ def ranges_file(tmp_path: Path) -> Path:
 # What comes out
 
 
+def text_file(file: Path, head: str, rows: list[str]) -> Path:
+    file.write_text("\n".join([head, *rows]) + "\n")
+    return file
+
+
 def test_positions_are_recovered_and_what_is_undetermined_is_said(ranges_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
@@ -103,6 +108,31 @@ def test_with_known_positions_the_map_is_in_their_coordinates(ranges_file: Path,
     assert (tmp_path / "out/positions.csv").read_text().startswith("point,part,x,y,xx,xy,yy\n")
 
 
+def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> None:
+    points = np.arange(0, 150, 30)
+    anchors = positions_file(tmp_path / "anchors.csv", TRUTH[points], points)
+    steps = np.diff(TRUTH, axis=0)
+    ways = [f"{i},{i + 1},{x},{y},0.05" for i, (x, y) in enumerate(steps.tolist())]
+    odometry = text_file(tmp_path / "odometry.csv", "i,j,x,y,sigma", ways)
+    headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
+    bends = [f"{point},{angle}" for point, angle in enumerate(np.diff(headings).tolist(), 1)]
+    turns = text_file(tmp_path / "turns.csv", "point,radians", bends)
+    truth = positions_file(tmp_path / "truth.csv", TRUTH)
+    errors = []
+    for hints in ((), ("--turns", turns), ("--odometry", odometry)):
+        result = run(ranges_file, tmp_path / "out", "--anchors", anchors, "--truth", truth, *hints)
+        assert result.exit_code == 0, result.exception
+        scores = json.loads((tmp_path / "out/summary.json").read_text())["scores"]
+        errors.append(scores["in the map's coordinates"]["rmse"])
+    assert errors[2] < errors[1] < errors[0]
+    wrong = text_file(tmp_path / "wrong.csv", "point,radians", ["1,0.2", "2,90"])
+    refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--turns", wrong), "wrong.csv, row 3: radians '90'")
+    wrong = text_file(tmp_path / "wrong.csv", "i,j,x,y", ["1,1,0,0"])
+    refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--odometry", wrong), "row 2: j '1' is the same")
+    for option in (("--turns", turns), ("--odometry", odometry), ("--unordered",)):
+        refused(run(ranges_file, tmp_path / "no", *option), f"{option[0]} needs known positions")
+
+
 def test_three_dimensions_are_those_of_the_known_positions_or_asked_for(tmp_path: Path) -> None:
     points = np.random.default_rng(0).uniform(0, 15, (60, 3))
     file = save(measure(points, NOISES["low"], seed=0, radius=12.0), tmp_path / "ranges.csv")
@@ -111,8 +141,9 @@ def test_three_dimensions_are_those_of_the_known_positions_or_asked_for(tmp_path
     assert "60 points in 3 dimensions" in plain.stdout, plain.exception
     assert json.loads((tmp_path / "plain/summary.json").read_text())["scores"]["aligned, scale free"]["rmse"] < 1.0
     anchors = positions_file(tmp_path / "anchors.csv", points[:8], np.arange(8))
-    known = run(file, tmp_path / "known", "--anchors", anchors)
+    known = run(file, tmp_path / "known", "--anchors", anchors, "--unordered", "--truth", truth)
     assert "60 points in 3 dimensions" in known.stdout, known.exception
+    assert json.loads((tmp_path / "known/summary.json").read_text())["scores"]["in the map's coordinates"]["rmse"] < 1.0
     refused(run(file, tmp_path / "no", "--anchors", anchors, "--dimensions", 2), "anchors.csv: has 3 dimensions, but 2")
 
 

@@ -64,7 +64,7 @@ def test_it_is_the_same_again() -> None:
 def test_where_the_map_lies_does_not_matter() -> None:
     truth = route("open", 100, seed=0, length=170)
     ranges = measure(truth, NOISES["mid"], seed=0)
-    here, there = some_anchors(truth, 5), some_anchors(truth + [4.5e5, 5.5e6], 5)
+    here, there = some_anchors(truth, 5), some_anchors(truth + np.array([4.5e5, 5.5e6]), 5)
     first, second = (recover_anchored(ranges, anchors, sweeps=10) for anchors in (here, there))
     np.testing.assert_allclose(second.positions - [4.5e5, 5.5e6], first.positions, atol=0.01)
 

@@ -43,6 +43,19 @@ def from_file(
     ],
     out: Annotated[Path, typer.Argument(help=f"Folder for {POSITIONS}, {TRAJECTORY} and {SUMMARY}.")],
     anchors: Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")] = None,
+    odometry: Annotated[
+        Path | None,
+        typer.Option(help="With known positions: ways in the map's directions, i,j,x,y[,z][,sigma].", metavar="CSV"),
+    ] = None,
+    turns: Annotated[
+        Path | None,
+        typer.Option(
+            help="With known positions: changes of direction, point,radians[,sigma], left above 0.", metavar="CSV"
+        ),
+    ] = None,
+    unordered: Annotated[
+        bool, typer.Option("--unordered", help="With known positions: points are in no order, as along no drive.")
+    ] = False,
     truth: Annotated[
         Path | None,
         typer.Option(help="True positions to score by: [point,]x,y[,z], or TUM's (.txt).", metavar="FILE"),
@@ -81,12 +94,31 @@ def from_file(
         raise BadInputError(f"{anchors}: has {known.positions.shape[1]} dimensions, but {wanted} are asked for")
     if known is not None and method != "default":
         raise BadInputError(f"known positions are used by the default method alone, not by {method}")
+    hints = {
+        "--odometry": None if odometry is None else files.read_odometry(odometry),
+        "--turns": None if turns is None else files.read_turns(turns),
+        "--unordered": unordered or None,
+    }
+    for option, given in hints.items():
+        if known is None and given is not None:
+            raise BadInputError(f"{option} needs known positions: give --anchors")
     true = None if truth is None else files.read_truth(truth, ranges.count)
     if true is not None and true.shape[1] < wanted:
         raise BadInputError(f"{truth}: has {true.shape[1]} dimensions, but {wanted} are asked for")
     true = None if true is None else true[:, :wanted]
 
-    recovered = chosen.run(ranges, wanted, seed) if known is None else recover_anchored(ranges, known, seed=seed)
+    if known is None:
+        recovered = chosen.run(ranges, wanted, seed)
+    else:
+        recovered = recover_anchored(
+            ranges,
+            known,
+            ordered=not unordered,
+            odometry=hints["--odometry"],  # type: ignore[arg-type]
+            turns=hints["--turns"],  # type: ignore[arg-type]
+            seed=seed,
+            progress=True,
+        )
     said = report(ranges, recovered, anchors=known, truth=true, radius=radius)
     files.write_positions(out / POSITIONS, recovered)
     files.write_tum(out / TRAJECTORY, recovered.positions)

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import spsolve
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
+from mappable.progress import track
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
 from mappable.recovery.filtering import common_neighbour_filter
@@ -37,6 +38,7 @@ def recover_anchored(
     turns: Turns | None = None,
     seed: int = 0,
     sweeps: int = SWEEPS,
+    progress: bool = False,
 ) -> Recovered:
     """Positions in the anchors' coordinates, with covariances; nothing is aligned afterwards.
 
@@ -44,8 +46,9 @@ def recover_anchored(
     numbers of its points in order (landmarks of a map are in none), or False. A camera is taken to go at a steady pace,
     straight on or turning; how steady and how straight is found out, and so are the noise of the ranges, what each
     image does to all its ranges, and which are false. Positions are then the mean of all that fits, and covariances
-    tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times. Without an order, or
-    with 0 sweeps, positions are what fits best, and covariances those of small deviations from it.
+    tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times, with a bar of
+    `progress` or without. Without an order, or with 0 sweeps, positions are what fits best, and covariances those of
+    small deviations from it.
 
     Points that no range connects with an anchor are left out: their coordinates are not numbers.
     """
@@ -62,7 +65,7 @@ def recover_anchored(
         among(odometry, held),  # type: ignore[arg-type]
         among(turns, held),  # type: ignore[arg-type]
     )
-    refined, sides, weak = solver.solve(seed, sweeps)
+    refined, sides, weak = solver.solve(seed, sweeps, progress)
     dimensions = anchors.positions.shape[1]
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
@@ -88,7 +91,7 @@ class _Solver:
         self.vagueness = vagueness(ranges)
         self.extent = float(np.ptp(anchors.positions, axis=0).max() + ranges.metres.sum())
 
-    def solve(self, seed: int, sweeps: int) -> tuple[Refined, list[Side], bool]:
+    def solve(self, seed: int, sweeps: int, progress: bool) -> tuple[Refined, list[Side], bool]:
         """What was found, which gaps have another side, and whether the ranges say little."""
         between = self._between_anchors()
         problem, refined = self._best([between, *self._drawn(seed)])
@@ -102,7 +105,8 @@ class _Solver:
         else:
             sides = other_sides(problem, refined.state)
         starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
-        return sample(problem, starts, rng, sweeps=sweeps), sides, weak
+        shown = track(starts, "drawing from all that fits", len(starts)) if progress else starts
+        return sample(problem, shown, rng, sweeps=sweeps), sides, weak
 
     def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
         """Known points that follow each other in a drive, and the way between them in longest ranges."""

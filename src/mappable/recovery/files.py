@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.recovery.hints import Anchors
+from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
 from mappable.recovery.simulator import NOISES
@@ -24,6 +24,7 @@ from mappable.recovery.simulator import NOISES
 AXES = "xyz"
 ASSUMED = NOISES["mid"]  # of ranges whose sigma is not given
 ANCHOR_SIGMA = 0.5  # metres, of known positions whose sigma is not given
+ODOMETRY_SIGMA, TURN_SIGMA = 0.2, 0.1  # metres and radians, likewise
 MOST = 100_000_000  # points; a number beyond is a mistake
 TUM = ("time", "x", "y", "z", "qx", "qy", "qz", "qw")
 TUM_SUFFIXES = (".txt", ".tum")
@@ -91,6 +92,25 @@ def read_anchors(file: Path | str) -> Anchors:
         raise BadInputError(f"{table.file}: there are no known positions")
     table.refuse(_repeated(points), "point", "is in an earlier row, too")
     return Anchors(points, _positions(table), np.broadcast_to(np.asarray(sigma, dtype=np.float64), len(points)))
+
+
+def read_odometry(file: Path | str) -> Odometry:
+    """Ways from point i to point j in the directions of the map, each with its sigma (0.2 m where there is none)."""
+    table = _read(Path(file), ("i", "j", "x", "y"), ("z", "sigma"))
+    i, j = table.whole("i"), table.whole("j")
+    table.refuse(i == j, "j", "is the same point as i")
+    sigma = table.numbers("sigma", low=0.0, above=True) if "sigma" in table.columns else ODOMETRY_SIGMA
+    return Odometry(i, j, _positions(table), sigma)
+
+
+def read_turns(file: Path | str) -> Turns:
+    """Changes of direction at points, to the left above 0, each with its sigma (0.1 radians where there is none)."""
+    table = _read(Path(file), ("point", "radians"), ("sigma",))
+    points, radians = table.whole("point"), table.numbers("radians")
+    table.refuse(np.abs(radians) > np.pi, "radians", "is not between -pi and pi")
+    table.refuse(_repeated(points), "point", "is in an earlier row, too")
+    sigma = table.numbers("sigma", low=0.0, above=True) if "sigma" in table.columns else TURN_SIGMA
+    return Turns(points, radians, sigma)
 
 
 def read_truth(file: Path | str, count: int) -> Floats:

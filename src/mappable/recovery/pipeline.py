@@ -11,7 +11,6 @@ from mappable.recovery.mds import landmark_geodesic_mds
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.smacof import sparse_smacof
-from mappable.recovery.streets import along_streets
 from mappable.recovery.undetermined import sentences
 
 FAR_OFF = 4.0  # times the spread of the residuals
@@ -19,19 +18,8 @@ LEAST_SPREAD = 0.25  # sigmas
 FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off because the map is
 MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, for it takes as long again
 
-STREETS = (
-    "Streets were taken to be straight and to turn at right angles, as was said of them: where the ranges leave the"
-    " shape open, it rests on that."
-)
-NO_STREETS = (
-    "Streets were said to turn at right angles, but the ranges do not tell where and to which side: the shape does not"
-    " rest on it."
-)
 
-
-def recover(
-    ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float = SPACING, streets: bool = False
-) -> Recovered:
+def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float = SPACING) -> Recovered:
     """Positions of all points from the ranges alone.
 
     False ranges are found one by one by the common-neighbour filter, and those of stretches that only look alike by the
@@ -40,11 +28,7 @@ def recover(
     metres only keyframes take part in this, and the others are laid between them. Parts that no range connects are
     recovered apart, each about the origin.
 
-    With `streets`, points in order are known to lie along straight streets that turn at right angles. Where the ranges
-    are exact enough to tell the turns of a route that comes back to itself, its shape is then known far better; if some
-    streets bend or turn at other angles, it may be worse.
-
-    What else comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
+    What comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
     can be told only up to its turns, and a single loop hardly better than as a circle.
     """
     if dimensions not in (2, 3):
@@ -53,23 +37,14 @@ def recover(
         raise BadInputError(f"there are {ranges.count} points, but a map needs at least 3")
     if not len(ranges):
         raise BadInputError(f"there is no range between any of the {ranges.count:,} points")
-    if streets and dimensions != 2:
-        raise BadInputError(f"streets are laid out in 2 dimensions, not in {dimensions}")
     key = keyframes(ranges, keyframe_spacing)
     some = ranges if len(key) == ranges.count else ranges.among(key)
     positions, kept = _fitted(some, dimensions, seed)
     true = some.where(kept)
     parts = true.parts
     noise = noise_level(true, positions, parts)
-    said: tuple[str, ...] = ()
-    if streets:
-        laid_out = along_streets(true, noise if noise > 0 else 1.0)
-        said = (NO_STREETS if laid_out is None else STREETS,)
-        if laid_out is not None:
-            positions = sparse_smacof(true, laid_out).points
-            noise = noise_level(true, positions, parts)
     positions = _centred(positions, parts)
-    undetermined = sentences(true, positions, parts, noise, names=key, seed=seed) + said
+    undetermined = sentences(true, positions, parts, noise, names=key, seed=seed)
     if some is not ranges:
         positions, parts = place_others(ranges, key, positions, parts)
         kept = _used(ranges, key, kept, positions, parts, noise)

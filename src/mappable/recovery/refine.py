@@ -6,12 +6,13 @@ sampling): where there are turns, how sharp they are, how noisy the ranges are, 
 the draws is the best guess, and their covariance tells how sure it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.deviations import Deviations
@@ -23,6 +24,8 @@ from mappable.recovery.ranges import Ranges
 
 SKIPPED = 0.3  # share of the draws of a chain that depend on where it began
 THINNED = 10  # one draw in so many gives its covariance
+CLOSE, FOLLOWING = 0.7, 3  # of the longest range: points so close have a range, as a rule; and so near in order
+LEAST_MISSING = 0.02  # share of these ranges
 WEAK = 0.35  # vagueness above which ranges say less than the order of images does
 USUAL_LONGEST = 0.98  # of all ranges, the share that is no longer than the longest, but for odd ones
 
@@ -105,6 +108,25 @@ class Problem:
         halves = 0.5 * self.noise.costs()
         ends = np.concatenate([self.ranges.i, self.ranges.j])
         costs: Floats = self._costs() + np.bincount(ends, np.concatenate([halves, halves]), self.count)
+        return costs + self._crowding()
+
+    def _crowding(self) -> Floats:
+        """What each point (n,) has of the cost of points that have come close, and between which there is no range.
+
+        How often a range between close points is missing is seen where they follow each other in order.
+        """
+        costs = np.zeros(self.count)
+        if self.motion is None:
+            return costs
+        pairs = KDTree(self.positions).query_pairs(CLOSE * self.reach, output_type="ndarray")
+        missing = ~np.isin(_keys(pairs, self.count), _keys(np.stack([self.ranges.i, self.ranges.j], 1), self.count))
+        place = np.full(self.count, -self.count)
+        place[self.motion.order] = np.arange(len(self.motion.order))
+        following = np.abs(place[pairs[:, 0]] - place[pairs[:, 1]]) <= FOLLOWING
+        if following.any():
+            share = np.clip(missing[following].mean(), LEAST_MISSING, 1.0)
+            strange = pairs[missing & ~following]
+            np.add.at(costs, strange, -0.5 * np.log(share))
         return costs
 
     def _costs(self) -> Floats:
@@ -284,18 +306,19 @@ def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
     return Refined(state, own[:, :k, :k], noise.noise, problem.true)
 
 
-def sample(problem: Problem, starts: Sequence[Floats], rng: np.random.Generator, *, sweeps: int) -> Refined:
+def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator, *, sweeps: int) -> Refined:
     """Mean and covariance of states drawn from all that fits, so many times from each of these starts on."""
     noise, motion, deviations, k = problem.noise, problem.motion, problem.deviations, problem.dimensions
     if motion is None:
         raise ValueError("states are drawn of points in order only")
     skipped = int(SKIPPED * sweeps)
-    total = np.zeros_like(starts[0])
-    squared = np.zeros((problem.count, k, k))
+    origin = problem.state
+    total, squared, chains = np.zeros_like(origin), np.zeros((problem.count, k, k)), 0
     inner, inners = np.zeros_like(squared), 0
     true, level = np.zeros(len(problem.ranges)), 0.0
     initial = noise.noise, noise.false
     for start in starts:
+        chains += 1
         mean = state = start
         noise.noise, noise.false = initial
         problem.look(mean)
@@ -312,7 +335,7 @@ def sample(problem: Problem, starts: Sequence[Floats], rng: np.random.Generator,
             mean, factor = _advance(problem, mean)
             state = mean + factor.draw(rng)
             if sweep >= skipped:
-                off = mean - starts[0]
+                off = mean - origin
                 total += off
                 squared += off[:, :k, None] * off[:, None, :k]
                 true += chances
@@ -320,10 +343,10 @@ def sample(problem: Problem, starts: Sequence[Floats], rng: np.random.Generator,
                 if (sweep - skipped) % THINNED == 0:
                     inner += factor.inverse()[0][:, :k, :k]
                     inners += 1
-    draws = len(starts) * (sweeps - skipped)
+    draws = chains * (sweeps - skipped)
     mean = total / draws
     between = squared / draws - mean[:, :k, None] * mean[:, None, :k]
-    return Refined(starts[0] + mean, inner / inners + between, level / draws, true / draws)
+    return Refined(origin + mean, inner / inners + between, level / draws, true / draws)
 
 
 def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor]:
