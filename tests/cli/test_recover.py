@@ -222,7 +222,19 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
     refused(run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: has 2 dimensions, but 3")
+    turns = text_file(tmp_path / "turns.csv", "point,radians", ["3,0.1"])
+    refused(run(ranges_file, out, "--anchors", anchors, "--turns", turns, "--unordered"), "--turns", "--unordered")
     assert not out.exists()
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    ranges_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mappable.recovery.study.run_study", lambda *_: pytest.fail("has begun"))
+    monkeypatch.setattr("mappable.recovery.report.report", lambda *_, **__: pytest.fail("has begun"))
+    refused(run("study", "--out", tmp_path), "cannot be written (it is a folder)")
+    refused(run("study", "--out", ranges_file / "study.json"), "cannot be written", "is no folder")
+    refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
 
 
 @pytest.mark.parametrize("points", [[40], [40, 45]])
@@ -266,9 +278,17 @@ def test_a_study_of_what_does_not_exist_is_one_sentence() -> None:
     refused(run("study", "--noise", "loud"), "'loud'", "learned")
     refused(run("study", "--anchors", "few"), "'few'")
     refused(run("study", "--methods", "magic"), "'magic'")
+    refused(run("study", "--kind", ""), "nothing to study")
+    refused(run("study", "--length", 0), "0 m")
+
+
+def test_a_study_says_which_methods_are_for_fewer_images() -> None:
+    result = run("study", "--kind", "loop", "--noise", "mid", "--seeds", 1, "--anchors", "", "--methods", "sdp")
+    assert "sdp is made for at most 150 images and was left out" in result.stdout
 
 
 def test_help_names_both_ways() -> None:
     assert "study" in run("--help").stdout
     assert "--anchors" in run("file", "--help").stdout
+    assert "point,x,y[,z]" in "".join(run("file", "--help").stdout.split("│")).replace(" ", "").replace("\n", "")
     assert "--same-route" in run("study", "--help").stdout

@@ -15,16 +15,26 @@ PAGE = (Path(__file__).parent.parent.parent / "docs/recover.md").read_text()
 
 def test_the_python_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
-    exec(re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)[0], names)
+    for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        exec(block, names)
     assert "mirror image" in capsys.readouterr().out
     truth, anchored = names["truth"], names["anchored"]
     assert score(anchored.positions, truth).of_length < 1.0
     assert anchored.covariances.shape == (400, 2, 2)
     assert (np.linalg.eigvalsh(anchored.covariances) > 0).all()
+    np.testing.assert_allclose(np.abs(names["found"].position), [4.0, 3.0], atol=0.1)
+    np.testing.assert_allclose(np.abs(names["found"].alternatives), [[4.0, 3.0]], atol=0.1)
 
 
 def test_every_method_and_every_column_is_on_the_page() -> None:
     for name in METHODS:
         assert f"`{name}`" in PAGE
-    for columns in ("i,j,metres[,sigma]", "point,x,y[,z][,sigma]", "point,part,x,y[,z]", "time x y z qx qy qz qw"):
+    for columns in (
+        "i,j,metres[,sigma]",
+        "point,x,y[,z][,sigma]",
+        "point,part,x,y[,z]",
+        "time x y z qx qy qz qw",
+        "i,j,x,y[,z][,sigma]",
+        "point,radians[,sigma]",
+    ):
         assert columns in PAGE

@@ -31,6 +31,7 @@ def test_anchors_that_cannot_be(points: object, positions: object, sigma: object
         ([2], [2], [[1.0, 0.0]], 1.0, "the odometry from point 2 to 2 leads from a point to itself"),
         ([0], [2], [[1.0, np.inf]], 1.0, "the odometry from point 0 to 2 has a coordinate"),
         ([0], [2], [[1.0, 0.0]], -1.0, "has a sigma that is not above 0"),
+        ([0], [1.5], [[1.0, 0.0]], 1.0, "the points of odometry are whole numbers"),
     ],
 )
 def test_odometry_that_cannot_be(i: object, j: object, metres: object, sigma: object, words: str) -> None:
@@ -46,6 +47,7 @@ def test_odometry_that_cannot_be(i: object, j: object, metres: object, sigma: ob
         ([4], [np.nan], 0.1, "is not between"),
         ([4], [0.1], 0.0, "has a sigma that is not above 0"),
         ([4, 4], [0.1, 0.2], 0.1, "more than one turn"),
+        ([0.5], [0.1], 0.1, "the points of turns are whole numbers"),
     ],
 )
 def test_turns_that_cannot_be(points: object, radians: object, sigma: object, words: str) -> None:

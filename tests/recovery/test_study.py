@@ -11,6 +11,7 @@ from mappable.errors import BadInputError
 from mappable.recovery import study
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.methods import METHODS, method
+from mappable.recovery.ranges import Ranges
 from mappable.recovery.simulator import route
 from mappable.recovery.study import Case, cases, draw, run_study, save_study, summarise
 
@@ -69,6 +70,8 @@ def test_repetitions_of_one_route_take_other_images_of_it() -> None:
         ({"anchors": [0]}, "0 of 400 positions"),
         ({"anchors": [401]}, "401 of 400 positions"),
         ({"seeds": 0}, "0 repetitions"),
+        ({"kinds": []}, "nothing to study"),
+        ({"noises": []}, "nothing to study"),
     ],
 )
 def test_cases_that_cannot_be_are_refused(options: dict[str, object], part: str) -> None:
@@ -110,6 +113,13 @@ def test_a_method_that_is_made_for_fewer_points_is_left_out() -> None:
     assert [row.method for row in rows] == ["point", "straight line", "circle", "geodesic"]
 
 
+@pytest.mark.parametrize("name", ["sdp", "sdp-frobenius", "rank-alternation", "s-stress"])
+def test_a_dense_method_says_at_once_what_to_use_for_many_points(name: str) -> None:
+    many = Ranges(1_000_000, [0, 1], [1, 2], [1.0, 1.0], 0.1)  # of which no matrix could be kept
+    with pytest.raises(BadInputError, match=r"points, not 1,000,000: use .* default method"):
+        method(name).run(many, 2, 0)
+
+
 def test_a_method_that_does_not_exist_lists_those_that_do() -> None:
     with pytest.raises(BadInputError, match="no method 'magic'; there are default, geodesic, smacof, sdp"):
         run_study([LOOP], ["magic"])
@@ -140,6 +150,8 @@ def test_medians_are_over_repetitions_and_kept_with_every_row(tmp_path: Path) ->
     assert found["default"].repetitions == 3
     assert found["default"].similarity == sorted(shares)[1]
     assert (found["default"].lowest, found["default"].highest) == (min(shares), max(shares))
+    assert found["default"].mean == pytest.approx(np.mean(shares))
+    assert found["default"].deviation == pytest.approx(np.std(shares))
     assert found["point"].of_gyration == pytest.approx(100)
     save_study(rows, tmp_path / "study.json")
     contents = json.loads((tmp_path / "study.json").read_text())

@@ -126,3 +126,8 @@ def test_huge_parts_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mappable.recovery.undetermined.EXAMINED", 100)
     positions = route("loop", 200, seed=0)
     assert "was not examined: it has 200 points" in said(measure(positions, NOISES["mid"], seed=0), positions)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_points_without_any_range(count: int) -> None:
+    assert f"{count} point" in said(Ranges(count, [], [], [], []), np.zeros((count, 2)))

@@ -26,7 +26,8 @@ class Verbs(TyperGroup):
 
 app = typer.Typer(
     cls=Verbs,
-    help="Recover positions from distances: `mappable recover FILE OUT`, or study how well that can be done.",
+    help="Recover positions from distances: `mappable recover FILE OUT`, or study how well that can be done. "
+    "For the options of the former: `mappable recover file --help`.",
     no_args_is_help=True,
     subcommand_metavar="FILE OUT [OPTIONS] | study [OPTIONS]",
 )
@@ -58,7 +59,10 @@ def from_file(
     ] = False,
     truth: Annotated[
         Path | None,
-        typer.Option(help="True positions to score by: [point,]x,y[,z], or TUM's (.txt).", metavar="FILE"),
+        typer.Option(
+            help="True positions to score by: x,y[,z] of all points or point,x,y[,z] of some, or TUM's (.txt).",
+            metavar="FILE",
+        ),
     ] = None,
     dimensions: Annotated[
         int | None, typer.Option(help="2 or 3 (default: those of the known positions, else 2).", min=2, max=3)
@@ -67,7 +71,7 @@ def from_file(
         str, typer.Option(help="default, geodesic, smacof, sdp, sdp-frobenius, rank-alternation or s-stress.")
     ] = "default",
     scale: Annotated[float, typer.Option(help="Of a matrix: square metres for a squared distance of 1.")] = 1.0,
-    radius: Annotated[float | None, typer.Option(help="Of a matrix: use the pairs within so many metres.")] = None,
+    radius: Annotated[float | None, typer.Option(help="Use only the pairs within so many metres.")] = None,
     mask: Annotated[
         Path | None, typer.Option(help="Of a matrix: use the pairs that are true in this one.", metavar="NPY")
     ] = None,
@@ -102,10 +106,13 @@ def from_file(
     for option, given in hints.items():
         if known is None and given is not None:
             raise BadInputError(f"{option} needs known positions: give --anchors")
+    if turns is not None and unordered:
+        raise BadInputError("--turns are along a drive: leave out --unordered")
     true = None if truth is None else files.read_truth(truth, ranges.count)
     if true is not None and true.shape[1] < wanted:
         raise BadInputError(f"{truth}: has {true.shape[1]} dimensions, but {wanted} are asked for")
     true = None if true is None else true[:, :wanted]
+    files.check_writable(out / POSITIONS)
 
     if known is None:
         recovered = chosen.run(ranges, wanted, seed)
@@ -120,6 +127,7 @@ def from_file(
             progress=True,
         )
     said = report(ranges, recovered, anchors=known, truth=true, radius=radius)
+    _print_report(said)
     files.write_positions(out / POSITIONS, recovered)
     files.write_tum(out / TRAJECTORY, recovered.positions)
     files.write_json(out / SUMMARY, {"file": str(file), "method": method} | said.to_json())
@@ -128,7 +136,6 @@ def from_file(
 
         points = None if known is None else known.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=true, anchors=points, title=str(file))
-    _print_report(said)
     typer.echo(f"written to {out}")
 
 
@@ -157,6 +164,8 @@ def study(
     `learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight
     line or the circle has not recovered a shape.
     """
+    from mappable.recovery.files import check_writable
+    from mappable.recovery.methods import method
     from mappable.recovery.simulator import Kind
     from mappable.recovery.study import cases, run_study, save_study, summarise
 
@@ -174,11 +183,15 @@ def study(
         length=length,
         same_route=same_route,
     )
+    if out is not None:
+        check_writable(out)
     rows = run_study(wanted, _listed(methods))
+    _print_study(summarise(rows), f"{count:,} images a route")
+    for name in _listed(methods):
+        if count > method(name).most:
+            typer.echo(f"{name} is made for at most {method(name).most} images and was left out")
     if out is not None:
         save_study(rows, out)
-    _print_study(summarise(rows), f"{count:,} images a route")
-    if out is not None:
         typer.echo(f"written to {out}")
 
 
@@ -207,9 +220,9 @@ def _print_report(said: "Report") -> None:
     parts = "1 part" if len(said.parts) == 1 else f"{len(said.parts):,} parts that nothing connects"
     typer.echo(f"{said.points:,} points in {said.dimensions} dimensions, {said.ranges:,} ranges, {parts}")
     if said.known:
-        typer.echo(f"{said.known:,} positions were known")
+        typer.echo(f"{said.known:,} position{' was' if said.known == 1 else 's were'} known")
     if said.thrown_out:
-        typer.echo(f"{said.thrown_out:,} ranges were thrown out as false")
+        typer.echo(f"{said.thrown_out:,} range{' was' if said.thrown_out == 1 else 's were'} thrown out as false")
     if said.noise is not None:
         typer.echo(f"noise: {said.noise:.2f} times the stated sigma")
     if said.undetermined:
@@ -235,7 +248,7 @@ def _print_study(rows: "list[Summary]", what: str) -> None:
     from mappable.cli.output import WIDE
 
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
-    numbers = ("median %", "from", "to", "rigid %", "of gyration %", "CPU s")
+    numbers = ("median %", "from", "to", "mean ± std", "rigid %", "of gyration %", "CPU s")
     title = f"{what}: error as a percentage of the path, medians of {max(row.repetitions for row in rows)}"
     table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for heading in ("route", "noise", "known", "method"):
@@ -249,10 +262,10 @@ def _print_study(rows: "list[Summary]", what: str) -> None:
             table.add_section()
         shown = ["", "", ""] if group == before else [row.kind, row.noise, str(row.anchors or "")]
         before = group
-        values = (row.similarity, row.lowest, row.highest, row.rigid)
+        values = (row.similarity, row.lowest, row.highest)
         table.add_row(
-            *shown, row.method, *(f"{value:.2f}" for value in values), f"{row.of_gyration:.1f}",
-            f"{row.seconds:.2f}" if row.seconds else "",
+            *shown, row.method, *(f"{value:.2f}" for value in values), f"{row.mean:.2f} ± {row.deviation:.2f}",
+            f"{row.rigid:.2f}", f"{row.of_gyration:.1f}", f"{row.seconds:.2f}" if row.seconds else "",
         )  # fmt: skip
     console.print(table)
     console.print("known positions are never aligned; all others after the best alignment, with scale and mirror")

@@ -15,7 +15,7 @@ from mappable.progress import track
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
 from mappable.recovery.filtering import common_neighbour_filter
-from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points
+from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.mds import landmark_geodesic_mds
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.refine import WEAK, Problem, Refined, consecutive, fit, sample, vagueness
@@ -25,8 +25,10 @@ from mappable.recovery.smacof import sparse_smacof
 
 FLAT = 1e-6  # known positions lie in a line, or plane, if they leave it by less than this share of their extent
 CHAINS, SWEEPS = 10, 100  # how often drawing begins anew, and how often is drawn then
+ASIDE = 0.1  # of the longest range: metres beside the middle of others that a point begins at
 LIKELY = 0.05  # chance of the other side that is worth saying
 LONG = 12.0  # times the longest range: way between known positions whose turns short ranges cannot decide
+LONG_END = 2.0  # likewise: way beyond the last of them
 
 
 def recover_anchored(
@@ -52,6 +54,8 @@ def recover_anchored(
 
     Points that no range connects with an anchor are left out: their coordinates are not numbers.
     """
+    if sweeps < 0:
+        raise BadInputError(f"there are {sweeps} sweeps, but must be at least 0")
     drives = _checked(ranges, anchors, ordered, odometry, turns)
     kept = common_neighbour_filter(ranges)
     parts = _parts(ranges.where(kept), odometry)
@@ -70,12 +74,22 @@ def recover_anchored(
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
     positions[points], covariances[points] = refined.positions + origin, refined.covariances
+    false = refined.true <= 0.5
     used = kept.copy()
-    used[held[ranges.i] & held[ranges.j] & kept] = refined.true > 0.5
-    said = [*_undetermined(anchors, held), *_between(solver.gaps(refined.positions), points, sides)]
-    if weak:
+    used[held[ranges.i] & held[ranges.j] & kept] = ~false
+    said = [*_undetermined(anchors, solver.odometry, held), *_between(solver, refined.positions, points, sides)]
+    if len(false) and not (sweeps and drives):
         said.append(
-            "the ranges are off by more than a third of their length: positions rest on the known ones and the pace"
+            "Positions are what fits best, and covariances tell of small deviations from it: if some points are on the"
+            " wrong side of others, they do not."
+        )
+    if false.sum() > 0.5 * len(false):
+        said.append(
+            f"{false.sum():,} of {len(false):,} ranges are held to be false: they are, or sigma is far too small."
+        )
+    if weak and len(false):
+        said.append(
+            "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
         )
     return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
 
@@ -87,15 +101,19 @@ class _Solver:
         self, ranges: Ranges, anchors: Anchors, drives: list[Ints], odometry: Odometry | None, turns: Turns | None
     ) -> None:
         self.ranges, self.anchors, self.drives, self.odometry, self.turns = ranges, anchors, drives, odometry, turns
-        self.reach = max(float(ranges.metres.max(initial=0.0)), 1e-6)
+        self.reach = float(ranges.metres.max(initial=0.0)) or 1.0
         self.vagueness = vagueness(ranges)
-        self.extent = float(np.ptp(anchors.positions, axis=0).max() + ranges.metres.sum())
+        self.extent = max(float(np.ptp(anchors.positions, axis=0).max() + ranges.count * self.reach), 1.0)
+        self.led = np.zeros(ranges.count, dtype=bool)  # True for points with odometry
+        if odometry is not None:
+            self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
+            self.led[odometry.i] = self.led[odometry.j] = True
 
     def solve(self, seed: int, sweeps: int, progress: bool) -> tuple[Refined, list[Side], bool]:
         """What was found, which gaps have another side, and whether the ranges say little."""
-        between = self._between_anchors()
+        between = self._between_anchors(seed)
         problem, refined = self._best([between, *self._drawn(seed)])
-        weak = max(refined.noise, 1.0) * self.vagueness > WEAK
+        weak = refined.noise * self.vagueness > WEAK
         if problem.motion is None or not sweeps:
             return refined, [], weak
         rng = generator(seed, Purpose.ANCHORED)
@@ -109,18 +127,25 @@ class _Solver:
         return sample(problem, shown, rng, sweeps=sweeps), sides, weak
 
     def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
-        """Known points that follow each other in a drive, and the way between them in longest ranges."""
+        """Stretches of drives with a known point at either end or at one, and their lengths in longest ranges.
+
+        Where odometry or turns are known all the way, there is no gap.
+        """
+        hinted = self.led.copy()
+        if self.turns is not None:
+            hinted[self.turns.points] = True
         found = []
         for drive in self.drives:
-            known = np.flatnonzero(np.isin(drive, self.anchors.points))
-            for begin, end in pairwise(known.tolist()):
-                steps = np.diff(positions[drive[begin : end + 1]], axis=0)
-                way = float(np.linalg.norm(steps, axis=1).sum())
-                found.append((int(drive[begin]), int(drive[end]), way / self.reach))
+            known = np.flatnonzero(np.isin(drive, self.anchors.points)).tolist()
+            for begin, end in pairwise([0, *known, len(drive) - 1] if known else []):
+                if end - begin > 1 and not hinted[drive[begin + 1 : end]].all():
+                    steps = np.diff(positions[drive[begin : end + 1]], axis=0)
+                    way = float(np.linalg.norm(steps, axis=1).sum())
+                    found.append((int(drive[begin]), int(drive[end]), way / self.reach))
         return found
 
     def _problem(self, start: Floats) -> Problem:
-        return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, 10 * self.extent)
+        return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent)
 
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
         """From several starts the one that explains the ranges better; the truth is not asked."""
@@ -132,39 +157,50 @@ class _Solver:
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, refined
 
-    def _between_anchors(self) -> Floats:
-        """Drives as bows between known positions, and all else in the middle of what it has ranges with."""
+    def _between_anchors(self, seed: int) -> Floats:
+        """Drives as bows between known positions, and all else where odometry leads or in the middle of what is near.
+
+        Points in no drive are put a little beside that: from the line between two others no way leads to either side.
+        """
         known, step = self.anchors, self._step()
         at = np.full((self.ranges.count, known.positions.shape[1]), np.nan)
         at[known.points] = known.positions
         for drive in self.drives:
             for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
-                at[drive[begin : end + 1]] = _bow(at[drive[begin]], at[drive[end]], end - begin, step)
-        return _harmonic(self._links(), at)
+                if not self.led[drive[begin + 1 : end]].all():
+                    at[drive[begin : end + 1]] = _bow(at[drive[begin]], at[drive[end]], end - begin, step)
+        aside = np.isnan(at[:, 0])
+        for drive in self.drives:
+            aside[drive] = False
+        filled = _harmonic(*self._links(), at)
+        noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
+        filled[aside] += ASIDE * self.reach * noise
+        return filled
 
     def _step(self) -> float:
         """Metres from one image to the next, if ranges tell; else 0."""
         near = consecutive(self.ranges, self.drives)
         return float(np.median(self.ranges.metres[near])) if near.any() and self.vagueness <= WEAK else 0.0
 
-    def _links(self) -> csr_array:
-        """How strongly points (n, n) belong together: the nearer, the more."""
-        i, j, near = self.ranges.i, self.ranges.j, 1 / (self.ranges.metres + self.ranges.sigma)
+    def _links(self) -> tuple[csr_array, Floats]:
+        """How strongly points (n, n) belong together, the nearer the more, and where odometry pulls them (n, k)."""
+        i, j, strength = self.ranges.i, self.ranges.j, np.square(1 / (self.ranges.metres + self.ranges.sigma))
+        pull = np.zeros((self.ranges.count, self.anchors.positions.shape[1]))
         if self.odometry is not None:
-            length = np.linalg.norm(self.odometry.metres, axis=1) + self.odometry.sigma
             i, j = np.concatenate([i, self.odometry.i]), np.concatenate([j, self.odometry.j])
-            near = np.concatenate([near, 1 / length])
-        shape = (self.ranges.count, self.ranges.count)
-        one_way = csr_array((np.square(near), (i, j)), shape=shape)
-        return (one_way + one_way.T).tocsr()
+            sure = self.odometry.sigma**-2.0
+            strength = np.concatenate([strength, sure])
+            np.add.at(pull, self.odometry.j, sure[:, None] * self.odometry.metres)
+            np.add.at(pull, self.odometry.i, -sure[:, None] * self.odometry.metres)
+        one_way = csr_array((strength, (i, j)), shape=(self.ranges.count, self.ranges.count))
+        return (one_way + one_way.T).tocsr(), pull
 
     def _drawn(self, seed: int) -> list[Floats]:
-        """The map of the ranges alone, brought to the known positions, if there are enough of them."""
+        """The map of the ranges alone, if they connect all, brought to the known positions."""
         known, ranges = self.anchors, self.ranges
-        dimensions = known.positions.shape[1]
-        if len(known) <= dimensions or not len(ranges) or (ranges.parts > 0).any():
+        if not len(ranges) or (ranges.parts > 0).any():
             return []
-        drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed)).points
+        drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, known.positions.shape[1], seed=seed)).points
         return [align(drawn[known.points], known.positions, scale=False)(drawn)]
 
 
@@ -185,15 +221,15 @@ def _bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
     return positions
 
 
-def _harmonic(links: csr_array, positions: Floats) -> Floats:
-    """Every position that is not a number becomes the mean of those it is linked to, weighted by the links."""
+def _harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
+    """Every position that is not a number becomes the mean of those it is linked to, weighted, and pulled from it."""
     free = np.isnan(positions[:, 0])
     if not free.any():
         return positions
-    pull = links[free]
-    own = diags_array(np.asarray(pull.sum(axis=1)).ravel()) - pull[:, free]
+    some = links[free]
+    own = diags_array(np.asarray(some.sum(axis=1)).ravel()) - some[:, free]
     filled = positions.copy()
-    right = pull[:, ~free] @ positions[~free]
+    right = some[:, ~free] @ positions[~free] + pull[free]
     filled[free] = spsolve(own.tocsc(), right).reshape(right.shape)
     return filled
 
@@ -227,13 +263,18 @@ def _checked(
         if dimensions != 2:
             raise BadInputError("turns to the left and right are for maps of two dimensions")
     if ordered is True:
-        return [np.arange(ranges.count)]
-    drives = [] if ordered is False else [np.asarray(drive).astype(np.int64).ravel() for drive in ordered]
+        drives = [np.arange(ranges.count)]
+    else:
+        drives = [] if ordered is False else [whole_numbers("a drive", drive) for drive in ordered]
     every = np.concatenate(drives) if drives else np.arange(0)
     check_points("a drive", every, ranges.count)
     if len(np.unique(every)) < len(every):
         twice = np.flatnonzero(np.bincount(every) > 1)[0]
         raise BadInputError(f"point {twice} is in the order of drives more than once")
+    if turns is not None:
+        lost = np.setdiff1d(turns.points, np.concatenate([np.arange(0), *(drive[1:-1] for drive in drives)]))
+        if len(lost):
+            raise BadInputError(f"the turn at point {lost[0]} has no step before it, or none behind it, in any drive")
     return drives
 
 
@@ -246,37 +287,46 @@ def _unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
     return [piece for piece in found if len(piece)]
 
 
-def _undetermined(anchors: Anchors, held: Bools) -> list[str]:
+def _undetermined(anchors: Anchors, odometry: Odometry | None, held: Bools) -> list[str]:
     """What the ranges and the known positions together leave open."""
     said = []
-    spread = np.linalg.svd(anchors.positions - anchors.positions.mean(0), compute_uv=False)
+    ways = anchors.positions - anchors.positions.mean(0)
+    if odometry is not None:  # it is in the directions of the map
+        ways = np.concatenate([ways, odometry.metres])
+    spread = np.linalg.svd(ways, compute_uv=False)
     dimensions = anchors.positions.shape[1]
     spanned = int((spread > FLAT * max(spread[0], 1e-12)).sum()) if spread[0] > 0 else 0
     if spanned < dimensions:
         where = {0: "one point", 1: "a line", 2: "a plane"}[spanned]
         said.append(
-            f"the known positions lie in {where}: the map could as well be mirrored at it"
-            + (", or turned about it" if spanned < dimensions - 1 else "")
+            f"The known positions lie in {where}: the map could as well be mirrored at it"
+            + (", or turned about it." if spanned < dimensions - 1 else ".")
         )
     if not held.all():
-        said.append(f"{(~held).sum():,} of {len(held):,} points are connected with no known one, and left out")
+        said.append(f"{(~held).sum():,} of {len(held):,} points are connected with no known one, and left out.")
     return said
 
 
-def _between(gaps: list[tuple[int, int, float]], points: Ints, sides: list[Side]) -> list[str]:
-    """What is open between known points that follow each other."""
+def _between(solver: _Solver, positions: Floats, points: Ints, sides: list[Side]) -> list[str]:
+    """What is open between known points that follow each other, and beyond the first and the last."""
     said = []
     for side in sides:
         if side.chance > LIKELY:
             said.append(
-                f"between the known points {points[side.points[0]]} and {points[side.points[-1]]} the way could run on"
-                " the other side of the line that joins them"
+                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]} the way could run on"
+                " the other side of the line that joins them."
             )
-    far = [(begin, end) for begin, end, way in gaps if way > LONG]
-    if far:
-        begin, end = far[0]
-        said.append(
-            f"the way between known points is long at {len(far)} places, first between {points[begin]} and"
-            f" {points[end]}: turns there are a guess, and the covariances hold if it is right"
-        )
+    for begin, end, way in solver.gaps(positions):
+        known = [int(points[point]) for point in (begin, end) if point in solver.anchors.points]
+        if len(known) == 2 and way > LONG:
+            said.append(
+                f"The way between the known points {known[0]} and {known[1]} is long: turns there are a guess, and"
+                " covariances hold if it is right."
+            )
+        if len(known) == 1 and way > LONG_END:
+            beyond = "before" if known[0] == points[end] else "behind"
+            said.append(
+                f"The way {beyond} the known point {known[0]} ends at no other: turns there are a guess, and"
+                " covariances hold if it is right."
+            )
     return said

@@ -58,7 +58,9 @@ class Elimination:
         flat[self.coupling_slots] = coupling
         lower, failed = dpbtrf(flat.reshape(-1, self.band + 1).T, lower=1, overwrite_ab=1)
         if failed:
-            raise SingularError("the known positions and the ranges do not hold all points in place")
+            raise SingularError(
+                "the known positions and the ranges do not hold all points in place: more of the former are needed"
+            )
         return Factor(self, lower)
 
 

@@ -18,6 +18,8 @@ SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 MOST = 300  # points that the matrices show
 COLOURS = "viridis"  # safe for colour-blind eyes, and darker to lighter in print
 UNKNOWN = "#e4e4e4"
+ELLIPSES = 100  # about so many
+CHI_SQUARED_95 = 5.991  # of two degrees of freedom
 TRUE, KNOWN = "#8a8a8a", "#D55E00"
 
 
@@ -34,8 +36,9 @@ def draw_recovery(
 
     Above are the distances that were measured (grey where none was), those of the recovered points, and where `truth`
     (n, k) is given the true ones, every so many-th point alone if there are many; below is the trajectory from above,
-    coloured by time, with the true one in grey. Without `anchors`, the numbers of the points that were known, it is
-    brought to the truth by rotation, shift, mirror and scale.
+    coloured by time, with the true one in grey, and where covariances are known ellipses that hold it with 95 %.
+    Without `anchors`, the numbers of the points that were known, it is brought to the truth by rotation, shift, mirror
+    and scale.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,7 +65,11 @@ def draw_recovery(
     for axes, (name, matrix) in zip(top, matrices.items(), strict=True):
         image = _draw_matrix(axes, matrix, name, longest, len(points))
     figure.colorbar(image, ax=top, label="distance [m]", shrink=0.85)
-    _draw_paths(figure.add_subplot(grid[1, :]), points, positions, true, anchors)
+    below = figure.add_subplot(grid[1, :])
+    _draw_paths(below, points, positions, true, anchors)
+    if recovered.covariances is not None:
+        _draw_doubt(below, positions, recovered.covariances[points])
+    below.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, frameon=False, borderaxespad=0.2)
     if title:
         figure.suptitle(title.replace("$", r"\$"), fontsize=12)
     try:
@@ -118,4 +125,19 @@ def _draw_paths(axes: "Axes", points: Ints, positions: Floats, truth: Floats | N
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title("trajectory" + (", from above" if positions.shape[1] == 3 else ""), fontsize=11, loc="left")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False, borderaxespad=0.2)
+
+
+def _draw_doubt(axes: "Axes", positions: Floats, covariances: Floats) -> None:
+    """Ellipses within which a position is with 95 %, at every so many-th point."""
+    from matplotlib.collections import EllipseCollection
+
+    some = np.arange(0, len(positions), max(1, len(positions) // ELLIPSES))
+    variances, directions = np.linalg.eigh(covariances[some, :2, :2])
+    sizes = 2 * np.sqrt(CHI_SQUARED_95 * np.maximum(variances, 0.0))
+    angles = np.degrees(np.arctan2(directions[:, 1, 1], directions[:, 0, 1]))
+    ellipses = EllipseCollection(
+        sizes[:, 1], sizes[:, 0], angles, units="xy", offsets=positions[some, :2], offset_transform=axes.transData,
+        facecolors=KNOWN, alpha=0.2, linewidths=0, zorder=1.5,
+    )  # fmt: skip
+    axes.add_collection(ellipses)
+    axes.fill([], [], color=KNOWN, alpha=0.3, linewidth=0, label="95 %")

@@ -6,6 +6,7 @@ x, y, in 3-D z, and if known sigma. Points are numbered from 0, in the order of 
 
 import csv
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,15 @@ def read_truth(file: Path | str, count: int) -> Floats:
     truth: Floats = np.full((count, positions.shape[1]), np.nan)
     truth[points] = positions
     return truth
+
+
+def check_writable(file: Path | str) -> None:
+    """Refuse a file that cannot be written, before the work whose result it is to hold; folders may be missing."""
+    path = Path(file).absolute()
+    above = next(folder for folder in path.parents if folder.exists())
+    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
+        reason = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
+        raise BadInputError(f"{file}: cannot be written ({reason})")
 
 
 def write_positions(file: Path | str, recovered: Recovered) -> None:
@@ -295,7 +305,9 @@ def _array(file: Path) -> Any:
     except FileNotFoundError:
         raise BadInputError(f"{file}: no such file") from None
     except (OSError, ValueError, EOFError) as error:
-        raise BadInputError(f"{file}: not a .npy file of numbers ({str(error).splitlines()[0]})") from None
+        reason = str(error).splitlines()[0]
+        why = "" if "pickle" in reason else f" ({reason})"  # which means only that it is something else
+        raise BadInputError(f"{file}: not a .npy file of numbers{why}") from None
     if not isinstance(array, np.ndarray):
         raise BadInputError(f"{file}: holds several arrays; give a .npy file of one")
     return array

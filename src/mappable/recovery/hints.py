@@ -30,9 +30,9 @@ class Anchors:
         ):
             if wrong.any():
                 raise BadInputError(f"the anchor at point {numbers[np.flatnonzero(wrong)[0]]} {problem}")
-        if len(np.unique(numbers)) < len(numbers) or not np.issubdtype(numbers.dtype, np.integer):
-            raise BadInputError("the points of anchors are whole numbers, and each occurs once")
-        _set(self, points=numbers.astype(np.int64), positions=places, sigma=spread)
+        if len(np.unique(numbers)) < len(numbers):
+            raise BadInputError("of the points of anchors each occurs once")
+        _set(self, points=whole_numbers("anchors", numbers), positions=places, sigma=spread)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -66,7 +66,8 @@ class Odometry:
             if wrong.any():
                 row = int(np.flatnonzero(wrong)[0])
                 raise BadInputError(f"the odometry from point {begin[row]} to {end[row]} {problem}")
-        _set(self, i=begin.astype(np.int64), j=end.astype(np.int64), metres=ways, sigma=spread)
+        begin, end = whole_numbers("odometry", begin), whole_numbers("odometry", end)
+        _set(self, i=begin, j=end, metres=ways, sigma=spread)
 
     def __len__(self) -> int:
         return len(self.i)
@@ -97,10 +98,18 @@ class Turns:
                 raise BadInputError(f"the turn at point {numbers[row]} ({angles[row]:g} radians) {problem}")
         if len(np.unique(numbers)) < len(numbers):
             raise BadInputError("a point has more than one turn")
-        _set(self, points=numbers.astype(np.int64), radians=angles, sigma=spread)
+        _set(self, points=whole_numbers("turns", numbers), radians=angles, sigma=spread)
 
     def __len__(self) -> int:
         return len(self.points)
+
+
+def whole_numbers(what: str, points: ArrayLike) -> Ints:
+    """The numbers (m,) of points, refused if they are none."""
+    numbers = np.asarray(points).ravel()
+    if len(numbers) and not np.issubdtype(numbers.dtype, np.integer):
+        raise BadInputError(f"the points of {what} are whole numbers, not {numbers[0]}")
+    return numbers.astype(np.int64)
 
 
 def check_points(what: str, points: Ints, count: int) -> None:

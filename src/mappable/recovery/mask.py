@@ -198,7 +198,8 @@ def observed(squared_distances: Floats, mask: Bools, dimensions: int) -> Ranges:
         raise BadInputError("all distances that the mask keeps are 0")
     if (parts := int(ranges.parts.max()) + 1) > 1:
         raise BadInputError(
-            f"the mask leaves {parts:,} parts that no pair connects: connect it first, or recover each part apart"
+            f"the mask leaves {parts:,} parts that no pair connects: connect it first, "
+            "or use mappable.recover, the default method, which recovers each part apart"
         )
     return ranges
 

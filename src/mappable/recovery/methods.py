@@ -44,16 +44,21 @@ def _smacof(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
     return _result(ranges, sparse_smacof(ranges, start).points, seed)
 
 
-def _dense(complete: Callable[[Floats, Bools, int], Completed]) -> Callable[[Ranges, int, int], Recovered]:
-    """A method that completes a masked matrix of squared distances."""
+def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed], most: int) -> Method:
+    """A method that completes a masked matrix of squared distances, of so many points at most."""
 
     def run(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
+        if ranges.count > most:
+            raise BadInputError(
+                f"{summary} is for at most {most} points, not {ranges.count:,}: "
+                "use mappable.recover, the default method, which takes any number, or fewer of the points"
+            )
         squared = np.square(ranges.graph.toarray())
         mask = np.eye(ranges.count, dtype=bool)
         mask[ranges.i, ranges.j] = mask[ranges.j, ranges.i] = True
         return _result(ranges, complete(squared, mask, dimensions).positions, seed)
 
-    return run
+    return Method(summary, run, most)
 
 
 def _result(ranges: Ranges, positions: Floats, seed: int) -> Recovered:
@@ -70,8 +75,8 @@ METHODS = {
     ),
     "geodesic": Method("MDS of shortest paths, with all ranges", _geodesic),
     "smacof": Method("sparse weighted SMACOF from there, with all ranges", _smacof),
-    "sdp": Method("the paper's semidefinite program, in its tighter trace form", _dense(sdp_trace), LIMIT),
-    "sdp-frobenius": Method("the same in its plain form", _dense(sdp_frobenius), LIMIT),
-    "rank-alternation": Method("rank alternation", _dense(rank_alternation), FEW),
-    "s-stress": Method("s-stress", _dense(s_stress), FEW),
+    "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace, LIMIT),
+    "sdp-frobenius": _dense("the paper's semidefinite program, in its plain form,", sdp_frobenius, LIMIT),
+    "rank-alternation": _dense("rank alternation", rank_alternation, FEW),
+    "s-stress": _dense("s-stress", s_stress, FEW),
 }

@@ -55,26 +55,19 @@ class Motion:
         self.uneven, self.pace, self.steady = UNEVEN * self.step, self.step, STEADY
         self.precision: Floats = np.where(self.inside, self.straight**-2.0, 0.0)  # of curvatures, given those before
         self.alike: Floats = np.zeros(len(self.inside))  # how much each curvature is like the one before
-        self._heed()
 
     def hint(self, at: Ints, radians: Floats, sigma: Floats) -> None:
         """Changes of direction, to the left above 0, that are known at some of the middle points (t,)."""
         self.angle[at], self.angle_sigma[at] = radians, sigma
-        self.reset()
 
-    def _heed(self) -> None:
-        """Where a turn is known, nothing else counts."""
-        self.hinted = self.inside & np.isfinite(self.angle_sigma)
-        self.precision = np.where(self.hinted, np.square(self.between / self.angle_sigma), self.precision)
-        self.alike = np.where(self.hinted, 0.0, self.alike)
-
-    def _expected(self) -> Floats:
-        """The curvatures (t, k) that are known; elsewhere none."""
-        expected: Floats = np.zeros_like(self.along)
-        if self.hinted.any():
-            left = np.stack([-self.along[:, 1], self.along[:, 0]], 1)
-            expected = np.where(self.hinted, self.angle / self.between, 0.0)[:, None] * left
-        return expected
+    def _hints(self) -> tuple[Floats, Floats]:
+        """By how much curvatures (t, k) are off those that are known, and the precisions (t,) of these: 0 elsewhere."""
+        precision = np.where(self.inside, np.square(self.between / self.angle_sigma), 0.0)
+        if not precision.any():
+            return np.zeros_like(self.along), precision
+        left = np.stack([-self.along[:, 1], self.along[:, 0]], 1)
+        off: Floats = self.curvature - (self.angle / self.between)[:, None] * left
+        return off, precision
 
     def look(self, positions: Floats) -> None:
         """Take directions as they are at these positions (n, k)."""
@@ -118,7 +111,6 @@ class Motion:
         _, before, behind = self.measure(self.looked)
         self.pace = float(np.median(behind[self.inside]))
         news = self.surprise(before, behind)
-        self._heed()
         even = np.square(news[self.inside]).sum() + UNEVEN_COUNT * np.square(UNEVEN * self.step)
         self.uneven = float(np.sqrt(even / (self.inside.sum() + UNEVEN_COUNT)))
 
@@ -131,8 +123,9 @@ class Motion:
         before[1:][~self.inside[:-1]] = 0.0
         as_straight = -0.5 * np.square(c / self.straight).sum(1) - k * np.log(self.straight)
         as_turn = -0.5 * np.square((c - self.likeness * before) / self.turning).sum(1) - k * np.log(self.turning)
-        turns = _draw_turns(as_turn - as_straight, self.begin, self.end, rng)
-        straight, turn = self.inside & ~turns & ~self.hinted, self.inside & turns & ~self.hinted
+        ratios = np.where(self.inside, as_turn - as_straight, 0.0)
+        turns = _draw_turns(ratios, self.begin, self.end, rng)
+        straight, turn = self.inside & ~turns, self.inside & turns
         self.straight = _draw_spread(
             np.square(c[straight]).sum(), k * straight.sum(), self.usual_straight, STRAIGHT_COUNT, rng
         )
@@ -148,7 +141,6 @@ class Motion:
         self.alike = np.where(turn, self.likeness, 0.0)
         self.alike[0] = 0.0
         self.alike[1:][~self.inside[:-1]] = 0.0
-        self._heed()
 
     def _draw_pace(self, before: Floats, behind: Floats, rng: np.random.Generator) -> None:
         """Draw pace, steadiness and unevenness, given the lengths of steps and of those behind them."""
@@ -165,10 +157,11 @@ class Motion:
 
     def costs(self) -> Floats:
         """Half the squares (t,), in units of their variances, as things stand."""
-        off = self.curvature - self._expected()
+        off = self.curvature.copy()
         off[1:] -= self.alike[1:, None] * self.curvature[:-1]
         even = np.where(self.inside, np.square(self.news / self.uneven), 0.0)
-        costs: Floats = 0.5 * (self.precision * np.square(off).sum(1) + even)
+        off_hints, hints = self._hints()
+        costs: Floats = 0.5 * (self.precision * np.square(off).sum(1) + hints * np.square(off_hints).sum(1) + even)
         return costs
 
     def system(self) -> tuple[Floats, list[Floats]]:
@@ -179,9 +172,12 @@ class Motion:
         own = weight.copy()
         own[:-1] += np.square(likeness[1:]) * weight[1:]
         next_ = -likeness[1:] * weight[1:]
-        pull = own[:, None] * self.curvature - weight[:, None] * self._expected()
+        pull = own[:, None] * self.curvature
         pull[:-1] += next_[:, None] * self.curvature[1:]
         pull[1:] += next_[:, None] * self.curvature[:-1]
+        off_hints, hints = self._hints()
+        own += hints
+        pull += hints[:, None] * off_hints
         even = np.where(self.inside, self.uneven**-2, 0.0)
         evenly = even[:, None, None] * self.along[:, :, None] * self.along[:, None, :]
         sideways_next = self.sideways[:-1] @ self.sideways[1:]

@@ -15,6 +15,7 @@ BINS = 30
 LEAST_RANGES = 100  # of which to learn how the spread follows from the distance, and where ranges end
 LEAST_WEIGHT = 0.05
 FALSE = 0.01, 100  # share of false ranges to expect, and how many observations that is worth
+EXACT = 1e-5  # of the longest range: no spread is smaller
 MOST_FALSE = 0.2  # share: with more, ranges would be no measurement
 NOISE_COUNT = 20  # observations that the stated spreads are worth
 
@@ -23,16 +24,16 @@ class RangeNoise:
     """Ranges with spread `noise` times the one stated, of which a share `false` says nothing about the distance."""
 
     def __init__(self, ranges: Ranges, unlimited: Bools | None = None) -> None:
-        self.metres, self.stated = ranges.metres, ranges.sigma
-        self.noise, self.false = 1.0, FALSE[0]
-        self.longest = float(self.metres.max())
+        self.metres, self.noise, self.false = ranges.metres, 1.0, FALSE[0]
+        self.longest = float(self.metres.max(initial=0.0)) or float(ranges.sigma.max(initial=1.0))
+        self.stated = np.maximum(ranges.sigma, EXACT * self.longest)
         self.limit = np.full(len(ranges), np.inf)
         self.at, self.spread_at = np.array([0.0]), np.array([1.0])
         if len(ranges) >= LEAST_RANGES:
             groups = np.array_split(np.argsort(self.metres, kind="stable"), BINS)
             self.at = np.array([self.metres[group].mean() for group in groups])
             self.spread_at = np.array([self.stated[group].mean() for group in groups])
-            limit = float(self.metres.max() if unlimited is None else self.metres[~unlimited].max(initial=0.0))
+            limit = self.longest if unlimited is None else float(self.metres[~unlimited].max(initial=0.0))
             self.limit = np.where(self.metres <= limit, limit, np.inf)
         self.for_measured = np.interp(self.metres, self.at, self.spread_at)
 

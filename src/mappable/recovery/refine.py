@@ -25,8 +25,9 @@ from mappable.recovery.ranges import Ranges
 SKIPPED = 0.3  # share of the draws of a chain that depend on where it began
 THINNED = 10  # one draw in so many gives its covariance
 CLOSE, FOLLOWING = 0.7, 3  # of the longest range: points so close have a range, as a rule; and so near in order
+STILL = 1e-3  # of the longest range: metres of a step, at least, that a camera is taken to make
 LEAST_MISSING = 0.02  # share of these ranges
-WEAK = 0.35  # vagueness above which ranges say less than the order of images does
+WEAK = 0.3  # vagueness above which ranges say less than the order of images does
 USUAL_LONGEST = 0.98  # of all ranges, the share that is no longer than the longest, but for odd ones
 
 
@@ -49,28 +50,27 @@ class Problem:
         self.count, self.dimensions = start.shape
         self.ranges, self.known, self.odometry = ranges, known, odometry
         self.start, self.loosely = start, looseness**-2
-        self.reach = max(float(np.quantile(ranges.metres, USUAL_LONGEST)) if len(ranges) else 0.0, 1e-6)
+        self.noise = RangeNoise(ranges, consecutive(ranges, sequences))
+        self.reach = (float(np.quantile(ranges.metres, USUAL_LONGEST)) if len(ranges) else 0.0) or self.noise.longest
         before = _before(sequences, self.count)
         self.motion = _motion(ranges, sequences, turns, start, self.reach, vagueness(ranges) > WEAK)
         step = self.motion.step if self.motion is not None else 1.0
         self.deviations = Deviations(before, step, self.reach)
         pairs = [np.stack([ranges.i, ranges.j], 1), np.stack([self.deviations.before, self.deviations.later], 1)]
+        pairs.append(np.zeros((0, 2), int) if odometry is None else np.stack([odometry.i, odometry.j], 1))
         if self.motion is not None:
             order = self.motion.order
             pairs += [np.stack([order[:-lag], order[lag:]], 1) for lag in (1, 2, 3)]
-        if odometry is not None:
-            pairs.append(np.stack([odometry.i, odometry.j], 1))
         keys = [_keys(some, self.count) for some in pairs]
         all_keys, pair_of = np.unique(np.concatenate(keys), return_inverse=True)
-        self.range_pairs, self.next_pairs, *self.lag_pairs = np.split(
+        self.range_pairs, self.next_pairs, self.odometry_pairs, *self.lag_pairs = np.split(
             pair_of, np.cumsum([len(some) for some in keys])[:-1]
         )
-        self.swapped = [some[:, 0] > some[:, 1] for some in pairs[2:]]
+        self.swapped = [some[:, 0] > some[:, 1] for some in pairs[3:]]
         self.plan = Elimination(self.count, self.dimensions + 1, all_keys // self.count, all_keys % self.count)
         self.pairs = len(all_keys)
         rows, ones, shape = np.arange(len(ranges)), np.ones(len(ranges)), (self.count, len(ranges))
         self.at_i, self.at_j = (csr_array((ones, (ends, rows)), shape=shape) for ends in (ranges.i, ranges.j))
-        self.noise = RangeNoise(ranges, consecutive(ranges, sequences))
         self.true: Floats = np.ones(len(ranges))  # weights: chances, or draws, that a range is not false
         self.look(np.column_stack([start, np.zeros(self.count)]))
 
@@ -120,13 +120,14 @@ class Problem:
             return costs
         pairs = KDTree(self.positions).query_pairs(CLOSE * self.reach, output_type="ndarray")
         missing = ~np.isin(_keys(pairs, self.count), _keys(np.stack([self.ranges.i, self.ranges.j], 1), self.count))
-        place = np.full(self.count, -self.count)
+        place = np.full(self.count, np.nan)  # those in no order are no measure, nor strange to each other
         place[self.motion.order] = np.arange(len(self.motion.order))
-        following = np.abs(place[pairs[:, 0]] - place[pairs[:, 1]]) <= FOLLOWING
+        one, two = place[pairs].T
+        following = np.abs(one - two) <= FOLLOWING
         if following.any():
             share = np.clip(missing[following].mean(), LEAST_MISSING, 1.0)
-            strange = pairs[missing & ~following]
-            np.add.at(costs, strange, -0.5 * np.log(share))
+            strange = missing & ~following & ~(np.isnan(one) & np.isnan(two))
+            np.add.at(costs, pairs[strange], -0.5 * np.log(share))
         return costs
 
     def _costs(self) -> Floats:
@@ -139,7 +140,7 @@ class Problem:
         if self.motion is not None:
             costs[self.motion.order[1:-1]] += self.motion.costs()
         if self.odometry is not None:
-            slips = 0.5 * np.square(self._slips() / self.odometry.sigma[:, None]).sum(1)
+            slips = 0.5 * np.square(self._slips(self.odometry) / self.odometry.sigma[:, None]).sum(1)
             costs += np.bincount(self.odometry.j, slips, self.count)
         return costs
 
@@ -152,7 +153,7 @@ class Problem:
         by_i = np.column_stack([self.directions, self.noise.spread])
         own = (weight[:, None] * by_i)[:, :, None] * by_i[:, None, :]
         turn = np.array([-1.0] * k + [1.0])
-        flat = own.reshape(len(own), -1)
+        flat = own.reshape(len(own), (k + 1) ** 2)
         diagonal += (self.at_i @ flat + self.at_j @ (flat * np.outer(turn, turn).ravel())).reshape(diagonal.shape)
         coupling[self.range_pairs] = own * turn
         right = self.at_i @ (pull[:, None] * by_i) + self.at_j @ (pull[:, None] * by_i * turn)
@@ -170,21 +171,18 @@ class Problem:
             gradient, bands = self.motion.system()
             right[self.motion.order, :k] += gradient
             diagonal[self.motion.order, :k, :k] += bands[0]
-            for pairs, swapped, band in zip(self.lag_pairs, self.swapped, bands[1:], strict=False):
+            for pairs, swapped, band in zip(self.lag_pairs, self.swapped, bands[1:], strict=True):
                 coupling[pairs, :k, :k] += np.where(swapped[:, None, None], band.transpose(0, 2, 1), band)
         if self.odometry is not None:
             inverse = self.odometry.sigma**-2.0
-            slips = inverse[:, None] * self._slips()
+            slips = inverse[:, None] * self._slips(self.odometry)
             for ends, toward in ((self.odometry.i, -1.0), (self.odometry.j, 1.0)):
                 np.add.at(right[:, :k], ends, toward * slips)
                 np.add.at(diagonal, (ends[:, None], axes, axes), inverse[:, None])
-            np.add.at(coupling, (self.lag_pairs[-1][:, None], axes, axes), -inverse[:, None])
+            np.add.at(coupling, (self.odometry_pairs[:, None], axes, axes), -inverse[:, None])
         return diagonal, coupling, right
 
-    def _slips(self) -> Floats:
-        odometry = self.odometry
-        if odometry is None:
-            raise ValueError("there is no odometry")
+    def _slips(self, odometry: Odometry) -> Floats:
         slips: Floats = odometry.metres - (self.positions[odometry.j] - self.positions[odometry.i])
         return slips
 
@@ -237,7 +235,7 @@ def _motion(
     near = ranges.metres[consecutive(ranges, long)]
     if len(near) < len(order) // 4 or vague:
         near = np.linalg.norm(np.diff(start[order], axis=0), axis=1)[together]
-    motion = Motion(order, together[1:] & together[:-1], max(float(np.median(near)), 1e-6), reach)
+    motion = Motion(order, together[1:] & together[:-1], max(float(np.median(near)), STILL * reach), reach)
     if turns is not None:
         place = np.full(len(start), -1)
         place[order] = np.arange(len(order))

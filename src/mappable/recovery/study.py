@@ -3,7 +3,6 @@
 Repetitions are of different routes; or, as in the paper, of different images of the same one.
 """
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.anchored import recover_anchored
 from mappable.recovery.baselines import path_length, trivial_rows
+from mappable.recovery.files import write_json
 from mappable.recovery.hints import Anchors
 from mappable.recovery.learned_noise import learned_profile, measure_learned
 from mappable.recovery.methods import method
@@ -77,6 +77,8 @@ class Summary:
     rigid: float
     of_gyration: float
     seconds: float
+    mean: float  # and standard deviation, as the paper has them
+    deviation: float
 
 
 def cases(
@@ -93,6 +95,8 @@ def cases(
 
     Routes are 672 m long unless the `length` in metres is given, but in a city as many metres as there are images.
     """
+    if not kinds or not noises:
+        raise BadInputError("there is nothing to study: name a route and a noise at least")
     for noise in noises:
         if noise not in (*NOISES, LEARNED):
             raise BadInputError(f"there is no noise {noise!r}; there are {', '.join(NOISES)} and {LEARNED}")
@@ -102,12 +106,16 @@ def cases(
     if seeds < 1:
         raise BadInputError(f"there are {seeds} repetitions, but must be at least 1")
     return [
-        Case(kind, noise, count, seed, length or (float(count) if kind == "city" else LENGTH), known, same_route)
+        Case(kind, noise, count, seed, _length(kind, count) if length is None else length, known, same_route)
         for kind in kinds
         for noise in noises
         for known in (0, *anchors)
         for seed in range(seeds)
     ]
+
+
+def _length(kind: Kind, count: int) -> float:
+    return float(count) if kind == "city" else LENGTH
 
 
 def run_study(wanted: Sequence[Case], methods: Sequence[str] = ("default", "geodesic", "smacof")) -> list[Row]:
@@ -157,6 +165,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
                 [row.seconds for row in own],
             )
         ]
+        middle += [float(shares.mean()), float(shares.std())]
         spread = float(np.median(shares)), float(shares.min()), float(shares.max())
         found.append(Summary(*key, len(own), *spread, *middle))
     return found
@@ -165,10 +174,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 def save_study(rows: Sequence[Row], file: Path | str) -> None:
     """Every row and the medians, as JSON."""
     contents = {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
-    try:
-        Path(file).write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
+    write_json(file, contents)
 
 
 def _rows(case: Case, methods: Sequence[str]) -> Iterator[Row]:

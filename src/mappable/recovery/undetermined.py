@@ -152,7 +152,7 @@ def _in_one_place(ranges: Ranges, positions: Floats) -> Ints:
     )[:-1]
     number = np.maximum(across[:, 0], 1.0)
     squared_spread = across[:, -1] / number - np.square(across[:, 1:-1] / number[:, None]).sum(1)
-    return np.flatnonzero((across[:, 0] > 0.5) & (squared_spread <= np.square(ranges.metres.max())))
+    return np.flatnonzero((across[:, 0] > 0.5) & (squared_spread <= np.square(ranges.metres.max(initial=0.0))))
 
 
 def _mirrors(ranges: Ranges, positions: Floats, noise: float, cut: int) -> bool:
