@@ -17,8 +17,9 @@ from mappable.recovery.align import align
 from mappable.recovery.filtering import common_neighbour_filter
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.mds import landmark_geodesic_mds
+from mappable.recovery.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.refine import WEAK, Problem, Refined, consecutive, fit, sample, vagueness
+from mappable.recovery.refine import Refined, fit, sample
 from mappable.recovery.result import Recovered
 from mappable.recovery.sides import Side, draw_sides, other_sides
 from mappable.recovery.smacof import sparse_smacof

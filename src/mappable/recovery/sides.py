@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from mappable.arrays import Floats, Ints
-from mappable.recovery.refine import Problem, fit
+from mappable.recovery.problem import Problem
+from mappable.recovery.refine import fit
 
 CURVED = 0.5  # of the longest range: a way that leaves the line by less has no sides
 ROUNDS = 8

@@ -6,8 +6,8 @@ import pytest
 from mappable.arrays import Floats
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.motion import Motion
+from mappable.recovery.problem import Problem
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.refine import Problem
 
 COUNT = 13
 
