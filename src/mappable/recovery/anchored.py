@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
+from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
@@ -70,7 +71,8 @@ def recover_anchored(
         among(odometry, held),  # type: ignore[arg-type]
         among(turns, held),  # type: ignore[arg-type]
     )
-    refined, sides, weak = solver.solve(seed, sweeps, progress)
+    with threadpool_limits(1):  # the systems are too small for several threads
+        refined, sides, weak = solver.solve(seed, sweeps, progress)
     dimensions = anchors.positions.shape[1]
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
