@@ -1,6 +1,6 @@
 """How good anchored recovery is, beside interpolation of the known positions and a robust least squares fit.
 
-    python benchmarks/anchored.py            # a quarter of an hour on two cores
+    python benchmarks/anchored.py            # twenty minutes on two cores
     python benchmarks/anchored.py --quick    # two minutes: fewer seeds
 
 Routes of 672 m with 400 images, ranges up to 10 m, 10 % of them missing and 1 % false, known positions at equal steps
@@ -16,6 +16,7 @@ import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from multiprocessing import get_context
 
 import numpy as np
@@ -28,9 +29,10 @@ from mappable.recovery.align import score
 from mappable.recovery.anchored import recover_anchored
 from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors
+from mappable.recovery.learned_noise import learned_profile, measure_learned
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Kind, measure
-from mappable.recovery.study import LENGTH, MISSING, Case, draw
+from mappable.recovery.simulator import NOISES, Kind, measure, route
+from mappable.recovery.study import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
 
 COUNT = 400
 TABLE: tuple[tuple[Kind, str, tuple[int, ...], int], ...] = (  # route, noise, known positions, seeds
@@ -44,6 +46,7 @@ TABLE: tuple[tuple[Kind, str, tuple[int, ...], int], ...] = (  # route, noise, k
 )
 OUTLIERS, OUTLIER_SEEDS = (0.0, 0.01, 0.05), 20
 PLAIN_SEEDS = 5  # of the least squares fit
+STEPS, STEPS_SEEDS = ("jumping", "swelling"), 10  # ways in which steps are uneven
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Task:
     case: Case
     outliers: float | None = None  # as the case has them
     plain: bool = False  # by least squares
+    steps: str | None = None  # equal, if it is not said how else
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Run:
 
 def run(task: Task) -> Run:
     case = task.case
-    truth, ranges, anchors = draw(case)
+    truth, ranges, anchors = draw(case) if task.steps is None else draw_uneven(case, task.steps)
     if anchors is None:
         raise ValueError("there are no known positions")
     if task.outliers is not None:
@@ -82,6 +86,23 @@ def run(task: Task) -> Run:
         surprise = float(squared.mean()) / truth.shape[1]
     seconds = time.process_time() - begun
     return Run(score(positions, truth).of_length, score(between, truth).of_length, surprise, seconds)
+
+
+def draw_uneven(case: Case, steps: str) -> tuple[Floats, Ranges, Anchors]:
+    """The same with steps that differ by 30 % from one to the next, or that grow and shrink by 65 % now and then."""
+    rng = np.random.default_rng(case.seed)
+    dense = route(case.kind, 20 * case.count, seed=case.seed, length=case.length)
+    waves = 2 * np.pi * rng.uniform(3, 8) * np.linspace(0, 1, case.count - 1) + rng.uniform(0, 2 * np.pi)
+    lengths = rng.gamma(1 / 0.3**2, 0.3**2, case.count - 1) if steps == "jumping" else np.exp(0.5 * np.sin(waves))
+    along = np.concatenate([[0.0], lengths.cumsum()])
+    truth = dense[np.rint(along / along[-1] * (len(dense) - 1)).astype(np.int64)]
+    if case.noise == LEARNED:
+        ranges = measure_learned(truth, learned_profile(), seed=case.seed, missing=MISSING)
+    else:
+        ranges = measure(truth, NOISES[case.noise], seed=case.seed, missing=MISSING, outliers=0.01)
+    points = np.linspace(0, case.count - 1, case.anchors).round().astype(np.int64)
+    known = truth[points] + rng.normal(0, ANCHOR_SIGMA, (case.anchors, 2))
+    return truth, ranges, Anchors(points, known, ANCHOR_SIGMA)
 
 
 def robust_least_squares(ranges: Ranges, anchors: Anchors, start: Floats) -> Floats:
@@ -135,7 +156,7 @@ def main() -> None:
     share = 10 if given.quick else 1
     os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes started from here
     print(
-        f"{'':34}{'seeds':>6}{'interpolated':>14}{'anchored (lowest to highest)':>26}{'ratio':>9}{'better':>10}"
+        f"{'':34}{'seeds':>6}{'interpolated':>14}{'anchored (lowest, highest)':>28}{'ratio':>6}{'better':>10}"
         f"{'surprise':>10}{'CPU s':>9}"
     )
     with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
@@ -148,6 +169,10 @@ def main() -> None:
             wanted = cases("open", "mid", 10, max(2, OUTLIER_SEEDS // share))
             runs = list(pool.map(run, [Task(case, outliers) for case in wanted]))
             print(line(f"open, mid, 10 known, {100 * outliers:.0f} % false", runs), flush=True)
+        for noise, known, steps in product(("mid", LEARNED), (10, 20), STEPS):
+            wanted = cases("open", noise, known, max(2, STEPS_SEEDS // share))
+            runs = list(pool.map(run, [Task(case, steps=steps) for case in wanted]))
+            print(line(f"open, {noise}, {known} known, {steps}", runs), flush=True)
         for known in (10, 20):
             wanted = cases("open", "mid", known, max(2, PLAIN_SEEDS // share))
             runs = list(pool.map(run, [Task(case, plain=True) for case in wanted]))
