@@ -71,15 +71,14 @@ class Motion:
 
     def look(self, positions: Floats) -> None:
         """Take directions as they are at these positions (n, k)."""
-        self.looked = positions
         path = positions[self.order]
         last = len(path) - 1
         middle = np.arange(1, last)
         chords = path[np.minimum(middle + self.wide, last)] - path[np.maximum(middle - self.wide, 0)]
         self.along = chords / np.maximum(np.linalg.norm(chords, axis=1), 1e-9)[:, None]
         self.sideways = np.eye(path.shape[1]) - self.along[:, :, None] * self.along[:, None, :]
-        self.curvature, before, behind = self.measure(positions)
-        self.news = self.surprise(before, behind)
+        self.curvature, self.before, self.behind = self.measure(positions)
+        self.news = self.surprise(self.before, self.behind)
 
     def measure(self, positions: Floats) -> tuple[Floats, Floats, Floats]:
         """Curvatures (t, k) and lengths (t,) of the steps before and behind, to first order near what was looked at."""
@@ -108,9 +107,8 @@ class Motion:
         k = self.curvature.shape[1]
         squared = np.square(self.curvature).sum(1)
         self.precision = np.where(self.inside, k / (self.straight**2 + squared), 0.0)
-        _, before, behind = self.measure(self.looked)
-        self.pace = float(np.median(behind[self.inside]))
-        news = self.surprise(before, behind)
+        self.pace = float(np.median(self.behind[self.inside]))
+        news = self.surprise(self.before, self.behind)
         even = np.square(news[self.inside]).sum() + UNEVEN_COUNT * np.square(UNEVEN * self.step)
         self.uneven = float(np.sqrt(even / (self.inside.sum() + UNEVEN_COUNT)))
 
