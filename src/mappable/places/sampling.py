@@ -20,9 +20,11 @@ def farthest_points(positions: Floats, count: int, seed: int = 0) -> Ints:
     chosen = np.empty(count, dtype=np.int64)
     chosen[0] = np.random.default_rng(seed).integers(len(positions))
     nearest = np.full(len(positions), np.inf)  # squared distance to the nearest chosen one
+    columns = np.ascontiguousarray(positions.T)  # long rows are added up much faster than short ones
     for number in range(1, count):
         last = chosen[number - 1]
-        nearest = np.minimum(nearest, np.square(positions - positions[last]).sum(axis=1))
+        apart = columns - columns[:, last, None]
+        np.minimum(nearest, np.square(apart, out=apart).sum(axis=0), out=nearest)
         nearest[last] = -1.0  # positions that coincide are told apart
         chosen[number] = np.argmax(nearest)
     return chosen

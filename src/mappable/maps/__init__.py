@@ -1,0 +1,1 @@
+"""Landmarks and their descriptors, search among them, metres from feature distances, and where an image was taken."""

@@ -1,0 +1,194 @@
+"""Approximate search: an index of shortened descriptors proposes, and exact distances decide."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from mappable.arrays import Bools, Ints
+from mappable.errors import BadInputError
+from mappable.maps.exact import GATHERED, Exact
+from mappable.maps.store import Floats32, check_search
+from mappable.places.files import write_atomically
+from mappable.progress import track
+from mappable.randomness import Purpose, generator
+
+WORTHWHILE = 100_000  # landmarks; among fewer, exact search takes 10 ms for 512 numbers each, and 0.5 s for 32,768
+LEAST = 1000  # landmarks that an index can be made of at all
+SHORT = 256  # numbers of a shortened descriptor; the index keeps each in a byte
+SHORTENED_BY = 4096  # landmarks whose principal components are taken
+PER_CELL = 64  # landmarks for each of the cells whose centres are sought
+PROBED = 64  # cells in which a query looks
+CANDIDATES = 200  # at least, and ten for each landmark that is asked for
+BLOCK = 2**24  # numbers of descriptors at a time
+QUERIES, RECALLS = 256, (1, 10)  # by which recall is measured
+FORMAT, VERSION = "mappable index", 1
+KEY = "mappable"  # of our JSON in the file's own metadata
+
+Index = tuple[Floats32, Any]  # what shortens a descriptor (dimensions, short), and FAISS's index of those
+
+
+class Approximate:
+    """The nearest among very many descriptors in a small part of the time; now and then one of them is missed.
+
+    Descriptors are shortened to their principal components and sorted into cells by k-means (FAISS). The cells nearest
+    to a query propose candidates, which are ordered by their full descriptors, so distances are exact. Where few rows
+    may be found, or the cells hold too few, search is exact.
+
+    `recall` is measured when the index is built: "recall@1" and "recall@10" are the shares of the nearest one and of
+    the ten nearest that are found. Queries are some of the landmarks, each left out of its own answer. Queries that are
+    farther from the landmarks than these from each other may miss more.
+    """
+
+    def __init__(self, exact: Exact, recall: Mapping[str, float], index: Callable[[], Index]) -> None:
+        self.exact, self.recall, self._read = exact, dict(recall), index
+
+    @classmethod
+    def build(cls, exact: Exact, *, seed: int = 0) -> "Approximate":
+        """An index of all of `exact`; the same seed gives the same one on the same machine."""
+        if len(exact) < LEAST:
+            raise BadInputError(f"an approximate index needs at least {LEAST:,} landmarks, not {len(exact):,}")
+        shortening, inverted = _trained(exact, seed)
+        for block in _blocks(exact, np.arange(len(exact)), "adding landmarks to the index"):
+            inverted.add(block @ shortening)
+        built = cls(exact, {}, lambda: (shortening, inverted))
+        built.recall = _measured_recall(built, seed)
+        return built
+
+    @classmethod
+    def load(cls, file: Path, exact: Exact) -> "Approximate":
+        """What `save` wrote, for the same descriptors; the index itself is read by the first search."""
+        _faiss()
+        try:
+            with safe_open(file, "numpy") as opened:
+                about = json.loads((opened.metadata() or {})[KEY])
+            if about["format"] != FORMAT:
+                raise BadInputError(f"{file}: a {about['format']}, not a {FORMAT}")
+            if about["version"] > VERSION:
+                raise BadInputError(f"{file}: written by a later version of mappable (format {about['version']})")
+            count, dimensions = int(about["landmarks"]), int(about["dimensions"])
+            recall = {name: float(share) for name, share in about["recall"].items()}
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadInputError(f"{file}: missing, truncated or not an index written by mappable ({error})") from None
+        if (count, dimensions) != exact.vectors.shape:
+            given = f"{len(exact)} of {exact.dimensions}"
+            raise BadInputError(f"{file}: an index of {count} descriptors of {dimensions} numbers, not of {given}")
+        return cls(exact, recall, lambda: _read_index(file))
+
+    def save(self, file: Path) -> None:
+        """Write `file` (safetensors) whole or not at all."""
+        about = {"format": FORMAT, "version": VERSION, "landmarks": len(self), "dimensions": self.dimensions}
+        shortening, inverted = self._index
+        tensors = {"shortening": shortening, "index": _faiss().serialize_index(inverted)}
+        content = save(tensors, {KEY: json.dumps(about | {"recall": self.recall})})
+        write_atomically(file, lambda stream: stream.write(content))
+
+    def __len__(self) -> int:
+        return len(self.exact)
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a descriptor has."""
+        return self.exact.dimensions
+
+    def take(self, rows: Ints) -> Floats32:
+        """The descriptors (len(rows), dimensions) of some rows."""
+        return self.exact.take(rows)
+
+    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+        """Rows (n, count) of the nearest of each query, the nearest first, and squared distances; as `Store` says."""
+        queries = check_search(self, queries, count, among)
+        if among is not None and np.count_nonzero(among) * self.dimensions <= GATHERED:
+            return self.exact.nearest(queries, count, among=among)
+        rows = np.empty((len(queries), count), dtype=np.int64)
+        squared = np.empty((len(queries), count), dtype=np.float32)
+        candidates = self._candidates(queries, max(CANDIDATES, 10 * count), among)
+        enough = np.count_nonzero(candidates >= 0, axis=1) >= count
+        query, place = np.nonzero((candidates >= 0)[enough])
+        row = candidates[enough][query, place]
+        rows[enough], squared[enough] = self.exact.ranked(queries[enough], query, row, count)
+        if not enough.all():
+            rows[~enough], squared[~enough] = self.exact.nearest(queries[~enough], count, among=among)
+        return rows, squared
+
+    def _candidates(self, queries: Floats32, count: int, among: Bools | None) -> Ints:
+        """Rows (n, count) of the nearest in the probed cells; -1 where these hold too few."""
+        faiss, (shortening, inverted) = _faiss(), self._index
+        allowed = (
+            faiss.IDSelectorAll() if among is None else faiss.IDSelectorBitmap(np.packbits(among, bitorder="little"))
+        )
+        cells = faiss.SearchParametersIVF(nprobe=PROBED, sel=allowed)
+        rows: Ints = inverted.search(queries @ shortening, min(count, len(self)), params=cells)[1]
+        return rows
+
+    @cached_property
+    def _index(self) -> Index:
+        return self._read()
+
+
+def _trained(exact: Exact, seed: int) -> Index:
+    """An empty index: the principal components of some random landmarks, and cells of more of them."""
+    faiss = _faiss()
+    cells = round(2 * np.sqrt(len(exact)))
+    order = generator(seed, Purpose.SUBSAMPLES).permutation(len(exact))
+    shortening = _principal(exact.take(np.sort(order[:SHORTENED_BY])), min(SHORT, exact.dimensions), seed)
+    some = _blocks(exact, np.sort(order[: PER_CELL * cells]), "landmarks for the cells of the index")
+    short = np.concatenate([block @ shortening for block in some])
+    width, kind = short.shape[1], faiss.ScalarQuantizer.QT_8bit
+    inverted = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatL2(width), width, cells, kind)
+    inverted.cp.seed, inverted.cp.min_points_per_centroid = seed, 1
+    inverted.train(short)
+    return shortening, inverted
+
+
+def _principal(vectors: Floats32, count: int, seed: int) -> Floats32:
+    """Orthonormal directions (dimensions, count) in which `vectors` vary most, nearly: by powers of random ones."""
+    centred = vectors - vectors.mean(axis=0)
+    directions = generator(seed, Purpose.SUBSAMPLES, 1).standard_normal((vectors.shape[1], count), dtype=np.float32)
+    for _ in range(3):
+        directions, _ = np.linalg.qr(centred.T @ (centred @ directions))
+    return directions
+
+
+def _measured_recall(built: Approximate, seed: int) -> dict[str, float]:
+    own = generator(seed, Purpose.SUBSAMPLES, 2).choice(len(built), QUERIES, replace=False)
+    queries, most = built.take(own), max(RECALLS)
+    true, found = (_others(store.nearest(queries, most + 1)[0], own) for store in (built.exact, built))
+    return {
+        f"recall@{count}": float((true[:, :count, None] == found[:, None, :count]).any(axis=2).mean())
+        for count in RECALLS
+    }
+
+
+def _others(rows: Ints, own: Ints) -> Ints:
+    """Found rows (n, k) less one of each query: its own, or else the last."""
+    order = np.argsort(rows == own[:, None], axis=1, kind="stable")
+    return np.take_along_axis(rows, order, axis=1)[:, :-1]
+
+
+def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
+    """The descriptors of some rows, some at a time, while a bar shows how far it is."""
+    size = max(1, BLOCK // exact.dimensions)
+    starts = range(0, len(rows), size)
+    return (exact.take(rows[start : start + size]) for start in track(starts, what, len(starts)))
+
+
+def _read_index(file: Path) -> Index:
+    try:
+        with safe_open(file, "numpy") as opened:
+            return opened.get_tensor("shortening"), _faiss().deserialize_index(opened.get_tensor("index"))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise BadInputError(f"{file}: the index in it is damaged ({str(error).strip().splitlines()[-1]})") from None
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise BadInputError("approximate search needs faiss; install it with: pip install 'mappable[ann]'") from None
+    return faiss

@@ -1,0 +1,112 @@
+"""Positions between landmarks, from how near an image's descriptor is to those between the landmarks' descriptors."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.maps.store import Floats32, Store
+
+STEPS = 4  # a chord between two landmarks is cut into so many pieces
+CHORD = 2.5  # spacings: landmarks farther apart have no chord
+FAR = 1e3  # more than any squared distance of descriptors
+KEPT = 4096  # landmarks whose surroundings are remembered
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The landmarks near one, and points on chords between them.
+
+    The descriptor of the point that divides the chord from a to b as f to 1 - f is taken to be (1 - f) a + f b. Its
+    squared distance from a descriptor q is (1 - f) |q - a|² + f |q - b|² - f (1 - f) |a - b|². But two images of one
+    place differ by the floor already, and what a mean of two loses of that would draw every image to the middle of a
+    chord: `less` is f (1 - f) (|a - b|² - floor). `log_weights` make up for points that lie close together.
+    """
+
+    rows: Ints  # (r,) landmarks
+    points: Floats  # (p, k), the landmarks themselves first
+    first: Ints  # (p,) numbers among `rows` of the chord's ends
+    second: Ints
+    share: Floats  # (p,) f
+    less: Floats  # (p,)
+    log_weights: Floats  # (p,)
+
+    def squared(self, of_rows: Floats) -> Floats:
+        """Squared feature distances (n, p) to the points of images that have such (n, r) to the landmarks."""
+        ends = (1 - self.share) * of_rows[:, self.first] + self.share * of_rows[:, self.second]
+        squared: Floats = ends - self.less
+        return squared
+
+
+class Between:
+    """Landmarks at positions (m, k), and for each the points on chords between those near it, by `Response`."""
+
+    def __init__(self, positions: Floats, store: Store, *, reach: float, floor: float) -> None:
+        self.positions, self.store, self.floor = positions, store, floor
+        self.tree = KDTree(positions)
+        self.spacing = spacing_of(positions)
+        self.chord = min(CHORD * self.spacing, reach)
+        self.radius = max(self.chord, reach / 2)
+        self.around = lru_cache(KEPT)(self._around)
+
+    def _around(self, landmark: int) -> Surroundings:
+        rows = np.array(sorted(self.tree.query_ball_point(self.positions[landmark], self.radius)), dtype=np.int64)
+        at = self.positions[rows]
+        near = np.linalg.norm(at[:, None] - at, axis=2) <= self.chord
+        first, second = np.nonzero(np.triu(near, 1))
+        descriptors = self.store.take(rows).astype(np.float64)
+        products = descriptors @ descriptors.T
+        between = products[first, first] + products[second, second] - 2 * products[first, second]
+        parts = np.arange(1, STEPS) / STEPS
+        alone = np.arange(len(rows))
+        share = np.concatenate([np.zeros(len(rows)), np.tile(parts, len(first))])
+        first, second = (np.concatenate([alone, np.repeat(end, len(parts))]) for end in (first, second))
+        apart = np.concatenate([np.zeros(len(rows)), np.repeat(between - self.floor, len(parts))])
+        points = (1 - share)[:, None] * at[first] + share[:, None] * at[second]
+        crowd = KDTree(points).query_ball_point(points, self.spacing / 2, return_length=True)
+        return Surroundings(rows, points, first, second, share, share * (1 - share) * apart, -np.log(crowd))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where images (n,) are between landmarks."""
+
+    matched: Floats  # (n,) squared feature distance of the nearest point
+    position: Floats  # (n, k)
+    spread: Floats  # (n, k, k) how far the likely points lie apart
+    supported: Bools  # (n,) False where a landmark has no other near it
+
+
+def find(between: Between, landmarks: Ints, rows: Ints, squared: Floats | Floats32, temperature: float) -> Found:
+    """The mean of the points around each image's landmark (n,), a point at the squared distance s weighing exp(-s / T).
+
+    `rows` (n, c) are the landmarks nearest to each image by feature, at `squared` distances (n, c); chords that end at
+    others, which are farther, do not count.
+    """
+    count, k = len(landmarks), between.positions.shape[1]
+    matched, position, spread = np.empty(count), np.empty((count, k)), np.empty((count, k, k))
+    supported = np.empty(count, dtype=bool)
+    distances = np.empty(len(between.positions))
+    for number, landmark in enumerate(landmarks):
+        around = between.around(int(landmark))
+        distances[around.rows] = FAR
+        distances[rows[number]] = squared[number]
+        to_points = around.squared(distances[around.rows][None])[0]
+        matched[number] = to_points.min()
+        likely = np.exp((matched[number] - to_points) / temperature + around.log_weights)
+        likely /= likely.sum()
+        position[number] = likely @ around.points
+        off = around.points - position[number]
+        spread[number] = (likely[:, None] * off).T @ off
+        supported[number] = len(around.rows) > 1
+    return Found(matched, position, spread, supported)
+
+
+def spacing_of(positions: Floats) -> float:
+    """How far a landmark is from its nearest neighbour: the median of those that have one elsewhere; or 0."""
+    if len(positions) < 2:
+        return 0.0
+    nearest = KDTree(positions).query(positions, 2)[0][:, 1]
+    return float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 0.0

@@ -1,0 +1,131 @@
+"""Calibration: what feature distances mean in metres, how sure that is, and when an image is not on the map."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.maps.between import FAR, Between, Found, find
+from mappable.maps.evidence import Evidence, weigh
+from mappable.maps.map import Map
+from mappable.maps.odds import Odds
+from mappable.maps.response import Response
+from mappable.maps.spread import Spread
+from mappable.maps.store import Floats32
+
+Source = Literal["calibration", "train"]
+SURE = float(np.log(4))  # logarithm of the odds that the place is right, from which on it is not one of several
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured on images of known position that are neither landmarks nor, at best, in the training set.
+
+    `source` is the split they are of. Metres stand for the unit of the map's frame throughout.
+    """
+
+    source: Source
+    images: int
+    coverage: float  # of intervals, unless another is asked for
+    false_accepts: float  # share of images from elsewhere that are held to be on the map
+    elsewhere: int  # images of elsewhere that the threshold was set by; 0: by leaving out what is near an image
+    landmarks: int
+    spacing: float  # of these landmarks
+    neighbours: int  # landmarks to look at for one image
+    response: Response
+    temperature: float  # of the weights of points between landmarks
+    spread_factor: float  # covariance of a refined position = factor x spread + deviation² x identity
+    deviation: float
+    plain_deviation: float  # of a position that is that of the nearest landmark
+    presence: Odds  # that an image is on the map: by matched and background squared distance
+    threshold: float  # on the logarithm of these odds
+    place: Odds  # that the place is the right one: by the squared distance that a rival is farther
+    confident: Spread  # metres beyond those from the refined position to the landmark, by feature distance
+    doubtful: Spread  # the same of images that are not confident
+    retrieved: Spread  # metres from an image to the nearest landmark by feature
+    pairs: Spread  # metres between two images within reach of each other, by feature distance
+    pairs_valid: float  # feature distance up to which few pairs are out of reach
+
+    @property
+    def note(self) -> str:
+        """What a user must know of it; "" if nothing."""
+        if self.source == "train":
+            return "calibrated on training images, coverage not guaranteed"
+        return ""
+
+    def covariance(self, found: Found) -> Floats:
+        """Of refined positions (n, k, k)."""
+        k = found.position.shape[1]
+        covariance: Floats = self.spread_factor * found.spread + self.deviation**2 * np.eye(k)
+        return covariance
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Calibration":
+        """What `to_json` gave; KeyError, TypeError or ValueError if it is something else."""
+        made = dict(values)
+        made["response"] = Response(**_tuples(values["response"]))
+        for name in ("presence", "place"):
+            made[name] = Odds(**_tuples(values[name]))
+        for name in ("confident", "doubtful", "retrieved", "pairs"):
+            made[name] = Spread(**_tuples(values[name]))
+        return cls(**made)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Images looked at in a map."""
+
+    evidence: Evidence
+    found: Found
+    metres: Floats  # (n,) from the refined position to the nearest landmark
+    presence: Floats  # (n,) logarithms of odds
+    place: Floats
+
+    def confident(self, calibration: Calibration) -> Bools:
+        """Which images are on the map, at a place that is not one of several."""
+        valid = np.sqrt(self.evidence.nearest) <= calibration.retrieved.furthest
+        sure: Bools = valid & (self.presence >= calibration.threshold) & (self.place >= SURE)
+        return sure
+
+
+def between_of(landmarks: Map, response: Response) -> Between:
+    """The points between landmarks by which positions are refined."""
+    return Between(landmarks.places.positions, landmarks.store, reach=response.reach, floor=response.floor)
+
+
+def look(
+    positions: Floats,
+    between: Between,
+    rows: Ints,
+    squared: Floats32,
+    calibration: Calibration,
+    *,
+    allowed: Bools | None = None,
+    place: Bools | None = None,
+) -> Look:
+    """What the landmarks `rows` (n, c), at squared distances (n, c), and a calibration say about images; as `weigh`."""
+    evidence = weigh(positions, rows, squared, calibration.response.reach, allowed=allowed, place=place)
+    distances = squared if allowed is None else np.where(allowed, squared, np.float32(FAR))
+    found = find(between, evidence.landmark, rows, distances, calibration.temperature)
+    return Look(
+        evidence,
+        found,
+        np.linalg.norm(found.position - positions[evidence.landmark], axis=1),
+        calibration.presence.log(np.column_stack([found.matched, evidence.background])),
+        calibration.place.log((evidence.rival_squared - found.matched)[:, None]),
+    )
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON's lists as tuples."""
+    return {name: _tuple(value) for name, value in values.items()}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(_tuple(one) for one in value) if isinstance(value, list) else value

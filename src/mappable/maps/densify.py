@@ -1,0 +1,72 @@
+"""Densifying: images without positions become landmarks, where the map itself knows well enough where they are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Bools, Strings
+from mappable.errors import BadInputError
+from mappable.maps.locate import Locator, Position
+from mappable.maps.map import Map
+from mappable.maps.sequence import locate_sequence
+from mappable.maps.store import Floats32
+from mappable.places.table import Places
+
+
+@dataclass(frozen=True)
+class Densified:
+    """A map with more landmarks, and which of the images they are; the positions of all of them."""
+
+    map: Map
+    added: Bools
+    positions: list[Position]
+
+
+def densify(
+    landmarks: Map,
+    places: Places,
+    descriptors: Floats32,
+    *,
+    encoder: str,
+    within: float | None = None,
+    sequence: bool = False,
+) -> Densified:
+    """Add images to the map by their descriptors (n, D), at estimated positions with covariances.
+
+    Added are those that the map is confident of, whose position is refined and known `within` so many metres (one
+    standard deviation; default: the spacing of the map's landmarks). A `sequence` of them, in the order taken, locates
+    together. Positions that `places` have do not count; time, sequence and condition are kept. Landmarks of the map
+    stay as they are: an image of the same place_id as one of them is refused.
+    """
+    locator = Locator(landmarks)
+    limit = locator.calibration.spacing if within is None else within
+    if not limit > 0:
+        raise BadInputError(f"positions are to be known within {limit} {landmarks.unit}, but that must be above 0")
+    _check(landmarks, places)
+    locate = (lambda **values: locate_sequence(locator, **values)) if sequence else locator.locate
+    positions = locate(descriptors=descriptors, encoder=encoder)
+    covariance = np.stack([one.covariance for one in positions if one.covariance is not None])
+    largest = np.sqrt(np.linalg.eigvalsh(covariance)[:, -1])
+    added = np.array([one.confident and one.refined for one in positions]) & (largest <= limit)
+    if not added.any():
+        return Densified(landmarks, added, positions)
+    rows = np.flatnonzero(added)
+    at = np.stack([positions[row].coordinates for row in rows])
+    coordinates = dict(zip("xyz", at.T, strict=False))
+    fresh = places[rows].replace(
+        **coordinates,
+        frames=landmarks.frame,
+        frame=landmarks.frame.name,
+        dimensions=landmarks.places.dimensions,
+        yaw=np.full(len(rows), np.nan),
+        split="",
+        role="",
+    )
+    return Densified(landmarks.add(fresh, descriptors[rows], encoder, covariance[rows]), added, positions)
+
+
+def _check(landmarks: Map, places: Places) -> None:
+    known: Strings = landmarks.places.place_id
+    twice = set(known) & set(places.place_id)
+    if twice:
+        raise BadInputError(f"the map has a landmark {min(twice)!r} already, whose position stays as it is")

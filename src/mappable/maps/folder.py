@@ -1,0 +1,312 @@
+"""The folder of a map: `map.json`, which says all about it and names the other files, with their checksums.
+
+A changed map is written to files of new names, and becomes the map of the folder when `map.json` is replaced, in one
+step. So a save that was killed leaves the older map as it was; what it left behind goes with the next save.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.maps.exact import Exact
+from mappable.maps.map import File, Map
+from mappable.maps.store import Store
+from mappable.places.files import load_places, save_places, write_atomically
+from mappable.progress import Advance, progress_bar, track
+
+FORMAT, VERSION = "mappable map", 1
+MAP, LOCK = "map.json", ".lock"
+SUFFIXES = {
+    "descriptors": ".npy",
+    "landmarks": ".parquet",
+    "covariance": ".npy",
+    "index": ".safetensors",
+    "encoder": ".safetensors",
+}
+# Names of the other files; with a dot before and more behind while they are being written.
+OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
+BLOCK = 256  # descriptors that are written at a time
+CHUNK = 1 << 22  # bytes that are read at a time
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder to which no map must be written, as it holds something else."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInputError(f"{folder}: is a file, but a map goes to a folder")
+    if (folder / MAP).exists():
+        if not _is_ours(_read_bytes(folder)):
+            raise BadInputError(f"{folder / MAP}: not the description of a map; name another folder for the map")
+    elif folder.exists() and any(not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK):
+        raise BadInputError(f"{folder}: holds files, but no map; name a new or an empty folder for the map")
+
+
+def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
+    """See `Map.save`."""
+    check_folder(folder)
+    if encoder_file is not None:
+        _check_encoder(encoder_file, saved.encoder)
+    with _alone_in(folder):
+        _tidy(folder)
+        try:
+            files = {part: _written(saved, part, write, folder) for part, write in _parts(saved, encoder_file).items()}
+            facts = _facts(saved, files)
+            text = json.dumps(facts | {"sha256": _checksum(facts)}, indent=2).encode()
+            write_atomically(folder / MAP, lambda stream: stream.write(text))
+        finally:
+            _tidy(folder)
+    return open_map(folder)
+
+
+def open_map(folder: Path) -> Map:
+    """See `Map.open`."""
+    while True:
+        text = _read_bytes(folder)
+        try:
+            return _opened(folder.resolve(), text)
+        except BadInputError:
+            if _read_bytes(folder) == text:
+                raise  # else another process replaced the map just now
+
+
+def verify_map(folder: Path) -> Map:
+    """See `Map.verify`."""
+    opened = open_map(folder)
+    files = opened.files.values()
+    with progress_bar("verifying", sum(file.length for file in files)) as advance:
+        damaged = [file.path.name for file in files if _sha256(file.path, advance) != file.sha256]
+    if damaged:
+        raise BadInputError(f"{folder}: damaged, for it is not what was written: {', '.join(damaged)}")
+    return opened
+
+
+def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], None]]:
+    """What writes each part of the map to a file."""
+    parts: dict[str, Callable[[Path], None]] = {
+        "descriptors": lambda file: write_atomically(file, lambda stream: _write_descriptors(saved, stream)),
+        "landmarks": lambda file: save_places(saved.places, file),
+    }
+    if saved.estimated.any():
+        parts["covariance"] = lambda file: write_atomically(file, lambda stream: np.save(stream, saved.covariance))
+    if not isinstance(saved.store, Exact):
+        from mappable.maps.approximate import Approximate
+
+        if isinstance(saved.store, Approximate):
+            parts["index"] = saved.store.save
+    encoder = encoder_file or saved.encoder_file
+    if encoder is not None:
+        parts["encoder"] = lambda file: _copy(encoder, file)
+    return parts
+
+
+def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path) -> File:
+    """The file of this part: the one that is there, or a new one."""
+    known = saved.files.get(part)
+    if known is not None and known.path.parent == folder.resolve() and _has_length(known):
+        return known
+    path = folder / f"{part}-{uuid4().hex[:8]}{SUFFIXES[part]}"
+    write(path)
+    return File(path, path.stat().st_size, _sha256(path))
+
+
+def _write_descriptors(saved: Map, stream: IO[bytes]) -> None:
+    kind, shape = np.dtype(saved.storage), (len(saved), saved.store.dimensions)
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    starts = range(0, len(saved), BLOCK)
+    for start in track(starts, "writing descriptors", len(starts)):
+        block = saved.store.take(np.arange(start, min(start + BLOCK, len(saved))))
+        stream.write(np.ascontiguousarray(block, dtype=kind).data)
+
+
+def _copy(source: Path, file: Path) -> None:
+    try:
+        with source.open("rb") as content:
+            write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
+    except OSError as error:
+        raise BadInputError(f"{source}: cannot be read ({error.strerror or error})") from None
+
+
+def _check_encoder(file: Path, fingerprint: str) -> None:
+    from mappable.features.encoder import Encoder  # here, as only those who hand one over need the network
+
+    found = Encoder.load(file).fingerprint
+    if found != fingerprint:
+        raise BadInputError(f"{file}: is encoder {found}, but the map's descriptors are of encoder {fingerprint}")
+
+
+def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:
+    """What `map.json` says, but for its own checksum."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "landmarks": len(saved),
+        "estimated": int(saved.estimated.sum()),
+        "unit": saved.unit,
+        "dimensions": saved.dimensions,
+        "frame": saved.frame.to_json(),
+        "encoder": saved.encoder,
+        "about": None if saved.about is None else saved.about.to_json(),
+        "descriptor": {"dimensions": saved.store.dimensions, "storage": saved.storage},
+        "calibration": None if saved.calibration is None else saved.calibration.to_json(),
+        "files": {
+            part: {"name": file.path.name, "bytes": file.length, "sha256": file.sha256} for part, file in files.items()
+        },
+    }
+
+
+def _opened(folder: Path, text: bytes) -> Map:
+    try:
+        facts = _checked_facts(folder, text)
+        files = _checked_files(folder, facts)
+        places = load_places(files["landmarks"].path)
+        shape = (len(places), facts["descriptor"]["dimensions"])
+        vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
+        corners = (len(places), places.dimensions, places.dimensions)
+        covariance = np.full(corners, np.nan)
+        if "covariance" in files:
+            covariance = _mapped(files["covariance"].path, corners, "float64")
+        return Map(
+            places,
+            _store(vectors, files.get("index")),
+            facts["encoder"],
+            covariance,
+            None if facts["about"] is None else About.from_json(facts["about"]),
+            _calibration(facts["calibration"]),
+            facts["descriptor"]["storage"],
+            files,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInputError(f"{folder / MAP}: not a description of a map ({type(error).__name__}: {error})") from None
+
+
+def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
+    if not _is_ours(text):
+        raise BadInputError(f"{folder / MAP}: truncated, damaged or not the description of a map")
+    facts: dict[str, Any] = json.loads(text)
+    if facts["version"] > VERSION:
+        raise BadInputError(f"{folder / MAP}: written by a later version of mappable (format {facts['version']})")
+    if facts.pop("sha256", None) != _checksum(facts):
+        raise BadInputError(f"{folder / MAP}: edited or damaged, for it is not what was written (checksum)")
+    return facts
+
+
+def _checked_files(folder: Path, facts: dict[str, Any]) -> dict[str, File]:
+    """The files that are named: all there, of the right length, and the small table with the right content."""
+    files = {part: File(folder / one["name"], one["bytes"], one["sha256"]) for part, one in facts["files"].items()}
+    for file in files.values():
+        if file.path.parent != folder:
+            raise BadInputError(f"{file.path}: {MAP} names a file that is not in its folder")
+        if not file.path.is_file():
+            raise BadInputError(f"{file.path}: missing, though {MAP} names it")
+        if not _has_length(file):
+            size = file.path.stat().st_size
+            raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, not {file.length:,})")
+    table = files["landmarks"]
+    if _sha256(table.path) != table.sha256:
+        raise BadInputError(f"{table.path}: edited or damaged, for it is not what was written (checksum)")
+    return files
+
+
+def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> NDArray[Any]:
+    """An array on disk, of which nothing is read yet."""
+    array: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    if array.shape != shape or array.dtype != np.dtype(kind):
+        raise BadInputError(f"{file}: holds {array.dtype} of shape {array.shape}, but must hold {kind} of {shape}")
+    return array
+
+
+def _store(vectors: NDArray[Any], index: File | None) -> Store:
+    if index is None:
+        return Exact(vectors)
+    from mappable.maps.approximate import Approximate
+
+    return Approximate.load(index.path, Exact(vectors))
+
+
+def _calibration(facts: dict[str, Any] | None) -> Any:
+    if facts is None:
+        return None
+    from mappable.maps.calibration import Calibration
+
+    return Calibration.from_json(facts)
+
+
+def _read_bytes(folder: Path) -> bytes:
+    try:
+        return (folder / MAP).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInputError(f"{folder}: no map here (there is no {MAP})") from None
+    except OSError as error:
+        raise BadInputError(f"{folder / MAP}: cannot be read ({error.strerror or error})") from None
+
+
+def _is_ours(text: bytes) -> bool:
+    try:
+        facts = json.loads(text)
+        return isinstance(facts, dict) and facts["format"] == FORMAT
+    except (ValueError, KeyError):
+        return False
+
+
+def _has_length(file: File) -> bool:
+    return file.path.is_file() and file.path.stat().st_size == file.length
+
+
+def _checksum(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(file: Path, advance: Advance = lambda count, note="": None) -> str:
+    digest = hashlib.sha256()
+    try:
+        with file.open("rb") as stream:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+                advance(len(chunk))
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
+    return digest.hexdigest()
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what earlier maps and killed saves left; nothing if it is not clear what the present map needs."""
+    used = set()
+    if (folder / MAP).exists():
+        try:
+            used = {one["name"] for one in json.loads(_read_bytes(folder))["files"].values()} | {MAP}
+        except (KeyError, TypeError, ValueError):
+            return
+    for file in folder.iterdir():
+        if OWN.fullmatch(file.name) and file.name not in used:
+            with suppress(PermissionError):  # on Windows, of a file that another process has open
+                file.unlink()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Within this, no other process can save a map there."""
+    from filelock import FileLock, Timeout  # here, so that machines that only use maps need not have it
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK, timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise BadInputError(f"{folder}: another process is saving a map there right now") from None
+    except OSError as error:
+        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    try:
+        yield
+    finally:
+        lock.release()

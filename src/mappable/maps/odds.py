@@ -1,0 +1,39 @@
+"""Logistic regression: the odds that something holds, from a few numbers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats
+
+STEPS = 50
+PRIOR = 1.0  # keeps slopes finite where the numbers part both kinds without exception
+
+
+@dataclass(frozen=True)
+class Odds:
+    """The logarithm of the odds is `constant` + `slopes` · numbers."""
+
+    constant: float
+    slopes: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, numbers: Floats, holds: Bools) -> "Odds":
+        """Of examples (n, d)."""
+        mean, scale = numbers.mean(0), numbers.std(0) + 1e-12
+        inputs = np.column_stack([np.ones(len(numbers)), (numbers - mean) / scale])
+        found, prior = np.zeros(inputs.shape[1]), PRIOR * np.eye(inputs.shape[1])
+        for _ in range(STEPS):  # Newton's
+            chance = 1 / (1 + np.exp(-np.clip(inputs @ found, -30, 30)))
+            slope = inputs.T @ (holds - chance) - prior @ found
+            step = np.linalg.solve((inputs * (chance * (1 - chance))[:, None]).T @ inputs + prior, slope)
+            found = found + step
+            if np.abs(step).max() < 1e-9:
+                break
+        slopes = found[1:] / scale
+        return cls(float(found[0] - slopes @ mean), tuple(slopes.tolist()))
+
+    def log(self, numbers: Floats) -> Floats:
+        """The logarithm of the odds (n,) of numbers (n, d)."""
+        odds: Floats = self.constant + numbers @ np.array(self.slopes)
+        return odds

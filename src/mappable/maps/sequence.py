@@ -1,0 +1,105 @@
+"""Localization of a sequence: consecutive images decide together which place they are at, and smooth each other."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.maps.locate import Locator, Position
+from mappable.maps.store import Floats32
+
+ALIKE = 5  # consecutive images that err alike: so many are worth one
+WEAKER = 0.1  # how much an image's own odds count beside those before and after it
+STRETCH = 0.25  # of the reach: a way of that length costs one in the logarithm of the odds
+JUMP = 8.0  # logarithm of the odds against a jump to any other place
+BEND = 0.3  # change of velocity from one image to the next, as a share of the usual step
+STRIDE = 20  # images over which the usual step is measured
+WINDOW = 11  # images that decide together whether they are on the map
+DOUBTED = 25.0  # how much larger the variance of an image that is not on the map is held to be
+
+
+def locate_sequence(
+    locator: Locator, descriptors: Floats32, *, encoder: str, coverage: float | None = None
+) -> list[Position]:
+    """Where the images of one drive are, by descriptors (n, D) in their order, which is held to be even in time.
+
+    The places are those of the most likely path: images want near landmarks, and consecutive ones landmarks close
+    together. Positions are refined as for single images, and then smoothed (a Kalman smoother of constant velocity)
+    between one jump of the path and the next. Intervals of `metres` stay those of a single image.
+    """
+    calibration, at = locator.calibration, locator.positions
+    if not len(descriptors):
+        raise BadInputError("a sequence needs at least one image")
+    rows, squared = locator.map.nearest(descriptors, calibration.neighbours, encoder=encoder)
+    stretch = STRETCH * calibration.response.reach
+    path = _path(at, rows, WEAKER * calibration.place.slopes[0] * squared.astype(np.float64), stretch)
+    near = np.linalg.norm(at[rows] - at[path][:, None], axis=2) <= calibration.response.reach
+    seen = locator.look(rows, squared, near)
+    seen = replace(seen, presence=_mean_of_window(seen.presence), place=_mean_of_window(seen.place))
+    single = locator.judge(rows, squared, seen, coverage)
+    covariances = np.stack([one.covariance for one in single if one.covariance is not None])
+    present = seen.presence >= calibration.threshold
+    noise = ALIKE * covariances * np.where(present, 1.0, DOUBTED)[:, None, None]
+    breaks = np.flatnonzero(np.linalg.norm(np.diff(at[path], axis=0), axis=1) > JUMP * stretch) + 1
+    positions = []
+    for part in np.split(np.arange(len(rows)), breaks):
+        smooth, variance = _smooth(seen.found.position[part], noise[part])
+        positions += [
+            replace(single[n], coordinates=place, covariance=spread, refined=True)
+            for n, place, spread in zip(part, smooth, variance, strict=True)
+        ]
+    return positions
+
+
+def _path(at: Floats, rows: Ints, costs: Floats, stretch: float) -> Ints:
+    """The landmarks (n,) of the cheapest path through rows (n, c), a `stretch` costing one, and a jump `JUMP`."""
+    total = costs[0]
+    back = np.zeros(rows.shape, dtype=np.int64)
+    for n in range(1, len(rows)):
+        steps = np.linalg.norm(at[rows[n]][:, None] - at[rows[n - 1]], axis=2) / stretch
+        whole = np.minimum(steps, JUMP) + total
+        back[n] = whole.argmin(1)
+        total = whole.min(1) + costs[n]
+    chosen = np.empty(len(rows), dtype=np.int64)
+    chosen[-1] = total.argmin()
+    for n in range(len(rows) - 1, 0, -1):
+        chosen[n - 1] = back[n, chosen[n]]
+    return rows[np.arange(len(rows)), chosen]
+
+
+def _mean_of_window(values: Floats) -> Floats:
+    """The mean over `WINDOW` images around each, or as many as there are."""
+    ones = np.ones(WINDOW)
+    sums, counts = (np.convolve(one, ones)[WINDOW // 2 :][: len(values)] for one in (values, np.ones(len(values))))
+    mean: Floats = sums / counts
+    return mean
+
+
+def _smooth(measured: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Positions (n, k) and covariances (n, k, k) of a camera whose velocity changes little, measured with `noise`."""
+    count, k = measured.shape
+    stride = min(STRIDE, max(1, count - 1))
+    step = (
+        float(np.median(np.linalg.norm(measured[stride:] - measured[:-stride], axis=1))) / stride if count > 1 else 0.0
+    )
+    change = max(BEND * step, 1e-3 * float(np.sqrt(noise[:, 0, 0].min())))
+    zero, unit = np.zeros((k, k)), np.eye(k)
+    onward = np.block([[unit, unit], [zero, unit]])
+    drift = change**2 * np.block([[unit / 3, unit / 2], [unit / 2, unit]])  # of a velocity that walks at random
+    states, spreads = np.empty((count, 2 * k)), np.empty((count, 2 * k, 2 * k))
+    guesses, doubts = np.empty_like(states), np.empty_like(spreads)
+    guess = np.concatenate([measured[0], np.zeros(k)])
+    doubt = np.block([[1e3 * noise[0], zero], [zero, (10 * (step + change)) ** 2 * unit]])
+    for n in range(count):
+        guesses[n], doubts[n] = guess, doubt
+        gain = np.linalg.solve(doubt[:k, :k] + noise[n], doubt[:k]).T
+        states[n] = guess + gain @ (measured[n] - guess[:k])
+        spreads[n] = doubt - gain @ doubt[:k]
+        guess, doubt = onward @ states[n], onward @ spreads[n] @ onward.T + drift
+    for n in range(count - 2, -1, -1):
+        back = np.linalg.solve(doubts[n + 1], onward @ spreads[n]).T
+        states[n] += back @ (states[n + 1] - guesses[n + 1])
+        spreads[n] += back @ (spreads[n + 1] - doubts[n + 1]) @ back.T
+    covariance = 0.5 * (spreads[:, :k, :k] + spreads[:, :k, :k].transpose(0, 2, 1))
+    return states[:, :k], covariance

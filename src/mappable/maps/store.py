@@ -1,0 +1,74 @@
+"""`Store`: descriptors among which the nearest are found."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappable.arrays import Bools, Ints
+from mappable.errors import BadInputError
+
+TOO_LONG = 2.0**32  # squared; half a number of which all bits are set is longer
+
+Floats32 = NDArray[np.float32]
+
+
+class Store(Protocol):
+    """Descriptors, known by their row, among which the nearest are found: in memory, in a file, or in a database."""
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a descriptor has."""
+
+    def __len__(self) -> int: ...
+
+    def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
+        """Rows (n, count) of the nearest of each query (n, dimensions), the nearest first, and squared distances.
+
+        Of equally near ones the lower row comes first. `among` (m,) says which rows may be found; where these are fewer
+        than `count`, that is an error.
+        """
+
+    def take(self, rows: Ints) -> Floats32:
+        """The descriptors (len(rows), dimensions) of some rows."""
+
+
+def check_search(store: Store, queries: Floats32, count: int, among: Bools | None) -> Floats32:
+    """The queries in single precision, if `store` can answer them."""
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    if queries.ndim != 2 or queries.shape[1] != store.dimensions:
+        raise BadInputError(f"the queries' descriptors should be n x {store.dimensions} numbers, not {shape(queries)}")
+    check_lengths(squared_lengths(queries), "query")
+    if among is not None and (among.shape != (len(store),) or among.dtype != np.bool_):
+        raise BadInputError(f"`among` should be {len(store)} truth values, not {shape(among)} of {among.dtype}")
+    available = len(store) if among is None else int(np.count_nonzero(among))
+    if not 1 <= count <= available:
+        which = "landmarks" if among is None else "landmarks that may be found"
+        raise BadInputError(f"{count} nearest of {available} {which} cannot be found")
+    return queries
+
+
+def squared_lengths(vectors: Floats32) -> Floats32:
+    """Of each row, by a product of its own: fast, on one thread, and the same wherever the row stands."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (vectors[:, None, :] @ vectors[:, :, None])[:, 0, 0]
+
+
+def check_lengths(squared: Floats32, what: str) -> None:
+    """Refuse descriptors (a query's, a landmark's) by their squared lengths, if these cannot be computed with."""
+    unusable = np.flatnonzero(~(squared < TOO_LONG))
+    if len(unusable):
+        problem = "holds something that is not a number, or is far too long"
+        raise BadInputError(f"the descriptor of {what} {unusable[0]} {problem}")
+
+
+def shape(array: NDArray[Any]) -> str:
+    """As in errors: 5 x 3."""
+    return " x ".join(str(length) for length in array.shape)
+
+
+def squared_between(first: Floats32, second: Floats32) -> Floats32:
+    """Squared feature distances (n, m) of all pairs; up to rounding, which matters between all but equal ones."""
+    lengths = np.square(first).sum(1)[:, None] + np.square(second).sum(1)
+    squared: Floats32 = np.maximum(lengths - 2 * first @ second.T, np.float32(0))
+    return squared

@@ -1,0 +1,237 @@
+"""Exact search against plain sums of squared differences."""
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.maps import exact
+from mappable.maps.exact import Exact, in_single
+from mappable.maps.store import Floats32
+
+
+def unit(vectors: Floats) -> Floats32:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def walk(count: int, dimensions: int, seed: int = 0) -> Floats32:
+    """Descriptors as along a route: neighbours are alike, and each has a look of its own."""
+    rng = np.random.default_rng(seed)
+    times = np.arange(count)[:, None] / 25 + rng.uniform(0, 100, 12)
+    shared = np.sin(times) @ rng.normal(size=(12, dimensions))
+    return unit(shared + 0.3 * rng.normal(size=(count, dimensions)))
+
+
+def beside(vectors: Floats32, count: int, seed: int = 1) -> Floats32:
+    """Queries near some of the descriptors."""
+    rng = np.random.default_rng(seed)
+    chosen = vectors[rng.integers(len(vectors), size=count)]
+    return unit(chosen + 0.3 * rng.normal(size=chosen.shape) / np.sqrt(vectors.shape[1]))
+
+
+def by_differences(vectors: Floats32, queries: Floats32, count: int, among: Bools | None = None) -> tuple[Ints, Floats]:
+    """Float64 throughout."""
+    squared = np.stack([np.square(vectors.astype(float) - query).sum(axis=1) for query in queries.astype(float)])
+    if among is not None:
+        squared[:, ~among] = np.inf
+    rows = np.argsort(squared, axis=1, kind="stable")[:, :count]
+    return rows, np.take_along_axis(squared, rows, axis=1)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that little data meet the ends of all blocks."""
+    for name, value in {"QUERIES": 7, "SCORES": 60, "ROWS": 9, "PIECE": 50}.items():
+        monkeypatch.setattr(exact, name, value)
+
+
+@pytest.mark.parametrize(("landmarks", "dimensions"), [(1, 1), (5, 3), (100, 16), (257, 40), (60, 4096)])
+@pytest.mark.parametrize("queries", [1, 2, 20])
+@pytest.mark.parametrize("count", [1, 4, 100])
+def test_it_finds_what_differences_find(landmarks: int, dimensions: int, queries: int, count: int) -> None:
+    vectors = walk(landmarks, dimensions)
+    asked, count = beside(vectors, queries), min(count, landmarks)
+    rows, squared = Exact(vectors).nearest(asked, count)
+    expected_rows, expected = by_differences(vectors, asked, count)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_allclose(squared, expected, rtol=2e-6)
+    assert (rows.dtype, squared.dtype) == (np.int64, np.float32)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("queries", [1, 3, 30])
+@pytest.mark.parametrize("count", [1, 5, 70])
+def test_blocks_make_no_difference(kind: type, queries: int, count: int) -> None:
+    vectors = walk(101, 12).astype(kind)
+    asked = beside(vectors.astype(np.float32), queries)
+    rows, squared = Exact(vectors).nearest(asked, count)
+    expected_rows, expected = by_differences(vectors.astype(np.float32), asked, count)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_allclose(squared, expected, rtol=2e-6)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 3), st.integers(1, 5), st.floats(0, 1))
+def test_of_equally_near_ones_the_lower_row_comes_first(
+    seed: int, landmarks: int, dimensions: int, queries: int, share: float
+) -> None:
+    """Small whole numbers, whose distances are exact and often equal; any rows may be left out."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-1, 2, (landmarks, dimensions)).astype(np.float32)
+    asked = rng.integers(-1, 2, (queries, dimensions)).astype(np.float32)
+    among = rng.random(landmarks) < share
+    among[rng.integers(landmarks)] = True
+    count = int(rng.integers(1, among.sum() + 1))
+    rows, squared = Exact(vectors).nearest(asked, count, among=among)
+    expected_rows, expected = by_differences(vectors, asked, count, among)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_array_equal(squared, expected)
+
+
+def test_twins_of_many_numbers_are_told_by_their_row() -> None:
+    """Their products may be rounded differently, for these depend on where a row stands."""
+    vectors = np.tile(walk(3, 3001), (33, 1))
+    rows, squared = Exact(vectors).nearest(vectors[:3], 33)
+    np.testing.assert_array_equal(rows, np.arange(99).reshape(33, 3).T)
+    assert not squared.any()
+
+
+def test_near_duplicates_have_accurate_distances_and_order() -> None:
+    """Their squared distances are far below what products can tell."""
+    rng = np.random.default_rng(0)
+    query = walk(1, 2048)
+    steps = rng.permutation(np.arange(1, 41)) * 2e-6
+    vectors = (query + steps[:, None] * unit(rng.normal(size=(40, 2048)))).astype(np.float32)
+    rows, squared = Exact(vectors).nearest(query, 40)
+    expected_rows, expected = by_differences(vectors, query, 40)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_allclose(squared, expected, rtol=1e-5)
+    assert squared.max() < 1e-8
+
+
+def test_lengths_need_not_be_one() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (walk(300, 20) * rng.uniform(0.5, 3, (300, 1))).astype(np.float32)
+    asked = beside(vectors, 10)
+    rows, _ = Exact(vectors).nearest(asked, 6)
+    np.testing.assert_array_equal(rows, by_differences(vectors, asked, 6)[0])
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 1.0])
+def test_only_what_is_allowed_is_found(share: float) -> None:
+    vectors = walk(2000, 16)
+    asked, among = beside(vectors, 5), np.random.default_rng(2).random(2000) < share
+    rows, squared = Exact(vectors).nearest(asked, 3, among=among)
+    expected_rows, expected = by_differences(vectors, asked, 3, among)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_allclose(squared, expected, rtol=2e-6)
+
+
+def test_an_answer_is_the_same_alone_and_in_a_batch_and_from_many_threads() -> None:
+    vectors = walk(500, 700)
+    asked, store = beside(vectors, 40), Exact(vectors)
+    rows, squared = store.nearest(asked, 4)
+    with ThreadPoolExecutor(4) as pool:
+        alone = list(pool.map(lambda number: Exact(vectors).nearest(asked[number : number + 1], 4), range(40)))
+        shared = list(pool.map(lambda number: store.nearest(asked[number : number + 1], 4), range(40)))
+    for answers in (alone, shared):
+        np.testing.assert_array_equal(np.concatenate([answer[0] for answer in answers]), rows)
+        np.testing.assert_array_equal(np.concatenate([answer[1] for answer in answers]), squared)
+
+
+def test_no_queries_have_no_answer() -> None:
+    rows, squared = Exact(walk(5, 3)).nearest(np.empty((0, 3), dtype=np.float32), 2)
+    assert rows.shape == squared.shape == (0, 2)
+
+
+def test_large_batches_need_little_memory() -> None:
+    vectors = walk(20_000, 8)
+    asked, store = beside(vectors, 3000), Exact(vectors)  # 240 MB, were all compared at once
+    tracemalloc.start()
+    store.nearest(asked, 1)
+    assert tracemalloc.get_traced_memory()[1] < 10e6
+    tracemalloc.stop()
+
+
+def test_half_precision_is_converted_without_loss() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)[:, None]
+    finite = np.isfinite(every[:, 0])
+    np.testing.assert_array_equal(in_single(every[finite]), every[finite].astype(np.float32))
+    assert (np.abs(in_single(every[~finite])) >= 2**16).all()
+
+
+def test_half_precision_ranks_as_single_precision_does() -> None:
+    """But where two landmarks are nearly equally near: closer than what rounding does to a squared distance."""
+    vectors = walk(1500, 4096)
+    asked = beside(vectors, 200)
+    rows, squared = Exact(vectors).nearest(asked, 2)
+    in_half, squared_in_half = Exact(vectors.astype(np.float16)).nearest(asked, 1)
+    change = np.abs(squared_in_half[:, 0] - squared[:, 0]).max()
+    assert change < 1e-4
+    clear = squared[:, 1] - squared[:, 0] > 2 * change
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(in_half[clear, 0], rows[clear, 0])
+    assert (in_half[:, 0] == rows[:, 0]).mean() > 0.99
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_a_mapped_file_is_not_read_before_the_first_search(tmp_path: Path, kind: type) -> None:
+    vectors = walk(50, 6).astype(kind)
+    np.save(tmp_path / "vectors.npy", vectors)
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r+")
+    store = Exact(mapped)
+    assert np.shares_memory(store.vectors, mapped)
+    mapped[7] = vectors[3]  # so what is read later shows when
+    rows, _ = store.nearest(vectors[3:4].astype(np.float32), 2)
+    assert rows.tolist() == [[3, 7]]
+
+
+def test_descriptors_are_given_by_row() -> None:
+    vectors = walk(9, 4)
+    np.testing.assert_array_equal(Exact(vectors).take(np.array([5, 2])), vectors[[5, 2]])
+    halved = vectors.astype(np.float16)
+    taken = Exact(halved).take(np.array([5, 2]))
+    assert taken.dtype == np.float32
+    np.testing.assert_array_equal(taken, halved[[5, 2]])
+    assert (len(Exact(vectors)), Exact(vectors).dimensions) == (9, 4)
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    vectors = walk(5, 4)
+    with pytest.raises(BadInputError, match="m x dimensions numbers, not 0 x 4"):
+        Exact(vectors[:0])
+    with pytest.raises(BadInputError, match=r"m x dimensions numbers, not 4$"):
+        Exact(vectors[0])
+    with pytest.raises(BadInputError, match="float32 or float16, not float64"):
+        Exact(vectors.astype(np.float64))  # type: ignore[arg-type]
+    for bad in (np.nan, np.inf, 1e30):
+        with pytest.raises(BadInputError, match="landmark 3 holds something that is not a number, or is far too long"):
+            Exact(np.where(np.arange(5)[:, None] == 3, np.float32(bad), vectors)).nearest(vectors, 1)
+    for bad in (np.nan, -np.inf):
+        with pytest.raises(BadInputError, match="landmark 3 holds something"):
+            Exact(np.where(np.arange(5)[:, None] == 3, bad, vectors).astype(np.float16)).nearest(vectors, 1)
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    vectors = walk(5, 4)
+    store = Exact(vectors)
+    for queries, shape in ((vectors[0], "4"), (vectors[:, :3], "5 x 3")):
+        with pytest.raises(BadInputError, match=f"n x 4 numbers, not {shape}$"):
+            store.nearest(queries, 1)
+    with pytest.raises(BadInputError, match="query 2 holds something that is not a number, or is far too long"):
+        store.nearest(np.where(np.arange(5)[:, None] == 2, np.float32(np.nan), vectors), 1)
+    for count in (0, 6):
+        with pytest.raises(BadInputError, match=f"{count} nearest of 5 landmarks cannot"):
+            store.nearest(vectors, count)
+    with pytest.raises(BadInputError, match="2 nearest of 1 landmarks that may be found cannot"):
+        store.nearest(vectors, 2, among=np.arange(5) == 4)
+    with pytest.raises(BadInputError, match="5 truth values, not 3 of bool"):
+        store.nearest(vectors, 1, among=np.ones(3, dtype=bool))
+    with pytest.raises(BadInputError, match="5 truth values, not 5 of int64"):
+        store.nearest(vectors, 1, among=np.arange(5))  # type: ignore[arg-type]

@@ -1,0 +1,378 @@
+"""Maps on disk: nothing is lost, nothing half written, and what is damaged, foreign or missing is named."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.maps import folder as folder_module
+from mappable.maps.approximate import Approximate
+from mappable.maps.exact import Exact
+from mappable.maps.folder import check_folder
+from mappable.maps.map import Map
+from mappable.places.files import save_places
+from mappable.places.table import Places
+
+Describe = Callable[..., tuple[Places, NDArray[np.float32]]]
+ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), settings={"gamma": 5.0})
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Stands for the real one, of which the folder knows no more than this."""
+
+    offset: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> "Calibration":
+        return cls(**facts)
+
+
+@pytest.fixture(autouse=True)
+def calibration_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("mappable.maps.calibration")
+    module.Calibration = Calibration  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.fixture
+def small(described: Describe) -> Map:
+    return Map.build(*described(5), "0123456789abcdef", about=ABOUT)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != ".lock"}
+
+
+def file_of(folder: Path, part: str) -> Path:
+    (found,) = folder.glob(f"{part}-*")
+    return found
+
+
+def assert_same(found: Map, wanted: Map) -> None:
+    rows = np.arange(len(wanted))
+    assert len(found) == len(found.store) == len(wanted)
+    assert found.places == wanted.places
+    np.testing.assert_array_equal(found.store.take(rows), wanted.store.take(rows))
+    np.testing.assert_array_equal(found.covariance, wanted.covariance)
+    for name in ("encoder", "about", "calibration", "storage", "frame"):
+        assert getattr(found, name) == getattr(wanted, name), name
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_nothing_is_lost_on_the_way_to_disk_and_back(described: Describe, tmp_path: Path, storage: Any) -> None:
+    places, vectors = described(700, z=np.arange(700.0), dimensions=3)
+    covariance = np.full((700, 3, 3), np.nan)
+    covariance[5] = np.diag([1.0, 2.0, 3.0])
+    calibration: Any = Calibration(0.1)
+    built = Map.build(
+        places, vectors, "e", about=ABOUT, storage=storage, calibration=calibration, covariance=covariance
+    )
+    saved = built.save(tmp_path / "deep/map")
+    for found in (saved, Map.open(tmp_path / "deep/map"), Map.verify(str(tmp_path / "deep/map"))):
+        assert_same(found, built)
+    facts = json.loads((tmp_path / "deep/map/map.json").read_text())
+    assert (facts["unit"], facts["dimensions"], facts["landmarks"], facts["estimated"]) == ("m", 3, 700, 1)
+    assert np.load(file_of(tmp_path / "deep/map", "descriptors")).dtype == storage
+
+
+def test_a_map_without_encoder_file_calibration_or_estimates_has_three_files(small: Map, tmp_path: Path) -> None:
+    saved = small.save(tmp_path)
+    assert sorted(name.split("-")[0] for name in contents(tmp_path)) == ["descriptors", "landmarks", "map.json"]
+    assert saved.encoder_file is None
+
+
+def test_a_moved_folder_is_still_a_map(described: Describe, tmp_path: Path) -> None:
+    places, vectors = described(3, root=tmp_path / "map/images")
+    built = Map.build(places, vectors, "e")
+    built.save(tmp_path / "map")
+    (tmp_path / "map").rename(tmp_path / "moved")
+    assert_same(Map.verify(tmp_path / "moved"), built)
+    assert Map.open(tmp_path / "moved").places.root == tmp_path / "moved/images"
+
+
+def test_what_did_not_change_is_not_written_again(small: Map, described: Describe, tmp_path: Path) -> None:
+    opened = small.save(tmp_path)
+    before = {file: file.stat().st_ino for file in tmp_path.glob("*-*")}
+    calibration: Any = Calibration(3.0)
+    again = opened.with_calibration(calibration).save(tmp_path)
+    assert {file: file.stat().st_ino for file in tmp_path.glob("*-*")} == before
+    assert_same(again, small.with_calibration(calibration))
+    larger = again.add(*described(2, first=9), small.encoder).save(tmp_path)
+    assert not before.keys() & set(tmp_path.glob("*-*"))
+    assert larger.calibration == calibration
+    assert_same(Map.verify(tmp_path), larger)
+    assert len(contents(tmp_path)) == 3
+    np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))  # still readable
+
+
+def test_a_map_goes_to_another_folder_whole(small: Map, tmp_path: Path) -> None:
+    opened = small.save(tmp_path / "one")
+    opened.save(tmp_path / "two")
+    shutil.rmtree(tmp_path / "one")
+    assert_same(Map.verify(tmp_path / "two"), small)
+
+
+def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_path: Path, encoder_of: Any) -> None:
+    encoder, other = encoder_of(0), encoder_of(1)
+    encoder.save(tmp_path / "encoder.safetensors")
+    built = Map.build(*described(3), encoder.fingerprint, about=encoder.about)
+    saved = built.save(tmp_path / "map", tmp_path / "encoder.safetensors")
+    (tmp_path / "encoder.safetensors").unlink()
+    assert saved.encoder_file is not None
+    assert type(encoder).load(saved.encoder_file).fingerprint == encoder.fingerprint
+    node = saved.encoder_file.stat().st_ino
+    larger = saved.add(*described(1, first=9), encoder.fingerprint).save(tmp_path / "map")
+    assert larger.encoder_file == saved.encoder_file
+    assert larger.encoder_file.stat().st_ino == node
+    elsewhere = larger.save(tmp_path / "elsewhere")
+    assert elsewhere.encoder_file is not None
+    assert elsewhere.encoder_file.read_bytes() == saved.encoder_file.read_bytes()
+    before = contents(tmp_path / "map")
+    other.save(tmp_path / "other.safetensors")
+    sentence = f"other.safetensors: is encoder {other.fingerprint}, but the map's descriptors are of encoder"
+    with pytest.raises(BadInputError, match=sentence):
+        larger.save(tmp_path / "map", tmp_path / "other.safetensors")
+    with pytest.raises(BadInputError, match="no such encoder file"):
+        larger.save(tmp_path / "map", tmp_path / "none.safetensors")
+    assert contents(tmp_path / "map") == before
+
+
+@pytest.fixture
+def encoder_of(small_backbone: str) -> Callable[[int], Any]:
+    from mappable.features.encoder import Encoder
+
+    return lambda seed: Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, seed=seed)
+
+
+def test_an_approximate_index_is_kept_beside_the_descriptors(described: Describe, tmp_path: Path) -> None:
+    built = Map.build(*described(1000), "e").with_index()
+    saved = built.save(tmp_path)
+    opened = Map.verify(tmp_path)
+    assert isinstance(opened.store, Approximate)
+    assert isinstance(built.store, Approximate)
+    assert opened.store.recall == built.store.recall
+    queries = described(5, first=2000)[1]
+    np.testing.assert_array_equal(opened.nearest(queries, 3, encoder="e")[0], built.nearest(queries, 3, encoder="e")[0])
+    file = file_of(tmp_path, "index")
+    assert saved.with_index().with_calibration(None).save(tmp_path).files["index"].path == file
+    smaller = saved.remove(["0.jpg"]).save(tmp_path)
+    assert isinstance(smaller.store, Exact)
+    assert not file.exists()
+
+
+KILLED = """
+import json, os, shutil, signal, sys
+import numpy as np
+from mappable.maps.map import Map
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+
+def killing(moment, call):
+    def wrapped(*arguments, **options):
+        moment[0] -= 1
+        if moment[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+    return wrapped
+
+folder = sys.argv[1]
+old = Map.open(folder)
+places = Places(path=["new.jpg"], x=[9.0], y=[9.0], frames=old.frame)
+new = old.add(places, np.eye(8, dtype=np.float32)[:1], old.encoder)
+lengths, status = [], 1
+while status:
+    child = os.fork()
+    if not child:
+        moment = [len(lengths)]
+        os.fsync, os.replace, os.unlink = (killing(moment, call) for call in (os.fsync, os.replace, os.unlink))
+        new.save(folder)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    lengths.append(len(Map.verify(folder)))
+print(json.dumps(lengths))
+"""
+
+
+def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Map, tmp_path: Path) -> None:
+    """At each moment at which a file is about to be synchronised, renamed or removed, the process ends."""
+    small.save(tmp_path)
+    result = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    lengths = json.loads(result.stdout)
+    assert lengths == sorted(lengths)
+    assert lengths.count(5) >= 8
+    assert lengths.count(6) >= 2
+    assert len(contents(tmp_path)) == 3  # what the killed ones left is gone
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
+    small: Map, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    small.save(tmp_path)
+    before, count = contents(tmp_path), 0
+
+    def fail(*_: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == failing:
+            raise OSError(28, "No space left on device")
+
+    larger = small.add(*described(1, first=9), small.encoder)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", fail)
+        with pytest.raises(BadInputError, match=r"cannot be written \(No space left on device\)"):
+            larger.save(tmp_path)
+    assert contents(tmp_path) == before
+    assert_same(Map.verify(tmp_path), small)
+    larger.save(tmp_path)
+    assert_same(Map.verify(tmp_path), larger)
+
+
+def test_the_first_save_may_be_killed_too(small: Map, tmp_path: Path) -> None:
+    for name in ("descriptors-01234567.npy", f".landmarks-01234567.parquet.{'0' * 32}", f".map.json.{'0' * 32}"):
+        (tmp_path / name).touch()
+    small.save(tmp_path)
+    assert len(contents(tmp_path)) == 3
+
+
+def test_two_processes_cannot_save_at_once(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    with FileLock(tmp_path / ".lock"), pytest.raises(BadInputError, match="another process is saving a map there"):
+        small.save(tmp_path)
+    small.save(tmp_path)
+
+
+def test_a_map_that_is_replaced_while_it_is_opened_is_opened_anew(
+    small: Map, described: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.save(tmp_path)
+    larger, read, times = small.add(*described(1, first=9), small.encoder), folder_module._read_bytes, 0
+
+    def read_and_replace(folder: Path) -> bytes:
+        nonlocal times
+        text = read(folder)
+        times += 1
+        if times == 1:
+            monkeypatch.setattr(folder_module, "_read_bytes", read)
+            larger.save(folder)
+            monkeypatch.setattr(folder_module, "_read_bytes", read_and_replace)
+        return text
+
+    monkeypatch.setattr(folder_module, "_read_bytes", read_and_replace)
+    assert len(Map.open(tmp_path)) == 6
+
+
+def test_a_folder_of_something_else_is_left_alone(small: Map, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/1.jpg").touch()
+    (tmp_path / "game").mkdir()
+    (tmp_path / "game/map.json").write_text('{"format": "tiles"}')
+    for name, problem in (
+        ("file", "is a file, but a map goes to a folder"),
+        ("photos", "holds files, but no map"),
+        ("game", "not the description of a map; name another folder"),
+    ):
+        before = contents(tmp_path / name) if name != "file" else None
+        for attempt in (check_folder, small.save):
+            with pytest.raises(BadInputError, match=f"{name}.*: {problem}"):
+                attempt(tmp_path / name)
+        assert before is None or contents(tmp_path / name) == before
+    check_folder(tmp_path / "new")
+    (tmp_path / "empty").mkdir()
+    check_folder(tmp_path / "empty")
+    small.save(tmp_path / "empty")
+    (tmp_path / "empty/README").write_text("ours")
+    small.save(tmp_path / "empty")
+    assert (tmp_path / "empty/README").exists()
+
+
+def test_a_folder_without_a_map_is_no_map(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(BadInputError, match=rf"{folder}: no map here \(there is no map\.json\)"):
+            Map.open(folder)
+
+
+def edited(facts: dict[str, Any], **changes: Any) -> str:
+    """Facts as somebody would write them who knows about the checksum."""
+    changed = {name: value for name, value in (facts | changes).items() if name != "sha256"}
+    return json.dumps(changed | {"sha256": folder_module._checksum(changed)})
+
+
+def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    text = (tmp_path / "map.json").read_text()
+    facts = json.loads(text)
+    outside = {"landmarks": facts["files"]["landmarks"] | {"name": "../../other.parquet"}}
+    for spoilt, problem in (
+        (text[:-30], "truncated, damaged or not the description"),
+        ("[1]", "truncated, damaged or not the description"),
+        (text.replace('"unit": "m"', '"unit": "frames"'), "edited or damaged"),
+        (text.replace(small.encoder, "0" * 16), "edited or damaged"),
+        (edited(facts, version=2), r"written by a later version of mappable \(format 2\)"),
+        (edited(facts, about={}), "not a description of a map"),
+        (edited(facts, files={}), "not a description of a map"),
+        (edited(facts, files=facts["files"] | outside), "a file that is not in its folder"),
+        (
+            edited(facts, descriptor={"dimensions": 7, "storage": "float32"}),
+            r"descriptors-.*holds float32 of shape \(5, 8\), but must hold",
+        ),
+    ):
+        (tmp_path / "map.json").write_text(spoilt)
+        with pytest.raises(BadInputError, match=problem):
+            Map.open(tmp_path)
+    (tmp_path / "map.json").write_text(text)
+    assert_same(Map.verify(tmp_path), small)
+
+
+def test_files_that_are_damaged_are_named(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    whole = {part: file_of(tmp_path, part) for part in ("descriptors", "landmarks")}
+    kept = {file: file.read_bytes() for file in whole.values()}
+    for part, file in whole.items():
+        file.write_bytes(kept[file][:-1])
+        with pytest.raises(BadInputError, match=rf"{file.name}: truncated or damaged \([\d,]+ bytes, not [\d,]+\)"):
+            Map.open(tmp_path)
+        file.unlink()
+        with pytest.raises(BadInputError, match=rf"{file.name}: missing, though map\.json names it"):
+            Map.open(tmp_path)
+        content = bytearray(kept[file])
+        content[-9] ^= 1
+        file.write_bytes(content)
+        opening = Map.open if part == "landmarks" else Map.verify
+        with pytest.raises(BadInputError, match="damaged, for it is not what was written") as refused:
+            opening(tmp_path)
+        assert file.name in str(refused.value)
+        file.write_bytes(kept[file])
+    save_places(small.places[:4], whole["landmarks"])
+    with pytest.raises(BadInputError, match=rf"{whole['landmarks'].name}: "):
+        Map.open(tmp_path)
+
+
+def test_opening_reads_no_descriptor(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    with file_of(tmp_path, "descriptors").open("r+b") as stream:
+        stream.seek(-4, os.SEEK_END)
+        stream.write(b"abcd")
+    opened = Map.open(tmp_path)
+    with pytest.raises(BadInputError, match=rf"{tmp_path}: damaged, for it is not what was written: descriptors-"):
+        Map.verify(tmp_path)
+    np.testing.assert_array_equal(opened.store.take(np.arange(4)), small.store.take(np.arange(4)))

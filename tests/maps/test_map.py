@@ -1,0 +1,206 @@
+"""Maps in memory, beside plain arrays and dictionaries; what does not fit together is refused by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.maps.map import Map
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+
+Describe = Callable[..., tuple[Places, NDArray[np.float32]]]
+ABOUT = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1))
+CRS = "EPSG:32632"
+
+
+def ids(some: Map) -> list[str]:
+    return list(some.places.place_id)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "merge", "remove"]), st.integers(1, 4)), max_size=6), st.data())
+def test_after_any_changes_a_map_finds_what_a_plain_table_has(
+    described: Describe, changes: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    places, vectors = described(3)
+    built = Map.build(places, vectors, "e")
+    plain = dict(zip(places.place_id, zip(places.positions, vectors, strict=True), strict=True))
+    for number, (change, count) in enumerate(changes, 1):
+        if change == "remove":
+            gone = data.draw(st.permutations(sorted(plain)))[: min(count, len(plain) - 1)]
+            built = built.remove(gone)
+            plain = {place_id: held for place_id, held in plain.items() if place_id not in gone}
+        else:
+            places, vectors = described(count, first=10 * number)
+            more = Map.build(places, vectors, "e")
+            built = built.add(places, vectors, "e") if change == "add" else built.merge(more)
+            plain |= dict(zip(places.place_id, zip(places.positions, vectors, strict=True), strict=True))
+    assert ids(built) == list(plain)
+    positions, held = (np.stack(parts) for parts in zip(*plain.values(), strict=True))
+    np.testing.assert_array_equal(built.places.positions, positions)
+    np.testing.assert_array_equal(built.store.take(np.arange(len(built))), held)
+    assert not built.estimated.any()
+    queries = described(4, first=900)[1]
+    squared = np.square(queries[:, None] - held).sum(axis=2)
+    rows, distances = built.nearest(queries, len(plain), encoder="e")
+    np.testing.assert_array_equal(rows, np.argsort(squared, axis=1, kind="stable"))
+    np.testing.assert_allclose(distances, np.sort(squared, axis=1), rtol=1e-5)
+
+
+def test_a_map_knows_its_frame_and_unit(described: Describe) -> None:
+    frames = [Frame("lab", "frames"), Frame("unused")]
+    places, vectors = described(3, frames=frames, frame="lab")
+    built = Map.build(places, vectors, "0123", about=ABOUT)
+    assert (built.unit, built.frame, built.dimensions, len(built)) == ("frames", frames[0], 2, 3)
+    assert list(built.places.frames) == ["lab"]
+    assert repr(built) == "<Map: 3 landmarks, frame lab (frames), 2-D, encoder 0123, not calibrated>"
+    assert built.about == ABOUT
+    assert built.encoder_file is None
+
+
+def test_only_landmarks_of_the_part_asked_for_are_found(described: Describe) -> None:
+    places, vectors = described(50)
+    built = Map.build(places, vectors, "e")
+    squared = np.square(vectors[7] - vectors).sum(axis=1)
+    for part, allowed in (
+        ({"near": ([20.0, 0.0], 5.0)}, range(15, 26)),
+        ({"box": ([-np.inf, -1.0], [3.0, 0.0])}, range(4)),
+        ({"near": ((20, 3), 5), "box": ((20, -1), (99, 1))}, range(20, 25)),
+    ):
+        order = sorted(allowed, key=lambda row: squared[row])
+        rows, _ = built.nearest(vectors[7:8], 3, encoder="e", **part)
+        assert rows[0].tolist() == order[:3]
+        rows, _ = built.nearest(vectors[7:8], 50, encoder="e", **part)
+        assert rows[0].tolist() == order
+    assert built.within() is None
+
+
+def test_height_counts_in_three_dimensions(described: Describe) -> None:
+    places, vectors = described(4, z=[0.0, 5.0, 10.0, 15.0], dimensions=3)
+    built = Map.build(places, vectors, "e")
+    within = built.within(near=((1.0, 0.0, 5.0), 6.0))
+    assert within is not None
+    assert within.tolist() == [True, True, True, False]
+    with pytest.raises(BadInputError, match=r"a position in this map has 3 numbers, not \(1, 0\)"):
+        built.within(near=((1, 0), 5.0))
+
+
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ({"near": ((9.0, 9.0), 0.5)}, r"no landmark lies in the part .* \(near \(\(9\.0, 9\.0\), 0\.5\)\)"),
+        ({"box": ((2, 0), (1, 0))}, r"no landmark lies in the part .* \(box \(\(2, 0\), \(1, 0\)\)\)"),
+        ({"near": ((0, 0), -1)}, r"the radius .* is -1\.0, but must be 0 or more"),
+        ({"near": ((0, 0), np.nan)}, "the radius .* is nan"),
+        ({"box": ((0, 0), (1, np.nan))}, "a position in this map has 2 numbers"),
+    ],
+)
+def test_a_part_without_landmarks_or_sense_is_refused(described: Describe, part: dict[str, Any], problem: str) -> None:
+    places, vectors = described(3)
+    with pytest.raises(BadInputError, match=problem):
+        Map.build(places, vectors, "e").nearest(vectors, encoder="e", **part)
+
+
+def test_half_precision_takes_half_the_room_and_ranks_alike(described: Describe) -> None:
+    places, vectors = described(60)
+    whole, half = (Map.build(places, vectors, "e", storage=storage) for storage in ("float32", "float16"))
+    queries = described(20, first=500)[1]
+    found, squared = half.nearest(queries, 5, encoder="e")
+    wanted, exact = whole.nearest(queries, 5, encoder="e")
+    np.testing.assert_array_equal(found[:, 0], wanted[:, 0])
+    np.testing.assert_allclose(squared, exact, atol=2e-3)
+    grown = half.add(*described(1, first=70), "e")
+    assert grown.storage == half.storage == "float16"
+    assert grown.store.take(np.arange(3)).dtype == np.float32
+    np.testing.assert_array_equal(grown.store.take(np.arange(60)), vectors.astype(np.float16))
+
+
+def test_estimated_landmarks_keep_their_covariance(described: Describe) -> None:
+    measured = Map.build(*described(2), "e")
+    covariance = np.stack([np.diag([1.0, 4.0]), np.full((2, 2), np.nan)])
+    built = measured.add(*described(2, first=5), "e", covariance)
+    assert built.estimated.tolist() == [False, False, True, False]
+    np.testing.assert_array_equal(built.covariance[2], np.diag([1.0, 4.0]))
+    assert built.remove(["0.jpg", "6.jpg"]).estimated.tolist() == [False, True]
+    for spoilt, problem in (
+        (covariance[:1], r"covariances have shape \(1, 2, 2\), but must have \(2, 2, 2\)"),
+        (-covariance, r"the covariance of place 0 \('5\.jpg'\) is not positive definite"),
+        (np.where(np.isnan(covariance), np.inf, covariance), "place 1 .* is not positive definite"),
+    ):
+        with pytest.raises(BadInputError, match=problem):
+            measured.add(*described(2, first=5), "e", spoilt)
+
+
+def test_places_of_another_origin_are_brought_to_the_map(described: Describe) -> None:
+    own = Map.build(*described(2, frames=Frame("utm", crs=CRS, origin=(1000.0, 2000.0, 0.0))), "e")
+    places, vectors = described(2, first=5, frames=Frame("utm", crs=CRS, origin=(1010.0, 1999.0, 0.0)))
+    joined = own.add(places, vectors, "e")
+    np.testing.assert_array_equal(joined.places.positions, [[0, 0], [1, 0], [15, -1], [16, -1]])
+    assert joined.frame == own.frame
+
+
+def test_images_in_different_folders_are_found_again(described: Describe) -> None:
+    one = Map.build(*described(1, root="/data/a"), "e")
+    joined = one.add(*described(1, first=5, root="/data/b"), "e")
+    assert [str(file) for file in joined.places.files] == ["/data/a/0.jpg", "/data/b/5.jpg"]
+    assert ids(joined) == ["0.jpg", "5.jpg"]
+
+
+def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe) -> None:
+    places, vectors = described(3)
+    built = Map.build(places, vectors, "e")
+
+    def refused(problem: str, places: Places, vectors: NDArray[np.float32], encoder: str = "e") -> None:
+        with pytest.raises(BadInputError, match=problem):
+            built.add(places, vectors, encoder)
+        if encoder == "e":
+            with pytest.raises(BadInputError, match=problem):
+                built.merge(Map.build(places, vectors, encoder))
+
+    refused("the descriptors are of encoder f, but the map is of encoder e", *described(1, first=5), "f")
+    refused("the map has frame 'town', but what is added has frame 'b'", *described(1, first=5, frames=Frame("b")))
+    refused("has unit 'm', but what is added has unit", *described(1, first=5, frames=Frame("town", "frames")))
+    refused("has dimensions 2, but what is added has dimensions 3", *described(1, first=5, z=[0.0], dimensions=3))
+    refused("the map has a landmark '2.jpg' already", *described(3, first=2))
+    refused("frame 'town' means two things", *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))))
+    short = described(1, first=5)[1][:, :7]
+    short /= np.linalg.norm(short)
+    refused("has descriptor length 8, but what is added has descriptor length 7", described(1, first=5)[0], short)
+    with pytest.raises(BadInputError, match="the descriptors are of encoder f"):
+        built.nearest(vectors, encoder="f")
+    with pytest.raises(BadInputError, match="the map has no landmark 'x'"):
+        built.remove(["0.jpg", "x"])
+    with pytest.raises(BadInputError, match="all 3 landmarks would be removed"):
+        built.remove(ids(built))
+
+
+def test_what_no_map_can_be_built_of_is_refused(described: Describe) -> None:
+    places, vectors = described(3)
+    towns = described(2, frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
+    refusals: list[tuple[Places, NDArray[np.float32], str, str]] = [
+        (places[[]], vectors[:0], "e", "a map needs at least one landmark"),
+        (*towns, "e", "the places are in frames a, b, but a map is in one"),
+        (places, vectors[:2], "e", r"3 places, but descriptors of shape \(2, 8\)"),
+        (places, 2 * vectors, "e", r"the descriptor of place 0 \('0\.jpg'\) has length 2, not 1"),
+        (places, vectors, "", "a map needs the fingerprint"),
+    ]
+    for table, array, encoder, problem in refusals:
+        with pytest.raises(BadInputError, match=problem):
+            Map.build(table, array, encoder)
+
+
+def test_a_map_does_not_change_and_changes_nothing(described: Describe) -> None:
+    places, vectors = described(3)
+    built = Map.build(places, vectors, "e")
+    built.add(*described(2, first=5), "e")
+    built.remove(["0.jpg"])
+    assert ids(built) == ["0.jpg", "1.jpg", "2.jpg"]
+    assert vectors.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        built.covariance[0] = 1.0
