@@ -42,7 +42,7 @@ clean:
 	@touch $@
 
 .venv/developing: .venv/installed
-	$(PIP) --editable ".[dev,hloc,sdp,tensorboard,video]"
+	$(PIP) --editable ".[ann,dev,hloc,sdp,tensorboard,video]"
 	@touch $@
 
 .venv/documenting: .venv/installed

@@ -2,7 +2,7 @@
 
 import typer
 
-from mappable.cli import convert, demo, embed, places, recover, simulate, train, weights
+from mappable.cli import convert, demo, densify, embed, locate, map, places, recover, simulate, train, weights
 
 app = typer.Typer(
     name="mappable",
@@ -17,5 +17,8 @@ app.command()(simulate.simulate)
 app.command()(weights.weights)
 app.command()(train.train)
 app.command()(embed.embed)
+app.add_typer(map.app, name="map")
+app.command()(locate.locate)
+app.command()(densify.densify)
 app.add_typer(recover.app, name="recover")
 app.command()(demo.demo)

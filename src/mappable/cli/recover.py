@@ -1,14 +1,19 @@
-"""`mappable recover FILE OUT`: positions from distances alone; `mappable recover study`: how well that can be done."""
+"""`mappable recover FILE OUT`: positions from distances alone, or from images; `study`: how well that can be done."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from typer.core import TyperGroup
 
+from mappable.cli.locate import EncoderFile
+from mappable.cli.map import Device, packed
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
+    from mappable.arrays import Floats
     from mappable.recovery.ranges import Ranges
     from mappable.recovery.report import Report
     from mappable.recovery.study import Summary
@@ -16,20 +21,57 @@ if TYPE_CHECKING:
 POSITIONS, TRAJECTORY, SUMMARY, FIGURE = "positions.csv", "trajectory.txt", "summary.json", "recovery.png"
 
 
+Out = Annotated[Path, typer.Argument(help=f"Folder for {POSITIONS}, {TRAJECTORY} and {SUMMARY}.")]
+Known = Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")]
+Ways = Annotated[
+    Path | None,
+    typer.Option(help="With known positions: ways in the map's directions, i,j,x,y[,z][,sigma].", metavar="CSV"),
+]
+Bends = Annotated[
+    Path | None,
+    typer.Option(
+        help="With known positions: changes of direction, point,radians[,sigma], left above 0.", metavar="CSV"
+    ),
+]
+Unordered = Annotated[
+    bool, typer.Option("--unordered", help="With known positions: points are in no order, as along no drive.")
+]
+Truth = Annotated[
+    Path | None,
+    typer.Option(
+        help="True positions to score by: x,y[,z] of all points or point,x,y[,z] of some, TUM's (.txt), or places.",
+        metavar="FILE",
+    ),
+]
+Dimensions = Annotated[
+    int | None, typer.Option(help="2 or 3 (default: those of the known positions, else 2).", min=2, max=3)
+]
+Method = Annotated[
+    str, typer.Option(help="default, geodesic, smacof, sdp, sdp-frobenius, rank-alternation or s-stress.")
+]
+Radius = Annotated[float | None, typer.Option(help="Use only the pairs within so many metres.")]
+Drawn = Annotated[bool, typer.Option("--figure", help=f"Also draw {FIGURE}.")]
+Seed = Annotated[int, typer.Option(help="What all random choices follow from.", min=0)]
+
+
 class Verbs(TyperGroup):
-    """The verb `file` goes without saying."""
+    """The verb `file` goes without saying, and `--images PATH` is the verb `images`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--images" in args:
+            at = args.index("--images")
+            args = ["images", *args[at + 1 : at + 2], *args[:at], *args[at + 2 :]]
         named = args and (args[0] in self.commands or args[0] in ("-h", "--help"))
         return super().parse_args(ctx, args if named or not args else ["file", *args])
 
 
 app = typer.Typer(
     cls=Verbs,
-    help="Recover positions from distances: `mappable recover FILE OUT`, or study how well that can be done. "
-    "For the options of the former: `mappable recover file --help`.",
+    help="Recover positions from distances: `mappable recover FILE OUT`; or from images and what a map knows of such, "
+    "`mappable recover --images PATH OUT --map MAP`; or study how well that can be done. "
+    "For the options of the former: `mappable recover file --help` and `mappable recover images --help`.",
     no_args_is_help=True,
-    subcommand_metavar="FILE OUT [OPTIONS] | study [OPTIONS]",
+    subcommand_metavar="FILE OUT [OPTIONS] | --images PATH OUT --map MAP [OPTIONS] | study [OPTIONS]",
 )
 
 
@@ -42,47 +84,105 @@ def from_file(
             help="Ranges (.csv or .parquet: i,j,metres[,sigma]) or a matrix of squared distances (.npy).",
         ),
     ],
-    out: Annotated[Path, typer.Argument(help=f"Folder for {POSITIONS}, {TRAJECTORY} and {SUMMARY}.")],
-    anchors: Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")] = None,
-    odometry: Annotated[
-        Path | None,
-        typer.Option(help="With known positions: ways in the map's directions, i,j,x,y[,z][,sigma].", metavar="CSV"),
-    ] = None,
-    turns: Annotated[
-        Path | None,
-        typer.Option(
-            help="With known positions: changes of direction, point,radians[,sigma], left above 0.", metavar="CSV"
-        ),
-    ] = None,
-    unordered: Annotated[
-        bool, typer.Option("--unordered", help="With known positions: points are in no order, as along no drive.")
-    ] = False,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            help="True positions to score by: x,y[,z] of all points or point,x,y[,z] of some, or TUM's (.txt).",
-            metavar="FILE",
-        ),
-    ] = None,
-    dimensions: Annotated[
-        int | None, typer.Option(help="2 or 3 (default: those of the known positions, else 2).", min=2, max=3)
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="default, geodesic, smacof, sdp, sdp-frobenius, rank-alternation or s-stress.")
-    ] = "default",
+    out: Out,
+    anchors: Known = None,
+    odometry: Ways = None,
+    turns: Bends = None,
+    unordered: Unordered = False,
+    truth: Truth = None,
+    dimensions: Dimensions = None,
+    method: Method = "default",
     scale: Annotated[float, typer.Option(help="Of a matrix: square metres for a squared distance of 1.")] = 1.0,
-    radius: Annotated[float | None, typer.Option(help="Use only the pairs within so many metres.")] = None,
+    radius: Radius = None,
     mask: Annotated[
         Path | None, typer.Option(help="Of a matrix: use the pairs that are true in this one.", metavar="NPY")
     ] = None,
-    figure: Annotated[bool, typer.Option("--figure", help=f"Also draw {FIGURE}.")] = False,
-    seed: Annotated[int, typer.Option(help="What all random choices follow from.", min=0)] = 0,
+    figure: Drawn = False,
+    seed: Seed = 0,
 ) -> None:
     """Recover the positions of images from measured distances between some of them.
 
     Points are numbered from 0 in the order of their images. Without known positions the map has coordinates of its own,
     and what the distances leave open is said; with them it is in theirs, with covariances.
     """
+    _recover(
+        lambda: Measured(_ranges(file, scale, radius, mask), str(file), {"file": str(file)}),
+        out, anchors, odometry, turns, unordered, truth, dimensions, method, radius, figure, seed,
+    )  # fmt: skip
+
+
+@app.command("images")
+def from_images(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="Folder of images, or made by `mappable convert`; positions do not count."),
+    ],
+    out: Out,
+    folder: Annotated[
+        Path, typer.Option("--map", help="The map whose calibration makes metres of feature distances.", metavar="MAP")
+    ],
+    encoder: EncoderFile = None,
+    device: Device = "auto",
+    anchors: Known = None,
+    odometry: Ways = None,
+    turns: Bends = None,
+    unordered: Unordered = False,
+    truth: Truth = None,
+    dimensions: Dimensions = None,
+    method: Method = "default",
+    radius: Radius = None,
+    figure: Drawn = False,
+    seed: Seed = 0,
+) -> None:
+    """Recover the positions of images from the feature distances between them, by the calibration of a map.
+
+    Points are the images in the order of their names, or of the rows of a table. The map need not show the same place;
+    its landmarks are not used.
+    """
+
+    def measure() -> Measured:
+        from mappable.maps.export import seconds_of
+        from mappable.maps.map import Map
+        from mappable.maps.queries import encoder_of, ranges_of_images
+        from mappable.places.unposed import find_images
+
+        opened, places = Map.open(folder), find_images([path])
+        loaded = encoder_of(opened, encoder, device)
+        ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded))
+        ranges = ranges if radius is None else ranges.where(ranges.metres <= radius)
+        facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}
+        return Measured(ranges, str(path), facts, seconds_of(places))
+
+    _recover(
+        measure, out, anchors, odometry, turns, unordered, truth, dimensions, method, radius, figure, seed
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Ranges, what they are called in a figure, what the summary says of them, and the times of the points."""
+
+    ranges: "Ranges"
+    name: str
+    facts: dict[str, Any]
+    seconds: "Floats | None" = None
+
+
+def _recover(
+    measure: Callable[[], Measured],
+    out: Path,
+    anchors: Path | None,
+    odometry: Path | None,
+    turns: Path | None,
+    unordered: bool,
+    truth: Path | None,
+    dimensions: int | None,
+    method: str,
+    radius: float | None,
+    figure: bool,
+    seed: int,
+) -> None:
+    """What both ways in share."""
     from mappable.recovery import files
     from mappable.recovery.anchored import recover_anchored
     from mappable.recovery.methods import method as find_method
@@ -91,7 +191,8 @@ def from_file(
     chosen = find_method(method)
     if out.exists() and not out.is_dir():
         raise BadInputError(f"{out}: is a file; give a folder to write to")
-    ranges = _ranges(file, scale, radius, mask)
+    measured = measure()
+    ranges = measured.ranges
     known = None if anchors is None else files.read_anchors(anchors)
     wanted = dimensions or (2 if known is None else known.positions.shape[1])
     if known is not None and known.positions.shape[1] != wanted:
@@ -108,7 +209,7 @@ def from_file(
             raise BadInputError(f"{option} needs known positions: give --anchors")
     if turns is not None and unordered:
         raise BadInputError("--turns are along a drive: leave out --unordered")
-    true = None if truth is None else files.read_truth(truth, ranges.count)
+    true = None if truth is None else _truth(truth, ranges.count)
     if true is not None and true.shape[1] < wanted:
         raise BadInputError(f"{truth}: has {true.shape[1]} dimensions, but {wanted} are asked for")
     true = None if true is None else true[:, :wanted]
@@ -129,13 +230,13 @@ def from_file(
     said = report(ranges, recovered, anchors=known, truth=true, radius=radius)
     _print_report(said)
     files.write_positions(out / POSITIONS, recovered)
-    files.write_tum(out / TRAJECTORY, recovered.positions)
-    files.write_json(out / SUMMARY, {"file": str(file), "method": method} | said.to_json())
+    files.write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
+    files.write_json(out / SUMMARY, measured.facts | {"method": method} | said.to_json())
     if figure:
         from mappable.recovery.figure import draw_recovery
 
         points = None if known is None else known.points
-        draw_recovery(out / FIGURE, ranges, recovered, truth=true, anchors=points, title=str(file))
+        draw_recovery(out / FIGURE, ranges, recovered, truth=true, anchors=points, title=measured.name)
     typer.echo(f"written to {out}")
 
 
@@ -204,6 +305,20 @@ def _ranges(file: Path, scale: float, radius: float | None, mask: Path | None) -
         raise BadInputError(f"{file}: --scale and --mask are for a matrix in a .npy file, not for ranges")
     ranges = read_ranges(file)
     return ranges if radius is None else ranges.where(ranges.metres <= radius)
+
+
+def _truth(file: Path, count: int) -> "Floats":
+    from mappable.places.unposed import is_table
+    from mappable.recovery.files import read_truth
+
+    if not is_table(file):
+        return read_truth(file, count)
+    from mappable.places.files import load_places
+
+    positions = load_places(file).positions
+    if len(positions) != count:
+        raise BadInputError(f"{file}: has {len(positions):,} places, but there are {count:,} points")
+    return positions
 
 
 def _listed(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from safetensors.numpy import save
 
 from mappable.arrays import Bools, Ints
 from mappable.errors import BadInputError
-from mappable.maps.exact import GATHERED, Exact
+from mappable.maps.exact import GATHERED, Exact, first_of_each
 from mappable.maps.store import Floats32, check_search
 from mappable.places.files import write_atomically
 from mappable.progress import track
@@ -111,7 +111,8 @@ class Approximate:
         enough = np.count_nonzero(candidates >= 0, axis=1) >= count
         query, place = np.nonzero((candidates >= 0)[enough])
         row = candidates[enough][query, place]
-        rows[enough], squared[enough] = self.exact.ranked(queries[enough], query, row, count)
+        distances = self.exact.squared_distances(queries[enough], query, row)
+        rows[enough], squared[enough] = first_of_each(query, row, distances, count)
         if not enough.all():
             rows[~enough], squared[~enough] = self.exact.nearest(queries[~enough], count, among=among)
         return rows, squared

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Ints
-from mappable.maps.store import Floats32, Store
+from mappable.maps.store import Floats32, Store, squared_between
 
 STEPS = 4  # a chord between two landmarks is cut into so many pieces
 CHORD = 2.5  # spacings: landmarks farther apart have no chord
@@ -56,9 +56,8 @@ class Between:
         at = self.positions[rows]
         near = np.linalg.norm(at[:, None] - at, axis=2) <= self.chord
         first, second = np.nonzero(np.triu(near, 1))
-        descriptors = self.store.take(rows).astype(np.float64)
-        products = descriptors @ descriptors.T
-        between = products[first, first] + products[second, second] - 2 * products[first, second]
+        descriptors = self.store.take(rows)
+        between = squared_between(descriptors, descriptors)[first, second].astype(np.float64)
         parts = np.arange(1, STEPS) / STEPS
         alone = np.arange(len(rows))
         share = np.concatenate([np.zeros(len(rows)), np.tile(parts, len(first))])

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, find
-from mappable.maps.calibration import Calibration, Look, Source, between_of, look
+from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look
 from mappable.maps.evidence import weigh
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
@@ -23,7 +23,7 @@ SAMPLE = 512  # landmarks whose distances to all images are looked at
 PAIRED = 1000  # images of which every two are a pair
 NEIGHBOURS = 64  # landmarks that are looked at for one image, at least
 CLEAR = 1.5  # reaches: landmarks that far from an image know nothing of it
-TEMPERATURES = (0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08)
+TEMPERATURES = (0.0125, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)  # of the way from floor to plateau
 TRIED = 1000  # images by which the temperature is chosen
 TRIMMED = 0.05  # share of the worst positions that do not count for the covariance
 WINDOW = 200  # pairs of like feature distance that are judged together
@@ -60,11 +60,11 @@ def calibrate(
             f"of {len(positions):,} images to calibrate by, only {np.count_nonzero(right):,} have a nearest landmark "
             f"within {response.reach:.1f} {landmarks.unit}: the map, or the encoder, does not tell places apart"
         )
-    temperature = _temperature(between, rows[right], squared[right], positions[right])
+    temperature = _temperature(between, rows[right], squared[right], positions[right], response)
     found = find(between, rows[:, 0], rows, squared, temperature)
     factor, deviation = _deviations(found.spread[right], (found.position - positions)[right])
     evidence = weigh(at, rows, squared, response.reach)
-    place = Odds.fit((evidence.rival_squared - found.matched)[:, None], right)
+    place = Odds.fit((evidence.rival_squared - found.matched)[:, None], right, even_at_zero=True)
     plain = float(np.sqrt(np.square(truly[right]).mean() / at.shape[1]))
     feature = np.sqrt(evidence.nearest)
     pairs, pairs_valid = _between_images(descriptors, positions, response.reach)
@@ -84,6 +84,7 @@ def calibrate(
         deviation=deviation,
         plain_deviation=plain,
         presence=Odds(0.0, (0.0, 0.0)),
+        background=float(np.median(evidence.background[right])),
         threshold=0.0,
         place=place,
         confident=retrieved,
@@ -103,14 +104,10 @@ def calibrate(
     draft = replace(draft, presence=presence, threshold=threshold)
     here = look(at, between, rows, squared, draft)
     sure, beyond = here.confident(draft), truly - here.metres
-    if np.count_nonzero(sure) < FEWEST / 2:
-        raise BadInputError(f"only {np.count_nonzero(sure):,} images to calibrate by are told from images of elsewhere")
-    doubtful = ~sure if np.count_nonzero(~sure) >= FEWEST / 2 else np.ones_like(sure)
-    return replace(
-        draft,
-        confident=Spread.fit(feature[sure], beyond[sure]),
-        doubtful=Spread.fit(feature[doubtful], beyond[doubtful]),
-    )
+    every = np.ones_like(sure)  # takes the place of a group that is too small
+    groups = [which if np.count_nonzero(which) >= FEWEST / 2 else every for which in (sure, ~sure)]
+    confident, doubtful = (Spread.fit(feature[which], beyond[which]) for which in groups)
+    return replace(draft, confident=confident, doubtful=doubtful)
 
 
 def _check(landmarks: Map, descriptors: Floats32, positions: Floats, coverage: float, false_accepts: float) -> None:
@@ -131,14 +128,15 @@ def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats) -> tuple[Fl
     return squared.ravel().astype(np.float64), metres.ravel()
 
 
-def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Floats) -> float:
+def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Floats, response: Response) -> float:
     """That which brings images closest to where they are."""
     some = np.unique(np.linspace(0, len(rows) - 1, TRIED).astype(np.int64))
     errors = []
-    for temperature in TEMPERATURES:
+    choices = [share * (response.plateau - response.floor) for share in TEMPERATURES]
+    for temperature in choices:
         found = find(between, rows[some, 0], rows[some], squared[some], temperature)
         errors.append(np.linalg.norm(found.position - positions[some], axis=1).mean())
-    return TEMPERATURES[int(np.argmin(errors))]
+    return choices[int(np.argmin(errors))]
 
 
 def _deviations(spread: Floats, off: Floats) -> tuple[float, float]:
@@ -163,7 +161,7 @@ def _left_out(
 ) -> Look:
     """Images as if from elsewhere: those of places that look like no other, without the landmarks near them."""
     far = np.linalg.norm(at[rows] - positions[:, None], axis=2) > CLEAR * draft.response.reach
-    kept = far.any(1) & (here.place >= 0)
+    kept = far.any(1) & (here.place >= SURE)
     if np.count_nonzero(kept) < FEWEST / 2:
         raise BadInputError(
             "the map is too small to tell how images from elsewhere look in it: give some that are not on the map"

@@ -40,6 +40,7 @@ class Calibration:
     deviation: float
     plain_deviation: float  # of a position that is that of the nearest landmark
     presence: Odds  # that an image is on the map: by matched and background squared distance
+    background: float  # the usual one of the latter
     threshold: float  # on the logarithm of these odds
     place: Odds  # that the place is the right one: by the squared distance that a rival is farther
     confident: Spread  # metres beyond those from the refined position to the landmark, by feature distance

@@ -16,8 +16,9 @@ SCORES = 2**18  # at a time
 ROWS = 4096  # at a time, where there are several queries
 GATHERED = 2**24  # numbers of descriptors at most that are copied, if only these may be found; a tenth at most
 PIECE = 2**16  # numbers at a time, where each is touched several times: they stay in a core's cache
-ROUNDING = np.finfo(np.float32).eps  # of products of unit vectors, times the root of their dimensions; above all seen
+ROUNDING = 2.0**-19  # of a product of unit vectors at most: four times what was seen, for 128 to 32,768 numbers
 LARGEST = np.finfo(np.float32).max
+SMALL = 0.02  # of a query's squared length: smaller squared distances would feel the rounding of products
 
 Stored = NDArray[np.floating[Any]]  # float32 or float16
 
@@ -28,8 +29,9 @@ class Exact:
     Creating it reads none of them. The first search also takes their lengths, so that nothing relies on their being
     one. Several threads may search at once.
 
-    Matrix products tell the nearest up to rounding. All that may be among them are then ordered by sums of squared
-    differences, which are accurate however small they are, and the same whatever is asked for beside them.
+    Matrix products tell squared distances up to rounding, about a millionth for descriptors of length one. Where that
+    is felt, because a distance is small or two are nearly the same, they are sums of squared differences instead: near
+    duplicates have accurate distances, and the order is that of the differences.
     """
 
     def __init__(self, vectors: Stored) -> None:
@@ -63,28 +65,36 @@ class Exact:
         squared = np.empty((len(queries), count), dtype=np.float32)
         for start in range(0, len(queries), QUERIES):
             some = slice(start, start + QUERIES)
-            rows[some], squared[some] = self.ranked(
-                queries[some], *self._candidates(queries[some], count, among), count
-            )
+            rows[some], squared[some] = self._nearest(queries[some], count, among)
         return rows, squared
 
-    def ranked(self, queries: Floats32, query: Ints, row: Ints, count: int) -> tuple[Ints, Floats32]:
-        """The `count` nearest of each query among its candidates: the pairs (c,) of a `query` and a `row`."""
+    def squared_distances(self, queries: Floats32, query: Ints, row: Ints) -> Floats32:
+        """Of pairs (c,) of a `query` and a `row`, by their differences."""
         squared = np.empty(len(row), dtype=np.float32)
         for some in portions(len(row), self.dimensions):
             difference = self.take(row[some])
             difference -= queries[query[some]]
             squared[some] = squared_lengths(difference)
-        order = np.lexsort((row, squared, query))
-        chosen = order[np.searchsorted(query[order], np.arange(len(queries)))[:, None] + np.arange(count)]
-        return row[chosen], squared[chosen]
+        return squared
 
-    def _candidates(self, queries: Floats32, count: int, among: Bools | None) -> tuple[Ints, Ints]:
-        """Pairs of a query and a row: for each query its `count` nearest rows, and those that rounding may hide.
+    def _nearest(self, queries: Floats32, count: int, among: Bools | None) -> tuple[Ints, Floats32]:
+        lengths = squared_lengths(queries)
+        slack = 2 * ROUNDING * np.sqrt(lengths * 2 * self._halves.max())
+        query, row, score = self._candidates(queries, count, among, slack)
+        squared = 2 * score + lengths[query]
+        unsure = squared < SMALL * lengths[query]
+        close = np.flatnonzero((query[1:] == query[:-1]) & (score[1:] <= score[:-1] + slack[query[1:]]))
+        unsure[close] = unsure[close + 1] = True
+        squared[unsure] = self.squared_distances(queries, query[unsure], row[unsure])
+        return first_of_each(query, row, squared, count)
+
+    def _candidates(
+        self, queries: Floats32, count: int, among: Bools | None, slack: Floats32
+    ) -> tuple[Ints, Ints, Floats32]:
+        """Queries, rows and scores (c,), sorted: for each query the `count` nearest rows, and others up to `slack`.
 
         The nearest of some groups of rows show how far the `count` nearest are at most.
         """
-        slack = 2 * ROUNDING * np.sqrt(self.dimensions * squared_lengths(queries) * 2 * self._halves.max())
         best = np.empty((0, len(queries)), dtype=np.float32)
         limit = np.full(len(queries), LARGEST)
         found = []
@@ -102,8 +112,8 @@ class Exact:
         order = np.lexsort((score, query))
         query, row, score = query[order], row[order], score[order]
         farthest = score[np.searchsorted(query, np.arange(len(queries))) + count - 1]
-        near = score <= (farthest + slack)[query]
-        return query[near], row[near]
+        kept = score <= (farthest + slack)[query]
+        return query[kept], row[kept], score[kept]
 
     def _scores(self, queries: Floats32, among: Bools | None) -> Iterator[tuple[int, Floats32]]:
         """Scores (rows, queries), some rows at a time, and the first of these rows.
@@ -131,6 +141,14 @@ class Exact:
         check_lengths(squared, "landmark")
         squared /= 2
         return squared
+
+
+def first_of_each(query: Ints, row: Ints, squared: Floats32, count: int) -> tuple[Ints, Floats32]:
+    """Rows (n, count) of the nearest of each query and squared distances, from pairs (c,); of equal ones lower rows."""
+    order = np.lexsort((row, squared, query))
+    starts = np.searchsorted(query[order], np.arange(query.max(initial=-1) + 1))
+    chosen = order[starts[:, None] + np.arange(count)]
+    return row[chosen], squared[chosen]
 
 
 def portions(count: int, dimensions: int) -> Iterator[slice]:

@@ -18,10 +18,10 @@ class Odds:
     slopes: tuple[float, ...]
 
     @classmethod
-    def fit(cls, numbers: Floats, holds: Bools) -> "Odds":
-        """Of examples (n, d)."""
-        mean, scale = numbers.mean(0), numbers.std(0) + 1e-12
-        inputs = np.column_stack([np.ones(len(numbers)), (numbers - mean) / scale])
+    def fit(cls, numbers: Floats, holds: Bools, *, even_at_zero: bool = False) -> "Odds":
+        """Of examples (n, d); where all numbers are 0, odds may be known to be even."""
+        mean, scale = np.zeros(numbers.shape[1]) if even_at_zero else numbers.mean(0), numbers.std(0) + 1e-12
+        inputs = np.column_stack([np.full(len(numbers), 0.0 if even_at_zero else 1.0), (numbers - mean) / scale])
         found, prior = np.zeros(inputs.shape[1]), PRIOR * np.eye(inputs.shape[1])
         for _ in range(STEPS):  # Newton's
             chance = 1 / (1 + np.exp(-np.clip(inputs @ found, -30, 30)))

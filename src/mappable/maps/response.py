@@ -9,6 +9,7 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 
 FIRST, GROWTH = 100, 1.25  # pairs in the first bin, and how much more the next ones hold
+GROWN = 1.1  # times the floor: a plateau below that is no rise
 FULL = 0.9  # of the way from floor to plateau: distances beyond that tell nothing
 
 
@@ -44,7 +45,7 @@ class Response:
         found = isotonic_regression([np.median(squared[rows]) for rows in bins], weights=[len(rows) for rows in bins]).x
         floor, plateau = float(found[0]), float(np.median(squared[order[len(order) // 2 :]]))
         full = floor + FULL * (plateau - floor)
-        if not plateau > floor:
+        if not plateau > GROWN * floor:
             raise BadInputError("feature distances do not grow with distances in the world: nothing can be calibrated")
         risen = int(np.argmax(found >= full)) if (found >= full).any() else len(found) - 1
         return cls(tuple(at.tolist()), tuple(found.tolist()), floor, plateau, float(at[risen]))

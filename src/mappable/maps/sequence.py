@@ -10,7 +10,7 @@ from mappable.maps.locate import Locator, Position
 from mappable.maps.store import Floats32
 
 ALIKE = 5  # consecutive images that err alike: so many are worth one
-WEAKER = 0.1  # how much an image's own odds count beside those before and after it
+WEAKER = 0.07  # how much less an image counts for the path than for a position of its own
 STRETCH = 0.25  # of the reach: a way of that length costs one in the logarithm of the odds
 JUMP = 8.0  # logarithm of the odds against a jump to any other place
 BEND = 0.3  # change of velocity from one image to the next, as a share of the usual step
@@ -33,7 +33,7 @@ def locate_sequence(
         raise BadInputError("a sequence needs at least one image")
     rows, squared = locator.map.nearest(descriptors, calibration.neighbours, encoder=encoder)
     stretch = STRETCH * calibration.response.reach
-    path = _path(at, rows, WEAKER * calibration.place.slopes[0] * squared.astype(np.float64), stretch)
+    path = _path(at, rows, WEAKER / calibration.temperature * squared.astype(np.float64), stretch)
     near = np.linalg.norm(at[rows] - at[path][:, None], axis=2) <= calibration.response.reach
     seen = locator.look(rows, squared, near)
     seen = replace(seen, presence=_mean_of_window(seen.presence), place=_mean_of_window(seen.place))
@@ -95,7 +95,8 @@ def _smooth(measured: Floats, noise: Floats) -> tuple[Floats, Floats]:
         guesses[n], doubts[n] = guess, doubt
         gain = np.linalg.solve(doubt[:k, :k] + noise[n], doubt[:k]).T
         states[n] = guess + gain @ (measured[n] - guess[:k])
-        spreads[n] = doubt - gain @ doubt[:k]
+        kept = np.eye(2 * k) - np.hstack([gain, np.zeros((2 * k, k))])
+        spreads[n] = kept @ doubt @ kept.T + gain @ noise[n] @ gain.T  # of the forms of this the one that rounds best
         guess, doubt = onward @ states[n], onward @ spreads[n] @ onward.T + drift
     for n in range(count - 2, -1, -1):
         back = np.linalg.solve(doubts[n + 1], onward @ spreads[n]).T

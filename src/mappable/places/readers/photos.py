@@ -49,6 +49,7 @@ MOMENT = re.compile(DAY.pattern + r"[ T](\d\d:\d\d:\d\d)", re.ASCII)
 OFFSET = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
 DIGITS = re.compile(r"\d+", re.ASCII)
 Fields = Mapping[int, Any]  # of one directory of EXIF data, by tag
+Clocks = tuple[int | None, int | None, int | None]
 
 
 def read(root: Path) -> Places:
@@ -79,6 +80,17 @@ def read(root: Path) -> Places:
     )
 
 
+def time_of(file: Path) -> int:
+    """The time at which a photo was taken, by the first clock that it has; `NO_TIME` if it does not say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            clocks = _clocks(*_exif(file))
+        except _LeftOutError:
+            return NO_TIME
+    return next((clock for clock in clocks if clock is not None), NO_TIME)
+
+
 @dataclass(frozen=True)
 class _Photo:
     """What one photo says: degrees, metres, and its direction in degrees clockwise from north, NaN where unknown.
@@ -92,7 +104,7 @@ class _Photo:
     longitude: float
     altitude: float
     direction: float
-    clocks: tuple[int | None, int | None, int | None]
+    clocks: Clocks
 
 
 class _LeftOutError(Exception):
@@ -142,8 +154,7 @@ def _read_photo(file: Path, path: str, sequence: str, found: Findings) -> _Photo
             found[f"photos have an unreadable {name}, left unknown"].append(path)
     if _is_odd(gps.get(GPS.GPSAltitudeRef)):
         altitude = -altitude
-    clocks = _camera_time(camera, with_offset=True), _gps_time(gps), _camera_time(camera, with_offset=False)
-    return _Photo(path, sequence, latitude, longitude, altitude, direction, clocks)
+    return _Photo(path, sequence, latitude, longitude, altitude, direction, _clocks(gps, camera))
 
 
 def _exif(file: Path) -> tuple[Fields, Fields]:
@@ -219,6 +230,10 @@ def _is_odd(reference: Any) -> bool:
 def _text(value: Any) -> str:
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     return text.strip("\0 ") if isinstance(text, str) else ""
+
+
+def _clocks(gps: Fields, camera: Fields) -> Clocks:
+    return _camera_time(camera, with_offset=True), _gps_time(gps), _camera_time(camera, with_offset=False)
 
 
 def _camera_time(camera: Fields, with_offset: bool) -> int | None:

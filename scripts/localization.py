@@ -1,0 +1,415 @@
+"""How well maps localize on a simulated world: intervals, rejection, refined positions, sequences; several seeds.
+
+    python scripts/localization.py street-v1 --preset street --device cuda --out street.json --figure street.png
+    python scripts/localization.py --table street.json
+
+Each seed trains an encoder, chooses landmarks, and calibrates on the split `calibration`; the threshold of rejection is
+set once by what the map itself shows (`left out`), and once by images of the world's other region (`elsewhere`). All of
+it is scored on the split `test`, on the route that leaves the map, and in the wing that no encoder trained on. Errors
+are distances to the true position in metres.
+"""
+
+import argparse
+import json
+import platform
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import MappableError
+from mappable.evaluation.bootstrap import block_bootstrap, route_blocks
+from mappable.learning.settings import Settings, load_settings
+from mappable.learning.trainer import train
+from mappable.maps.calibrate import calibrate
+from mappable.maps.calibration import Calibration
+from mappable.maps.densify import densify
+from mappable.maps.landmarks import greedy_landmarks
+from mappable.maps.locate import Locator, Position
+from mappable.maps.map import Map
+from mappable.maps.ranging import metres_of
+from mappable.maps.reliability import draw_reliability
+from mappable.maps.sequence import locate_sequence
+from mappable.maps.store import Floats32
+from mappable.places.files import write_atomically
+from mappable.places.table import Places
+from mappable.places.worlds.simulation import Simulated, simulate
+from mappable.recovery.multilateration import multilaterate
+
+COUNTS = (50, 100, 200, 400)
+USUAL = 200  # landmarks, of which all figures are taken
+COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
+SAMPLED = 5  # every so many-th image is also placed by multilateration
+RANGED = 12  # landmarks that it is given
+
+Results = dict[str, Any]
+
+
+class World:
+    """A simulated world, the descriptors of all its images by one encoder, and who is who among them."""
+
+    def __init__(self, places: Places, descriptors: Floats32, encoder: str, settings: Settings) -> None:
+        self.places, self.descriptors, self.encoder, self.settings = places, descriptors, encoder, settings
+        named = [name.split("-query")[0].split("-reference")[0] for name in places.sequence]
+        self.part = np.array([name if places.role[row] else "main" for row, name in enumerate(named)], dtype=object)
+        self.train, self.calibration, self.test = (
+            np.flatnonzero(places.split == name) for name in ("train", "calibration", "test")
+        )
+        self.conditions = set(places.condition[self.calibration])
+        self.seen = np.array([condition in self.conditions for condition in places.condition], dtype=bool)
+
+    def of_part(self, part: str, role: str) -> Ints:
+        """Rows of one of the parts beside the main one, in conditions that calibration has seen."""
+        return np.flatnonzero((self.part == part) & (self.places.role == role) & (self.seen | (role == "reference")))
+
+
+def maps_of(world: World, count: int, seed: int) -> tuple[Map, dict[str, Calibration]]:
+    """A map of so many landmarks, and its calibrations."""
+    rows = world.train[greedy_landmarks(world.places[world.train], count, seed)]
+    bare = Map.build(world.places[rows], world.descriptors[rows], world.encoder)
+    known = world.descriptors[world.calibration], world.places.positions[world.calibration]
+    given = {"coverage": COVERAGE, "false_accepts": FALSE_ACCEPTS}
+    elsewhere = world.descriptors[world.of_part("region-b", "query")]
+    calibrations = {
+        "left out": calibrate(bare, *known, **given),
+        "elsewhere": calibrate(bare, *known, elsewhere=elsewhere, **given),
+    }
+    if count == USUAL:
+        others = np.setdiff1d(world.train, rows)[:: max(1, len(world.train) // 2500)]
+        own = world.descriptors[others], world.places.positions[others]
+        calibrations["train"] = calibrate(bare, *own, source="train", elsewhere=elsewhere, **given)
+    return bare, calibrations
+
+
+def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Floats]]:
+    """All figures of one map, and errors of every test image."""
+    bare, calibrations = maps_of(world, count, seed)
+    at, test = world.places.positions, world.test
+    result: Results = {"spacing": calibrations["elsewhere"].spacing, "reach": calibrations["elsewhere"].response.reach}
+    errors: dict[str, Floats] = {}
+    for name, calibration in calibrations.items():
+        locator = Locator(bare.with_calibration(calibration))
+        found = locator.locate(world.descriptors[test], encoder=world.encoder)
+        truly = distances(at[test], positions_of(bare, found))
+        result[name] = intervals(found, truly, world.seen[test], at[world.calibration], bare, world)
+        if name != "train":
+            result[name] |= rejection(world, locator, found, calibration)
+        if name == "elsewhere":
+            errors = {"top1": truly, "refined": distances(at[test], coordinates(found))}
+            errors["oracle"] = np.min(np.linalg.norm(at[test][:, None] - bare.places.positions, axis=2), axis=1)
+            errors["sequence"] = sequence_errors(world, locator)
+            result["refined share"] = float(np.mean([one.refined for one in found]))
+            result |= accuracy(errors, world)
+            result["deviation"] = normalized(found, at[test], truly, calibration)
+            if count == USUAL:
+                result["multilateration"] = multilaterated(world, locator, calibration)
+            if count <= USUAL:
+                result["wing"] = wing(world, locator.map)
+                result["densified"] = densified(world, locator.map)
+    return result, errors
+
+
+def coordinates(found: list[Position]) -> Floats:
+    """Positions (n, k)."""
+    return np.stack([one.coordinates for one in found])
+
+
+def positions_of(landmarks: Map, found: list[Position]) -> Floats:
+    """Those of the nearest landmarks (n, k)."""
+    row = {name: number for number, name in enumerate(landmarks.places.place_id)}
+    return landmarks.places.positions[[row[one.landmark] for one in found]]
+
+
+def distances(first: Floats, second: Floats) -> Floats:
+    """From one to the other (n,)."""
+    return np.linalg.norm(first - second, axis=1)
+
+
+def intervals(
+    found: list[Position], truly: Floats, seen: Bools, known: Floats, landmarks: Map, world: World
+) -> Results:
+    """Coverage and width of the intervals, beside the interval that knows nothing of an image."""
+    low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
+    sure, inside = np.array([one.confident for one in found]), (low <= truly) & (truly <= high)
+    of_calibration = Locator(landmarks).locate(world.descriptors[world.calibration], encoder=world.encoder)
+    usual = distances(known, positions_of(landmarks, of_calibration))
+    central = np.diff(np.quantile(usual, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]))[0]
+    sorted_usual, held = np.sort(usual), int(np.ceil(COVERAGE * len(usual)))
+    shortest = (sorted_usual[held - 1 :] - sorted_usual[: len(usual) - held + 1]).min()
+    width = float((high - low)[seen & sure].mean())
+    return {
+        "confident": share(sure[seen]),
+        "confident, unseen": share(sure[~seen]),
+        "right place where confident": share((truly <= world.settings.negative_radius)[seen & sure]),
+        "coverage": share(inside[seen & sure]),
+        "coverage of all": share(inside[seen]),
+        "coverage, unseen": share(inside[~seen & sure]),
+        "coverage of all, unseen": share(inside[~seen]),
+        "width": width,
+        "width / 5 to 95 % of all": width / float(central),
+        "width / shortest of all": width / float(shortest),
+    }
+
+
+def share(holds: Bools) -> float | None:
+    """In percent; None of nothing."""
+    return 100.0 * float(holds.mean()) if len(holds) else None
+
+
+def rejection(world: World, locator: Locator, found: list[Position], calibration: Calibration) -> Results:
+    """How many images are held to be on the map: by its threshold, and by one that accepts 5 % of the leaving route."""
+    leaving = world.of_part("leaving", "query")
+    at = world.places.positions
+    away = np.linalg.norm(at[leaving][:, None] - locator.positions, axis=2).min(1) > world.settings.negative_radius
+    here, absent = (
+        locator.look(
+            *locator.map.nearest(world.descriptors[rows], calibration.neighbours, encoder=world.encoder)
+        ).presence
+        for rows in (world.test[world.seen[world.test]], leaving[away])
+    )
+    sure = np.array([one.confident for one in locator.locate(world.descriptors[leaving[away]], encoder=world.encoder)])
+    return {
+        "accepted": share(here >= calibration.threshold),
+        "falsely accepted": share(absent >= calibration.threshold),
+        "falsely confident": share(sure),
+        "accepted at 5 %": share(here >= np.quantile(absent, 1 - FALSE_ACCEPTS)),
+    }
+
+
+def sequence_errors(world: World, locator: Locator) -> Floats:
+    """Of test images, each drive located as a whole."""
+    errors = np.empty(len(world.test))
+    names = world.places.sequence[world.test]
+    for name in np.unique(names.astype(str)):
+        own = np.flatnonzero(names == name)
+        found = locate_sequence(locator, world.descriptors[world.test[own]], encoder=world.encoder)
+        errors[own] = distances(world.places.positions[world.test[own]], coordinates(found))
+    return errors
+
+
+def accuracy(errors: dict[str, Floats], world: World) -> Results:
+    """Medians, and shares within the radii, of conditions that calibration has seen or not."""
+    seen, settings, result = world.seen[world.test], world.settings, {}
+    for group, which in (("seen", seen), ("unseen", ~seen)):
+        if which.any():
+            result[group] = {
+                name: {
+                    "median": float(np.median(values[which])),
+                    "within positive radius": share(values[which] <= settings.positive_radius),
+                    "within negative radius": share(values[which] <= settings.negative_radius),
+                }
+                for name, values in errors.items()
+            }
+    return result
+
+
+def multilaterated(world: World, locator: Locator, calibration: Calibration) -> Results:
+    """Median errors where positions come from calibrated distances to the nearest landmarks instead."""
+    rows = world.test[world.seen[world.test]][::SAMPLED]
+    near, squared = locator.map.nearest(world.descriptors[rows], RANGED, encoder=world.encoder)
+    errors, plain, refined = [], [], []
+    at = world.places.positions
+    found = locator.locate(world.descriptors[rows], encoder=world.encoder)
+    for number, row in enumerate(rows):
+        feature = np.sqrt(squared[number].astype(np.float64))
+        metres, sigma = metres_of(calibration, feature)
+        first = locator.positions[near[number, 0]]
+        close = np.linalg.norm(locator.positions[near[number]] - first, axis=1) <= calibration.response.reach
+        place = multilaterate(
+            locator.positions[near[number, close]],
+            metres[close],
+            sigma[close],
+            near=first,
+            near_sigma=2 * calibration.plain_deviation,
+        ).position
+        errors.append(float(np.linalg.norm(place - at[row])))
+        plain.append(float(np.linalg.norm(first - at[row])))
+        refined.append(float(np.linalg.norm(found[number].coordinates - at[row])))
+    return {"median": float(np.median(errors)), "top1": float(np.median(plain)), "refined": float(np.median(refined))}
+
+
+def normalized(found: list[Position], true: Floats, truly: Floats, calibration: Calibration) -> Results:
+    """Squared errors in units of the covariance, per dimension: 1 if that is right; of images at the right place."""
+    which = np.flatnonzero((truly <= calibration.response.reach) & np.array([one.confident for one in found]))
+    off = true[which] - coordinates([found[row] for row in which])
+    inverse = np.linalg.inv(np.stack([found[row].covariance for row in which]))
+    squared = np.einsum("ni,nij,nj->n", off, inverse, off)
+    return {"mean": float(squared.mean() / off.shape[1]), "within 95 % ellipse": share(squared <= 5.991)}
+
+
+def wing(world: World, landmarks: Map) -> Results:
+    """Images of streets, or rooms, that no training image shows, before and after its landmarks were added."""
+    reference, queries = world.of_part("wing", "reference"), world.of_part("wing", "query")
+    at, result = world.places.positions, {}
+    length = np.linalg.norm(np.diff(at[reference], axis=0), axis=1).sum()
+    whole = (
+        len(landmarks) * length / np.linalg.norm(np.diff(at[world.test[: len(world.test) // 3]], axis=0), axis=1).sum()
+    )
+    chosen = reference[greedy_landmarks(world.places[reference], max(2, min(len(reference), round(whole))))]
+    larger = landmarks.add(world.places[chosen].replace(split="", role=""), world.descriptors[chosen], world.encoder)
+    for name, one in (("before", landmarks), ("after", larger)):
+        found = Locator(one).locate(world.descriptors[queries], encoder=world.encoder)
+        truly, sure = distances(at[queries], positions_of(one, found)), np.array([each.confident for each in found])
+        inside = np.array([each.low <= far <= each.high for each, far in zip(found, truly, strict=True)])
+        result[name] = {
+            "landmarks": len(one),
+            "within positive radius": share(truly <= world.settings.positive_radius),
+            "confident": share(sure),
+            "right place where confident": share((truly <= world.settings.negative_radius)[sure]),
+            "coverage": share(inside[sure]),
+            "median refined": float(np.median(distances(at[queries], coordinates(found)))),
+        }
+    return result
+
+
+def densified(world: World, landmarks: Map) -> Results:
+    """The last test drive of a seen condition, before and after the first one was added without its positions."""
+    names = list(dict.fromkeys(world.places.sequence[world.test[world.seen[world.test]]]))
+    first, last = (world.test[world.places.sequence[world.test] == name] for name in (names[0], names[-1]))
+    more = densify(landmarks, world.places[first], world.descriptors[first], encoder=world.encoder, sequence=True)
+    added, result = first[more.added], {}
+    off = distances(world.places.positions[added], more.map.places.positions[len(landmarks) :])
+    result["added"] = {
+        "images": len(added),
+        "of": len(first),
+        "median error": float(np.median(off)) if len(off) else None,
+    }
+    for name, one in (("before", landmarks), ("after", more.map)):
+        found = Locator(one).locate(world.descriptors[last], encoder=world.encoder)
+        error = distances(world.places.positions[last], coordinates(found))
+        result[name] = {
+            "median refined": float(np.median(error)),
+            "within positive radius": share(error <= world.settings.positive_radius),
+        }
+    return result
+
+
+def compare(errors: dict[int, dict[str, list[Floats]]], world: World, seed: int) -> Results:
+    """By how many metres the refined position, and the sequence, are better than top-1: paired block bootstrap."""
+    places, test, result = world.places, world.test, {}
+    along = np.empty(len(test))
+    for name in np.unique(places.sequence[test].astype(str)):
+        own = np.flatnonzero(places.sequence[test] == name)
+        steps = np.linalg.norm(np.diff(places.positions[test[own]], axis=0), axis=1)
+        along[own] = np.concatenate([[0.0], np.cumsum(steps)])
+    blocks = route_blocks(along, world.settings.negative_radius if world.settings.negative_radius > 5 else 2.0)
+    for count, values in errors.items():
+        for group, which in (("seen", world.seen[test]), ("unseen", ~world.seen[test])):
+            for name in ("refined", "sequence"):
+                if which.any():
+                    gains = np.stack(values["top1"])[:, which] - np.stack(values[name])[:, which]
+                    found = block_bootstrap(gains, blocks[which], seed=seed)
+                    result[f"{count}, {group}, {name}"] = vars(found)
+    return result
+
+
+def run(name: str, given: argparse.Namespace) -> Results:
+    """All seeds of a world."""
+    drawn: Simulated = simulate(name, device=given.device)
+    places, pixels = drawn.places, drawn.pixels
+    main = np.flatnonzero(places.split != "")
+    facts: Results = {
+        "world": name,
+        "date": datetime.now(UTC).date().isoformat(),
+        "device": torch.cuda.get_device_name() if given.device == "cuda" else platform.processor(),
+        "torch": torch.__version__,
+        "settings": [*given.values],
+        "seeds": {},
+    }
+    errors: dict[int, dict[str, list[Floats]]] = {}
+    for seed in given.seeds:
+        settings = load_settings(given.preset, overrides=[*given.values, f"seed={seed}"])
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as out:
+            encoder = train(places[main], pixels[main], settings, out=out, device=given.device)
+        world = World(places, encoder.embed(pixels), encoder.fingerprint, settings)
+        trained = time.perf_counter() - start
+        facts["seeds"][seed] = {"training and embedding, s": trained}
+        for count in given.landmarks:
+            facts["seeds"][seed][count], own = score(world, count, seed)
+            for kind, values in own.items():
+                errors.setdefault(count, {}).setdefault(kind, []).append(values)
+        facts["better than top-1, m"] = compare(errors, world, given.seeds[0])
+        print(
+            f"seed {seed}: {trained:.0f} s of training and embedding, {time.perf_counter() - start:.0f} s", flush=True
+        )
+        if given.out:
+            text = json.dumps(facts, indent=1) + "\n"
+            write_atomically(given.out, lambda stream, text=text: stream.write(text.encode()))
+        if given.figure and seed == given.seeds[0]:
+            picture(world, given.figure, seed)
+    return facts
+
+
+def picture(world: World, file: Path, seed: int) -> None:
+    """The reliability of a map of 200 landmarks."""
+    bare, calibrations = maps_of(world, 200, seed)
+    leaving, at = world.of_part("leaving", "query"), world.places.positions
+    away = np.linalg.norm(at[leaving][:, None] - bare.places.positions, axis=2).min(1) > world.settings.negative_radius
+    draw_reliability(
+        file,
+        bare.with_calibration(calibrations["elsewhere"]),
+        world.descriptors[world.test],
+        at[world.test],
+        encoder=world.encoder,
+        conditions=world.places.condition[world.test],
+        elsewhere=world.descriptors[leaving[away]],
+    )
+
+
+def table(facts: Results) -> None:
+    """Means over the seeds."""
+    first = next(iter(facts["seeds"].values()))
+    for count in [key for key in first if key.isdigit()]:
+        runs = [one[count] for one in facts["seeds"].values()]
+        print(f"\n{facts['world']}, {count} landmarks, {len(runs)} seeds")
+        for line in _means(runs):
+            print("  " + line)
+    print()
+    for name, found in facts["better than top-1, m"].items():
+        print(f"  {name}: better by {found['mean']:.2f} m ({found['low']:.2f} to {found['high']:.2f})")
+
+
+def _means(runs: list[Any], name: str = "") -> list[str]:
+    if isinstance(runs[0], dict):
+        return [
+            line for key in runs[0] for line in _means([run[key] for run in runs], f"{name} / {key}" if name else key)
+        ]
+    known = [value for value in runs if value is not None]
+    if not known:
+        return []
+    return [f"{name}: {np.mean(known):.3f} ({', '.join(f'{value:.2f}' for value in known)})"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("world", nargs="?", help="the name of a world to draw: street-v1 or rooms-v1")
+    parser.add_argument("--preset", help="settings: street or rooms")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--landmarks", type=int, nargs="+", default=list(COUNTS))
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--set", dest="values", nargs="+", default=[], metavar="KEY=VALUE", help="other settings")
+    parser.add_argument("--out", type=Path, help="a JSON file for all of it")
+    parser.add_argument(
+        "--figure", type=Path, help="a picture of the reliability with 200 landmarks, of the first seed"
+    )
+    parser.add_argument("--table", type=Path, help="print the means of a JSON file, and do nothing else")
+    given = parser.parse_args()
+    if given.table:
+        table(json.loads(given.table.read_text()))
+        return
+    if not given.world or not given.preset:
+        parser.error("name a world and a preset")
+    table(json.loads(json.dumps(run(given.world, given))))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MappableError as problem:
+        raise SystemExit(f"localization: {problem}") from None

@@ -1,0 +1,54 @@
+"""`mappable densify MAP IMAGES...`: images without positions become landmarks, where the map knows where they are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mappable.cli.locate import EncoderFile, Images, Together, end_with
+from mappable.cli.map import Device, MapFolder, packed
+
+
+def densify(
+    folder: MapFolder,
+    images: Images,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the denser map (default: MAP itself).", metavar="FOLDER")
+    ] = None,
+    sequence: Together = False,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            help="Add only images whose position is known so well, as one standard deviation (default: the spacing of "
+            "the landmarks).",
+            metavar="METRES",
+        ),
+    ] = None,
+    encoder: EncoderFile = None,
+    device: Device = "auto",
+) -> None:
+    """Add images without positions to a map, at estimated positions with covariances, where it is confident of them.
+
+    They are marked as estimated; landmarks whose positions were measured stay as they are. If it is killed, the map
+    stays as it was.
+    """
+    from mappable.maps.folder import check_folder
+    from mappable.maps.map import Map
+    from mappable.maps.queries import densify_images, encoder_of
+    from mappable.places.unposed import find_images
+
+    opened = Map.open(folder)
+    if out is not None:
+        check_folder(out)
+    places = find_images(images)
+    loaded = encoder_of(opened, encoder, device)
+    pixels = packed(images[0], places, loaded) if len(images) == 1 else None
+    placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
+    typer.echo(f"{placed.added:,} of {len(places):,} images added")
+    for reason, count in placed.left_out.most_common():
+        typer.echo(f"{count:,} left out: {reason}")
+    if placed.added or out is not None:
+        saved = placed.map.save(out or folder)
+        estimated = f"{int(saved.estimated.sum()):,} of them at estimated positions"
+        typer.echo(f"{out or folder}: {len(saved):,} landmarks, {estimated}")
+    end_with(list(placed.bad))

@@ -1,0 +1,119 @@
+"""`mappable locate IMAGES... --map MAP`: where images were taken, in metres, and whether to believe it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mappable.cli.map import Device, packed
+from mappable.errors import BadImageError
+
+if TYPE_CHECKING:
+    from mappable.maps.export import Found
+    from mappable.maps.map import Map
+    from mappable.places.table import Places
+
+Images = Annotated[
+    list[Path],
+    typer.Argument(metavar="IMAGES...", help="Image files, folders of images, or folders made by `mappable convert`."),
+]
+Together = Annotated[
+    bool,
+    typer.Option("--sequence", help="The images of each folder, or sequence of a table, are one drive, in order."),
+]
+EncoderFile = Annotated[
+    Path | None,
+    typer.Option("--encoder", help="The encoder's file, where the map keeps none.", metavar="FILE"),
+]
+
+
+def locate(
+    images: Images,
+    folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, and nothing else.")] = False,
+    sequence: Together = False,
+    coverage: Annotated[
+        float | None, typer.Option(help="Of the intervals (default: that of the map's calibration).")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Also write a table.", metavar="FILE")] = None,
+    tum: Annotated[
+        Path | None, typer.Option(help="Also write the confident positions as TUM's trajectory.", metavar="FILE")
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="Also write pairs of images and near landmarks, for hloc.", metavar="FILE")
+    ] = None,
+    encoder: EncoderFile = None,
+    device: Device = "auto",
+) -> None:
+    """Say where images were taken: coordinates in the map, and how far that is from the nearest landmark.
+
+    The distance has an interval, and where the map does not know, it says why. An image that cannot be decoded does not
+    stop the others; the exit code is 1 then.
+    """
+    from mappable.maps.export import export_csv, export_pairs, export_tum, to_json
+    from mappable.maps.map import Map
+    from mappable.maps.queries import encoder_of, locate_images
+    from mappable.places.unposed import find_images
+    from mappable.recovery.files import check_writable
+
+    opened = Map.open(folder)
+    places = find_images(images)
+    for file in (csv, tum, pairs):
+        if file is not None:
+            check_writable(file)
+    loaded = encoder_of(opened, encoder, device)
+    pixels = packed(images[0], places, loaded) if len(images) == 1 else None
+    found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
+    if csv is not None:
+        export_csv(csv, places, found)
+    if pairs is not None:
+        export_pairs(pairs, opened, places, found)
+    if tum is not None:
+        count = export_tum(tum, places, found)
+        typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
+    if as_json:
+        typer.echo(json.dumps(to_json(places, found), indent=2))
+    else:
+        _print(opened, places, found)
+    end_with([one for one in found if isinstance(one, BadImageError)])
+
+
+def end_with(bad: "list[BadImageError]") -> None:
+    """Name the images that could not be read; if there are any, the command has failed."""
+    for error in bad:
+        typer.echo(f"error: {error}", err=True)
+    if bad:
+        raise typer.Exit(1)
+
+
+def _print(opened: "Map", places: "Places", found: "Found") -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from mappable.cli.output import WIDE
+
+    unit, axes = opened.unit, "xyz"[: opened.dimensions]
+    located = [one for one in found if not isinstance(one, BadImageError)]
+    coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
+    table = Table(box=SIMPLE, pad_edge=False)
+    table.add_column("image", no_wrap=True)
+    for axis in (*axes, f"{unit} to landmark", f"{coverage}interval"):
+        table.add_column(axis, justify="right", no_wrap=True)
+    table.add_column("landmark", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name, one in zip(places.place_id, found, strict=True):
+        if isinstance(one, BadImageError):
+            table.add_row(Text(name), *[""] * (len(axes) + 3), Text(one.reason, "red"))
+            continue
+        metres = "" if one.metres is None else f"{one.metres:.1f}"
+        interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
+        told = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
+        where = [f"{value:.2f}" for value in one.coordinates]
+        table.add_row(Text(name), *where, metres, interval, Text(one.landmark), told)
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    console.print(table)
+    confident = sum(one.confident for one in located)
+    console.print(f"confident of {confident:,} of {len(found):,} images; frame {opened.frame.name} ({unit})")

@@ -1,0 +1,272 @@
+"""`mappable map`: build a map of landmarks, look at it, change it, check it, and hand it on."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mappable.errors import BadInputError
+
+if TYPE_CHECKING:
+    from mappable.features.encoder import Encoder
+    from mappable.maps.map import Map
+    from mappable.places.cache import ImageRows
+    from mappable.places.table import Places
+
+MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder made by `mappable map build`.")]
+Table = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
+    ),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N; auto: a GPU if there is one.")]
+Seed = Annotated[int, typer.Option(help="What all random choices follow from.", min=0)]
+
+app = typer.Typer(help="Build maps of landmarks, look at them, change, check and export them.", no_args_is_help=True)
+
+
+@app.command()
+def build(
+    table: Table,
+    out: Annotated[Path, typer.Argument(help="Folder for the map; one that is there is replaced when all is done.")],
+    encoder: Annotated[
+        Path | None,
+        typer.Option(help="The file encoder.safetensors, or the folder of a training run.", metavar="FILE"),
+    ] = None,
+    descriptors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Descriptors made before, instead: a folder made by `mappable embed`, an .npy file with a row for "
+            "each place, or hloc's .h5.",
+            metavar="FILE",
+        ),
+    ] = None,
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help="Of descriptors that do not say: a name of what made them.", metavar="NAME"),
+    ] = None,
+    landmarks: Annotated[
+        int | None,
+        typer.Option(
+            help="Landmarks, chosen to lie far apart (default: as the encoder's settings say, else 200).",
+            metavar="N",
+            min=1,
+        ),
+    ] = None,
+    spacing: Annotated[
+        float | None,
+        typer.Option(help="Or: a landmark each so many metres along each sequence.", metavar="METRES"),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Or: all references are landmarks.")] = False,
+    elsewhere: Annotated[
+        Path | None,
+        typer.Option(
+            help="Places that are not on the map, by which it learns to reject such images; with --descriptors a "
+            "folder made by `mappable embed`.",
+            metavar="PLACES",
+        ),
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option(help="Share of images whose interval in metres shall hold the truth.")
+    ] = 0.9,
+    false_accepts: Annotated[
+        float, typer.Option(help="Share of images from elsewhere that may pass for images on the map.")
+    ] = 0.05,
+    storage: Annotated[
+        Literal["float32", "float16"], typer.Option(help="Of descriptors; float16 takes half the room.")
+    ] = "float32",
+    approximate: Annotated[
+        bool,
+        typer.Option("--approximate", help="With an index for quick search among very many landmarks (needs FAISS)."),
+    ] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Build a map: choose landmarks, describe them, and measure on other images what feature distances mean in metres.
+
+    Landmarks are chosen among the split `train` (or the role `reference`, or all); the split `calibration` measures, or
+    where there is none, references that are no landmarks do. The map keeps a copy of the encoder: its folder is all
+    that `mappable locate` needs.
+    """
+    from mappable.features.descriptors import read_descriptors
+    from mappable.features.devices import find_device
+    from mappable.features.encoder import Encoder
+    from mappable.maps.build import Options, build_map, build_map_of
+    from mappable.maps.folder import check_folder
+    from mappable.places.files import load_places
+
+    check_folder(out)
+    if sum((landmarks is not None, spacing is not None, every)) > 1:
+        raise BadInputError("--landmarks, --spacing and --all exclude each other: give one of them")
+    options: Options = {
+        "landmarks": landmarks, "spacing": spacing, "every": every, "seed": seed,
+        "coverage": coverage, "false_accepts": false_accepts, "storage": storage,
+    }  # fmt: skip
+    encoder_file = None if encoder is None else encoder / "encoder.safetensors" if encoder.is_dir() else encoder
+    places = load_places(table)
+    if descriptors is not None:
+        described = read_descriptors(descriptors, places)
+        for note in described.notes:
+            typer.echo(f"warning: {note}", err=True)
+        absent = None if elsewhere is None else read_descriptors(elsewhere)
+        built = build_map_of(described, fingerprint, elsewhere=absent, **options)
+    elif encoder_file is None:
+        raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
+    else:
+        loaded = Encoder.load(encoder_file, find_device(device))
+        absent_images = None if elsewhere is None else _images(elsewhere, load_places(elsewhere), loaded)
+        built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
+    saved = built.save(out, encoder_file)
+    if approximate:
+        saved = saved.with_index(seed).save(out)
+    _print(saved)
+    typer.echo(f"written to {out}")
+
+
+@app.command()
+def show(
+    folder: MapFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """What a map holds: landmarks, encoder, calibration, and what to know about them."""
+    from mappable.maps.map import Map
+    from mappable.maps.summary import summarize_map
+
+    opened = Map.open(folder)
+    if as_json:
+        typer.echo(json.dumps(summarize_map(opened).to_json(), indent=2))
+    else:
+        _print(opened)
+
+
+@app.command()
+def add(
+    folder: MapFolder,
+    table: Table,
+    split: Annotated[
+        Literal["train", "calibration", "test"] | None, typer.Option(help="Only the places of this split.")
+    ] = None,
+    sequence: Annotated[str | None, typer.Option(help="Only the places of this sequence.")] = None,
+    condition: Annotated[str | None, typer.Option(help="Only the places of this condition.")] = None,
+    landmarks: Annotated[
+        int | None, typer.Option(help="Of them only so many, that lie far apart.", metavar="N", min=1)
+    ] = None,
+    spacing: Annotated[
+        float | None, typer.Option(help="Or: only one each so many metres along each sequence.", metavar="METRES")
+    ] = None,
+    encoder: Annotated[
+        Path | None, typer.Option(help="The encoder's file, where the map keeps none.", metavar="FILE")
+    ] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Add landmarks at known positions, such as those of a new wing; nothing is trained again.
+
+    If it is killed, the map stays as it was. The calibration stays too, and is that of the landmarks before.
+    """
+    from mappable.maps.build import choose
+    from mappable.maps.map import Map
+    from mappable.maps.queries import encoder_of
+    from mappable.places.files import load_places
+
+    if landmarks is not None and spacing is not None:
+        raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
+    opened = Map.open(folder)
+    wanted = {"split": split, "sequence": sequence, "condition": condition}
+    places = load_places(table).replace(notes=())  # which are about the whole collection
+    places = places.where(**{name: value for name, value in wanted.items() if value is not None})
+    if not len(places):
+        asked = ", ".join(f"{name} {value!r}" for name, value in wanted.items() if value is not None)
+        raise BadInputError(f"{table}: no place has {asked}" if asked else f"{table}: names no place")
+    every = landmarks is None and spacing is None
+    places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
+    loaded = encoder_of(opened, encoder, device)
+    _print(opened.add(places, loaded.embed(_images(table, places, loaded)), loaded.fingerprint).save(folder))
+
+
+@app.command()
+def remove(
+    folder: MapFolder,
+    place_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the landmarks to remove.")],
+) -> None:
+    """Remove landmarks by their ids."""
+    from mappable.maps.map import Map
+
+    _print(Map.open(folder).remove(place_ids).save(folder))
+
+
+@app.command()
+def merge(
+    folder: MapFolder,
+    other: Annotated[Path, typer.Argument(help="The map whose landmarks are added; it stays as it is.")],
+) -> None:
+    """Add the landmarks of another map of the same encoder and frame."""
+    from mappable.maps.map import Map
+
+    _print(Map.open(folder).merge(Map.open(other)).save(folder))
+
+
+@app.command()
+def verify(folder: MapFolder) -> None:
+    """Read all files of a map, and say whether they are what was written."""
+    from mappable.maps.map import Map
+
+    verified = Map.verify(folder)
+    size = sum(file.length for file in verified.files.values())
+    typer.echo(f"{folder}: sound, {len(verified):,} landmarks in {len(verified.files)} files of {size / 1e6:,.1f} MB")
+
+
+@app.command()
+def export(
+    folder: MapFolder,
+    out: Annotated[Path, typer.Argument(metavar="OUT.h5", help="The file to write, whose name ends in .h5.")],
+) -> None:
+    """Write the landmarks' descriptors for hloc: HDF5 by image path, float32 and of length one."""
+    from mappable.features.export import check_hloc
+    from mappable.maps.export import export_landmarks
+    from mappable.maps.map import Map
+
+    check_hloc(out)
+    opened = Map.open(folder)
+    export_landmarks(out, opened)
+    typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}")
+
+
+def packed(table: Path, places: "Places", encoder: "Encoder") -> "ImageRows | None":
+    """The images of places as the folder of their table has them packed for the encoder, if it has."""
+    from mappable.places.cache import find_packed
+
+    return find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
+
+
+def _images(table: Path, places: "Places", encoder: "Encoder") -> "Places | ImageRows":
+    """The same, or else the places, whose files are decoded then."""
+    images = packed(table, places, encoder)
+    return places if images is None else images
+
+
+def _print(shown: "Map") -> None:
+    from mappable.maps.summary import summarize_map
+
+    one = summarize_map(shown)
+    sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(one.low, one.high, strict=True))
+    estimated = f" ({one.estimated:,} at estimated positions)" if one.estimated else ""
+    typer.echo(f"{one.landmarks:,} landmarks{estimated}, {one.spacing:.2f} {one.unit} from one to the next")
+    typer.echo(f"frame {one.frame}: {sides} {one.unit}")
+    kept = "kept with the map" if one.encoder_kept else "not kept with the map"
+    typer.echo(f"encoder {one.encoder}, {kept}; {one.descriptor:,} numbers a descriptor, {one.storage}")
+    if one.recall:
+        recall = ", ".join(f"{name} {100 * share:.1f} %" for name, share in one.recall.items())
+        typer.echo(f"search is approximate: {recall}")
+    if one.calibration is not None:
+        known = one.calibration
+        away = f" and {known.elsewhere:,} of elsewhere" if known.elsewhere else ""
+        typer.echo(
+            f"calibrated on {known.images:,} images{away}: feature distances tell up to {known.reach:.1f} {one.unit}"
+        )
+        width = f"{100 * known.coverage:g} % intervals of about {known.width:.1f} {one.unit}"
+        typer.echo(f"confident of {100 * known.confident:.1f} % of them, with {width}")
+    for note in one.notes:
+        typer.echo(f"warning: {note}", err=True)

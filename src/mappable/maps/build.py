@@ -1,0 +1,156 @@
+"""Building a map: landmarks are chosen, described, and calibrated by images that are none."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.features.descriptors import Described
+from mappable.features.embedding import Source as Images
+from mappable.features.encoder import Encoder
+from mappable.maps.calibrate import calibrate
+from mappable.maps.calibration import Source
+from mappable.maps.landmarks import frame_of, greedy_landmarks, sequential_landmarks
+from mappable.maps.map import Map, Storage
+from mappable.maps.store import Floats32
+from mappable.places.cache import ImageRows
+from mappable.places.notes import Note
+from mappable.places.table import Places
+
+LANDMARKS = 200  # where neither the user nor the encoder says how many
+MOST = 5000  # images to calibrate by; of more, some are taken evenly
+
+
+class Options(TypedDict, total=False):
+    """How a map is built.
+
+    Landmarks are `landmarks` places that lie far apart, the first random by `seed`; or places each `spacing` or more
+    from the last one along its sequence; or `every` reference. Intervals of the calibration have the `coverage`, and
+    it holds a share of `false_accepts` of images from elsewhere to be on the map. `storage` is that of descriptors.
+    """
+
+    landmarks: int | None
+    spacing: float | None
+    every: bool
+    seed: int
+    coverage: float
+    false_accepts: float
+    storage: Storage
+
+
+def build_map(
+    encoder: Encoder,
+    places: Places,
+    images: Images | None = None,
+    *,
+    elsewhere: Places | Images | None = None,
+    **options: Unpack[Options],
+) -> Map:
+    """A map of some of the places, with a calibration measured on others; for what else to choose see `Options`.
+
+    Landmarks are references: the split `train`; if there is none, places of the role `reference`; else all that are for
+    neither calibration, test nor query. There are as many as the encoder's settings say, unless `options` do. The map
+    is calibrated by the split `calibration`, and where there is none by references that are no landmarks, which makes
+    intervals too narrow. A map that cannot be calibrated has a note in its table that says why.
+
+    `images` (n, height, width, 3) are those of the places, whose files are decoded otherwise; `elsewhere` are images
+    that are not on the map, by which it learns to reject such.
+    """
+
+    def describe(rows: Ints) -> Floats32:
+        if images is None:
+            return encoder.embed(places[rows])
+        some = ImageRows(images.images, images.rows[rows]) if isinstance(images, ImageRows) else images[rows]
+        return encoder.embed(some)
+
+    absent = None if elsewhere is None else lambda: encoder.embed(elsewhere)
+    options.setdefault("landmarks", None)
+    if options["landmarks"] is None:
+        options["landmarks"] = _usual_count(encoder, places)
+    return _build(places, describe, encoder.fingerprint, encoder.about, absent, **options)
+
+
+def build_map_of(
+    described: Described, encoder: str | None = None, *, elsewhere: Described | None = None, **options: Unpack[Options]
+) -> Map:
+    """As `build_map`, from descriptors that are there already; `encoder` names what made them, if they do not say."""
+    fingerprint = described.encoder or encoder
+    if not fingerprint:
+        raise BadInputError("these descriptors do not say which encoder made them: give it a name (--fingerprint)")
+    for said in (encoder, None if elsewhere is None else elsewhere.encoder):
+        if said not in (None, fingerprint):
+            raise BadInputError(f"the descriptors are of encoder {fingerprint}, not of {said}")
+    absent = None if elsewhere is None else lambda: elsewhere.descriptors
+    return _build(
+        described.places, lambda rows: described.descriptors[rows], fingerprint, described.about, absent, **options
+    )
+
+
+def choose(
+    places: Places, *, landmarks: int | None = None, spacing: float | None = None, every: bool = False, seed: int = 0
+) -> Ints:
+    """Rows of the places that become landmarks, by exactly one of `landmarks`, `spacing` and `every`."""
+    if every:
+        return np.arange(len(places))
+    if spacing is not None:
+        return sequential_landmarks(places, spacing)
+    return greedy_landmarks(places, min(LANDMARKS, len(places)) if landmarks is None else landmarks, seed)
+
+
+def _build(
+    places: Places,
+    describe: Callable[[Ints], Floats32],
+    encoder: str,
+    about: About | None,
+    elsewhere: Callable[[], Floats32] | None,
+    *,
+    landmarks: int | None = None,
+    spacing: float | None = None,
+    every: bool = False,
+    seed: int = 0,
+    coverage: float = 0.9,
+    false_accepts: float = 0.05,
+    storage: Storage = "float32",
+) -> Map:
+    for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
+        if not 0 < value < 1:
+            raise BadInputError(f"{name} is {value}, but must be between 0 and 1")
+    references = _references(places)
+    chosen = references[choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
+    table = places[chosen].replace(notes=())  # what is noted there is about the whole collection
+    built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
+    rows, source = _calibrating(places, references, chosen)
+    seen, absent = describe(rows), None if elsewhere is None else elsewhere()
+    shares = {"coverage": coverage, "false_accepts": false_accepts}
+    try:
+        calibration = calibrate(built, seen, places.positions[rows], source=source, elsewhere=absent, **shares)
+    except BadInputError as error:
+        return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
+    return built.with_calibration(calibration)
+
+
+def _usual_count(encoder: Encoder, places: Places) -> int:
+    return min(int(encoder.about.settings.get("landmarks", LANDMARKS)), len(_references(places)))
+
+
+def _references(places: Places) -> Ints:
+    """Rows of the places among which landmarks are chosen."""
+    train, reference = places.split == "train", places.role == "reference"
+    held_out = np.isin(places.split.astype(str), ("calibration", "test")) | (places.role == "query")
+    rows: Ints = np.flatnonzero(train if train.any() else reference if reference.any() else ~held_out)
+    if not len(rows):
+        raise BadInputError("no place can be a landmark: all are for calibration, test or queries")
+    return rows
+
+
+def _calibrating(places: Places, references: Ints, landmarks: Ints) -> tuple[Ints, Source]:
+    """Rows of the images to calibrate by, in the frame of the landmarks, and which split they are of."""
+    frame = frame_of(places[landmarks]).name
+    rows: Ints = np.flatnonzero((places.split == "calibration") & (places.frame == frame))
+    source: Source = "calibration" if len(rows) else "train"
+    rows = rows if len(rows) else np.setdiff1d(references, landmarks)
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(np.int64))], source

@@ -1,0 +1,99 @@
+"""What other programs take: positions as CSV and for TUM's tools, pairs of images and landmarks for hloc."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mappable.arrays import Floats
+from mappable.errors import BadImageError, BadInputError
+from mappable.features.export import write_hloc
+from mappable.maps.locate import Position
+from mappable.maps.map import Map
+from mappable.places.files import write_atomically
+from mappable.places.table import NO_TIME, Places
+from mappable.recovery.files import write_tum
+
+Found = Sequence[Position | BadImageError]  # of the images of a table, row by row
+AXES = "xyz"
+
+
+def to_json(places: Places, found: Found) -> list[dict[str, Any]]:
+    """An entry for each image: its id, and either its position or an error."""
+    return [
+        {"image": name} | ({"error": str(one)} if isinstance(one, BadImageError) else one.to_json() | {"error": None})
+        for name, one in zip(places.place_id, found, strict=True)
+    ]
+
+
+def export_csv(file: Path, places: Places, found: Found) -> None:
+    """A line for each image: coordinates, metres with their interval, covariances (xx, xy, yy, ...), and why not."""
+    dimensions = next((len(one.coordinates) for one in found if isinstance(one, Position)), 2)
+    pairs = [(a, b) for b in range(dimensions) for a in range(b + 1)]
+    plain = ("frame", "unit", "landmark", "feature_distance", "metres", "low", "high", "coverage")
+    header = ["image", *AXES[:dimensions], *plain, *(AXES[a] + AXES[b] for a, b in pairs)]
+    rows: list[list[Any]] = [[*header, "refined", "confident", "reason", "error"]]
+    for name, one in zip(places.place_id, found, strict=True):
+        if isinstance(one, BadImageError):
+            rows.append([name, *[""] * (len(header) + 2), str(one)])
+            continue
+        covariance = ["" if one.covariance is None else one.covariance[a, b] for a, b in pairs]
+        values = [getattr(one, what) for what in plain]
+        rows.append([name, *one.coordinates, *values, *covariance, one.refined, one.confident, one.reason, ""])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    _write(file, text.getvalue())
+
+
+def export_tum(file: Path, places: Places, found: Found) -> int:
+    """The trajectory of the images that the map is confident of, and how many these are; without rotation.
+
+    Of a map without a calibration, which is confident of none, it is that of all. Times are seconds since 1970 if all
+    images have one, and else the number of the image.
+    """
+    positions = [one for one in found if isinstance(one, Position)]
+    calibrated = any(one.metres is not None for one in positions)
+    dimensions = len(positions[0].coordinates) if positions else 2
+    where: Floats = np.full((len(found), dimensions), np.nan)
+    for row, one in enumerate(found):
+        if isinstance(one, Position) and (one.confident or not calibrated):
+            where[row] = one.coordinates
+    write_tum(file, where, seconds_of(places))
+    return int(np.isfinite(where[:, 0]).sum())
+
+
+def seconds_of(places: Places) -> Floats | None:
+    """The times of the places, where all are known."""
+    return places.time / 1e9 if (places.time != NO_TIME).all() else None
+
+
+def export_pairs(file: Path, landmarks: Map, places: Places, found: Found) -> None:
+    """hloc's list of pairs: the path of an image and that of a landmark, for its nearest landmarks by feature."""
+    path_of = dict(zip(landmarks.places.place_id, landmarks.places.path, strict=True))
+    lines = [
+        f"{_one_word(path)} {_one_word(path_of[landmark])}\n"
+        for path, one in zip(places.path, found, strict=True)
+        if isinstance(one, Position)
+        for landmark, _ in one.candidates
+    ]
+    _write(file, "".join(lines))
+
+
+def export_landmarks(file: Path, landmarks: Map) -> None:
+    """The descriptors of the landmarks as hloc reads them: HDF5, float32, of length one."""
+    descriptors = landmarks.store.take(np.arange(len(landmarks)))
+    descriptors = descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)  # float16 rounds
+    write_hloc(file, landmarks.places, descriptors)
+
+
+def _one_word(path: str) -> str:
+    if len(path.split()) != 1:
+        raise BadInputError(f"{path!r}: hloc's lists of pairs cannot hold a path with a space; rename it")
+    return path
+
+
+def _write(file: Path, text: str) -> None:
+    write_atomically(file, lambda stream: stream.write(text.encode()))

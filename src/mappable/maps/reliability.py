@@ -1,0 +1,120 @@
+"""A picture of how far a calibration can be trusted, on images of known position."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Strings
+from mappable.errors import BadInputError
+from mappable.maps.locate import Locator, Position
+from mappable.maps.map import Map
+from mappable.maps.store import Floats32
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".png", ".svg", ".pdf")
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # safe for colour-blind eyes
+MARKS = "osD^vP"
+GREY = "#8a8a8a"
+
+
+def observed_coverage(positions: list[list[Position]], truly: Floats) -> Floats:
+    """The share of images whose interval holds the true metres (n,) to their landmark, for each list of positions."""
+    ends = np.array([[(one.low, one.high) for one in same] for same in positions], dtype=np.float64)
+    shares: Floats = ((ends[:, :, 0] <= truly) & (truly <= ends[:, :, 1])).mean(axis=1)
+    return shares
+
+
+def draw_reliability(
+    file: Path | str,
+    landmarks: Map,
+    descriptors: Floats32,
+    positions: Floats,
+    *,
+    encoder: str,
+    conditions: Strings | None = None,
+    elsewhere: Floats32 | None = None,
+) -> None:
+    """Write a picture (PNG, SVG or PDF by suffix) of what the map says of images (n, D) at true positions (n, k).
+
+    Left: how often intervals of a stated coverage hold the truth, for images that the map is confident of, by
+    condition. Middle: stated against true metres to the nearest landmark. Right: the odds that an image is on the map,
+    beside those of images from `elsewhere` (e, D), if there are any.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if Path(file).suffix.lower() not in SUFFIXES:
+        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
+    locator = Locator(landmarks)
+    calibration = locator.calibration
+    rows, squared = landmarks.nearest(descriptors, calibration.neighbours, encoder=encoder)
+    seen = locator.look(rows, squared)
+    truly = np.linalg.norm(locator.positions[seen.evidence.landmark] - positions, axis=1)
+    sure = seen.confident(calibration)
+    if not sure.any():
+        raise BadInputError("the map is confident of none of these images: there is nothing to draw")
+    said = [locator.judge(rows, squared, seen, level) for level in LEVELS]
+    figure = Figure(figsize=(15.0, 4.8), layout="constrained", dpi=120)
+    FigureCanvasAgg(figure)
+    left, middle, right = figure.subplots(1, 3)
+    named = np.full(len(truly), "all images", dtype=object) if conditions is None else conditions
+    _coverage(left, said, truly, sure, named)
+    _metres(middle, said[list(LEVELS).index(0.9)], truly, sure, landmarks.unit)
+    absent = None
+    if elsewhere is not None:
+        absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbours, encoder=encoder)).presence
+    _presence(right, seen.presence, absent, calibration.threshold)
+    figure.suptitle(
+        f"{len(landmarks):,} landmarks, {len(truly):,} images, of {sure.mean():.0%} of which it is confident"
+    )
+    figure.savefig(file)
+
+
+def _coverage(axes: "Axes", said: list[list[Position]], truly: Floats, sure: Bools, named: Strings) -> None:
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="as stated")
+    for number, name in enumerate(sorted(set(named))):
+        which = np.flatnonzero(sure & (named == name))
+        if not len(which):
+            continue
+        shares = observed_coverage([[same[row] for row in which] for same in said], truly[which])
+        mark, colour = MARKS[number % len(MARKS)], COLOURS[number % len(COLOURS)]
+        axes.plot(LEVELS, shares, marker=mark, color=colour, label=f"{name} ({len(which):,})")
+    axes.set(
+        xlabel="stated coverage", ylabel="share of true distances inside", xlim=(0, 1), ylim=(0, 1), aspect="equal"
+    )
+    axes.legend(frameon=False, loc="upper left")
+    axes.set_title("Intervals, where confident")
+
+
+def _metres(axes: "Axes", said: list[Position], truly: Floats, sure: Bools, unit: str) -> None:
+    which = np.flatnonzero(sure)
+    which = which[np.linspace(0, len(which) - 1, min(len(which), 150)).astype(np.int64)]
+    which = which[np.argsort(np.array([said[row].metres for row in which]), kind="stable")]
+    low, metres, high = (np.array([getattr(said[row], name) for row in which]) for name in ("low", "metres", "high"))
+    number = np.arange(len(which))
+    axes.fill_between(number, low, high, color=COLOURS[5], alpha=0.5, linewidth=0, label="90 % interval")
+    axes.plot(number, metres, color=COLOURS[0], label="stated")
+    top = 1.3 * high.max()
+    axes.plot(number, np.minimum(truly[which], top), ".", color=COLOURS[1], markersize=5, label="true")
+    axes.set(xlabel="images, by stated distance", ylabel=f"to the nearest landmark, {unit}", ylim=(0, top))
+    axes.legend(frameon=False, loc="upper left")
+    axes.set_title(
+        "Distances" + (f" ({(truly[which] > top).sum()} beyond the top)" if (truly[which] > top).any() else "")
+    )
+
+
+def _presence(axes: "Axes", here: Floats, absent: Floats | None, threshold: float) -> None:
+    both = here if absent is None else np.concatenate([here, absent])
+    low, high = np.quantile(both, [0.002, 0.998])
+    bins = np.linspace(low, high, 50).tolist()
+    axes.hist(np.clip(here, low, high), bins, density=True, color=COLOURS[0], alpha=0.6, label="on the map")
+    if absent is not None:
+        axes.hist(np.clip(absent, low, high), bins, density=True, color=COLOURS[1], alpha=0.6, label="from elsewhere")
+    axes.axvline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
+    axes.set(xlabel="log-odds that an image is on the map", yticks=[])
+    axes.legend(frameon=False, loc="upper left")
+    axes.set_title("Rejection")

@@ -1,0 +1,95 @@
+"""What a map holds, in numbers and sentences."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mappable.maps.between import spacing_of
+from mappable.maps.calibration import Calibration
+from mappable.maps.map import Map
+
+
+@dataclass(frozen=True)
+class CalibrationSummary:
+    """What a calibration was measured on, and what came of it; metres are units of the map."""
+
+    source: str
+    images: int
+    elsewhere: int
+    landmarks: int
+    coverage: float
+    false_accepts: float
+    reach: float
+    confident: float  # share of the images
+    width: float  # of the intervals of these, in the mean
+
+
+@dataclass(frozen=True)
+class MapSummary:
+    """A map, as one would describe it."""
+
+    landmarks: int
+    estimated: int
+    spacing: float
+    frame: str
+    unit: str
+    dimensions: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    encoder: str
+    encoder_kept: bool
+    descriptor: int  # numbers
+    storage: str
+    recall: dict[str, float]  # of approximate search; {} where search is exact
+    calibration: CalibrationSummary | None
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarize_map(landmarks: Map) -> MapSummary:
+    """The summary of a map; nothing but its table is read."""
+    positions, calibration = landmarks.places.positions, landmarks.calibration
+    notes = [str(note) for note in landmarks.places.notes]
+    if calibration is not None:
+        notes += [calibration.note] if calibration.note else []
+        if calibration.landmarks != len(landmarks):
+            notes.append(f"calibrated with {calibration.landmarks:,} landmarks; build the map anew to calibrate again")
+    return MapSummary(
+        landmarks=len(landmarks),
+        estimated=int(landmarks.estimated.sum()),
+        spacing=spacing_of(positions),
+        frame=landmarks.frame.name,
+        unit=landmarks.unit,
+        dimensions=landmarks.dimensions,
+        low=tuple(positions.min(axis=0).tolist()),
+        high=tuple(positions.max(axis=0).tolist()),
+        encoder=landmarks.encoder,
+        encoder_kept=landmarks.encoder_file is not None,
+        descriptor=landmarks.store.dimensions,
+        storage=landmarks.storage,
+        recall=dict(getattr(landmarks.store, "recall", {})),
+        calibration=None if calibration is None else _calibration(calibration),
+        notes=tuple(notes),
+    )
+
+
+def _calibration(calibration: Calibration) -> CalibrationSummary:
+    images, doubtful = calibration.images, sum(calibration.doubtful.counts)
+    # A group that was too small gave way to all images.
+    confident = sum(calibration.confident.counts) if doubtful == images else images - doubtful
+    spread = calibration.confident
+    _, low, high = spread.predict(np.array(spread.feature), calibration.coverage)
+    return CalibrationSummary(
+        source=calibration.source,
+        images=images,
+        elsewhere=calibration.elsewhere,
+        landmarks=calibration.landmarks,
+        coverage=calibration.coverage,
+        false_accepts=calibration.false_accepts,
+        reach=calibration.response.reach,
+        confident=confident / images,
+        width=float(np.average(high - low, weights=spread.counts)),
+    )

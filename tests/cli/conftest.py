@@ -1,0 +1,101 @@
+"""What tests of maps on the command line share: a long wall, and a small encoder that can tell its parts apart."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from mappable.arrays import Floats
+from mappable.cli.app import app
+from mappable.features.encoder import Encoder
+from mappable.places.files import load_places, save_places
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+
+WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 240.0
+# Split, first place and distance from one to the next in metres, light.
+DRIVES = {"sun": ("train", 0.0, 3.0, 1.0), "rain": ("calibration", 0.5, 1.5, 0.9), "fog": ("test", 2.0, 6.0, 0.95)}
+
+
+def draw_wall(folder: Path, drives: dict[str, tuple[str, float, float, float]], seed: int) -> Places:
+    """Images along a wall that is painted by `seed`, in a folder with their table."""
+    random = np.random.default_rng(seed)
+    size = WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT
+    coarse = Image.fromarray(random.integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8))
+    wall: Floats = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
+    rows = [(name, x) for name, (_, first, step, _) in drives.items() for x in np.arange(first, LENGTH, step)]
+    for name, x in rows:
+        left = int(x * PIXELS_PER_METRE)
+        pixels = wall[:, left : left + WIDTH] * drives[name][3] + random.normal(0, 3, (HEIGHT, WIDTH, 3))
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(folder / name / f"{10 * x:05.0f}.png")
+    places = Places(
+        path=[f"{name}/{10 * x:05.0f}.png" for name, x in rows],
+        x=[x for _, x in rows],
+        y=[20 * np.sin(x / 40) for _, x in rows],
+        time=[int(x * 1e9) for _, x in rows],
+        sequence=[name for name, _ in rows],
+        condition=[name for name, _ in rows],
+        split=[drives[name][0] for name, _ in rows],
+        frames=Frame("wall"),
+        root=folder,
+    )
+    save_places(places, folder / "places.parquet")
+    return places
+
+
+@pytest.fixture(scope="session")
+def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the wall: 80 places to train on, 160 to calibrate by, 40 to test."""
+    folder = tmp_path_factory.mktemp("walls") / "wall"
+    draw_wall(folder, DRIVES, seed=0)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wall_encoder(small_backbone: str, wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an encoder of two layers, with random weights."""
+    encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
+    encoder.initialise(load_places(wall).where(split="train"))
+    file = tmp_path_factory.mktemp("wall-encoder") / "encoder.safetensors"
+    encoder.save(file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def wall_map(wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a map of the wall, of 60 landmarks; whoever changes it takes a copy first."""
+    out = tmp_path_factory.mktemp("maps") / "map"
+    result = invoke("map", "build", wall, out, "--encoder", wall_encoder, "--landmarks", 60)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+@pytest.fixture
+def copied_map(wall_map: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(wall_map, tmp_path / "map")
+
+
+@pytest.fixture(scope="session")
+def other_encoder(small_backbone: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of another encoder."""
+    encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=2, backbone=small_backbone, seed=1)
+    encoder.initialise(np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8))
+    file = tmp_path_factory.mktemp("other-encoder") / "encoder.safetensors"
+    encoder.save(file)
+    return file
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="session")
+def mappable() -> Callable[..., Result]:
+    """Run `mappable ARGUMENTS` in this process."""
+    return invoke

@@ -1,0 +1,250 @@
+"""`mappable locate`, `mappable densify` and `mappable recover --images`: images and a map to positions."""
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mappable import load_places, pack_images, save_places
+from mappable.errors import BadImageError, BadInputError
+from mappable.maps.map import Map
+
+Run = Callable[..., Result]
+
+
+def refused(result: Result, *parts: str) -> None:
+    """One sentence, as `mappable.cli.main` prints it."""
+    assert isinstance(result.exception, BadInputError), result.output
+    for part in parts:
+        assert part in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def errors(wall: Path, entries: list[dict[str, object]]) -> list[float]:
+    """How far off images of the fog are, in metres."""
+    true = {Path(path).name: at for path, at in zip(*_truth(wall), strict=True)}
+    return [
+        float(np.linalg.norm(np.subtract(one["coordinates"], true[Path(str(one["image"])).name]))) for one in entries
+    ]
+
+
+def _truth(wall: Path) -> tuple[list[str], list[list[float]]]:
+    fog = load_places(wall).where(sequence="fog")
+    return fog.path.tolist(), fog.positions.tolist()
+
+
+def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
+    files = sorted((wall / "fog").iterdir())
+    result = mappable("locate", *files[:3], "--map", wall_map)
+    assert result.exit_code == 0, result.output
+    for text in (
+        "image",
+        "m to landmark",
+        "90 % interval",
+        str(files[2]),
+        "confident of ",
+        "of 3 images; frame wall (m)",
+    ):
+        assert text in result.stdout
+    assert result.stderr == ""
+    told = mappable("locate", wall / "fog", "--map", wall_map, "--json")
+    entries = json.loads(told.stdout)
+    assert [one["image"] for one in entries] == [str(file) for file in files]
+    assert np.median(errors(wall, entries)) < 2
+    assert sum(one["confident"] for one in entries) > 30
+    assert all(one["low"] <= one["high"] and one["unit"] == "m" and one["error"] is None for one in entries)
+    narrow = json.loads(mappable("locate", files[0], "--map", wall_map, "--json", "--coverage", 0.3).stdout)
+    assert narrow[0]["high"] - narrow[0]["low"] < entries[0]["high"] - entries[0]["low"]
+
+
+def test_a_drive_is_located_together(mappable: Run, wall: Path, wall_map: Path) -> None:
+    single = json.loads(mappable("locate", wall / "fog", "--map", wall_map, "--json").stdout)
+    entries = json.loads(mappable("locate", wall / "fog", "--map", wall_map, "--json", "--sequence").stdout)
+    assert max(errors(wall, entries)) < 20
+    assert single != entries
+    both = ["locate", wall / "fog", wall / "rain", "--map", wall_map, "--json", "--sequence"]
+    assert json.loads(mappable(*both).stdout)[: len(entries)] == entries  # each folder is a drive of its own
+
+
+def test_a_converted_set_is_located_from_packed_pixels(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    fog = load_places(wall).where(sequence="fog")
+    save_places(fog, tmp_path / "fog/places.parquet")
+    from_files = mappable("locate", tmp_path / "fog/places.parquet", "--map", wall_map, "--json")
+    entries = json.loads(from_files.stdout)
+    assert [one["image"] for one in entries] == fog.place_id.tolist()
+    pack_images(fog, tmp_path / "fog", size=(64, 48))
+    assert json.loads(mappable("locate", tmp_path / "fog", "--map", wall_map, "--json").stdout) == entries
+    more = mappable("locate", tmp_path / "fog", wall / "rain/00005.png", "--map", wall_map, "--json")
+    assert len(json.loads(more.stdout)) == len(fog) + 1
+
+
+def test_an_image_that_does_not_decode_does_not_stop_the_others(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    shutil.copy(wall / "fog/00020.png", tmp_path / "good.png")
+    (tmp_path / "bad.jpg").write_text("no image")
+    paths = [tmp_path / name for name in ("bad.jpg", "good.png", "gone.png")]
+    result = mappable("locate", *paths, "--map", wall_map, "--json", "--csv", tmp_path / "out.csv")
+    assert result.exit_code == 1
+    bad, good, gone = json.loads(result.stdout)
+    assert "not an image in a known format" in bad["error"]
+    assert "no such file" in gone["error"]
+    assert errors(wall, [good | {"image": "00020.png"}])[0] < 5
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error", "error"]
+    assert f"{tmp_path}/bad.jpg: not an image" in result.stderr
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [bool(row["error"]) for row in rows] == [True, False, True]
+    assert float(rows[1]["x"]) == good["coordinates"][0]
+    shown = mappable("locate", *paths, "--map", wall_map)
+    assert shown.exit_code == 1
+    assert "not an image in a known format" in shown.stdout
+    nothing = mappable("locate", paths[0], "--map", wall_map, "--sequence")
+    assert nothing.exit_code == 1
+    assert "confident of 0 of 1 images" in nothing.stdout
+
+
+def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    tum, pairs = tmp_path / "out/fog.txt", tmp_path / "out/pairs.txt"
+    places = load_places(wall).where(sequence="fog")
+    save_places(places, tmp_path / "fog.parquet")
+    result = mappable("locate", tmp_path / "fog.parquet", "--map", wall_map, "--tum", tum, "--pairs", pairs, "--json")
+    entries = json.loads(result.stdout)
+    confident = [row for row, one in enumerate(entries) if one["confident"]]
+    assert f"{len(confident)} of 40 positions written to {tum}" in result.stderr
+    lines = np.loadtxt(tum)
+    np.testing.assert_allclose(lines[:, 0], places.time[confident] / 1e9)
+    np.testing.assert_allclose(lines[0, 1:], [*entries[confident[0]]["coordinates"], 0, 0, 0, 0, 1], atol=1e-6)
+    listed = [line.split() for line in pairs.read_text().splitlines()]
+    assert len(listed) == 5 * 40
+    assert listed[0] == ["fog/00020.png", entries[0]["candidates"][0]["landmark"]]
+    mappable("locate", wall / "fog", "--map", wall_map, "--tum", tum)  # whose files know no time
+    np.testing.assert_array_equal(np.loadtxt(tum)[:, 0] % 1, 0)
+    shutil.copy(wall / "fog/00020.png", tmp_path / "a b.png")
+    refused(mappable("locate", tmp_path / "a b.png", "--map", wall_map, "--pairs", pairs), "a space")
+
+
+def test_what_cannot_be_located_is_refused_in_a_sentence(
+    mappable: Run, wall: Path, wall_map: Path, wall_encoder: Path, other_encoder: Path, tmp_path: Path
+) -> None:
+    image = wall / "fog/00020.png"
+    assert mappable("locate", image, "--map", wall_map, "--encoder", wall_encoder).exit_code == 0
+    refused(mappable("locate", image, "--map", wall_map, "--encoder", other_encoder), "but the map is of encoder")
+    refused(mappable("locate", tmp_path, "--map", wall_map), "a folder without images")
+    refused(mappable("locate", image, "--map", wall), "no map here")
+    refused(mappable("locate", image, "--map", wall_map, "--coverage", 2), "coverage")
+    refused(mappable("locate", image, "--map", wall_map, "--csv", tmp_path), "cannot be written")
+    refused(mappable("locate", image, image, "--map", wall_map), "second time")
+    assert mappable("locate", "--map", wall_map).exit_code == 2  # nothing is asked about
+
+
+def test_a_map_without_calibration_names_the_nearest_landmark(
+    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
+    assert (
+        mappable("map", "build", tmp_path / "train.parquet", tmp_path / "map", "--encoder", wall_encoder).exit_code == 0
+    )
+    located = ["locate", wall / "fog", "--map", tmp_path / "map"]
+    entry = json.loads(mappable(*located, "--json").stdout)[0]
+    assert entry["metres"] is None
+    assert entry["reason"] == "the map has no calibration"
+    shown = mappable(*located, "--tum", tmp_path / "all.txt")
+    assert "the map has no calibration" in shown.stdout
+    assert "40 of 40 positions" in shown.stderr
+    refused(mappable(*located, "--sequence"), "no calibration")
+    refused(mappable("densify", tmp_path / "map", wall / "fog"), "no calibration")
+
+
+# Denser maps
+
+
+def test_images_without_positions_become_landmarks(
+    mappable: Run, wall: Path, wall_map: Path, copied_map: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "drive").mkdir()
+    for file in (wall / "fog").iterdir():
+        shutil.copy(file, tmp_path / "drive")
+    dense = mappable("densify", copied_map, tmp_path / "drive", "--out", tmp_path / "dense", "--sequence")
+    assert dense.exit_code == 0, dense.output
+    grown = Map.open(tmp_path / "dense")
+    added = int(grown.estimated.sum())
+    assert added > 20
+    assert f"{added} of 40 images added" in dense.stdout
+    assert f"{60 + added} landmarks, {added} of them at estimated positions" in dense.stdout
+    assert "left out: " in dense.stdout
+    assert dense.stderr == ""
+    assert grown.places.notes == ()
+    np.testing.assert_array_equal(grown.places.positions[:60], Map.open(wall_map).places.positions)
+    assert len(Map.open(copied_map)) == 60
+    assert f"({added} at estimated positions)" in mappable("map", "show", tmp_path / "dense").stdout
+
+    (tmp_path / "drive/bad.png").write_text("no image")
+    some = mappable("densify", copied_map, tmp_path / "drive", "--within", 2)
+    assert some.exit_code == 1
+    assert "bad.png: not an image" in some.stderr
+    assert 60 < len(Map.open(copied_map))
+    refused(mappable("densify", copied_map, tmp_path / "drive"), "already, whose position stays as it is")
+
+
+def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, tmp_path: Path) -> None:
+    before = (copied_map / "map.json").read_bytes()
+    none = mappable("densify", copied_map, wall / "fog", "--within", 1e-6)
+    assert none.exit_code == 0
+    assert "0 of 40 images added" in none.stdout
+    assert "position not known well enough" in none.stdout
+    (tmp_path / "bad.jpg").write_text("no image")
+    assert mappable("densify", copied_map, tmp_path / "bad.jpg").exit_code == 1
+    refused(mappable("densify", copied_map, wall / "fog", wall / "rain", "--sequence"), "2 sequences, 'fog'")
+    refused(mappable("densify", copied_map, wall / "fog", "--within", 0), "above 0")
+    refused(mappable("densify", copied_map, wall / "fog", "--out", wall), "holds files, but no map")
+    assert (copied_map / "map.json").read_bytes() == before
+
+
+# Recovery
+
+
+def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    rain = load_places(wall).where(sequence="rain")
+    save_places(rain, tmp_path / "rain.parquet")
+    arguments = ["recover", "--images", tmp_path / "rain.parquet", tmp_path / "out", "--map", wall_map]
+    result = mappable(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "160 points in 2 dimensions" in result.stdout
+    assert "scored" not in result.stdout  # the positions in the table do not count
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["images"] == rain.place_id.tolist()
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "out/trajectory.txt")[:, 0], rain.time / 1e9)
+    known = "\n".join(f"{row},{rain.x[row]},{rain.y[row]}" for row in range(0, 160, 20))
+    (tmp_path / "known.csv").write_text(f"point,x,y\n{known}\n")
+    scored = mappable(*arguments, "--truth", tmp_path / "rain.parquet", "--anchors", tmp_path / "known.csv")
+    assert "160 points scored" in scored.stdout, scored.output
+    other_order = mappable("recover", tmp_path / "out", "--map", wall_map, "--images", wall / "rain", "--radius", 3)
+    assert other_order.exit_code == 0, other_order.output
+    refused(mappable(*arguments, "--truth", wall), "has 280 places, but there are 160 points")
+
+
+def test_what_cannot_be_recovered_from(
+    mappable: Run, wall: Path, wall_map: Path, other_encoder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/bad.jpg").write_text("no image")
+    recover = ["recover", "--map", wall_map, tmp_path / "out", "--images"]
+    assert isinstance(mappable(*recover, tmp_path / "bad").exception, BadImageError)
+    refused(mappable(*recover, wall / "fog", "--encoder", other_encoder), "but the map is of encoder")
+    refused(mappable(*recover, wall / "fog/00020.png"), "at least two images")
+    assert mappable("recover", "--images").exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["map build", "map add", "locate", "densify", "recover images"])
+def test_each_option_is_explained(mappable: Run, command: str) -> None:
+    text = mappable(*command.split(), "--help").stdout
+    assert "--device" in text
+    assert "--encoder" in text

@@ -1,0 +1,200 @@
+"""`mappable map`: from places and an encoder to a map on disk, and what can be done with that."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mappable import load_places, pack_images, save_places
+from mappable.errors import BadInputError
+from mappable.features.encoder import Encoder
+from mappable.maps.map import Map
+
+Run = Callable[..., Result]
+
+
+def refused(result: Result, *parts: str) -> None:
+    """One sentence, as `mappable.cli.main` prints it."""
+    assert isinstance(result.exception, BadInputError), result.output
+    for part in parts:
+        assert part in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "map"
+    result = mappable("map", "build", wall, out, "--encoder", wall_encoder.parent, "--landmarks", 50, "--seed", 1)
+    assert result.exit_code == 0, result.output
+    fingerprint = Encoder.load(wall_encoder).fingerprint
+    for text in (
+        "50 landmarks, ",
+        " m from one to the next",
+        "frame wall: 2",
+        f"encoder {fingerprint}, kept with the map; 192 numbers a descriptor, float32",
+        "calibrated on 160 images: feature distances tell up to ",
+        "% of them, with 90 % intervals of about ",
+        f"written to {out}",
+    ):
+        assert text in result.stdout
+    assert result.stderr == ""
+    opened = Map.open(out)
+    assert set(opened.places.split) == {"train"}
+    assert opened.calibration is not None
+    assert opened.calibration.source == "calibration"
+    assert opened.encoder_file is not None
+    assert mappable("map", "show", out).stdout == result.stdout.removesuffix(f"written to {out}\n")
+    shown = json.loads(mappable("map", "show", out, "--json").stdout)
+    assert (shown["landmarks"], shown["unit"], shown["calibration"]["images"]) == (50, "m", 160)
+
+
+def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
+    built = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder]
+    assert mappable(*built, "--spacing", 10, "--storage", "float16", "--coverage", 0.8).exit_code == 0
+    spaced = Map.open(tmp_path / "map")
+    assert np.linalg.norm(np.diff(spaced.places.positions, axis=0), axis=1).min() >= 10
+    assert spaced.storage == "float16"
+    assert spaced.calibration is not None
+    assert spaced.calibration.coverage == 0.8
+    assert "80 landmarks" in mappable(*built, "--all").stdout  # in place of the other
+    assert "80 landmarks" in mappable(*built).stdout  # 200 are usual, but there are no more
+    refused(mappable(*built, "--all", "--landmarks", 3), "exclude each other")
+    refused(mappable(*built, "--landmarks", 81), "cannot choose 81 landmarks of 80 places")
+    refused(mappable(*built, "--coverage", 1), "coverage is 1.0, but must be between 0 and 1")
+    assert len(Map.open(tmp_path / "map")) == 80
+
+
+def test_packed_pixels_will_do(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(wall, tmp_path / "wall")
+    places = load_places(copy)
+    pack_images(places, copy, size=(64, 48))
+    shutil.rmtree(copy / "sun")
+    built = mappable("map", "build", copy, tmp_path / "map", "--encoder", wall_encoder, "--elsewhere", copy)
+    assert built.exit_code == 0, built.output
+    assert "calibrated on 160 images and 280 of elsewhere" in built.stdout
+
+
+def test_without_a_calibration_split_training_images_take_its_place(
+    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    places = load_places(wall)
+    both = places[places.split != "test"].replace(split="")
+    save_places(both, tmp_path / "both.parquet")
+    build = ["map", "build", tmp_path / "both.parquet", tmp_path / "map", "--encoder", wall_encoder]
+    built = mappable(*build, "--landmarks", 60)
+    assert "calibrated on 180 images" in built.stdout
+    assert built.stderr == "warning: calibrated on training images, coverage not guaranteed\n"
+    few = mappable(*build, "--landmarks", 200)
+    assert few.exit_code == 0
+    assert few.stderr == "warning: not calibrated: 40 images are too few to calibrate by; 100 would do\n"
+    assert Map.open(tmp_path / "map").calibration is None
+    assert mappable("map", "show", tmp_path / "map").stderr == few.stderr
+
+
+def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path) -> None:
+    embedded, out = tmp_path / "embedded", tmp_path / "map"
+    assert mappable("embed", wall_encoder, wall, embedded).exit_code == 0
+    build = ["map", "build", wall, out, "--landmarks", 60, "--descriptors"]
+    assert "not kept with the map" in mappable(*build, embedded).stdout
+    same, known = Map.open(out), Map.open(wall_map)
+    assert same.encoder == known.encoder
+    assert same.places == known.places
+    np.testing.assert_array_equal(same.store.take(np.arange(60)), known.store.take(np.arange(60)))
+    assert "kept with the map" in mappable(*build, embedded, "--encoder", wall_encoder).stdout
+    refused(mappable(*build, embedded, "--fingerprint", "others"), known.encoder, "others")
+    refused(mappable(*build, embedded / "descriptors.npy"), "--fingerprint")
+    foreign = mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others", "--elsewhere", embedded)
+    refused(foreign, "of encoder others, not of")
+    assert (
+        "encoder others, not kept" in mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others").stdout
+    )
+    refused(mappable("locate", wall / "fog", "--map", out), "the map keeps no encoder", "others")
+    refused(mappable("map", "build", wall, out), "--encoder FILE")
+
+
+def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map: Path) -> None:
+    added = mappable("map", "add", copied_map, wall, "--sequence", "fog", "--spacing", 20)
+    assert added.exit_code == 0, added.output
+    grown = Map.open(copied_map)
+    assert 68 <= len(grown) <= 72
+    assert grown.calibration is not None
+    assert "calibrated with 60 landmarks; build the map anew" in added.stderr
+    before = len(grown)
+    refused(mappable("map", "add", copied_map, wall, "--split", "test", "--condition", "fog"), "already")
+    refused(mappable("map", "add", copied_map, wall, "--sequence", "hail"), "no place has sequence 'hail'")
+    refused(mappable("map", "add", copied_map, wall, "--landmarks", 3, "--spacing", 3), "exclude each other")
+    assert len(Map.open(copied_map)) == before
+
+
+def test_landmarks_are_removed_and_maps_merged(mappable: Run, wall_map: Path, copied_map: Path, tmp_path: Path) -> None:
+    ids = Map.open(wall_map).places.place_id.tolist()
+    other = shutil.copytree(wall_map, tmp_path / "other")
+    assert mappable("map", "remove", copied_map, *ids[:20]).exit_code == 0
+    assert mappable("map", "remove", other, *ids[20:]).exit_code == 0
+    assert len(Map.open(copied_map)) == 40
+    merged = mappable("map", "merge", copied_map, other)
+    assert merged.exit_code == 0, merged.output
+    assert sorted(Map.open(copied_map).places.place_id) == sorted(ids)
+    assert merged.stderr == ""  # as many landmarks as it was calibrated with
+    assert len(Map.open(other)) == 20
+    refused(mappable("map", "merge", copied_map, other), "already")
+    refused(mappable("map", "remove", copied_map, "nowhere"), "no landmark 'nowhere'")
+
+
+def test_landmarks_for_hloc(mappable: Run, wall_map: Path, tmp_path: Path) -> None:
+    assert "60 descriptors of 192 numbers" in mappable("map", "export", wall_map, tmp_path / "landmarks.h5").stdout
+    places = Map.open(wall_map).places
+    with h5py.File(tmp_path / "landmarks.h5", "r") as opened:
+        vectors = np.stack([opened[path]["global_descriptor"][()] for path in places.path])
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    refused(mappable("map", "export", wall_map, tmp_path / "landmarks.csv"), "ends in .h5")
+
+
+def test_a_sound_map_and_damaged_ones(mappable: Run, wall_map: Path, copied_map: Path, wall: Path) -> None:
+    assert "sound, 60 landmarks in 3 files" in mappable("map", "verify", wall_map).stdout
+    (descriptors,) = copied_map.glob("descriptors-*.npy")
+    whole = descriptors.read_bytes()
+    descriptors.write_bytes(whole[:-4] + b"edit")  # of the same length, and so seen only by those who read all of it
+    refused(mappable("map", "verify", copied_map), "damaged", descriptors.name)
+    descriptors.write_bytes(whole[:-4])
+    for command in (("verify", copied_map), ("show", copied_map), ("add", copied_map, wall)):
+        refused(mappable("map", *command), descriptors.name, "truncated or damaged")
+    refused(mappable("locate", wall / "fog", "--map", copied_map), descriptors.name)
+    descriptors.write_bytes(whole)
+    text = (copied_map / "map.json").read_text()
+    (copied_map / "map.json").write_text(text.replace('"unit": "m"', '"unit": "frames"'))
+    refused(mappable("map", "verify", copied_map), "map.json: edited or damaged")
+    refused(mappable("map", "show", wall), "no map here")
+
+
+def test_mistakes_are_found_before_any_image_is_described(
+    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
+    build = ["map", "build", wall]
+    refused(mappable(*build, wall, "--encoder", wall_encoder), "holds files, but no map")
+    refused(mappable(*build, tmp_path / "m", "--encoder", tmp_path / "nowhere"), "no such encoder file")
+    refused(mappable("map", "build", tmp_path, tmp_path / "m", "--encoder", wall_encoder), "no such table of places")
+    queries = load_places(wall).where(split="test")
+    save_places(queries, tmp_path / "test.parquet")
+    refused(mappable("map", "build", tmp_path / "test.parquet", tmp_path / "m", "--encoder", wall_encoder), "landmark")
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_approximate_index_that_cannot_be_made_leaves_an_exact_map(
+    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    build = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--landmarks", 60, "--approximate"]
+    refused(mappable(*build), "approximate")
+    assert mappable("map", "verify", tmp_path / "map").exit_code == 0
+
+
+def test_a_map_folder_may_be_moved(mappable: Run, wall: Path, copied_map: Path, tmp_path: Path) -> None:
+    os.rename(copied_map, tmp_path / "moved")
+    assert mappable("locate", wall / "fog/00020.png", "--map", tmp_path / "moved").exit_code == 0

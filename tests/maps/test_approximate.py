@@ -1,0 +1,164 @@
+"""Approximate search: nearly all that exact search finds, exact distances, and a recall that can be believed."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from mappable.errors import BadInputError
+from mappable.maps import approximate
+from mappable.maps.approximate import KEY, Approximate
+from mappable.maps.exact import Exact
+from mappable.maps.store import Floats32
+
+LANDMARKS, DIMENSIONS = 3000, 64
+
+
+def describe(where: Floats32, seed: int) -> Floats32:
+    """Descriptors of length one that follow positions (n, 2), with noise of their own."""
+    of_world, of_noise = np.random.default_rng(7), np.random.default_rng(seed)
+    waves, shifts = of_world.normal(size=(2, DIMENSIONS)), of_world.uniform(0, 2 * np.pi, DIMENSIONS)
+    vectors = np.cos(where @ waves + shifts) + 0.2 * of_noise.normal(size=(len(where), DIMENSIONS))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def positions(count: int, seed: int) -> Floats32:
+    return np.random.default_rng(seed).uniform(0, 10, (count, 2)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def exact() -> Exact:
+    return Exact(describe(positions(LANDMARKS, 0), 1))
+
+
+@pytest.fixture(scope="module")
+def queries() -> Floats32:
+    return describe(positions(200, 2), 3)
+
+
+@pytest.fixture(scope="module")
+def built(exact: Exact) -> Approximate:
+    return Approximate.build(exact)
+
+
+def share_found(exact: Exact, store: Approximate, queries: Floats32, count: int) -> float:
+    true, found = exact.nearest(queries, count)[0], store.nearest(queries, count)[0]
+    return float((true[:, :, None] == found[:, None]).any(axis=2).mean())
+
+
+def test_it_finds_nearly_all_and_says_how_many(exact: Exact, built: Approximate, queries: Floats32) -> None:
+    assert set(built.recall) == {"recall@1", "recall@10"}
+    assert min(built.recall.values()) > 0.97
+    for count in (1, 10):
+        assert share_found(exact, built, queries, count) == pytest.approx(built.recall[f"recall@{count}"], abs=0.03)
+
+
+def test_a_bad_index_has_a_bad_recall(exact: Exact, queries: Floats32, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SHORT": 4, "PROBED": 2, "CANDIDATES": 11}.items():
+        monkeypatch.setattr(approximate, name, value)
+    poor = Approximate.build(exact)
+    assert poor.recall["recall@10"] < 0.9
+    assert share_found(exact, poor, queries, 10) == pytest.approx(poor.recall["recall@10"], abs=0.1)
+
+
+def test_distances_are_those_of_the_full_descriptors(exact: Exact, built: Approximate, queries: Floats32) -> None:
+    rows, squared = built.nearest(queries, 5)
+    differences = exact.take(rows.ravel()).reshape(*rows.shape, -1).astype(float) - queries[:, None]
+    np.testing.assert_allclose(squared, np.square(differences).sum(axis=2), rtol=1e-5)
+    assert (np.diff(squared, axis=1) >= 0).all()
+    assert built.nearest(queries[:0], 5)[0].shape == (0, 5)
+    assert (len(built), built.dimensions) == (LANDMARKS, DIMENSIONS)
+    np.testing.assert_array_equal(built.take(rows[0]), exact.take(rows[0]))
+
+
+def test_more_than_all_candidates_can_be_asked_for(exact: Exact, built: Approximate, queries: Floats32) -> None:
+    rows, _ = built.nearest(queries[:2], LANDMARKS)
+    np.testing.assert_array_equal(rows, exact.nearest(queries[:2], LANDMARKS)[0])
+
+
+def test_few_allowed_rows_are_searched_exactly(exact: Exact, built: Approximate, queries: Floats32) -> None:
+    among = np.random.default_rng(4).random(LANDMARKS) < 0.05
+    np.testing.assert_array_equal(
+        built.nearest(queries, 3, among=among), exact.nearest(queries, 3, among=among), strict=True
+    )
+
+
+def test_of_many_allowed_rows_the_index_is_asked(
+    exact: Exact, built: Approximate, queries: Floats32, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approximate, "GATHERED", 0)
+    among = np.random.default_rng(4).random(LANDMARKS) < 0.5
+    rows, _ = built.nearest(queries, 3, among=among)
+    assert among[rows].all()
+    assert (rows == exact.nearest(queries, 3, among=among)[0]).mean() > 0.95
+
+
+def test_where_the_index_finds_too_few_search_is_exact(
+    exact: Exact, built: Approximate, queries: Floats32, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approximate, "GATHERED", 0)
+    monkeypatch.setattr(approximate, "PROBED", 1)
+    among = np.random.default_rng(4).random(LANDMARKS) < 0.01
+    np.testing.assert_array_equal(built.nearest(queries, 5, among=among)[0], exact.nearest(queries, 5, among=among)[0])
+
+
+def test_a_saved_index_answers_as_before(exact: Exact, built: Approximate, queries: Floats32, tmp_path: Path) -> None:
+    built.save(tmp_path / "index.safetensors")
+    loaded = Approximate.load(tmp_path / "index.safetensors", exact)
+    assert loaded.recall == built.recall
+    np.testing.assert_array_equal(loaded.nearest(queries, 3), built.nearest(queries, 3))
+
+
+def test_the_seed_decides(exact: Exact, built: Approximate, tmp_path: Path) -> None:
+    contents = []
+    for store in (built, Approximate.build(exact, seed=0), Approximate.build(exact, seed=1)):
+        store.save(tmp_path / "index.safetensors")
+        contents.append((tmp_path / "index.safetensors").read_bytes())
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_what_no_index_is_made_of_is_refused(exact: Exact, built: Approximate, queries: Floats32) -> None:
+    with pytest.raises(BadInputError, match="at least 1,000 landmarks, not 999"):
+        Approximate.build(Exact(exact.vectors[:999]))
+    with pytest.raises(BadInputError, match="0 nearest of 3000 landmarks cannot"):
+        built.nearest(queries, 0)
+
+
+def test_without_faiss_it_says_what_to_install(exact: Exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(BadInputError, match=r"pip install 'mappable\[ann\]'"):
+        Approximate.build(exact)
+    with pytest.raises(BadInputError, match=r"pip install 'mappable\[ann\]'"):
+        Approximate.load(tmp_path / "any", exact)
+
+
+def test_files_that_are_no_such_index_are_refused(
+    exact: Exact, built: Approximate, queries: Floats32, tmp_path: Path
+) -> None:
+    file, about = tmp_path / "index.safetensors", {"format": "mappable index", "version": 1, "landmarks": LANDMARKS}
+    with pytest.raises(BadInputError, match="missing, truncated or not an index"):
+        Approximate.load(file, exact)
+    built.save(file)
+    with pytest.raises(BadInputError, match="3000 descriptors of 64 numbers, not of 2999 of 64"):
+        Approximate.load(file, Exact(exact.vectors[1:]))
+    tensors, content = load_file(file), file.read_bytes()
+    for kept in (0, 4, 100, len(content) - 1):
+        file.write_bytes(content[:kept])
+        with pytest.raises(BadInputError, match="missing, truncated or not an index"):
+            Approximate.load(file, exact)
+    save_file(tensors, file)
+    with pytest.raises(BadInputError, match="not an index written by mappable"):
+        Approximate.load(file, exact)
+    save_file(tensors, file, {KEY: json.dumps(about | {"format": "mappable encoder"})})
+    with pytest.raises(BadInputError, match="a mappable encoder, not a mappable index"):
+        Approximate.load(file, exact)
+    save_file(tensors, file, {KEY: json.dumps(about | {"version": 2})})
+    with pytest.raises(BadInputError, match="later version"):
+        Approximate.load(file, exact)
+    damaged = tensors | {"index": np.zeros_like(tensors["index"])}
+    save_file(damaged, file, {KEY: json.dumps(about | {"dimensions": DIMENSIONS, "recall": {}})})
+    with pytest.raises(BadInputError, match="the index in it is damaged"):
+        Approximate.load(file, exact).nearest(queries, 1)

@@ -1,0 +1,135 @@
+"""Calibration and localization, in a made-up town."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.maps.calibrate import calibrate
+from mappable.maps.calibration import Calibration
+from mappable.maps.locate import Locator, locate
+from mappable.maps.map import Map
+
+
+def errors(town: Any, found: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """How far the drive's images are from their nearest landmarks, and from where they are said to be."""
+    row = {name: number for number, name in enumerate(town.map.places.place_id)}
+    landmarks = town.map.places.positions[[row[one.landmark] for one in found]]
+    said = np.stack([one.coordinates for one in found])
+    return tuple(np.linalg.norm(town.drive[0] - places, axis=1) for places in (landmarks, said))
+
+
+@pytest.mark.parametrize("which", ["town", "hills"])
+def test_metres_intervals_and_refined_positions(which: str, request: pytest.FixtureRequest) -> None:
+    town = request.getfixturevalue(which)
+    found = locate(town.map, town.drive[1], encoder=town.encoder)
+    plain, refined = errors(town, found)
+    inside = [one.low <= far <= one.high for one, far in zip(found, plain, strict=True)]
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.08)
+    assert np.median(refined) < 0.8 * np.median(plain)
+    assert all(one.refined and one.low <= one.high and one.metres >= 0 for one in found)
+    assert np.mean([one.confident for one in found]) > 0.95
+    covariances = np.stack([one.covariance for one in found])
+    assert covariances.shape == (400, *(town.map.dimensions,) * 2)
+    off = town.drive[0] - np.stack([one.coordinates for one in found])
+    squared = np.einsum("ni,nij,nj->n", off, np.linalg.inv(covariances), off)
+    assert 0.4 < np.median(squared) / town.map.dimensions < 1.5
+
+
+def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
+    found = locate(town.map, town.absent, encoder=town.encoder)
+    assert np.mean([one.confident for one in found]) <= 0.1
+    reasons = {one.reason.split(":")[0] for one in found if not one.confident}
+    assert reasons <= {"too far", "outside validity"}
+    assert reasons
+
+
+def test_the_threshold_can_do_without_images_from_elsewhere(town: Any) -> None:
+    calibration = calibrate(town.bare, town.known[1], town.known[0])
+    assert calibration.elsewhere == 0
+    locator = Locator(town.map.with_calibration(calibration))
+    assert np.mean([one.confident for one in locator.locate(town.absent, encoder=town.encoder)]) <= 0.1
+    assert np.mean([one.confident for one in locator.locate(town.drive[1], encoder=town.encoder)]) > 0.9
+
+
+def test_two_places_that_look_alike(town: Any) -> None:
+    """A third of the town is there twice, 5 km away, under other names."""
+    some = np.arange(len(town.map)) < len(town.map) // 3
+    copy = town.map.places[some].replace(
+        x=town.map.places.x[some] + 5000,
+        path=[f"copy/{row}" for row in range(some.sum())],
+        place_id=[f"copy/{row}" for row in range(some.sum())],
+    )
+    both = town.bare.add(copy, town.map.store.take(np.flatnonzero(some)), town.encoder)
+    both = both.with_calibration(calibrate(both, town.known[1], town.known[0], elsewhere=town.elsewhere))
+    found = locate(both, town.drive[1], encoder=town.encoder)
+    x = town.drive[0][:, 0]
+    twice, once = x < 100, x > 200
+    aliased = np.array([one.reason.startswith("aliased") for one in found])
+    assert aliased[twice].mean() > 0.9
+    assert "is nearly as near" in found[int(np.flatnonzero(aliased)[0])].reason
+    assert aliased[once].mean() < 0.1
+    assert np.mean([found[row].confident for row in np.flatnonzero(once)]) > 0.9
+
+
+def test_other_coverages(town: Any) -> None:
+    plain, _ = errors(town, locate(town.map, town.drive[1], encoder=town.encoder))
+    for coverage in (0.5, 0.8):
+        found = locate(town.map, town.drive[1], encoder=town.encoder, coverage=coverage)
+        inside = [one.low <= far <= one.high for one, far in zip(found, plain, strict=True)]
+        assert np.mean(inside) == pytest.approx(coverage, abs=0.1)
+        assert found[0].coverage == coverage
+    with pytest.raises(BadInputError, match="coverage is between 0 and 1"):
+        locate(town.map, town.drive[1], encoder=town.encoder, coverage=2.0)
+
+
+def test_without_calibration_there_is_the_nearest_landmark_and_no_more(town: Any) -> None:
+    (found,) = locate(town.bare, town.drive[1][:1], encoder=town.encoder)
+    assert (found.metres, found.low, found.covariance, found.refined) == (None, None, None, False)
+    assert not found.confident
+    assert found.reason == "the map has no calibration"
+    assert found.candidates[0] == (found.landmark, found.feature_distance)
+
+
+def test_of_another_encoder(town: Any) -> None:
+    with pytest.raises(BadInputError, match="of encoder other, but the map is of encoder made-up"):
+        locate(town.map, town.drive[1], encoder="other")
+
+
+def test_it_goes_to_disk_and_back(town: Any, tmp_path: Path) -> None:
+    assert Calibration.from_json(json.loads(json.dumps(town.calibration.to_json()))) == town.calibration
+    opened = Map.open(town.map.save(tmp_path / "map").files["landmarks"].path.parent)
+    assert opened.calibration == town.calibration
+    before, after = (locate(one, town.drive[1][:20], encoder=town.encoder) for one in (town.map, opened))
+    assert [one.to_json() for one in before] == [one.to_json() for one in after]
+    json.dumps(before[0].to_json(), allow_nan=False)
+
+
+def test_the_same_images_give_the_same_calibration(town: Any) -> None:
+    again = calibrate(town.bare, town.known[1], town.known[0], elsewhere=town.elsewhere)
+    assert again == town.calibration
+
+
+def test_training_images_are_said_to_guarantee_nothing(town: Any) -> None:
+    assert town.calibration.note == ""
+    trained = replace(town.calibration, source="train")
+    assert trained.note == "calibrated on training images, coverage not guaranteed"
+
+
+def test_what_cannot_be_calibrated(town: Any) -> None:
+    known, seen = town.known
+    with pytest.raises(BadInputError, match="99 images are too few"):
+        calibrate(town.bare, seen[:99], known[:99])
+    with pytest.raises(BadInputError, match=r"500 descriptors, but positions of shape \(499, 2\)"):
+        calibrate(town.bare, seen, known[:499])
+    with pytest.raises(BadInputError, match="coverage is 90, but must be between 0 and 1"):
+        calibrate(town.bare, seen, known, coverage=90)
+    with pytest.raises(BadInputError, match=r"does not tell places apart|do not grow"):
+        calibrate(town.bare, np.random.default_rng(0).permutation(seen), known)
+    lonely = town.bare.remove(town.bare.places.place_id[2:].tolist())
+    with pytest.raises(BadInputError, match=r"too small|only .* have a nearest landmark|do not grow"):
+        calibrate(lonely, seen, known)
