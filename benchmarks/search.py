@@ -4,7 +4,7 @@
     python benchmarks/search.py --quick     # the small ones only
 
 Descriptors are made up: waves of many lengths over a plane and over six other ways in which images differ, and noise;
-queries are made like them, about 3 m from a landmark. Each peer takes turns with ours in one process, many calls a turn,
+queries are made like them, about 3 m from a landmark. Each peer takes turns with ours in one process, many calls each,
 with the threads that each uses by itself; medians. All must find the same, but where landmarks are equally near up to
 rounding. Large trees answer single queries only. scikit-learn is left out if it is missing.
 """

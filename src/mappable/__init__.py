@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from mappable.learning.settings import load_settings as load_settings
     from mappable.learning.trainer import TrainingStopped as TrainingStopped
     from mappable.learning.trainer import train as train
+    from mappable.maps.build import build_map as build_map
+    from mappable.maps.calibrate import calibrate as calibrate
+    from mappable.maps.calibration import Calibration as Calibration
+    from mappable.maps.densify import Densified as Densified
+    from mappable.maps.densify import densify as densify
+    from mappable.maps.landmarks import greedy_landmarks as greedy_landmarks
+    from mappable.maps.landmarks import sequential_landmarks as sequential_landmarks
+    from mappable.maps.locate import Locator as Locator
+    from mappable.maps.locate import Position as Position
+    from mappable.maps.locate import locate as locate
+    from mappable.maps.map import Map as Map
+    from mappable.maps.ranging import ranges_between as ranges_between
+    from mappable.maps.reliability import draw_reliability as draw_reliability
+    from mappable.maps.sequence import locate_sequence as locate_sequence
     from mappable.places.cache import PackedImages as PackedImages
     from mappable.places.cache import find_pack as find_pack
     from mappable.places.conversion import convert as convert
@@ -63,6 +77,16 @@ _HOMES = {
     "mappable.learning.losses": ("LOSS_NAMES", "Loss"),
     "mappable.learning.settings": ("Settings", "load_settings"),
     "mappable.learning.trainer": ("TrainingStopped", "train"),
+    "mappable.maps.build": ("build_map",),
+    "mappable.maps.calibrate": ("calibrate",),
+    "mappable.maps.calibration": ("Calibration",),
+    "mappable.maps.densify": ("Densified", "densify"),
+    "mappable.maps.landmarks": ("greedy_landmarks", "sequential_landmarks"),
+    "mappable.maps.locate": ("Locator", "Position", "locate"),
+    "mappable.maps.map": ("Map",),
+    "mappable.maps.ranging": ("ranges_between",),
+    "mappable.maps.reliability": ("draw_reliability",),
+    "mappable.maps.sequence": ("locate_sequence",),
     "mappable.places.cache": ("PackedImages", "find_pack"),
     "mappable.places.conversion": ("convert",),
     "mappable.places.files": ("load_places", "save_places"),

@@ -18,7 +18,7 @@ from mappable.places.table import Places
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 240.0
 # Split, first place and distance from one to the next in metres, light.
-DRIVES = {"sun": ("train", 0.0, 3.0, 1.0), "rain": ("calibration", 0.5, 1.5, 0.9), "fog": ("test", 2.0, 6.0, 0.95)}
+DRIVES = {"sun": ("train", 0.0, 3.0, 1.0), "rain": ("calibration", 0.5, 1.5, 0.9), "fog": ("test", 2.0, 2.0, 0.95)}
 
 
 def draw_wall(folder: Path, drives: dict[str, tuple[str, float, float, float]], seed: int) -> Places:
@@ -50,7 +50,7 @@ def draw_wall(folder: Path, drives: dict[str, tuple[str, float, float, float]], 
 
 @pytest.fixture(scope="session")
 def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the wall: 80 places to train on, 160 to calibrate by, 40 to test."""
+    """The folder of the wall: 80 places to train on, 160 to calibrate by, 119 to test."""
     folder = tmp_path_factory.mktemp("walls") / "wall"
     draw_wall(folder, DRIVES, seed=0)
     return folder

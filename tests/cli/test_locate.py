@@ -56,7 +56,7 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
     entries = json.loads(told.stdout)
     assert [one["image"] for one in entries] == [str(file) for file in files]
     assert np.median(errors(wall, entries)) < 2
-    assert sum(one["confident"] for one in entries) > 30
+    assert sum(one["confident"] for one in entries) > 90
     assert all(one["low"] <= one["high"] and one["unit"] == "m" and one["error"] is None for one in entries)
     narrow = json.loads(mappable("locate", files[0], "--map", wall_map, "--json", "--coverage", 0.3).stdout)
     assert narrow[0]["high"] - narrow[0]["low"] < entries[0]["high"] - entries[0]["low"]
@@ -65,7 +65,7 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
 def test_a_drive_is_located_together(mappable: Run, wall: Path, wall_map: Path) -> None:
     single = json.loads(mappable("locate", wall / "fog", "--map", wall_map, "--json").stdout)
     entries = json.loads(mappable("locate", wall / "fog", "--map", wall_map, "--json", "--sequence").stdout)
-    assert max(errors(wall, entries)) < 20
+    assert max(errors(wall, entries)) < 10
     assert single != entries
     both = ["locate", wall / "fog", wall / "rain", "--map", wall_map, "--json", "--sequence"]
     assert json.loads(mappable(*both).stdout)[: len(entries)] == entries  # each folder is a drive of its own
@@ -117,12 +117,12 @@ def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: 
     result = mappable("locate", tmp_path / "fog.parquet", "--map", wall_map, "--tum", tum, "--pairs", pairs, "--json")
     entries = json.loads(result.stdout)
     confident = [row for row, one in enumerate(entries) if one["confident"]]
-    assert f"{len(confident)} of 40 positions written to {tum}" in result.stderr
+    assert f"{len(confident)} of 119 positions written to {tum}" in result.stderr
     lines = np.loadtxt(tum)
     np.testing.assert_allclose(lines[:, 0], places.time[confident] / 1e9)
     np.testing.assert_allclose(lines[0, 1:], [*entries[confident[0]]["coordinates"], 0, 0, 0, 0, 1], atol=1e-6)
     listed = [line.split() for line in pairs.read_text().splitlines()]
-    assert len(listed) == 5 * 40
+    assert len(listed) == 5 * 119
     assert listed[0] == ["fog/00020.png", entries[0]["candidates"][0]["landmark"]]
     mappable("locate", wall / "fog", "--map", wall_map, "--tum", tum)  # whose files know no time
     np.testing.assert_array_equal(np.loadtxt(tum)[:, 0] % 1, 0)
@@ -157,7 +157,7 @@ def test_a_map_without_calibration_names_the_nearest_landmark(
     assert entry["reason"] == "the map has no calibration"
     shown = mappable(*located, "--tum", tmp_path / "all.txt")
     assert "the map has no calibration" in shown.stdout
-    assert "40 of 40 positions" in shown.stderr
+    assert "119 of 119 positions" in shown.stderr
     refused(mappable(*located, "--sequence"), "no calibration")
     refused(mappable("densify", tmp_path / "map", wall / "fog"), "no calibration")
 
@@ -176,9 +176,8 @@ def test_images_without_positions_become_landmarks(
     grown = Map.open(tmp_path / "dense")
     added = int(grown.estimated.sum())
     assert added > 20
-    assert f"{added} of 40 images added" in dense.stdout
+    assert f"{added} of 119 images added" in dense.stdout
     assert f"{60 + added} landmarks, {added} of them at estimated positions" in dense.stdout
-    assert "left out: " in dense.stdout
     assert dense.stderr == ""
     assert grown.places.notes == ()
     np.testing.assert_array_equal(grown.places.positions[:60], Map.open(wall_map).places.positions)
@@ -189,7 +188,7 @@ def test_images_without_positions_become_landmarks(
     some = mappable("densify", copied_map, tmp_path / "drive", "--within", 2)
     assert some.exit_code == 1
     assert "bad.png: not an image" in some.stderr
-    assert 60 < len(Map.open(copied_map))
+    assert len(Map.open(copied_map)) > 60
     refused(mappable("densify", copied_map, tmp_path / "drive"), "already, whose position stays as it is")
 
 
@@ -197,7 +196,7 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
     before = (copied_map / "map.json").read_bytes()
     none = mappable("densify", copied_map, wall / "fog", "--within", 1e-6)
     assert none.exit_code == 0
-    assert "0 of 40 images added" in none.stdout
+    assert "0 of 119 images added" in none.stdout
     assert "position not known well enough" in none.stdout
     (tmp_path / "bad.jpg").write_text("no image")
     assert mappable("densify", copied_map, tmp_path / "bad.jpg").exit_code == 1
@@ -225,9 +224,9 @@ def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map
     (tmp_path / "known.csv").write_text(f"point,x,y\n{known}\n")
     scored = mappable(*arguments, "--truth", tmp_path / "rain.parquet", "--anchors", tmp_path / "known.csv")
     assert "160 points scored" in scored.stdout, scored.output
-    other_order = mappable("recover", tmp_path / "out", "--map", wall_map, "--images", wall / "rain", "--radius", 3)
+    other_order = mappable("recover", tmp_path / "out", "--map", wall_map, "--images", wall / "rain", "--radius", 6)
     assert other_order.exit_code == 0, other_order.output
-    refused(mappable(*arguments, "--truth", wall), "has 280 places, but there are 160 points")
+    refused(mappable(*arguments, "--truth", wall), "has 359 places, but there are 160 points")
 
 
 def test_what_cannot_be_recovered_from(

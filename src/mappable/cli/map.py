@@ -78,9 +78,12 @@ def build(
         Literal["float32", "float16"], typer.Option(help="Of descriptors; float16 takes half the room.")
     ] = "float32",
     approximate: Annotated[
-        bool,
-        typer.Option("--approximate", help="With an index for quick search among very many landmarks (needs FAISS)."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--approximate/--exact",
+            help="With an index for quick search (needs FAISS), or without; default: beyond 100,000 landmarks.",
+        ),
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -93,6 +96,7 @@ def build(
     from mappable.features.descriptors import read_descriptors
     from mappable.features.devices import find_device
     from mappable.features.encoder import Encoder
+    from mappable.maps.approximate import WORTHWHILE
     from mappable.maps.build import Options, build_map, build_map_of
     from mappable.maps.folder import check_folder
     from mappable.places.files import load_places
@@ -119,7 +123,7 @@ def build(
         absent_images = None if elsewhere is None else _images(elsewhere, load_places(elsewhere), loaded)
         built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
     saved = built.save(out, encoder_file)
-    if approximate:
+    if approximate or (approximate is None and len(saved) > WORTHWHILE):
         saved = saved.with_index(seed).save(out)
     _print(saved)
     typer.echo(f"written to {out}")
@@ -216,6 +220,48 @@ def verify(folder: MapFolder) -> None:
     verified = Map.verify(folder)
     size = sum(file.length for file in verified.files.values())
     typer.echo(f"{folder}: sound, {len(verified):,} landmarks in {len(verified.files)} files of {size / 1e6:,.1f} MB")
+
+
+@app.command()
+def reliability(
+    folder: MapFolder,
+    table: Table,
+    out: Annotated[Path, typer.Argument(metavar="OUT.png", help="The picture to write (.png, .svg or .pdf).")],
+    split: Annotated[
+        Literal["train", "calibration", "test"], typer.Option(help="Places of this split are asked about.")
+    ] = "test",
+    elsewhere: Annotated[
+        Path | None, typer.Option(help="Places that are not on the map, to show beside them.", metavar="PLACES")
+    ] = None,
+    encoder: Annotated[
+        Path | None, typer.Option(help="The encoder's file, where the map keeps none.", metavar="FILE")
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Draw how far the map's intervals and its confidence can be trusted, on images of known position."""
+    from mappable.maps.map import Map
+    from mappable.maps.queries import encoder_of
+    from mappable.maps.reliability import draw_reliability
+    from mappable.places.files import load_places
+
+    opened = Map.open(folder)
+    places = load_places(table).where(split=split)
+    if not len(places):
+        raise BadInputError(f"{table}: no place has the split {split!r}")
+    if set(places.frame) != {opened.frame.name}:
+        raise BadInputError(f"{table}: is in frame {places.frame[0]!r}, but the map is in frame {opened.frame.name!r}")
+    loaded = encoder_of(opened, encoder, device)
+    absent = None if elsewhere is None else loaded.embed(_images(elsewhere, load_places(elsewhere), loaded))
+    draw_reliability(
+        out,
+        opened,
+        loaded.embed(_images(table, places, loaded)),
+        places.positions,
+        encoder=loaded.fingerprint,
+        conditions=places.condition,
+        elsewhere=absent,
+    )
+    typer.echo(f"written to {out}")
 
 
 @app.command()

@@ -18,7 +18,7 @@ from mappable.places.files import write_atomically
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 
-WORTHWHILE = 100_000  # landmarks; among fewer, exact search takes 10 ms for 512 numbers each, and 0.5 s for 32,768
+WORTHWHILE = 100_000  # landmarks; among fewer, exact search takes milliseconds a query, or tenths of a second if long
 LEAST = 1000  # landmarks that an index can be made of at all
 SHORT = 256  # numbers of a shortened descriptor; the index keeps each in a byte
 SHORTENED_BY = 4096  # landmarks whose principal components are taken

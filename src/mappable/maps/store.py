@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mappable.arrays import Bools, Ints
 from mappable.errors import BadInputError
 
-TOO_LONG = 2.0**32  # squared; half a number of which all bits are set is longer
+TOO_LONG = 2.0**32  # squared; longer is also what is infinite or no number in half precision, once it is converted
 
 Floats32 = NDArray[np.float32]
 

@@ -1,0 +1,116 @@
+"""Building a map of descriptors that are there already: whose places are landmarks, and whose calibrate."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.features.descriptors import Described
+from mappable.maps.build import MOST, build_map_of
+from mappable.maps.locate import locate
+from mappable.maps.map import Map
+from mappable.maps.summary import summarize_map
+from mappable.places.frames import Frame
+from mappable.places.joining import concatenate
+
+
+def gathered(town: Any, **columns: Any) -> Described:
+    """The landmarks of the town as a training split, and a drive to calibrate by."""
+    train = town.map.places.replace(split="train", **columns)
+    known = town.places(town.known[0], "known", split="calibration", **columns)
+    seen = town.map.store.take(np.arange(len(train)))
+    return Described(concatenate([train, known]), np.concatenate([seen, town.known[1]]))
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, town: Any, hills: Any) -> None:
+    world = town if dimensions == 2 else hills
+    built = build_map_of(gathered(world), world.encoder, every=True)
+    assert built.places.place_id.tolist() == world.map.places.place_id.tolist()
+    assert built.calibration is not None
+    assert (built.calibration.source, built.calibration.images, built.calibration.elsewhere) == ("calibration", 500, 0)
+    found = locate(built, world.drive[1], encoder=world.encoder)
+    errors = np.linalg.norm([one.coordinates for one in found] - world.drive[0], axis=1)
+    assert np.median(errors) < 2
+    away = Described(world.places(np.zeros((300, dimensions)), "away"), world.elsewhere)
+    rejecting = build_map_of(gathered(world), world.encoder, every=True, elsewhere=away)
+    assert rejecting.calibration == world.calibration
+
+
+def test_roles_stand_in_for_splits(town: Any) -> None:
+    described = gathered(town)
+    count = len(town.map)
+    roles = np.array(["reference"] * count + ["query"] * 500, dtype=object)
+    places = described.places.replace(split="", role=roles)
+    built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
+    assert set(built.places.role) == {"reference"}
+    assert built.calibration is None
+    assert [str(note) for note in built.places.notes] == [
+        "not calibrated: 0 images are too few to calibrate by; 100 would do"
+    ]
+    queries = Described(places[count:], described.descriptors[count:])
+    with pytest.raises(BadInputError, match="no place can be a landmark"):
+        build_map_of(queries, town.encoder)
+
+
+def test_landmarks_are_chosen_with_a_seed_and_nested(town: Any) -> None:
+    def chosen(**options: Any) -> list[str]:
+        return build_map_of(gathered(town), town.encoder, **options).places.place_id.tolist()
+
+    assert chosen(landmarks=60)[:20] == chosen(landmarks=60, seed=0)[:20]
+    assert chosen(landmarks=40) == chosen(landmarks=60)[:40]
+    assert chosen(landmarks=40) != chosen(landmarks=40, seed=1)
+    assert len(chosen()) == len(town.map)  # 200 are usual, but there are no more
+
+
+def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
+    described = gathered(town)
+    places = described.places
+    frame = np.where(places.split == "train", "town", "village").astype(object)
+    sequence = places.split
+    places = places.replace(frame=frame, frames=[Frame("town"), Frame("village")], sequence=sequence)
+    built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
+    assert built.calibration is None
+    assert list(built.places.frames) == ["town"]
+
+
+def test_very_many_images_to_calibrate_by_are_thinned(town: Any) -> None:
+    described = gathered(town)
+    rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), MOST + 500) + len(town.map)])
+    copies = [f"{row}.jpg" for row in range(len(rows))]
+    columns = {axis: getattr(described.places, axis)[rows] for axis in "xy"}
+    split = described.places.split[rows]
+    places = town.map.places.replace(
+        path=copies, place_id=copies, split=split, frame="town", sequence="", condition="", role="",
+        **columns, z=None, yaw=None, time=None,
+    )  # fmt: skip
+    built = build_map_of(Described(places, described.descriptors[rows]), town.encoder, every=True)
+    assert built.calibration is not None
+    assert built.calibration.images == MOST
+
+
+def test_a_map_in_frames_says_so(town: Any) -> None:
+    built = build_map_of(gathered(town, frames=Frame("route", "frames"), frame="route"), town.encoder, every=True)
+    summary = summarize_map(built)
+    assert summary.unit == "frames"
+    assert summary.calibration is not None
+    assert 0.5 < summary.calibration.confident <= 1
+    assert summary.notes == ()
+    assert locate(built, town.drive[1][:1], encoder=town.encoder)[0].unit == "frames"
+    fewer = summarize_map(built.remove(built.places.place_id[:1]))
+    assert fewer.notes == (f"calibrated with {len(town.map)} landmarks; build the map anew to calibrate again",)
+
+
+def test_what_cannot_be_built_is_refused(town: Any) -> None:
+    described = gathered(town)
+    for options, problem in (
+        ({"coverage": 0.0}, "coverage is 0.0"),
+        ({"false_accepts": 1.5}, "false_accepts is 1.5"),
+        ({"spacing": -1.0}, "spacing of landmarks is -1.0"),
+    ):
+        with pytest.raises(BadInputError, match=problem):
+            build_map_of(described, town.encoder, **options)
+    with pytest.raises(BadInputError, match="do not say which encoder"):
+        build_map_of(described)
+    assert isinstance(build_map_of(described, "other", landmarks=50), Map)

@@ -1,0 +1,94 @@
+"""Positions for other programs."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from mappable.errors import BadImageError, BadInputError
+from mappable.maps.export import export_csv, export_landmarks, export_pairs, export_tum, to_json
+from mappable.maps.locate import Position, locate
+from mappable.maps.map import Map
+
+Found = list[Position | BadImageError]
+
+
+@pytest.fixture(params=["town", "hills"])
+def world(request: pytest.FixtureRequest) -> Any:
+    """Two and three dimensions."""
+    return request.getfixturevalue(request.param)
+
+
+def asked(world: Any) -> tuple[Any, Found]:
+    """Ten images that are on the map, ten that are not, and one that does not decode in between."""
+    descriptors = np.concatenate([world.drive[1][:10], world.absent[:10]])
+    found: Found = list(locate(world.map, descriptors, encoder=world.encoder))
+    found.insert(10, BadImageError("images/10.jpg", "not an image"))
+    return world.places(np.zeros((21, world.map.dimensions)), "images"), found
+
+
+def test_tables_hold_all_that_is_known(world: Any, tmp_path: Path) -> None:
+    places, found = asked(world)
+    export_csv(tmp_path / "out.csv", places, found)
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    axes = "xyz"[: world.map.dimensions]
+    assert [row["image"] for row in rows] == places.place_id.tolist()
+    assert rows[10]["error"] == "images/10.jpg: not an image"
+    first = found[0]
+    assert isinstance(first, Position)
+    assert [float(rows[0][axis]) for axis in axes] == first.coordinates.tolist()
+    assert first.covariance is not None
+    assert float(rows[0]["xy"]) == first.covariance[0, 1]
+    assert ("zz" in rows[0]) == (axes == "xyz")
+    entries = json.loads(json.dumps(to_json(places, found)))
+    assert entries[10] == {"image": "images/10.jpg", "error": "images/10.jpg: not an image"}
+    assert entries[0]["coordinates"] == first.coordinates.tolist()
+    assert entries[0]["error"] is None
+
+
+def test_trajectories_hold_what_the_map_is_confident_of(world: Any, tmp_path: Path) -> None:
+    places, found = asked(world)
+    confident = [row for row, one in enumerate(found) if isinstance(one, Position) and one.confident]
+    assert 0 < len(confident) < 20
+    assert export_tum(tmp_path / "out.txt", places, found) == len(confident)
+    lines = np.loadtxt(tmp_path / "out.txt")
+    assert lines[:, 0].tolist() == confident  # numbers, as there are no times
+    first = found[confident[0]]
+    assert isinstance(first, Position)
+    np.testing.assert_allclose(lines[0, 1 : 1 + world.map.dimensions], first.coordinates, atol=1e-6)
+    assert lines[0, 4:].tolist() == [0, 0, 0, 1]
+    timed = places.replace(time=np.arange(21) * 500_000_000)
+    export_tum(tmp_path / "out.txt", timed, found)
+    assert np.loadtxt(tmp_path / "out.txt")[:, 0].tolist() == [row / 2 for row in confident]
+    assert export_tum(tmp_path / "out.txt", places[10], found[10:11]) == 0
+    assert not (tmp_path / "out.txt").read_text().strip()
+
+
+def test_pairs_name_the_nearest_landmarks_by_path(world: Any, tmp_path: Path) -> None:
+    places, found = asked(world)
+    renamed = world.map.places.replace(place_id=[f"landmark {row}" for row in range(len(world.map))])
+    landmarks = Map.build(renamed, world.map.store.take(np.arange(len(renamed))), world.encoder)
+    first = locate(landmarks, world.drive[1][:1], encoder=world.encoder)
+    export_pairs(tmp_path / "pairs.txt", landmarks, places[0], first)
+    lines = (tmp_path / "pairs.txt").read_text().splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("images/0.jpg landmarks/")
+    export_pairs(tmp_path / "pairs.txt", world.map, places, found)
+    assert len((tmp_path / "pairs.txt").read_text().splitlines()) == 5 * 20
+    with pytest.raises(BadInputError, match="a space"):
+        export_pairs(tmp_path / "pairs.txt", world.map, places[0].replace(path=["a b.jpg"]), found[:1])
+
+
+def test_landmarks_of_half_precision_are_of_length_one_again(town: Any, tmp_path: Path) -> None:
+    vectors = town.map.store.take(np.arange(len(town.map)))
+    half = Map.build(town.map.places, vectors, town.encoder, storage="float16")
+    export_landmarks(tmp_path / "out.h5", half)
+    with h5py.File(tmp_path / "out.h5", "r") as opened:
+        written = np.stack([opened[path]["global_descriptor"][()] for path in half.places.path])
+    assert written.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(written, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(written, vectors, atol=1e-3)
