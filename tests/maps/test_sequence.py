@@ -42,6 +42,16 @@ def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
     assert np.mean([one.confident for one in found]) < 0.05
 
 
+@pytest.mark.parametrize("every", [4, 8, 12, 40])
+def test_images_far_apart(town: Any, every: int) -> None:
+    """A drive of 1 m from one image to the next, thinned."""
+    positions, descriptors = town.drive[0][::every], town.drive[1][::every]
+    found = locate_sequence(Locator(town.map), descriptors, encoder=town.encoder)
+    off = np.linalg.norm(np.stack([one.coordinates for one in found]) - positions, axis=1)
+    assert np.median(off) < 1.0
+    assert off.max() < 5.0
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_short_ones(town: Any, count: int) -> None:
     found = locate_sequence(Locator(town.map), town.drive[1][:count], encoder=town.encoder)

@@ -12,6 +12,7 @@ from mappable.maps.store import Floats32
 ALIKE = 5  # consecutive images that err alike: so many are worth one
 WEAKER = 0.07  # how much less an image counts for the path than for a position of its own
 STRETCH = 0.25  # of the reach: a way of that length costs one in the logarithm of the odds
+USUAL, FREE = 0.3, 2.0  # quantile of the ways from one image to the next, and how often that way costs nothing
 JUMP = 8.0  # logarithm of the odds against a jump to any other place
 BEND = 0.3  # change of velocity from one image to the next, as a share of the usual step
 STRIDE = 20  # images over which the usual step is measured
@@ -32,8 +33,11 @@ def locate_sequence(
     if not len(descriptors):
         raise BadInputError("a sequence needs at least one image")
     rows, squared = locator.map.nearest(descriptors, calibration.neighbours, encoder=encoder)
-    stretch = STRETCH * calibration.response.reach
-    path = _path(at, rows, WEAKER / calibration.temperature * squared.astype(np.float64), stretch)
+    moves = np.linalg.norm(np.diff(locator.look(rows, squared).found.position, axis=0), axis=1)
+    free, stretch = FREE * np.quantile(moves, USUAL) if len(moves) else 0.0, STRETCH * calibration.response.reach
+    path = rows[:, 0]
+    if free <= FREE * calibration.response.reach:  # or images are too far apart to say anything about each other
+        path = _path(at, rows, WEAKER / calibration.temperature * squared.astype(np.float64), free, stretch)
     near = np.linalg.norm(at[rows] - at[path][:, None], axis=2) <= calibration.response.reach
     seen = locator.look(rows, squared, near)
     seen = replace(seen, presence=_mean_of_window(seen.presence), place=_mean_of_window(seen.place))
@@ -41,7 +45,8 @@ def locate_sequence(
     covariances = np.stack([one.covariance for one in single if one.covariance is not None])
     present = seen.presence >= calibration.threshold
     noise = ALIKE * covariances * np.where(present, 1.0, DOUBTED)[:, None, None]
-    breaks = np.flatnonzero(np.linalg.norm(np.diff(at[path], axis=0), axis=1) > JUMP * stretch) + 1
+    jumped = np.linalg.norm(np.diff(at[path], axis=0), axis=1) > free + JUMP * stretch
+    breaks = np.flatnonzero(jumped) + 1
     positions = []
     for part in np.split(np.arange(len(rows)), breaks):
         smooth, variance = _smooth(seen.found.position[part], noise[part])
@@ -52,13 +57,16 @@ def locate_sequence(
     return positions
 
 
-def _path(at: Floats, rows: Ints, costs: Floats, stretch: float) -> Ints:
-    """The landmarks (n,) of the cheapest path through rows (n, c), a `stretch` costing one, and a jump `JUMP`."""
+def _path(at: Floats, rows: Ints, costs: Floats, free: float, stretch: float) -> Ints:
+    """The landmarks (n,) of the cheapest path through rows (n, c).
+
+    What goes beyond a `free` way costs one each `stretch`, and a jump `JUMP`.
+    """
     total = costs[0]
     back = np.zeros(rows.shape, dtype=np.int64)
     for n in range(1, len(rows)):
-        steps = np.linalg.norm(at[rows[n]][:, None] - at[rows[n - 1]], axis=2) / stretch
-        whole = np.minimum(steps, JUMP) + total
+        steps = (np.linalg.norm(at[rows[n]][:, None] - at[rows[n - 1]], axis=2) - free) / stretch
+        whole = np.clip(steps, 0.0, JUMP) + total
         back[n] = whole.argmin(1)
         total = whole.min(1) + costs[n]
     chosen = np.empty(len(rows), dtype=np.int64)
