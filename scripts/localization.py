@@ -46,6 +46,7 @@ USUAL = 200  # landmarks, of which all figures are taken
 COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
 SAMPLED = 5  # every so many-th image is also placed by multilateration
 RANGED = 12  # landmarks that it is given
+ELLIPSE = 5.991  # of chi squared with two degrees of freedom, 95 %
 
 Results = dict[str, Any]
 
@@ -96,13 +97,13 @@ def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Float
         locator = Locator(bare.with_calibration(calibration))
         found = locator.locate(world.descriptors[test], encoder=world.encoder)
         truly = distances(at[test], positions_of(bare, found))
-        result[name] = intervals(found, truly, world.seen[test], at[world.calibration], bare, world)
+        result[name] = intervals(found, truly, world.seen[test], locator, world)
         if name != "train":
             result[name] |= rejection(world, locator, found, calibration)
         if name == "elsewhere":
             errors = {"top1": truly, "refined": distances(at[test], coordinates(found))}
             errors["oracle"] = np.min(np.linalg.norm(at[test][:, None] - bare.places.positions, axis=2), axis=1)
-            errors["sequence"] = sequence_errors(world, locator)
+            errors["sequence"], result["deviation in a sequence"] = sequences(world, locator)
             result["refined share"] = float(np.mean([one.refined for one in found]))
             result |= accuracy(errors, world)
             result["deviation"] = normalized(found, at[test], truly, calibration)
@@ -130,30 +131,44 @@ def distances(first: Floats, second: Floats) -> Floats:
     return np.linalg.norm(first - second, axis=1)
 
 
-def intervals(
-    found: list[Position], truly: Floats, seen: Bools, known: Floats, landmarks: Map, world: World
-) -> Results:
-    """Coverage and width of the intervals, beside the interval that knows nothing of an image."""
+def intervals(found: list[Position], truly: Floats, seen: Bools, locator: Locator, world: World) -> Results:
+    """Coverage and width of the intervals, beside those that know nothing of an image but what group it is in."""
     low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
-    sure, inside = np.array([one.confident for one in found]), (low <= truly) & (truly <= high)
-    of_calibration = Locator(landmarks).locate(world.descriptors[world.calibration], encoder=world.encoder)
-    usual = distances(known, positions_of(landmarks, of_calibration))
-    central = np.diff(np.quantile(usual, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]))[0]
-    sorted_usual, held = np.sort(usual), int(np.ceil(COVERAGE * len(usual)))
-    shortest = (sorted_usual[held - 1 :] - sorted_usual[: len(usual) - held + 1]).min()
-    width = float((high - low)[seen & sure].mean())
+    sure, told = np.array([one.confident for one in found]), np.isfinite(low)
+    inside = (low <= truly) & (truly <= high)
+    known = locator.locate(world.descriptors[world.calibration], encoder=world.encoder)
+    usual = distances(world.places.positions[world.calibration], positions_of(locator.map, known))
+    usual_sure = usual[[one.confident for one in known]]
+    width, width_of_all = (float((high - low)[seen & which].mean()) for which in (sure, told))
     return {
         "confident": share(sure[seen]),
         "confident, unseen": share(sure[~seen]),
         "right place where confident": share((truly <= world.settings.negative_radius)[seen & sure]),
         "coverage": share(inside[seen & sure]),
-        "coverage of all": share(inside[seen]),
+        "coverage of all": share(inside[seen & told]),
         "coverage, unseen": share(inside[~seen & sure]),
-        "coverage of all, unseen": share(inside[~seen]),
+        "coverage of all, unseen": share(inside[~seen & told]),
         "width": width,
-        "width / 5 to 95 % of all": width / float(central),
-        "width / shortest of all": width / float(shortest),
+        "width / 5 to 95 % of all": width / central(usual),
+        "width / shortest of all": width / shortest(usual),
+        "width / 5 to 95 % of confident": width / central(usual_sure),
+        "width / shortest of confident": width / shortest(usual_sure),
+        "width of all / 5 to 95 % of all": width_of_all / central(usual),
+        "metres off": float(
+            np.median(np.abs(np.array([one.metres for one in found], dtype=np.float64) - truly)[seen & sure])
+        ),
     }
+
+
+def central(values: Floats) -> float:
+    """The width of the range without the smallest and the largest 5 %."""
+    return float(np.diff(np.quantile(values, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]))[0])
+
+
+def shortest(values: Floats) -> float:
+    """The width of the shortest range that holds 90 %."""
+    ordered, held = np.sort(values), int(np.ceil(COVERAGE * len(values)))
+    return float((ordered[held - 1 :] - ordered[: len(values) - held + 1]).min())
 
 
 def share(holds: Bools) -> float | None:
@@ -181,15 +196,21 @@ def rejection(world: World, locator: Locator, found: list[Position], calibration
     }
 
 
-def sequence_errors(world: World, locator: Locator) -> Floats:
-    """Of test images, each drive located as a whole."""
-    errors = np.empty(len(world.test))
+def sequences(world: World, locator: Locator) -> tuple[Floats, Results]:
+    """Errors of test images, each drive located as a whole; and how far their covariances can be trusted."""
+    errors, squared = np.empty(len(world.test)), np.empty(len(world.test))
     names = world.places.sequence[world.test]
     for name in np.unique(names.astype(str)):
         own = np.flatnonzero(names == name)
         found = locate_sequence(locator, world.descriptors[world.test[own]], encoder=world.encoder)
-        errors[own] = distances(world.places.positions[world.test[own]], coordinates(found))
-    return errors
+        off = world.places.positions[world.test[own]] - coordinates(found)
+        errors[own] = np.linalg.norm(off, axis=1)
+        squared[own] = np.einsum("ni,nij,nj->n", off, np.linalg.inv(np.stack([one.covariance for one in found])), off)
+    right = world.seen[world.test] & (errors <= world.settings.negative_radius)
+    return errors, {
+        "mean": float(squared[right].mean() / off.shape[1]),
+        "within 95 % ellipse": share(squared[right] <= ELLIPSE),
+    }
 
 
 def accuracy(errors: dict[str, Floats], world: World) -> Results:
@@ -239,7 +260,7 @@ def normalized(found: list[Position], true: Floats, truly: Floats, calibration: 
     off = true[which] - coordinates([found[row] for row in which])
     inverse = np.linalg.inv(np.stack([found[row].covariance for row in which]))
     squared = np.einsum("ni,nij,nj->n", off, inverse, off)
-    return {"mean": float(squared.mean() / off.shape[1]), "within 95 % ellipse": share(squared <= 5.991)}
+    return {"mean": float(squared.mean() / off.shape[1]), "within 95 % ellipse": share(squared <= ELLIPSE)}
 
 
 def wing(world: World, landmarks: Map) -> Results:
@@ -255,7 +276,7 @@ def wing(world: World, landmarks: Map) -> Results:
     for name, one in (("before", landmarks), ("after", larger)):
         found = Locator(one).locate(world.descriptors[queries], encoder=world.encoder)
         truly, sure = distances(at[queries], positions_of(one, found)), np.array([each.confident for each in found])
-        inside = np.array([each.low <= far <= each.high for each, far in zip(found, truly, strict=True)])
+        inside = np.array([(each.low or 0) <= far <= (each.high or 0) for each, far in zip(found, truly, strict=True)])
         result[name] = {
             "landmarks": len(one),
             "within positive radius": share(truly <= world.settings.positive_radius),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     assert (
         "encoder others, not kept" in mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others").stdout
     )
-    refused(mappable("locate", wall / "fog", "--map", out), "the map keeps no encoder", "others")
+    refused(mappable("locate", wall / "fog", "--map", out), "made elsewhere, by others", "encoder='others'")
     refused(mappable("map", "build", wall, out), "--encoder FILE")
 
 
@@ -173,7 +174,7 @@ def test_a_sound_map_and_damaged_ones(mappable: Run, wall_map: Path, copied_map:
 
 
 def test_mistakes_are_found_before_any_image_is_described(
-    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mappable: Run, wall: Path, wall_map: Path, wall_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     build = ["map", "build", wall]
@@ -184,14 +185,55 @@ def test_mistakes_are_found_before_any_image_is_described(
     save_places(queries, tmp_path / "test.parquet")
     refused(mappable("map", "build", tmp_path / "test.parquet", tmp_path / "m", "--encoder", wall_encoder), "landmark")
     assert not (tmp_path / "m").exists()
+    refused(mappable("map", "reliability", wall_map, wall, tmp_path), "cannot be written")
 
 
-def test_an_approximate_index_that_cannot_be_made_leaves_an_exact_map(
-    mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
+def test_an_approximate_index_that_cannot_be_made_leaves_all_as_it_was(
+    mappable: Run, wall: Path, wall_encoder: Path, copied_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--landmarks", 60, "--approximate"]
-    refused(mappable(*build), "approximate")
-    assert mappable("map", "verify", tmp_path / "map").exit_code == 0
+    before = (copied_map / "map.json").read_bytes()
+    build = ["map", "build", wall, "--encoder", wall_encoder, "--landmarks", 50]
+    for out in (copied_map, tmp_path / "new"):
+        refused(mappable(*build, "--approximate", out), "approximate")
+    assert (copied_map / "map.json").read_bytes() == before
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr("mappable.maps.approximate.WORTHWHILE", 40)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    built = mappable(*build, tmp_path / "new")
+    assert built.exit_code == 0, built.output
+    assert built.stderr == "warning: without FAISS the map gets no index, and search in it is exact, but slow\n"
+    assert len(Map.verify(tmp_path / "new")) == 50
+
+
+def test_a_damaged_map_is_not_made_sound_by_a_change(
+    mappable: Run, wall: Path, wall_map: Path, copied_map: Path, tmp_path: Path
+) -> None:
+    (descriptors,) = copied_map.glob("descriptors-*.npy")
+    whole = descriptors.read_bytes()
+    descriptors.write_bytes(whole[:-4] + b"edit")
+    before = (copied_map / "map.json").read_bytes()
+    landmark = Map.open(copied_map).places.place_id[0]
+    for command in (
+        ("map", "add", copied_map, wall, "--sequence", "fog"),
+        ("map", "remove", copied_map, landmark),
+        ("map", "merge", copied_map, wall_map),
+        ("map", "merge", wall_map, copied_map),
+        ("densify", copied_map, wall / "fog"),
+        ("map", "export", copied_map, tmp_path / "landmarks.h5"),
+    ):
+        refused(mappable(*command), f"{copied_map}: damaged", descriptors.name)
+    assert (copied_map / "map.json").read_bytes() == before
+    assert not (tmp_path / "landmarks.h5").exists()
+
+
+def test_tables_without_places_are_refused(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
+    none, out = tmp_path / "none.parquet", tmp_path / "map"
+    save_places(load_places(wall)[:0], none)
+    refused(mappable("map", "build", none, out, "--encoder", wall_encoder), "none.parquet: names no place")
+    refused(
+        mappable("map", "build", wall, out, "--encoder", wall_encoder, "--elsewhere", none), "none.parquet: names no"
+    )
+    assert not out.exists()
 
 
 def test_a_map_folder_may_be_moved(mappable: Run, wall: Path, copied_map: Path, tmp_path: Path) -> None:

@@ -10,7 +10,13 @@ FLOOR = 0.1
 
 
 def between(positions: list[list[float]], descriptors: np.ndarray, reach: float = 20.0) -> Between:
-    return Between(np.array(positions), Exact(descriptors.astype(np.float32)), reach=reach, floor=FLOOR)
+    return Between(
+        np.array(positions),
+        Exact(descriptors.astype(np.float32)),
+        reach=reach,
+        floor=FLOOR,
+        spacing=spacing_of(np.array(positions)),
+    )
 
 
 def test_distances_to_points_of_chords_are_those_to_the_mean_of_descriptors() -> None:
@@ -58,3 +64,5 @@ def test_spacing_is_the_usual_distance_to_the_next() -> None:
     assert spacing_of(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 9.0]])) == 5.0
     assert spacing_of(np.array([[1.0, 1.0]])) == 0.0
     assert spacing_of(np.zeros((3, 2))) == 0.0
+    cameras = np.repeat(np.arange(10.0), 2)[:, None] * [5.0, 0.0] + np.tile([[0.0, 0.0], [0.0, 0.1]], (10, 1))
+    assert spacing_of(cameras, apart=0.5) == 5.0

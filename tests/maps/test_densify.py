@@ -23,7 +23,7 @@ def test_images_are_added_where_they_were_taken(town: Any, sequence: bool) -> No
     assert set(fresh.condition) == {"dusk"}
     assert more.map.places[: len(town.map)] == town.map.places  # the measured ones are as they were
     squared = np.einsum("ni,nij,nj->n", off, np.linalg.inv(more.map.covariance[len(town.map) :]), off)
-    assert np.median(squared) < 5.99
+    assert 0.2 < np.median(squared) / 1.39 < 2.0
 
 
 def test_images_from_elsewhere_are_not_added(town: Any) -> None:
@@ -34,10 +34,19 @@ def test_images_from_elsewhere_are_not_added(town: Any) -> None:
     assert none.map is town.map
 
 
+def test_no_image_is_laid_on_a_measured_one(town: Any) -> None:
+    copies = town.places(np.zeros((len(town.map), 2)), "copies")
+    more = densify(town.map, copies, town.map.store.take(np.arange(len(town.map))), encoder=town.encoder)
+    apart = np.linalg.norm(more.map.places.positions[len(town.map) :, None] - town.map.places.positions, axis=2)
+    assert not len(apart) or apart.min() > 0.02 * town.calibration.spacing
+
+
 def test_refused(town: Any) -> None:
     with pytest.raises(BadInputError, match=r"has a landmark 'landmarks/0\.jpg' already, whose position stays"):
         densify(town.map, town.map.places[:3], town.drive[1][:3], encoder=town.encoder)
     with pytest.raises(BadInputError, match="within 0 m, but that must be above 0"):
         densify(town.map, town.places(np.zeros((1, 2)), "a"), town.drive[1][:1], encoder=town.encoder, within=0)
+    with pytest.raises(BadInputError, match="0 images to add, but 0 descriptors"):
+        densify(town.map, town.places(np.zeros((0, 2)), "a"), town.drive[1][:0], encoder=town.encoder)
     with pytest.raises(BadInputError, match="no calibration"):
         densify(town.bare, town.places(np.zeros((1, 2)), "a"), town.drive[1][:1], encoder=town.encoder)

@@ -305,6 +305,23 @@ def test_a_folder_of_something_else_is_left_alone(small: Map, tmp_path: Path) ->
     assert (tmp_path / "empty/README").exists()
 
 
+def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path / "map")
+    text = (tmp_path / "map/map.json").read_text()
+    (tmp_path / "map/map.json").write_text(text[:-30])
+    (tmp_path / "map/notes.txt").touch()
+    with pytest.raises(BadInputError, match="not the description of a map; name another folder"):
+        small.save(tmp_path / "map")
+    (tmp_path / "map/notes.txt").unlink()
+    small.save(tmp_path / "map")
+    assert_same(Map.verify(tmp_path / "map"), small)
+    assert len(contents(tmp_path / "map")) == 3
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/map.json").write_text("{")  # with nothing beside it that tells whose it is
+    with pytest.raises(BadInputError, match="not the description of a map"):
+        check_folder(tmp_path / "other")
+
+
 def test_a_folder_without_a_map_is_no_map(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(BadInputError, match=rf"{folder}: no map here \(there is no map\.json\)"):
@@ -327,6 +344,8 @@ def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_pat
         ("[1]", "truncated, damaged or not the description"),
         (text.replace('"unit": "m"', '"unit": "frames"'), "edited or damaged"),
         (text.replace(small.encoder, "0" * 16), "edited or damaged"),
+        (text.replace('"version": 1', '"version": "two"'), "edited or damaged"),
+        (text.replace('"version": 1', '"version": 2'), "edited or damaged"),
         (edited(facts, version=2), r"written by a later version of mappable \(format 2\)"),
         (edited(facts, about={}), "not a description of a map"),
         (edited(facts, files={}), "not a description of a map"),

@@ -152,6 +152,20 @@ def test_images_in_different_folders_are_found_again(described: Describe) -> Non
     assert ids(joined) == ["0.jpg", "5.jpg"]
 
 
+@pytest.mark.parametrize(
+    ("root", "paths"), [("/", ["data/a/b/5.jpg"]), ("/data/a/b", ["5.jpg"]), ("/data/a", ["b/5.jpg"])]
+)
+def test_images_in_the_folder_of_a_map_leave_its_paths_as_they_are(
+    described: Describe, root: str, paths: list[str]
+) -> None:
+    own = Map.build(*described(2, root="/data/a"), "e")
+    joined = own.add(*described(1, first=5, root=root, path=paths, place_id=["five"]), "e").places
+    assert joined.path.tolist() == ["0.jpg", "1.jpg", "b/5.jpg"]
+    assert joined.place_id.tolist() == ["0.jpg", "1.jpg", "five"]
+    assert [file.as_posix() for file in joined.files] == ["/data/a/0.jpg", "/data/a/1.jpg", "/data/a/b/5.jpg"]
+    assert joined.root == own.places.root
+
+
 def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe) -> None:
     places, vectors = described(3)
     built = Map.build(places, vectors, "e")

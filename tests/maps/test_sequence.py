@@ -52,6 +52,14 @@ def test_images_far_apart(town: Any, every: int) -> None:
     assert off.max() < 5.0
 
 
+def test_a_camera_that_stands_still_does_not_grow_ever_surer(town: Any) -> None:
+    spot = np.repeat(town.drive[0][200:201], 100, axis=0)
+    locator, seen = Locator(town.map), town.describe(spot, seed=3)
+    together = locate_sequence(locator, seen, encoder=town.encoder)
+    (alone,) = locator.locate(seen[:1], encoder=town.encoder)
+    assert np.trace(together[50].covariance) > 0.3 * np.trace(alone.covariance)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_short_ones(town: Any, count: int) -> None:
     found = locate_sequence(Locator(town.map), town.drive[1][:count], encoder=town.encoder)

@@ -62,5 +62,20 @@ def test_nothing_to_be_found(tmp_path: Path) -> None:
         find_images([tmp_path / "empty"])
     with pytest.raises(BadInputError, match="no images are given"):
         find_images([])
-    with pytest.raises(BadInputError, match="second time"):
-        find_images([tmp_path / "1.jpg", Path(os.path.relpath(tmp_path / "1.jpg"))])
+    save_places(Places(path=[], x=[], y=[], frames=Frame("town")), tmp_path / "none.parquet")
+    with pytest.raises(BadInputError, match=r"none\.parquet: a table without images"):
+        find_images([tmp_path / "none.parquet"])
+
+
+def test_a_file_that_is_named_again_counts_once(draw: Draw, tmp_path: Path) -> None:
+    for name in ("set/1.jpg", "set/2.jpg", "set/3.jpg"):
+        draw(tmp_path / name)
+    (tmp_path / "link.jpg").symlink_to(tmp_path / "set/2.jpg")
+    first = tmp_path / "set/2.jpg"
+    found = find_images([first, Path(os.path.relpath(first)), tmp_path / "link.jpg", tmp_path / "set"])
+    assert found.place_id.tolist() == [str(first), str(tmp_path / "set/1.jpg"), str(tmp_path / "set/3.jpg")]
+    table = Places(path=["1.jpg", "2.jpg"], x=[5.0, 6.0], y=[1.0, 2.0], frames=Frame("town"), root=tmp_path / "set")
+    save_places(table, tmp_path / "table.csv")
+    both = find_images([tmp_path / "table.csv", first, tmp_path / "table.csv"])
+    assert both.place_id.tolist() == [str(first), "1.jpg"]
+    assert [file.name for file in both.files] == ["2.jpg", "1.jpg"]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mappable.cli.locate import EncoderFile, Images, Together, end_with
-from mappable.cli.map import Device, MapFolder, packed
+from mappable.cli.map import Device, MapFolder, packed, warn_of_new_paths
 
 
 def densify(
@@ -37,7 +37,7 @@ def densify(
     from mappable.maps.queries import densify_images, encoder_of
     from mappable.places.unposed import find_images
 
-    opened = Map.open(folder)
+    opened = Map.verify(folder)
     if out is not None:
         check_folder(out)
     places = find_images(images)
@@ -51,4 +51,5 @@ def densify(
         saved = placed.map.save(out or folder)
         estimated = f"{int(saved.estimated.sum()):,} of them at estimated positions"
         typer.echo(f"{out or folder}: {len(saved):,} landmarks, {estimated}")
+        warn_of_new_paths(opened, placed.map)
     end_with(list(placed.bad))

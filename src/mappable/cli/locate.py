@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.map import Device, packed
-from mappable.errors import BadImageError
+from mappable.errors import BadImageError, BadInputError
 
 if TYPE_CHECKING:
     from mappable.maps.export import Found
@@ -38,10 +38,16 @@ def locate(
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write a table.", metavar="FILE")] = None,
     tum: Annotated[
-        Path | None, typer.Option(help="Also write the confident positions as TUM's trajectory.", metavar="FILE")
+        Path | None,
+        typer.Option(help="Also write the confident positions of one drive as TUM's trajectory.", metavar="FILE"),
     ] = None,
     pairs: Annotated[
-        Path | None, typer.Option(help="Also write pairs of images and near landmarks, for hloc.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            help="Also write pairs of images and near landmarks, for hloc; paths of images are relative to the folder "
+            "that holds all images given.",
+            metavar="FILE",
+        ),
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
@@ -51,7 +57,7 @@ def locate(
     The distance has an interval, and where the map does not know, it says why. An image that cannot be decoded does not
     stop the others; the exit code is 1 then.
     """
-    from mappable.maps.export import export_csv, export_pairs, export_tum, to_json
+    from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
     from mappable.maps.map import Map
     from mappable.maps.queries import encoder_of, locate_images
     from mappable.places.unposed import find_images
@@ -59,9 +65,15 @@ def locate(
 
     opened = Map.open(folder)
     places = find_images(images)
-    for file in (csv, tum, pairs):
-        if file is not None:
-            check_writable(file)
+    files = [file for file in (csv, tum, pairs) if file is not None]
+    for file in files:
+        check_writable(file)
+    if len({file.resolve() for file in files}) < len(files):
+        raise BadInputError("--csv, --tum and --pairs must name different files")
+    if tum is not None:
+        check_drive(places)
+    if pairs is not None:
+        check_words(opened, places)
     loaded = encoder_of(opened, encoder, device)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)

@@ -96,10 +96,8 @@ def build(
     from mappable.features.descriptors import read_descriptors
     from mappable.features.devices import find_device
     from mappable.features.encoder import Encoder
-    from mappable.maps.approximate import WORTHWHILE
     from mappable.maps.build import Options, build_map, build_map_of
     from mappable.maps.folder import check_folder
-    from mappable.places.files import load_places
 
     check_folder(out)
     if sum((landmarks is not None, spacing is not None, every)) > 1:
@@ -109,7 +107,7 @@ def build(
         "coverage": coverage, "false_accepts": false_accepts, "storage": storage,
     }  # fmt: skip
     encoder_file = None if encoder is None else encoder / "encoder.safetensors" if encoder.is_dir() else encoder
-    places = load_places(table)
+    places = _some_places(table)
     if descriptors is not None:
         described = read_descriptors(descriptors, places)
         for note in described.notes:
@@ -120,12 +118,9 @@ def build(
         raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
     else:
         loaded = Encoder.load(encoder_file, find_device(device))
-        absent_images = None if elsewhere is None else _images(elsewhere, load_places(elsewhere), loaded)
+        absent_images = None if elsewhere is None else _images(elsewhere, _some_places(elsewhere), loaded)
         built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
-    saved = built.save(out, encoder_file)
-    if approximate or (approximate is None and len(saved) > WORTHWHILE):
-        saved = saved.with_index(seed).save(out)
-    _print(saved)
+    _print((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file))
     typer.echo(f"written to {out}")
 
 
@@ -177,7 +172,7 @@ def add(
 
     if landmarks is not None and spacing is not None:
         raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
-    opened = Map.open(folder)
+    opened = Map.verify(folder)
     wanted = {"split": split, "sequence": sequence, "condition": condition}
     places = load_places(table).replace(notes=())  # which are about the whole collection
     places = places.where(**{name: value for name, value in wanted.items() if value is not None})
@@ -187,7 +182,9 @@ def add(
     every = landmarks is None and spacing is None
     places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
     loaded = encoder_of(opened, encoder, device)
-    _print(opened.add(places, loaded.embed(_images(table, places, loaded)), loaded.fingerprint).save(folder))
+    grown = opened.add(places, loaded.embed(_images(table, places, loaded)), loaded.fingerprint)
+    _print(grown.save(folder))
+    warn_of_new_paths(opened, grown)
 
 
 @app.command()
@@ -198,7 +195,7 @@ def remove(
     """Remove landmarks by their ids."""
     from mappable.maps.map import Map
 
-    _print(Map.open(folder).remove(place_ids).save(folder))
+    _print(Map.verify(folder).remove(place_ids).save(folder))
 
 
 @app.command()
@@ -209,7 +206,10 @@ def merge(
     """Add the landmarks of another map of the same encoder and frame."""
     from mappable.maps.map import Map
 
-    _print(Map.open(folder).merge(Map.open(other)).save(folder))
+    opened = Map.verify(folder)
+    merged = opened.merge(Map.verify(other))
+    _print(merged.save(folder))
+    warn_of_new_paths(opened, merged)
 
 
 @app.command()
@@ -243,7 +243,9 @@ def reliability(
     from mappable.maps.queries import encoder_of
     from mappable.maps.reliability import draw_reliability
     from mappable.places.files import load_places
+    from mappable.recovery.files import check_writable
 
+    check_writable(out)
     opened = Map.open(folder)
     places = load_places(table).where(split=split)
     if not len(places):
@@ -251,7 +253,7 @@ def reliability(
     if set(places.frame) != {opened.frame.name}:
         raise BadInputError(f"{table}: is in frame {places.frame[0]!r}, but the map is in frame {opened.frame.name!r}")
     loaded = encoder_of(opened, encoder, device)
-    absent = None if elsewhere is None else loaded.embed(_images(elsewhere, load_places(elsewhere), loaded))
+    absent = None if elsewhere is None else loaded.embed(_images(elsewhere, _some_places(elsewhere), loaded))
     draw_reliability(
         out,
         opened,
@@ -275,7 +277,7 @@ def export(
     from mappable.maps.map import Map
 
     check_hloc(out)
-    opened = Map.open(folder)
+    opened = Map.verify(folder)
     export_landmarks(out, opened)
     typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}")
 
@@ -285,6 +287,37 @@ def packed(table: Path, places: "Places", encoder: "Encoder") -> "ImageRows | No
     from mappable.places.cache import find_packed
 
     return find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
+
+
+def warn_of_new_paths(before: "Map", after: "Map") -> None:
+    """Say so if the landmarks of a map that has grown are no longer under the paths that they had."""
+    if after.places.root != before.places.root:
+        root = f"{before.places.root}, so all paths are now relative to {after.places.root}"
+        typer.echo(f"warning: images that were added lie outside of {root}; ids are as they were", err=True)
+
+
+def _some_places(table: Path) -> "Places":
+    """The places of a table that must have some."""
+    from mappable.places.files import load_places
+
+    places = load_places(table)
+    if not len(places):
+        raise BadInputError(f"{table}: names no place")
+    return places
+
+
+def _wants_index(built: "Map", asked: bool | None) -> bool:
+    """Whether the map gets an index: as asked, else if it is large and FAISS is there."""
+    from importlib.util import find_spec
+
+    from mappable.maps.approximate import WORTHWHILE
+
+    if asked is not None or len(built) <= WORTHWHILE:
+        return bool(asked)
+    if find_spec("faiss") is None:
+        typer.echo("warning: without FAISS the map gets no index, and search in it is exact, but slow", err=True)
+        return False
+    return True
 
 
 def _images(table: Path, places: "Places", encoder: "Encoder") -> "Places | ImageRows":

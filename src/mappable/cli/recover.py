@@ -58,6 +58,7 @@ class Verbs(TyperGroup):
     """The verb `file` goes without saying, and `--images PATH` is the verb `images`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = [word for one in args for word in (one.split("=", 1) if one.startswith("--images=") else [one])]
         if "--images" in args:
             at = args.index("--images")
             args = ["images", *args[at + 1 : at + 2], *args[:at], *args[at + 2 :]]
@@ -136,8 +137,8 @@ def from_images(
 ) -> None:
     """Recover the positions of images from the feature distances between them, by the calibration of a map.
 
-    Points are the images in the order of their names, or of the rows of a table. The map need not show the same place;
-    its landmarks are not used.
+    Points are the images in the order of their names, or of the rows of a table; all of them must decode. The map need
+    not show the same place; its landmarks are not used.
     """
 
     def measure() -> Measured:

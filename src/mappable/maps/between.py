@@ -11,7 +11,9 @@ from mappable.maps.store import Floats32, Store, squared_between
 
 STEPS = 4  # a chord between two landmarks is cut into so many pieces
 CHORD = 2.5  # spacings: landmarks farther apart have no chord
+MOST = 48  # landmarks that count as being near one; of more, the nearest
 FAR = 1e3  # more than any squared distance of descriptors
+BESIDE = 16  # landmarks that may lie where one is
 KEPT = 4096  # landmarks whose surroundings are remembered
 
 
@@ -43,16 +45,16 @@ class Surroundings:
 class Between:
     """Landmarks at positions (m, k), and for each the points on chords between those near it, by `Response`."""
 
-    def __init__(self, positions: Floats, store: Store, *, reach: float, floor: float) -> None:
-        self.positions, self.store, self.floor = positions, store, floor
+    def __init__(self, positions: Floats, store: Store, *, reach: float, floor: float, spacing: float) -> None:
+        self.positions, self.store, self.floor, self.spacing = positions, store, floor, spacing
         self.tree = KDTree(positions)
-        self.spacing = spacing_of(positions)
         self.chord = min(CHORD * self.spacing, reach)
         self.radius = max(self.chord, reach / 2)
         self.around = lru_cache(KEPT)(self._around)
 
     def _around(self, landmark: int) -> Surroundings:
-        rows = np.array(sorted(self.tree.query_ball_point(self.positions[landmark], self.radius)), dtype=np.int64)
+        within = np.atleast_1d(self.tree.query(self.positions[landmark], MOST, distance_upper_bound=self.radius)[1])
+        rows = np.sort(within[within < len(self.positions)]).astype(np.int64)
         at = self.positions[rows]
         near = np.linalg.norm(at[:, None] - at, axis=2) <= self.chord
         first, second = np.nonzero(np.triu(near, 1))
@@ -103,9 +105,12 @@ def find(between: Between, landmarks: Ints, rows: Ints, squared: Floats | Floats
     return Found(matched, position, spread, supported)
 
 
-def spacing_of(positions: Floats) -> float:
-    """How far a landmark is from its nearest neighbour: the median of those that have one elsewhere; or 0."""
-    if len(positions) < 2:
-        return 0.0
-    nearest = KDTree(positions).query(positions, 2)[0][:, 1]
-    return float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 0.0
+def spacing_of(positions: Floats, apart: float = 0.0) -> float:
+    """How far a landmark usually is from the next that is more than `apart` from it (median); 0 if there is none.
+
+    Landmarks of two cameras side by side are not apart.
+    """
+    nearest = KDTree(positions).query(positions, min(BESIDE, len(positions)))[0].reshape(len(positions), -1)
+    beyond = nearest > apart
+    some = beyond.any(1)
+    return float(np.median(nearest[some, beyond[some].argmax(1)])) if some.any() else 0.0

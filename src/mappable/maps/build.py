@@ -14,6 +14,7 @@ from mappable.features.embedding import Source as Images
 from mappable.features.encoder import Encoder
 from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Source
+from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import frame_of, greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
 from mappable.maps.store import Floats32
@@ -128,7 +129,7 @@ def _build(
     shares = {"coverage": coverage, "false_accepts": false_accepts}
     try:
         calibration = calibrate(built, seen, places.positions[rows], source=source, elsewhere=absent, **shares)
-    except BadInputError as error:
+    except UncalibratedError as error:
         return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
     return built.with_calibration(calibration)
 

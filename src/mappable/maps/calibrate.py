@@ -9,8 +9,9 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.maps.between import Between, find
-from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look
+from mappable.maps.between import Between, find, spacing_of
+from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
+from mappable.maps.errors import UncalibratedError
 from mappable.maps.evidence import weigh
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
@@ -19,12 +20,13 @@ from mappable.maps.spread import Spread
 from mappable.maps.store import Floats32, squared_between
 
 FEWEST = 100  # images
-SAMPLE = 512  # landmarks whose distances to all images are looked at
-PAIRED = 1000  # images of which every two are a pair
-NEIGHBOURS = 64  # landmarks that are looked at for one image, at least
+SAMPLE = 512  # landmarks, and the nearest to each image, whose distances are looked at
+NEAREST, BLOCK = 16, 64  # landmarks near an image; images at a time
+PAIRED = 700  # images of one stretch, and as many of all of it, of which every two are a pair
+BESIDE = 0.02  # reaches: landmarks no farther apart are at one place
 CLEAR = 1.5  # reaches: landmarks that far from an image know nothing of it
 TEMPERATURES = (0.0125, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)  # of the way from floor to plateau
-TRIED = 1000  # images by which the temperature is chosen
+TRIED = 1000  # images by which response and temperature are found
 TRIMMED = 0.05  # share of the worst positions that do not count for the covariance
 WINDOW = 200  # pairs of like feature distance that are judged together
 LOST = 0.2  # share of pairs out of reach from which on feature distances tell no range
@@ -46,17 +48,16 @@ def calibrate(
     `elsewhere` (e, D) are descriptors of images that are not on the map; they set the threshold of rejection to a share
     of `false_accepts`. Without them each image stands for one from elsewhere once, the landmarks near it left out.
     """
-    _check(landmarks, descriptors, positions, coverage, false_accepts)
+    _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
     response = Response.fit(*_pairs(landmarks, descriptors, positions))
-    crowd = KDTree(at).query_ball_point(at, response.reach, return_length=True).mean()
-    neighbours = min(len(at), max(NEIGHBOURS, int(4 * crowd)))
+    neighbours = neighbours_of(at, response.reach)
     rows, squared = landmarks.store.nearest(descriptors, min(len(at), 4 * neighbours))
-    between = between_of(landmarks, response)
+    between = between_of(landmarks, response, spacing_of(at, BESIDE * response.reach))
     truly = np.linalg.norm(at[rows[:, 0]] - positions, axis=1)
     right = truly <= response.reach
     if np.count_nonzero(right) < FEWEST / 2:
-        raise BadInputError(
+        raise UncalibratedError(
             f"of {len(positions):,} images to calibrate by, only {np.count_nonzero(right):,} have a nearest landmark "
             f"within {response.reach:.1f} {landmarks.unit}: the map, or the encoder, does not tell places apart"
         )
@@ -87,45 +88,86 @@ def calibrate(
         background=float(np.median(evidence.background[right])),
         threshold=0.0,
         place=place,
+        share_confident=0.0,
         confident=retrieved,
-        doubtful=retrieved,
+        doubtful=None,
         retrieved=retrieved,
         pairs=pairs,
         pairs_valid=pairs_valid,
     )
     here = look(at, between, rows, squared, draft)
-    left_out = _presence(_left_out(at, between, rows, squared, positions, here, draft))
-    numbers = np.concatenate([_presence(here)[right], left_out])
-    presence = Odds.fit(numbers, np.arange(len(numbers)) < np.count_nonzero(right))
-    absent = left_out
+    absent = None
     if elsewhere is not None:
         absent = _presence(look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft))
-    threshold = float(np.quantile(presence.log(absent), 1 - false_accepts))
+    left_out = _left_out(at, between, rows, squared, positions, here, draft, absent)
+    numbers = np.concatenate([_presence(here)[right], left_out])
+    presence = Odds.fit(numbers, np.arange(len(numbers)) < np.count_nonzero(right))
+    absent = left_out if absent is None else absent
+    threshold = float(np.quantile(presence.log(absent), 1 - false_accepts, method="higher"))
     draft = replace(draft, presence=presence, threshold=threshold)
     here = look(at, between, rows, squared, draft)
     sure, beyond = here.confident(draft), truly - here.metres
-    every = np.ones_like(sure)  # takes the place of a group that is too small
-    groups = [which if np.count_nonzero(which) >= FEWEST / 2 else every for which in (sure, ~sure)]
-    confident, doubtful = (Spread.fit(feature[which], beyond[which]) for which in groups)
-    return replace(draft, confident=confident, doubtful=doubtful)
+    enough = [np.count_nonzero(which) >= FEWEST / 2 for which in (sure, ~sure)]
+    which = sure if enough[0] else np.ones_like(sure)
+    return replace(
+        draft,
+        share_confident=float(sure.mean()),
+        confident=Spread.fit(feature[which], beyond[which]),
+        doubtful=Spread.fit(feature[~sure], beyond[~sure]) if enough[1] else None,
+    )
 
 
-def _check(landmarks: Map, descriptors: Floats32, positions: Floats, coverage: float, false_accepts: float) -> None:
+def _check(
+    landmarks: Map,
+    descriptors: Floats32,
+    positions: Floats,
+    coverage: float,
+    false_accepts: float,
+    elsewhere: Floats32 | None,
+) -> None:
     for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
         if not 0 < value < 1:
             raise BadInputError(f"{name} is {value}, but must be between 0 and 1")
     if positions.shape != (len(descriptors), landmarks.places.positions.shape[1]):
         raise BadInputError(f"there are {len(descriptors):,} descriptors, but positions of shape {positions.shape}")
+    for name, values in (
+        ("position", positions),
+        ("descriptor", descriptors),
+        ("descriptor from elsewhere", elsewhere),
+    ):
+        if values is not None and not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            raise BadInputError(f"{name} {row} to calibrate by holds something that is not a number")
+    for given in (descriptors, elsewhere):
+        if given is not None and given.shape[1:] != (landmarks.store.dimensions,):
+            raise BadInputError(
+                f"the map's descriptors have {landmarks.store.dimensions} numbers, those to calibrate by {given.shape}"
+            )
+    if elsewhere is not None and len(elsewhere) < 1 / false_accepts:
+        raise BadInputError(
+            f"{len(elsewhere):,} images from elsewhere are too few to accept a share of {false_accepts:g} of them"
+        )
     if len(descriptors) < FEWEST:
-        raise BadInputError(f"{len(descriptors):,} images are too few to calibrate by; {FEWEST} would do")
+        raise UncalibratedError(f"{len(descriptors):,} images are too few to calibrate by; {FEWEST} would do")
 
 
 def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats) -> tuple[Floats, Floats]:
-    """Squared feature distances and metres of all images and some landmarks."""
-    some = np.unique(np.linspace(0, len(landmarks.places) - 1, SAMPLE).astype(np.int64))
-    squared = squared_between(descriptors, landmarks.store.take(some))
-    metres = np.linalg.norm(positions[:, None] - landmarks.places.positions[some], axis=2)
-    return squared.ravel().astype(np.float64), metres.ravel()
+    """Squared feature distances and metres of images, each with the landmarks nearest in the world, and with others.
+
+    The nearest show how distances grow, and the others where that ends; so the map may be of any length.
+    """
+    at = landmarks.places.positions
+    some = np.unique(np.linspace(0, len(positions) - 1, TRIED).astype(np.int64))
+    near = KDTree(at).query(positions[some], min(len(at), NEAREST))[1].reshape(len(some), -1)
+    squared, metres = [], []
+    for start in range(0, len(some), BLOCK):
+        images, rows = some[start : start + BLOCK], np.unique(near[start : start + BLOCK])
+        squared.append(squared_between(descriptors[images], landmarks.store.take(rows)).ravel())
+        metres.append(np.linalg.norm(positions[images][:, None] - at[rows], axis=2).ravel())
+    far = np.unique(np.linspace(0, len(at) - 1, SAMPLE).astype(np.int64))
+    squared.append(squared_between(descriptors[some], landmarks.store.take(far)).ravel())
+    metres.append(np.linalg.norm(positions[some][:, None] - at[far], axis=2).ravel())
+    return np.concatenate(squared).astype(np.float64), np.concatenate(metres)
 
 
 def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Floats, response: Response) -> float:
@@ -157,25 +199,40 @@ def _deviations(spread: Floats, off: Floats) -> tuple[float, float]:
 
 
 def _left_out(
-    at: Floats, between: Between, rows: Ints, squared: Floats32, positions: Floats, here: Look, draft: Calibration
-) -> Look:
-    """Images as if from elsewhere: those of places that look like no other, without the landmarks near them."""
+    at: Floats,
+    between: Between,
+    rows: Ints,
+    squared: Floats32,
+    positions: Floats,
+    here: Look,
+    draft: Calibration,
+    instead: Floats | None,
+) -> Floats:
+    """Images as if from elsewhere: those of places that look like no other, without the landmarks near them.
+
+    Where these are too few, images that are from elsewhere are taken `instead`.
+    """
     far = np.linalg.norm(at[rows] - positions[:, None], axis=2) > CLEAR * draft.response.reach
     kept = far.any(1) & (here.place >= SURE)
-    if np.count_nonzero(kept) < FEWEST / 2:
-        raise BadInputError(
+    if np.count_nonzero(kept) >= FEWEST / 2:
+        return _presence(look(at, between, rows[kept], squared[kept], draft, allowed=far[kept]))
+    if instead is None:
+        raise UncalibratedError(
             "the map is too small to tell how images from elsewhere look in it: give some that are not on the map"
         )
-    return look(at, between, rows[kept], squared[kept], draft, allowed=far[kept])
+    return instead
 
 
 def _presence(seen: Look) -> Floats:
     return np.column_stack([seen.found.matched, seen.evidence.background])
 
 
-def _between_images(descriptors: Floats32, positions: Floats, reach: float) -> tuple[Spread, float]:
+def _between_images(descriptors: Floats32, positions: Floats, reach: float) -> tuple[Spread | None, float]:
     """Metres between two images within reach by feature distance, and up to which of these few are out of reach."""
-    some = np.unique(np.linspace(0, len(positions) - 1, PAIRED).astype(np.int64))
+    stretch = (
+        np.arange(min(PAIRED, len(positions))) + max(0, len(positions) - PAIRED) // 2
+    )  # a part of the drive, whole
+    some = np.unique(np.concatenate([stretch, np.linspace(0, len(positions) - 1, PAIRED).astype(np.int64)]))
     i, j = np.triu_indices(len(some), 1)
     feature = np.sqrt(squared_between(descriptors[some], descriptors[some])[i, j]).astype(np.float64)
     metres = np.linalg.norm(positions[some[i]] - positions[some[j]], axis=1)
@@ -185,6 +242,4 @@ def _between_images(descriptors: Floats32, positions: Floats, reach: float) -> t
     lost = isotonic_regression([float((metres[rows] > reach).mean()) for rows in windows]).x
     last = windows[max(int(np.searchsorted(lost, LOST, side="right")) - 1, 0)][-1]
     kept = np.flatnonzero(metres[: last + 1] <= reach)
-    if not len(kept):
-        raise BadInputError("no two images to calibrate by are of one place: their ranges cannot be calibrated")
-    return Spread.fit(feature[kept], metres[kept]), float(feature[last])
+    return Spread.fit(feature[kept], metres[kept]) if len(kept) else None, float(feature[last])

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.maps.between import FAR, Between, Found, find
@@ -15,6 +16,8 @@ from mappable.maps.response import Response
 from mappable.maps.spread import Spread
 from mappable.maps.store import Floats32
 
+SAMPLE = 1000  # landmarks around which others are counted
+FEWEST, MOST = 64, 512  # landmarks that are looked at for one image
 Source = Literal["calibration", "train"]
 SURE = float(np.log(4))  # logarithm of the odds that the place is right, from which on it is not one of several
 
@@ -43,10 +46,11 @@ class Calibration:
     background: float  # the usual one of the latter
     threshold: float  # on the logarithm of these odds
     place: Odds  # that the place is the right one: by the squared distance that a rival is farther
+    share_confident: float  # of the images
     confident: Spread  # metres beyond those from the refined position to the landmark, by feature distance
-    doubtful: Spread  # the same of images that are not confident
+    doubtful: Spread | None  # the same of images that are not confident; None where there were too few
     retrieved: Spread  # metres from an image to the nearest landmark by feature
-    pairs: Spread  # metres between two images within reach of each other, by feature distance
+    pairs: Spread | None  # metres between two images within reach, by feature distance; None where there were none
     pairs_valid: float  # feature distance up to which few pairs are out of reach
 
     @property
@@ -62,6 +66,13 @@ class Calibration:
         covariance: Floats = self.spread_factor * found.spread + self.deviation**2 * np.eye(k)
         return covariance
 
+    def predict(self, feature: Floats, coverage: float | None = None) -> tuple[Floats, Floats, Floats]:
+        """Metres from images to their nearest landmarks by feature distances (n,), not squared, and an interval.
+
+        Of all images, confident or not, by this distance alone; valid up to `retrieved.furthest`. `locate` knows more.
+        """
+        return self.retrieved.predict(feature, self.coverage if coverage is None else coverage)
+
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
         return asdict(self)
@@ -74,7 +85,8 @@ class Calibration:
         for name in ("presence", "place"):
             made[name] = Odds(**_tuples(values[name]))
         for name in ("confident", "doubtful", "retrieved", "pairs"):
-            made[name] = Spread(**_tuples(values[name]))
+            optional = values[name] is None and name in ("doubtful", "pairs")
+            made[name] = None if optional else Spread(**_tuples(values[name]))
         return cls(**made)
 
 
@@ -95,9 +107,17 @@ class Look:
         return sure
 
 
-def between_of(landmarks: Map, response: Response) -> Between:
+def between_of(landmarks: Map, response: Response, spacing: float) -> Between:
     """The points between landmarks by which positions are refined."""
-    return Between(landmarks.places.positions, landmarks.store, reach=response.reach, floor=response.floor)
+    at, store = landmarks.places.positions, landmarks.store
+    return Between(at, store, reach=response.reach, floor=response.floor, spacing=spacing)
+
+
+def neighbours_of(positions: Floats, reach: float) -> int:
+    """How many landmarks to look at for one image, so that some of other places are among them."""
+    some = positions[np.unique(np.linspace(0, len(positions) - 1, SAMPLE).astype(np.int64))]
+    crowd = KDTree(positions).query_ball_point(some, reach, return_length=True).mean()
+    return min(len(positions), max(FEWEST, min(MOST, int(4 * crowd))))
 
 
 def look(

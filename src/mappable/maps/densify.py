@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Strings
 from mappable.errors import BadInputError
@@ -11,6 +12,8 @@ from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
 from mappable.maps.store import Floats32
 from mappable.places.table import Places
+
+ON_TOP = 0.02  # spacings: no image is added that near to a measured landmark
 
 
 @dataclass(frozen=True)
@@ -36,22 +39,26 @@ def densify(
     Added are those that the map is confident of, whose position is refined and known `within` so many metres (one
     standard deviation; default: the spacing of the map's landmarks). A `sequence` of them, in the order taken, locates
     together. Positions that `places` have do not count; time, sequence and condition are kept. Landmarks of the map
-    stay as they are: an image of the same place_id as one of them is refused.
+    stay as they are: an image of the same place_id as one of them is refused, and none is added on top of one.
     """
     locator = Locator(landmarks)
     limit = locator.calibration.spacing if within is None else within
     if not limit > 0:
         raise BadInputError(f"positions are to be known within {limit} {landmarks.unit}, but that must be above 0")
-    _check(landmarks, places)
+    _check(landmarks, places, descriptors)
     locate = (lambda **values: locate_sequence(locator, **values)) if sequence else locator.locate
     positions = locate(descriptors=descriptors, encoder=encoder)
     covariance = np.stack([one.covariance for one in positions if one.covariance is not None])
     largest = np.sqrt(np.linalg.eigvalsh(covariance)[:, -1])
     added = np.array([one.confident and one.refined for one in positions]) & (largest <= limit)
+    places_of = np.stack([one.coordinates for one in positions])
+    measured = KDTree(landmarks.places.positions[~landmarks.estimated]) if not landmarks.estimated.all() else None
+    if measured is not None:
+        added &= measured.query(places_of)[0] > ON_TOP * locator.calibration.spacing
     if not added.any():
         return Densified(landmarks, added, positions)
     rows = np.flatnonzero(added)
-    at = np.stack([positions[row].coordinates for row in rows])
+    at = places_of[rows]
     coordinates = dict(zip("xyz", at.T, strict=False))
     fresh = places[rows].replace(
         **coordinates,
@@ -65,7 +72,9 @@ def densify(
     return Densified(landmarks.add(fresh, descriptors[rows], encoder, covariance[rows]), added, positions)
 
 
-def _check(landmarks: Map, places: Places) -> None:
+def _check(landmarks: Map, places: Places, descriptors: Floats32) -> None:
+    if not len(places) or len(places) != len(descriptors):
+        raise BadInputError(f"there are {len(places):,} images to add, but {len(descriptors):,} descriptors")
     known: Strings = landmarks.places.place_id
     twice = set(known) & set(places.place_id)
     if twice:

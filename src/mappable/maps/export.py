@@ -55,7 +55,7 @@ def export_tum(file: Path, places: Places, found: Found) -> int:
     images have one, and else the number of the image.
     """
     positions = [one for one in found if isinstance(one, Position)]
-    calibrated = any(one.metres is not None for one in positions)
+    calibrated = any(one.covariance is not None for one in positions)  # metres may be unknown even so
     dimensions = len(positions[0].coordinates) if positions else 2
     where: Floats = np.full((len(found), dimensions), np.nan)
     for row, one in enumerate(found):
@@ -68,6 +68,21 @@ def export_tum(file: Path, places: Places, found: Found) -> int:
 def seconds_of(places: Places) -> Floats | None:
     """The times of the places, where all are known."""
     return places.time / 1e9 if (places.time != NO_TIME).all() else None
+
+
+def check_drive(places: Places) -> None:
+    """Refuse images of which `export_tum` would make one drive, though they are of several."""
+    names = sorted(set(places.sequence))
+    if len(names) > 1:
+        raise BadInputError(
+            f"the images are of {len(names):,} sequences, {names[0]!r} and others, but a TUM file holds one drive"
+        )
+
+
+def check_words(landmarks: Map, places: Places) -> None:
+    """Refuse paths that `export_pairs` cannot write."""
+    for path in (*places.path, *landmarks.places.path):
+        _one_word(path)
 
 
 def export_pairs(file: Path, landmarks: Map, places: Places, found: Found) -> None:

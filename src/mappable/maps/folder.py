@@ -45,7 +45,7 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInputError(f"{folder}: is a file, but a map goes to a folder")
     if (folder / MAP).exists():
-        if not _is_ours(_read_bytes(folder)):
+        if not _is_ours(_read_bytes(folder)) and not _is_damaged(folder):
             raise BadInputError(f"{folder / MAP}: not the description of a map; name another folder for the map")
     elif folder.exists() and any(not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK):
         raise BadInputError(f"{folder}: holds files, but no map; name a new or an empty folder for the map")
@@ -194,10 +194,10 @@ def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
     if not _is_ours(text):
         raise BadInputError(f"{folder / MAP}: truncated, damaged or not the description of a map")
     facts: dict[str, Any] = json.loads(text)
-    if facts["version"] > VERSION:
-        raise BadInputError(f"{folder / MAP}: written by a later version of mappable (format {facts['version']})")
     if facts.pop("sha256", None) != _checksum(facts):
         raise BadInputError(f"{folder / MAP}: edited or damaged, for it is not what was written (checksum)")
+    if facts["version"] > VERSION:
+        raise BadInputError(f"{folder / MAP}: written by a later version of mappable (format {facts['version']})")
     return facts
 
 
@@ -257,6 +257,16 @@ def _is_ours(text: bytes) -> bool:
         return isinstance(facts, dict) and facts["format"] == FORMAT
     except (ValueError, KeyError):
         return False
+
+
+def _is_damaged(folder: Path) -> bool:
+    """True for a map of ours whose description is no JSON any more: there are files beside it, all of them ours."""
+    try:
+        json.loads(_read_bytes(folder))
+    except ValueError:
+        others = [file.name for file in folder.iterdir() if file.name not in (MAP, LOCK)]
+        return bool(others) and all(OWN.fullmatch(name) for name in others)
+    return False
 
 
 def _has_length(file: File) -> bool:

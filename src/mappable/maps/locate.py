@@ -9,7 +9,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.maps.between import Between
-from mappable.maps.calibration import SURE, Calibration, Look, between_of, look
+from mappable.maps.calibration import SURE, Calibration, Look, between_of, look, neighbours_of
 from mappable.maps.map import Map
 from mappable.maps.store import Floats32
 
@@ -23,7 +23,8 @@ class Position:
     `metres` (in that unit) lie between the image and its nearest landmark by feature, and with the probability
     `coverage` between `low` and `high`. The `coordinates` (k,) are refined between landmarks where `refined`, and else
     those of the nearest landmark; if the place is right, they are known up to the `covariance` (k, k). An image that is
-    not `confident` may be anywhere, for the `reason` given. What needs a calibration is None where the map has none.
+    not `confident` may be anywhere, for the `reason` given. What a calibration does not tell, or a map without one, is
+    None.
     """
 
     coordinates: Floats
@@ -67,7 +68,12 @@ class Locator:
     @cached_property
     def between(self) -> Between:
         """The points between landmarks."""
-        return between_of(self.map, self.calibration.response)
+        return between_of(self.map, self.calibration.response, self.calibration.spacing)
+
+    @cached_property
+    def neighbours(self) -> int:
+        """Landmarks to look at for one image: as many as for the calibration, or more where the map has grown."""
+        return max(self.calibration.neighbours, neighbours_of(self.positions, self.calibration.response.reach))
 
     def locate(self, descriptors: Floats32, *, encoder: str, coverage: float | None = None) -> list[Position]:
         """Where the images of descriptors (n, D) are, which the encoder of that fingerprint made.
@@ -77,7 +83,7 @@ class Locator:
         if self.map.calibration is None:
             rows, squared = self.map.nearest(descriptors, CANDIDATES, encoder=encoder)
             return [self._uncalibrated(*one) for one in zip(rows, squared, strict=True)]
-        rows, squared = self.map.nearest(descriptors, self.calibration.neighbours, encoder=encoder)
+        rows, squared = self.map.nearest(descriptors, self.neighbours, encoder=encoder)
         return self.judge(rows, squared, self.look(rows, squared), coverage)
 
     def look(self, rows: Ints, squared: Floats32, place: Bools | None = None) -> Look:
@@ -89,8 +95,15 @@ class Locator:
         calibration, ids = self.calibration, self.map.places.place_id
         coverage = calibration.coverage if coverage is None else coverage
         confident, feature = seen.confident(calibration), np.sqrt(seen.evidence.nearest)
-        sure, doubtful = (spread.predict(feature, coverage) for spread in (calibration.confident, calibration.doubtful))
-        _, low, high = (np.where(confident, one, other) for one, other in zip(sure, doubtful, strict=True))
+        stated = calibration.confident.predict(feature, coverage)
+        known = confident
+        if calibration.doubtful is not None:
+            doubtful = calibration.doubtful.predict(feature, coverage)
+            known = feature <= calibration.retrieved.furthest
+        else:
+            doubtful = stated  # and not told
+        pairs = zip(stated, doubtful, strict=True)
+        metres, low, high = (np.maximum(seen.metres + np.where(confident, *pair), 0.0) for pair in pairs)
         refined = seen.found.supported
         covariances = calibration.covariance(seen.found)
         plain = calibration.plain_deviation**2 * np.eye(self.positions.shape[1])
@@ -101,10 +114,10 @@ class Locator:
                 unit=self.map.unit,
                 landmark=str(ids[seen.evidence.landmark[n]]),
                 feature_distance=float(feature[n]),
-                metres=float(seen.metres[n]),
-                low=max(0.0, float(seen.metres[n] + low[n])),
-                high=max(0.0, float(seen.metres[n] + high[n])),
-                coverage=coverage,
+                metres=float(metres[n]) if known[n] else None,
+                low=float(low[n]) if known[n] else None,
+                high=float(high[n]) if known[n] else None,
+                coverage=coverage if known[n] else None,
                 covariance=covariances[n] if refined[n] else plain,
                 refined=bool(refined[n]),
                 confident=bool(confident[n]),
@@ -124,6 +137,8 @@ class Locator:
         if seen.place[n] >= SURE or calibration.presence.log(usual)[0] < calibration.threshold:
             return f"too far: no landmark is as near as on the map they are (feature distance {feature:.3f})"
         ids, rival = self.map.places.place_id, int(evidence.rival[n])
+        if rival < 0:
+            return "aliased: no other place is on the map to tell this one from"
         away = np.linalg.norm(self.positions[rival] - self.positions[evidence.landmark[n]])
         return f"aliased: {ids[rival]}, {away:.1f} {self.map.unit} from {ids[evidence.landmark[n]]}, is nearly as near"
 

@@ -1,5 +1,6 @@
 """`Map`: landmarks, their descriptors, the encoder that made these, and what distances between descriptors mean."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -195,7 +196,8 @@ class Map:
         """A map of the landmarks of both, those of this one first; it keeps this one's calibration and storage.
 
         Both must be of one encoder and in one frame (or in frames that differ in origin alone and know their CRS, where
-        this one's counts), and no landmark may be in both.
+        this one's counts), and no landmark may be in both. Images that lie in the root folder of this one get paths
+        below it; with others, the folder that holds both becomes the root, as paths cannot lead out of it.
         """
         self.check_encoder(other.encoder)
         pairs = [
@@ -212,7 +214,9 @@ class Map:
             raise BadInputError(f"the map has a landmark {min(twice)!r} already")
         parts = [(one.store, np.arange(len(one))) for one in (self, other)]
         joined = self._of(
-            concatenate([self.places, other.places]), parts, np.concatenate([self.covariance, other.covariance])
+            concatenate([self.places, _below(self.places.root, other.places)]),
+            parts,
+            np.concatenate([self.covariance, other.covariance]),
         )
         return replace(joined, about=self.about or other.about)
 
@@ -272,6 +276,14 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def _below(root: Path, places: Places) -> Places:
+    """The places with a root in the folder `root`, if all their files lie there; else as they are."""
+    lowest = Path(os.path.commonpath([file.parent for file in places.files]))
+    if places.root.is_relative_to(root) or not lowest.is_relative_to(root):
+        return places
+    return places.replace(path=[file.relative_to(lowest).as_posix() for file in places.files], root=lowest)
 
 
 def _checked_covariance(covariance: Floats | None, places: Places) -> Floats:

@@ -28,6 +28,12 @@ def encoder_of(landmarks: Map, file: Path | None = None, device: str = "auto") -
     """The encoder that the map keeps, or that of a file, which must be the same."""
     chosen = find_device(device)
     kept = file or landmarks.encoder_file
+    if kept is None and landmarks.about is None:
+        name = landmarks.encoder
+        raise BadInputError(
+            f"the map's descriptors were made elsewhere, by {name}, so it is used from Python: "
+            f"locate(map, descriptors, encoder={name!r})"
+        )
     if kept is None:
         raise BadInputError(f"the map keeps no encoder, so give the file of encoder {landmarks.encoder} (--encoder)")
     encoder = Encoder.load(kept / "encoder.safetensors" if kept.is_dir() else kept, chosen)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
+from mappable.maps.errors import UncalibratedError
 
 FIRST, GROWTH = 100, 1.25  # pairs in the first bin, and how much more the next ones hold
 GROWN = 1.1  # times the floor: a plateau below that is no rise
@@ -31,7 +31,7 @@ class Response:
     def fit(cls, squared: Floats, metres: Floats) -> "Response":
         """Measured on pairs of images: their squared feature distances (n,) and metres (n,), in any order."""
         if len(squared) < 10 * FIRST:
-            raise BadInputError(
+            raise UncalibratedError(
                 f"{len(squared):,} pairs of images are too few to calibrate by; {10 * FIRST:,} would do"
             )
         order = np.argsort(metres, kind="stable")
@@ -46,6 +46,8 @@ class Response:
         floor, plateau = float(found[0]), float(np.median(squared[order[len(order) // 2 :]]))
         full = floor + FULL * (plateau - floor)
         if not plateau > GROWN * floor:
-            raise BadInputError("feature distances do not grow with distances in the world: nothing can be calibrated")
+            raise UncalibratedError(
+                "feature distances do not grow with distances in the world: nothing can be calibrated"
+            )
         risen = int(np.argmax(found >= full)) if (found >= full).any() else len(found) - 1
         return cls(tuple(at.tolist()), tuple(found.tolist()), floor, plateau, float(at[risen]))

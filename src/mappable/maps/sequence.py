@@ -9,7 +9,9 @@ from mappable.errors import BadInputError
 from mappable.maps.locate import Locator, Position
 from mappable.maps.store import Floats32
 
-ALIKE = 5  # consecutive images that err alike: so many are worth one
+ALIKE = 0.2  # of the reach: images along such a way err alike, and are worth one; at least so many:
+LEAST_ALIKE = 5
+CHOICES = 64  # landmarks for each image among which the path chooses
 WEAKER = 0.07  # how much less an image counts for the path than for a position of its own
 STRETCH = 0.25  # of the reach: a way of that length costs one in the logarithm of the odds
 USUAL, FREE = 0.3, 2.0  # quantile of the ways from one image to the next, and how often that way costs nothing
@@ -32,26 +34,27 @@ def locate_sequence(
     calibration, at = locator.calibration, locator.positions
     if not len(descriptors):
         raise BadInputError("a sequence needs at least one image")
-    rows, squared = locator.map.nearest(descriptors, calibration.neighbours, encoder=encoder)
+    rows, squared = locator.map.nearest(descriptors, locator.neighbours, encoder=encoder)
     moves = np.linalg.norm(np.diff(locator.look(rows, squared).found.position, axis=0), axis=1)
     free, stretch = FREE * np.quantile(moves, USUAL) if len(moves) else 0.0, STRETCH * calibration.response.reach
     path = rows[:, 0]
     if free <= FREE * calibration.response.reach:  # or images are too far apart to say anything about each other
-        path = _path(at, rows, WEAKER / calibration.temperature * squared.astype(np.float64), free, stretch)
+        first, costs = rows[:, :CHOICES], WEAKER / calibration.temperature * squared[:, :CHOICES].astype(np.float64)
+        path = _path(at, first, costs, free, stretch)
     near = np.linalg.norm(at[rows] - at[path][:, None], axis=2) <= calibration.response.reach
     seen = locator.look(rows, squared, near)
     seen = replace(seen, presence=_mean_of_window(seen.presence), place=_mean_of_window(seen.place))
     single = locator.judge(rows, squared, seen, coverage)
     covariances = np.stack([one.covariance for one in single if one.covariance is not None])
     present = seen.presence >= calibration.threshold
-    noise = ALIKE * covariances * np.where(present, 1.0, DOUBTED)[:, None, None]
+    noise = covariances * np.where(present, 1.0, DOUBTED)[:, None, None]
     jumped = np.linalg.norm(np.diff(at[path], axis=0), axis=1) > free + JUMP * stretch
     breaks = np.flatnonzero(jumped) + 1
     positions = []
     for part in np.split(np.arange(len(rows)), breaks):
-        smooth, variance = _smooth(seen.found.position[part], noise[part])
+        smooth, variance = _smooth(seen.found.position[part], noise[part], ALIKE * calibration.response.reach)
         positions += [
-            replace(single[n], coordinates=place, covariance=spread, refined=True)
+            replace(single[n], coordinates=place, covariance=spread)
             for n, place, spread in zip(part, smooth, variance, strict=True)
         ]
     return positions
@@ -84,13 +87,17 @@ def _mean_of_window(values: Floats) -> Floats:
     return mean
 
 
-def _smooth(measured: Floats, noise: Floats) -> tuple[Floats, Floats]:
-    """Positions (n, k) and covariances (n, k, k) of a camera whose velocity changes little, measured with `noise`."""
+def _smooth(measured: Floats, noise: Floats, alike: float) -> tuple[Floats, Floats]:
+    """Positions (n, k) and covariances (n, k, k) of a camera whose velocity changes little, measured with `noise`.
+
+    Errors within a way `alike` are the same, so that all images on it count as one.
+    """
     count, k = measured.shape
     stride = min(STRIDE, max(1, count - 1))
     step = (
         float(np.median(np.linalg.norm(measured[stride:] - measured[:-stride], axis=1))) / stride if count > 1 else 0.0
     )
+    noise = noise * np.clip(alike / max(step, 1e-9), min(LEAST_ALIKE, count), count)
     change = max(BEND * step, 1e-3 * float(np.sqrt(noise[:, 0, 0].min())))
     zero, unit = np.zeros((k, k)), np.eye(k)
     onward = np.block([[unit, unit], [zero, unit]])

@@ -21,6 +21,7 @@ class CalibrationSummary:
     coverage: float
     false_accepts: float
     reach: float
+    valid: float  # feature distance that it saw at most
     confident: float  # share of the images
     width: float  # of the intervals of these, in the mean
 
@@ -77,19 +78,17 @@ def summarize_map(landmarks: Map) -> MapSummary:
 
 
 def _calibration(calibration: Calibration) -> CalibrationSummary:
-    images, doubtful = calibration.images, sum(calibration.doubtful.counts)
-    # A group that was too small gave way to all images.
-    confident = sum(calibration.confident.counts) if doubtful == images else images - doubtful
     spread = calibration.confident
     _, low, high = spread.predict(np.array(spread.feature), calibration.coverage)
     return CalibrationSummary(
         source=calibration.source,
-        images=images,
+        images=calibration.images,
         elsewhere=calibration.elsewhere,
         landmarks=calibration.landmarks,
         coverage=calibration.coverage,
         false_accepts=calibration.false_accepts,
         reach=calibration.response.reach,
-        confident=confident / images,
+        valid=calibration.retrieved.furthest,
+        confident=calibration.share_confident,
         width=float(np.average(high - low, weights=spread.counts)),
     )

@@ -23,18 +23,25 @@ def is_table(path: Path) -> bool:
 
 
 def find_images(paths: Sequence[Path]) -> Places:
-    """All images that `paths` name, in that order; those of a folder by name, those of tables last.
+    """All images that `paths` name, each file once, in that order; those of a folder by name, those of tables last.
 
     Positions of the table mean nothing. The id of an image is its path as it was given; each folder is a sequence, and
     times are those of the EXIF data. A file need not be there, or an image: that is seen when it is decoded.
     """
-    tables = [load_places(path) for path in paths if is_table(path)]
+    tables = [_table(path) for path in paths if is_table(path)]
     files = [file for path in paths if not is_table(path) for file in _files(path)]
     parts = ([_table_of(files)] if files else []) + tables
     if not parts:
         raise BadInputError("no images are given")
     parts = [_without_positions(part) for part in parts]
-    return parts[0] if len(parts) == 1 else concatenate(parts)
+    return parts[0] if len(parts) == 1 else concatenate(_without_repeats(parts))
+
+
+def _table(path: Path) -> Places:
+    places = load_places(path)
+    if not len(places):
+        raise BadInputError(f"{path}: a table without images")
+    return places
 
 
 def _files(path: Path) -> list[Path]:
@@ -47,6 +54,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _table_of(files: Sequence[Path]) -> Places:
+    first = {file.resolve(): file for file in reversed(files)}  # of those that are one file, the first counts
+    files = [file for file in files if first[file.resolve()] is file]
     full = [file.resolve() for file in files]
     root = Path(os.path.commonpath([file.parent for file in full]))
     paths = [file.relative_to(root) for file in full]
@@ -66,3 +75,14 @@ def _without_positions(places: Places) -> Places:
     zeros, unknown = np.zeros(len(places)), np.full(len(places), np.nan)
     frame = {"frames": NOWHERE, "frame": NOWHERE.name, "dimensions": 2}
     return places.replace(x=zeros, y=zeros, z=unknown, yaw=unknown, **frame)
+
+
+def _without_repeats(tables: Sequence[Places]) -> list[Places]:
+    """The tables without images that are in an earlier one."""
+    seen: set[Path] = set()
+    kept = []
+    for table in tables:
+        files = [file.resolve() for file in table.files]
+        kept.append(table[np.array([file not in seen for file in files])])
+        seen.update(files)
+    return [table for table in kept if len(table)]
