@@ -49,6 +49,9 @@ def demo(
     typer.echo(f"   mappable train {folder} {model} --preset street-laptop --iterations {settings.iterations}\n")
     _train(places, street, encoder, settings, overwrite)
     print_training(encoder, places.unit)
+    typer.echo("\nNext, a map of it (half a minute), and where the images of a drive are on it:")
+    typer.echo(f"   mappable map build {street} {out / 'map'} --encoder {encoder}")
+    typer.echo(f"   mappable locate {street / 'images/test-night'} --map {out / 'map'} --sequence")
 
 
 def _settings(every: int) -> "Settings":
