@@ -187,7 +187,7 @@ def test_a_model_that_was_stopped_goes_on_to_the_same_result(
     expected = run(line, *only)["models"][0]["errors"]
     (tmp_path / "study/results.json").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("mappable.learning.trainer.held_back", lambda active: nullcontext(lambda: True))
+        patch.setattr("mappable.learning.trainer.held_back", lambda active, say: nullcontext(lambda: True))
         with pytest.raises(TrainingStopped, match="at iteration 1 of 3"):
             run(line, *only, "--work", str(tmp_path / "work"))
     assert (tmp_path / "work/triplet-seed0/checkpoint.safetensors").is_file()
@@ -202,7 +202,7 @@ def test_what_another_study_left_unfinished_is_begun_anew(
 ) -> None:
     only = ("--rows", "triplet", "--seeds", "0")
     with monkeypatch.context() as patch:
-        patch.setattr("mappable.learning.trainer.held_back", lambda active: nullcontext(lambda: True))
+        patch.setattr("mappable.learning.trainer.held_back", lambda active, say: nullcontext(lambda: True))
         with pytest.raises(TrainingStopped):
             run(line, *only, learning_rate=1e-3)
     (model,) = run(line, *only)["models"]

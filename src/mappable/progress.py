@@ -23,10 +23,15 @@ def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
             advance(1)
 
 
+def speaks() -> bool:
+    """True in the one process that speaks to the user, be it that its group is joined, not yet, or no more."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Advance]:
     """A bar titled `what` that moves on by n of `total` with each `advance(n)`; `advance(n, note)` shows a text too."""
-    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":  # of several processes the first one shows it
+    if not (sys.stderr.isatty() and speaks()):
         yield lambda count, note="": None
         return
     from rich.console import Console, RenderableType

@@ -1,11 +1,11 @@
 """The command line: one file a verb, each thin: parse, call one function, print."""
 
-import os
 import signal
 import sys
 from types import FrameType
 
 from mappable.errors import MappableError
+from mappable.progress import speaks
 
 
 class _Stopped(BaseException):
@@ -34,6 +34,6 @@ def _stop(signal_number: int, frame: FrameType | None) -> None:
 
 
 def _fail(text: str, code: int) -> None:
-    if os.environ.get("RANK", "0") == "0":  # of several processes the first one speaks
+    if speaks():
         print(f"error: {text}", file=sys.stderr)
     sys.exit(code)

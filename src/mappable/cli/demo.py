@@ -50,8 +50,9 @@ def demo(
     _train(places, street, encoder, settings, overwrite)
     print_training(encoder, places.unit)
     typer.echo("\nNext, a map of it (half a minute), and where the images of a drive are on it:")
-    typer.echo(f"   mappable map build {street} {out / 'map'} --encoder {encoder}")
-    typer.echo(f"   mappable locate {street / 'images/test-night'} --map {out / 'map'} --sequence")
+    built, night = shlex.quote(str(out / "map")), shlex.quote(str(street / "images/test-night"))
+    typer.echo(f"   mappable map build {folder} {built} --encoder {model}")
+    typer.echo(f"   mappable locate {night} --map {built} --sequence")
 
 
 def _settings(every: int) -> "Settings":

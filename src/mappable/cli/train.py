@@ -8,6 +8,7 @@ import typer
 
 from mappable.cli.output import print_training
 from mappable.errors import BadInputError
+from mappable.progress import speaks
 
 if TYPE_CHECKING:
     from mappable.places.cache import ImageRows
@@ -62,7 +63,6 @@ def train(
         return
 
     from mappable.features.activations import FOLDER
-    from mappable.learning.distributed import speaks
     from mappable.learning.trainer import TrainingStopped
     from mappable.learning.trainer import train as run
     from mappable.places.files import load_places

@@ -38,7 +38,7 @@ class ImageFiles:
         pixels = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
         with ThreadPoolExecutor(cores()) as pool:
             files = [self.places.root / self.places.path[row] for row in rows]
-            for number, image in enumerate(pool.map(self._load, files)):
+            for number, image in enumerate(in_order(pool, self._load, files, ahead=len(files))):
                 pixels[number] = image
         return pixels
 

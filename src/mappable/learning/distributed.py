@@ -81,8 +81,3 @@ def joined(device: torch.device) -> Iterator[Group]:
         yield Group(distributed.get_rank(), distributed.get_world_size())
     finally:
         distributed.destroy_process_group()
-
-
-def speaks() -> bool:
-    """True in the one process that speaks to the user, be it that the group is joined, not yet, or no more."""
-    return os.environ.get("RANK", "0") == "0"

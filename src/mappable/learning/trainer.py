@@ -20,10 +20,10 @@ from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.whitening import fit_whitening
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
+from mappable.interruption import held_back
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
 from mappable.learning.folder import ENCODER, alone_in, check_free, look_into, prepare, tidy
-from mappable.learning.interruption import held_back
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.monitor import Monitor
@@ -39,6 +39,7 @@ from mappable.randomness import Purpose, generator
 # them have been sent: whoever reads a number at once makes a GPU wait.
 TOGETHER = {"cpu": 1, "cuda": 20}
 LATER = {"cpu": 0, "cuda": 1}
+STOPPING = "finishing this step and saving; once more, and it stops at once"
 WHITENING_IMAGES = 5000  # that PCA-whitening is fitted to, at most
 
 
@@ -100,7 +101,7 @@ def train(
             learner = begin(data, settings, chosen, group, fingerprint, checkpoint, kept)
         if group.first and folder is not None:
             prepare(folder, settings, anew=checkpoint is None)
-        with held_back(folder is not None) as interrupted:
+        with held_back(folder is not None, say=STOPPING) as interrupted:
             with out_of_memory_means(_too_little_memory(settings, chosen)):
                 _Run(data, sampler, learner, settings, group, folder, interrupted).go(checkpoint, tensorboard)
             if group.first and folder is not None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Literal, TypeVar
 
 from mappable.errors import BadImageError, BadInputError
+from mappable.interruption import held_back
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
 from mappable.places.files import sync_folder
@@ -203,15 +204,23 @@ class _Appender:
 def in_order(
     pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Sequence[Task], ahead: int
 ) -> Iterator[Result]:
-    """Results of `work` in the order of `tasks`, with at most `ahead` of them under way or waiting to be fetched."""
+    """Results of `work` in the order of `tasks`, with at most `ahead` of them under way or waiting to be fetched.
+
+    Ctrl-C takes effect between two results: anywhere else it could leave a lock of the pool held for ever.
+    """
     waiting: deque[Future[Result]] = deque()
     try:
-        for task in tasks:
-            waiting.append(pool.submit(work, task))
-            if len(waiting) >= ahead:
+        with held_back() as interrupted:
+            for task in tasks:
+                waiting.append(pool.submit(work, task))
+                if len(waiting) >= ahead and not interrupted():
+                    yield waiting.popleft().result()
+                if interrupted():
+                    break
+            while waiting and not interrupted():
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        if interrupted():  # and whoever handles it let it pass
+            raise KeyboardInterrupt
     finally:
         for future in waiting:
             future.cancel()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mappable.learning.interruption import held_back
+from mappable.interruption import held_back
 
 
 @pytest.fixture(autouse=True)
@@ -28,20 +28,20 @@ def test_the_first_takes_effect_at_the_end_and_says_so(
 ) -> None:
     taken: list[int] = []
     before = signal.signal(number, lambda number, frame: taken.append(number))
-    with held_back() as interrupted:
+    with held_back(say="one moment") as interrupted:
         os.kill(os.getpid(), number)
         assert interrupted()
         assert taken == []
     assert taken == [number]
     signal.signal(number, before)
-    assert capfd.readouterr().err == "\nfinishing this step and saving; once more, and it stops at once\n"
+    assert capfd.readouterr().err == "\none moment\n"
 
 
 def test_of_several_processes_the_first_alone_says_so(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANK", "1")
-    with pytest.raises(KeyboardInterrupt), held_back():
+    with pytest.raises(KeyboardInterrupt), held_back(say="one moment"):
         interrupt()
     assert capfd.readouterr() == ("", "")
 
@@ -93,3 +93,25 @@ def test_other_threads_leave_signals_alone() -> None:
     thread.start()
     thread.join()
     assert said == [False]
+
+
+def test_within_another_one_it_does_nothing() -> None:
+    reached: list[object] = []
+
+    def stop() -> None:
+        with held_back() as outer:
+            with held_back() as inner:
+                interrupt()
+            reached.extend([outer(), inner()])
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert reached == [True, False]
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with held_back() as interrupted:
+        interrupt()
+        assert not interrupted()
+    signal.signal(signal.SIGINT, before)
