@@ -19,8 +19,8 @@ from mappable.features.devices import find_device
 from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.whitening import fit_whitening
-from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.interruption import held_back
+from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
 from mappable.learning.folder import ENCODER, alone_in, check_free, look_into, prepare, tidy
