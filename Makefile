@@ -42,6 +42,7 @@ clean:
 	@touch $@
 
 .venv/developing: .venv/installed
+	scripts/system-packages $(PYTHON) browser
 	$(PIP) --editable ".[ann,dev,hloc,sdp,tensorboard,video]"
 	@touch $@
 

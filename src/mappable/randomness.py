@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     KNOWN_POSITIONS = auto()
     PROBES = auto()
     ANCHORED = auto()
+    EXAMPLES = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -2,7 +2,22 @@
 
 import typer
 
-from mappable.cli import convert, demo, densify, embed, locate, map, places, recover, simulate, train, weights
+from mappable.cli import (
+    compare,
+    convert,
+    demo,
+    densify,
+    embed,
+    evaluate,
+    locate,
+    map,
+    places,
+    recover,
+    reproduce,
+    simulate,
+    train,
+    weights,
+)
 
 app = typer.Typer(
     name="mappable",
@@ -21,4 +36,7 @@ app.add_typer(map.app, name="map")
 app.command()(locate.locate)
 app.command()(densify.densify)
 app.add_typer(recover.app, name="recover")
+app.command()(evaluate.evaluate)
+app.command()(compare.compare)
+app.command()(reproduce.reproduce)
 app.command()(demo.demo)

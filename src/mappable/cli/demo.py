@@ -1,4 +1,4 @@
-"""`mappable demo`: the main job from beginning to end, on a street that it draws itself."""
+"""`mappable demo`: the whole story on a street that it draws itself: train, map, locate, recover, report."""
 
 import shlex
 from pathlib import Path
@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.output import print_training, print_world
+from mappable.cli.output import print_accuracy, print_recovery, print_world
 from mappable.places.picture import draw_map
 from mappable.places.worlds.record import SHEET
-from mappable.places.worlds.simulation import write_simulated
 
 if TYPE_CHECKING:
-    from mappable.learning.settings import Settings
-    from mappable.places.table import Places
+    from mappable.evaluation.reproduce import Model, Study
+    from mappable.evaluation.result import Result
+    from mappable.maps.map import Map
 
-PRESET = "street-v1-demo"
+SET = "street-v1-demo"
+ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
+SHOWN = 9  # test images whose positions are printed
 
 
 def demo(
@@ -27,57 +29,107 @@ def demo(
         bool, typer.Option("--overwrite", help="OUT may hold a demo of another version or with another N.")
     ] = False,
 ) -> None:
-    """Draw a street in sun, snow, rain and at night, train an encoder on it, and show what that gains.
+    """Draw a street in sun, snow, rain and at night, train encoders on it, and show what the paper's idea gains.
 
     Each step names the command that does it. Stop it whenever you like: the same command goes on from there.
     """
-    street, encoder = out / "street", out / "encoder"
-    folder = shlex.quote(str(street))
+    from mappable.evaluation.reproduce import load_study, plan
+    from mappable.evaluation.rows import rows_named
+    from mappable.evaluation.sets import PLACES, find_set
+
+    named, street = find_set(SET), out / PLACES
+    models = plan(named, rows_named(ROWS), [0], _fewer_steps(every))
+    fewer = f" --every {every}" if every > 1 else ""
     typer.echo("1. Draw a street in nine runs, in all kinds of weather and light (about a minute on two cores).")
-    typer.echo(f"   mappable simulate {PRESET} {folder}{f' --every {every}' if every > 1 else ''}")
-    places = write_simulated(PRESET, street, every=every, overwrite=overwrite)
-    typer.echo("\n2. What was drawn, and what it asks of a method:\n")
-    print_world(street, places)
-    typer.echo("\n3. Look at it.")
-    typer.echo(f"   mappable places show {folder}")
-    draw_map(places, street / "map.png")
-    typer.echo(f"   the same places in each condition: {street / SHEET}")
+    typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
+    values = "".join(f" --set {one}" for one in _fewer_steps(every))
+    again = f"mappable reproduce {SET} --out {_quoted(out)} --rows {','.join(ROWS)}{fewer}{values}"
+    study = load_study(named, None, out, models, every=every, overwrite=overwrite, command=again)
+    print_world(street, study.setup.places)
+    draw_map(study.setup.places, street / "map.png")
+    typer.echo(f"\n   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
-    settings = _settings(every)
-    typer.echo("\n4. Train an encoder on it: VGG-16 with ImageNet weights, whose last block learns (three minutes).")
-    model = shlex.quote(str(encoder))
-    typer.echo(f"   mappable train {folder} {model} --preset street-laptop --iterations {settings.iterations}\n")
-    _train(places, street, encoder, settings, overwrite)
-    print_training(encoder, places.unit)
-    typer.echo("\nNext, a map of it (half a minute), and where the images of a drive are on it:")
-    built, night = shlex.quote(str(out / "map")), shlex.quote(str(street / "images/test-night"))
-    typer.echo(f"   mappable map build {folder} {built} --encoder {model}")
-    typer.echo(f"   mappable locate {night} --map {built} --sequence")
+    typer.echo(
+        "\n2. VGG-16 with ImageNet weights as it is, and its last block trained by a triplet loss alone and with the\n"
+        "   paper's geometric term, each put to all tests (about three minutes)."
+    )
+    typer.echo(f"   {again}\n")
+    results = _results(study, models)
+    typer.echo("\n3. A map of the last one, and where images of the test runs are on it.")
+    opened = _build_map(study, models[-1], out / "map")
+    typer.echo(
+        f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {_encoder(study, models[-1])}"
+    )
+    images = _quoted(street / "images/test-night")
+    typer.echo(f"   mappable locate {images} --map {_quoted(out / 'map')} --sequence\n")
+    _locate_some(study, models[-1], opened)
+    typer.echo("\n4. The way of a test run from feature distances alone, and between ten known positions.\n")
+    print_recovery(results[-1])
+    typer.echo("\n5. What it all comes to: test images whose nearest landmark, by descriptor, is near.\n")
+    page = study.report(results)
+    print_accuracy(results)
+    typer.echo(f"\nreport: {page}")
 
 
-def _settings(every: int) -> "Settings":
-    """Those for a laptop, with fewer steps for fewer images."""
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _encoder(study: "Study", model: "Model") -> str:
+    from mappable.evaluation.reproduce import MODELS
+
+    return _quoted(study.out / MODELS / model.folder)
+
+
+def _fewer_steps(every: int) -> list[str]:
+    """Fewer steps of training for fewer images."""
     from mappable.learning.settings import load_settings
 
-    usual = load_settings("street-laptop")
-    return load_settings("street-laptop", overrides={"iterations": max((usual.iterations or 0) // every, 1)})
+    usual = load_settings("street-laptop").iterations or 0
+    return [f"iterations={max(usual // every, 1)}"] if every > 1 else []
 
 
-def _train(places: "Places", street: Path, out: Path, settings: "Settings", overwrite: bool) -> None:
-    """Train, or go on with it; an encoder that an earlier demo made of something else gives way to this one."""
-    from mappable.features.activations import FOLDER
-    from mappable.learning.folder import OtherRunError
-    from mappable.learning.trainer import TrainingStopped, train
-    from mappable.places.cache import find_pack
+def _results(study: "Study", models: "list[Model]") -> "list[Result]":
+    from mappable.learning.trainer import TrainingStopped
 
-    images = find_pack(street, settings.size, settings.fit).view(places)
+    results = []
     try:
-        try:
-            train(places, images, settings, out=out, resume=True, activations=street / FOLDER)
-        except OtherRunError:
-            if not overwrite:
-                raise
-            train(places, images, settings, out=out, overwrite=True, activations=street / FOLDER)
+        for result in study.run(models):
+            share, radius = result.scored["table1"].values["positive"][0], result.positive_radius
+            typer.echo(f"   {result.title}: {share:.1f} % within {radius:g} {result.unit}")
+            results.append(result)
     except TrainingStopped as stopped:
         typer.echo(f"{stopped}; the same command goes on from there", err=True)
         raise typer.Exit(130) from None
+    return results
+
+
+def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
+    """A map of the descriptors that are there already."""
+    import numpy as np
+
+    from mappable.evaluation.reproduce import MODELS
+    from mappable.features.descriptors import Described
+    from mappable.learning.folder import ENCODER
+    from mappable.maps.build import build_map_of
+
+    encoder, made = study.describe(model)
+    described = Described(
+        study.setup.places[made.rows], made.values.astype(np.float32), encoder.fingerprint, encoder.about
+    )
+    built = build_map_of(described, landmarks=study.setup.landmarks)
+    return built.save(folder, study.out / MODELS / model.folder / ENCODER)
+
+
+def _locate_some(study: "Study", model: "Model", opened: "Map") -> None:
+    import numpy as np
+
+    from mappable.cli.locate import print_positions
+    from mappable.maps.locate import locate
+
+    queries = study.setup.queries
+    some = queries[np.unique(np.linspace(0, len(queries) - 1, SHOWN).round().astype(np.int64))]
+    _, made = study.describe(model)
+    places = study.setup.places[some]
+    found = list(locate(opened, made[some], encoder=made.encoder))
+    print_positions(opened, places, found, places.positions)

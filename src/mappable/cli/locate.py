@@ -1,6 +1,7 @@
 """`mappable locate IMAGES... --map MAP`: where images were taken, in metres, and whether to believe it."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from mappable.cli.map import Device, packed
 from mappable.errors import BadImageError, BadInputError
 
 if TYPE_CHECKING:
+    from mappable.arrays import Floats
     from mappable.maps.export import Found
     from mappable.maps.map import Map
     from mappable.places.table import Places
@@ -87,7 +89,7 @@ def locate(
     if as_json:
         typer.echo(json.dumps(to_json(places, found), indent=2))
     else:
-        _print(opened, places, found)
+        print_positions(opened, places, found)
     end_with([one for one in found if isinstance(one, BadImageError)])
 
 
@@ -99,7 +101,8 @@ def end_with(bad: "list[BadImageError]") -> None:
         raise typer.Exit(1)
 
 
-def _print(opened: "Map", places: "Places", found: "Found") -> None:
+def print_positions(opened: "Map", places: "Places", found: "Found", true: "Floats | None" = None) -> None:
+    """A line an image; with the true positions (n, k) also by how much each is off."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -114,17 +117,20 @@ def _print(opened: "Map", places: "Places", found: "Found") -> None:
     table.add_column("image", no_wrap=True)
     for axis in (*axes, f"{unit} to landmark", f"{coverage}interval"):
         table.add_column(axis, justify="right", no_wrap=True)
+    if true is not None:
+        table.add_column("off by", justify="right", no_wrap=True)
     table.add_column("landmark", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for name, one in zip(places.place_id, found, strict=True):
+    for row, (name, one) in enumerate(zip(places.place_id, found, strict=True)):
         if isinstance(one, BadImageError):
-            table.add_row(Text(name), *[""] * (len(axes) + 3), Text(one.reason, "red"))
+            table.add_row(Text(name), *[""] * (len(axes) + 3 + (true is not None)), Text(one.reason, "red"))
             continue
         metres = "" if one.metres is None else f"{one.metres:.1f}"
         interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
         told = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
         where = [f"{value:.2f}" for value in one.coordinates]
-        table.add_row(Text(name), *where, metres, interval, Text(one.landmark), told)
+        off = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
+        table.add_row(Text(name), *where, metres, interval, *off, Text(one.landmark), told)
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     console.print(table)
     confident = sum(one.confident for one in located)

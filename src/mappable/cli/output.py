@@ -1,8 +1,10 @@
 """How results look on a terminal."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import harmonic_mean
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -13,6 +15,9 @@ from mappable.places.summary import Summary, summarize
 from mappable.places.table import Places
 from mappable.places.worlds.record import read_record
 from mappable.places.worlds.statistics import Statistics
+
+if TYPE_CHECKING:
+    from mappable.evaluation.result import Result
 
 WIDE = 10_000  # columns: a narrow terminal breaks long lines itself, while rich would cut numbers
 
@@ -97,3 +102,48 @@ def print_training(out: Path, unit: str) -> None:
         shares = " -> ".join(f"{100 * line['accuracy']:.1f} %" for line in ([looks[0], looks[-1]] if steps else looks))
         console.print(f"calibration images whose nearest landmark is within {looks[0]['radius']:g} {unit}: {shares}")
     console.print(f"encoder: {out / 'encoder.safetensors'}")
+
+
+def print_accuracy(results: "Sequence[Result]") -> None:
+    """A line a model: how many queries are right, how far off the others are, and what is gained on the first line."""
+    from mappable.evaluation.summary import difference, summarise
+
+    summaries = summarise(results)
+    if not summaries:
+        return
+    first = results[0]
+    radii = [f"within {radius:g} {first.unit}" for radius in (first.positive_radius, first.negative_radius)]
+    table = Table(box=SIMPLE, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in (*radii, "median error", f"gain {radii[0]}"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    base = [result for result in results if result.row == summaries[0].row]
+    for one in summaries:
+        own = [result for result in results if result.row == one.row]
+        gain = difference(own, base) if one.row != summaries[0].row else None
+        told = "" if gain is None else f"{gain.mean:+.1f}"
+        if gain is not None and gain.interval is not None:
+            told += f" ({gain.interval.low:+.1f} to {gain.interval.high:+.1f})"
+        seeds = f", {len(one.seeds)} seeds" if len(one.seeds) > 1 else ""
+        median = f"{one.median.mean:.1f} {first.unit}"
+        table.add_row(Text(one.title + seeds), f"{one.positive.mean:.1f} %", f"{one.negative.mean:.1f} %", median, told)
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    console.print(table)
+    console.print(f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals")
+
+
+def print_recovery(result: "Result") -> None:
+    """How far the recovered way is off, beside ways that know nothing of the images."""
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    found = result.values("map-recovery")
+    if found is None:
+        console.print(f"not recovered: {result.skipped.get('map-recovery', 'nobody asked for it')}")
+        return
+    table = Table(box=SIMPLE, pad_edge=False)
+    table.add_column(f"{found['images']} images along {found['length']:.0f} {result.unit}", no_wrap=True)
+    for heading in (f"error [{result.unit}]", "% of the length"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in found["rows"]:
+        deviation = "" if row["std"] is None else f" ± {row['std']:.1f}"
+        table.add_row(Text(row["method"]), f"{row['mean']:.1f}{deviation}", f"{row['percent']:.2f}")
+    console.print(table)

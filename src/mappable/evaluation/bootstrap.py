@@ -5,6 +5,7 @@ Whole stretches of the route are drawn instead of single queries.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -47,11 +48,18 @@ def block_bootstrap(
     sums, counts = np.bincount(number, of_query), np.bincount(number)
     if len(names) == 1:
         raise BadInputError(f"all {len(blocks):,} queries are in one block, but blocks are drawn among several")
-    shares = np.full(len(names), 1.0 / len(names))
-    times = generator(seed, Purpose.BOOTSTRAP).multinomial(len(names), shares, size=draws)  # each block in each draw
+    times = _times(seed, len(names), draws)
     means = (times @ sums) / (times @ counts)
     low, high = np.quantile(means, [(1.0 - probability) / 2.0, (1.0 + probability) / 2.0])
     return Interval(float(of_query.mean()), float(low), float(high))
+
+
+@lru_cache(maxsize=2)
+def _times(seed: int, blocks: int, draws: int) -> Ints:
+    """How often each of the blocks comes in each of the draws; many means are taken of the same ones."""
+    shares = np.full(blocks, 1.0 / blocks)
+    times: Ints = generator(seed, Purpose.BOOTSTRAP).multinomial(blocks, shares, size=draws)
+    return times
 
 
 def route_blocks(along: Floats, length: float) -> Ints:

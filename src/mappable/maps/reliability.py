@@ -63,7 +63,9 @@ def draw_reliability(
     left, middle, right = figure.subplots(1, 3)
     named = np.full(len(truly), "all images", dtype=object) if conditions is None else conditions
     _coverage(left, said, truly, sure, named)
-    _metres(middle, said[list(LEVELS).index(0.9)], truly, sure, landmarks.unit)
+    usual = [one for one, kept in zip(said[list(LEVELS).index(0.9)], sure, strict=True) if kept]
+    low, metres, high = (np.array([getattr(one, name) for one in usual]) for name in ("low", "metres", "high"))
+    draw_distances(middle, (low, metres, high), truly[sure], landmarks.unit)
     absent = None
     if elsewhere is not None:
         absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbours, encoder=encoder)).presence
@@ -90,21 +92,25 @@ def _coverage(axes: "Axes", said: list[list[Position]], truly: Floats, sure: Boo
     axes.set_title("Intervals, where confident")
 
 
-def _metres(axes: "Axes", said: list[Position], truly: Floats, sure: Bools, unit: str) -> None:
-    which = np.flatnonzero(sure)
-    which = which[np.linspace(0, len(which) - 1, min(len(which), 150)).astype(np.int64)]
-    which = which[np.argsort(np.array([said[row].metres for row in which]), kind="stable")]
-    low, metres, high = (np.array([getattr(said[row], name) for row in which]) for name in ("low", "metres", "high"))
+def draw_distances(
+    axes: "Axes", said: tuple[Floats, Floats, Floats], truly: Floats, unit: str, coverage: float = 0.9
+) -> None:
+    """What is said of images: the low end, middle and high end (n,) of an interval, beside the true distances (n,)."""
+    which = np.linspace(0, len(truly) - 1, min(len(truly), 150)).astype(np.int64)
+    which = which[np.argsort(said[1][which], kind="stable")]
+    low, metres, high = (one[which] for one in said)
     number = np.arange(len(which))
-    axes.fill_between(number, low, high, color=COLOURS[5], alpha=0.5, linewidth=0, label="90 % interval")
+    axes.fill_between(
+        number, low, high, color=COLOURS[5], alpha=0.5, linewidth=0, label=f"{100 * coverage:g} % interval"
+    )
     axes.plot(number, metres, color=COLOURS[0], label="stated")
-    top = 1.3 * high.max()
-    axes.plot(number, np.minimum(truly[which], top), ".", color=COLOURS[1], markersize=5, label="true")
+    top = 1.3 * np.quantile(high, 0.98)
+    beyond = np.count_nonzero(truly[which] > top)
+    label = f"true ({beyond} beyond the top)" if beyond else "true"
+    axes.plot(number, np.minimum(truly[which], top), ".", color=COLOURS[1], markersize=5, label=label)
     axes.set(xlabel="images, by stated distance", ylabel=f"to the nearest landmark, {unit}", ylim=(0, top))
     axes.legend(frameon=False, loc="upper left")
-    axes.set_title(
-        "Distances" + (f" ({(truly[which] > top).sum()} beyond the top)" if (truly[which] > top).any() else "")
-    )
+    axes.set_title("Distances")
 
 
 def _presence(axes: "Axes", here: Floats, absent: Floats | None, threshold: float) -> None:

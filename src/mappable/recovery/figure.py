@@ -63,7 +63,7 @@ def draw_recovery(
     top = [figure.add_subplot(grid[0, column]) for column in range(len(matrices))]
     longest = max(float(np.nanmax(matrix)) for matrix in matrices.values())
     for axes, (name, matrix) in zip(top, matrices.items(), strict=True):
-        image = _draw_matrix(axes, matrix, name, longest, len(points))
+        image = draw_matrix(axes, matrix, name, longest, len(points))
     figure.colorbar(image, ax=top, label="distance [m]", shrink=0.85)
     below = figure.add_subplot(grid[1, :])
     _draw_paths(below, points, positions, true, anchors)
@@ -95,7 +95,8 @@ def _distances(positions: Floats) -> Floats:
     return apart
 
 
-def _draw_matrix(axes: "Axes", matrix: Floats, name: str, longest: float, count: int) -> Any:
+def draw_matrix(axes: "Axes", matrix: Floats, name: str, longest: float, count: int) -> Any:
+    """Distances between every so many-th of `count` points, grey where they are NaN, as an image that is returned."""
     axes.set_facecolor(UNKNOWN)
     image = axes.imshow(
         matrix, cmap=COLOURS, vmin=0, vmax=longest, extent=(0, count, count, 0), interpolation="nearest"
@@ -107,24 +108,30 @@ def _draw_matrix(axes: "Axes", matrix: Floats, name: str, longest: float, count:
 
 
 def _draw_paths(axes: "Axes", points: Ints, positions: Floats, truth: Floats | None, anchors: Ints | None) -> None:
-    if truth is not None:
-        axes.plot(truth[:, 0], truth[:, 1], color=TRUE, linewidth=5, alpha=0.55, label="true", zorder=1)
-    size = float(np.clip(6000 / len(points), 3, 22))
-    dots = axes.scatter(positions[:, 0], positions[:, 1], c=points, cmap=COLOURS, s=size, linewidths=0, zorder=3)
-    axes.plot(positions[:, 0], positions[:, 1], color="#333333", linewidth=0.6, alpha=0.6, label="recovered", zorder=2)
+    dots = draw_path(axes, points, positions, truth)
     if anchors is not None:
         known = positions[np.isin(points, anchors)]
         axes.scatter(
             known[:, 0], known[:, 1], marker="^", s=70, color=KNOWN, edgecolors="white", label="known", zorder=4
         )
     axes.figure.colorbar(dots, ax=axes, label="image, in order", shrink=0.85)
+    axes.set_title("trajectory" + (", from above" if positions.shape[1] == 3 else ""), fontsize=11, loc="left")
+
+
+def draw_path(axes: "Axes", points: Ints, positions: Floats, truth: Floats | None) -> Any:
+    """Positions from above as dots, which are returned, coloured by the numbers of the points; the truth in grey."""
+    if truth is not None:
+        axes.plot(truth[:, 0], truth[:, 1], color=TRUE, linewidth=5, alpha=0.55, label="true", zorder=1)
+    size = float(np.clip(6000 / len(points), 3, 22))
+    dots = axes.scatter(positions[:, 0], positions[:, 1], c=points, cmap=COLOURS, s=size, linewidths=0, zorder=3)
+    axes.plot(positions[:, 0], positions[:, 1], color="#333333", linewidth=0.6, alpha=0.6, label="recovered", zorder=2)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title("trajectory" + (", from above" if positions.shape[1] == 3 else ""), fontsize=11, loc="left")
+    return dots
 
 
 def _draw_doubt(axes: "Axes", positions: Floats, covariances: Floats) -> None:

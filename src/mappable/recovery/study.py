@@ -133,7 +133,7 @@ def draw(case: Case) -> tuple[Floats, Ranges, Anchors | None]:
     """The true positions, what is measured of them, and the known positions of a case."""
     if case.same_route:
         dense = route(case.kind, DENSER * case.count, seed=0, length=case.length)
-        truth = dense[np.sort(_spread_out(path_length(dense), case.count, case.seed))]
+        truth = dense[np.sort(spread_out(path_length(dense), case.count, case.seed))]
     else:
         truth = route(case.kind, case.count, seed=case.seed, length=case.length)
     if case.noise == LEARNED:
@@ -204,7 +204,7 @@ def _timed(case: Case, name: str, truth: Floats, run: Any) -> Row:
     return Row(case, name, similar, rigid, int(scored.sum()), seconds)
 
 
-def _spread_out(along: Floats, count: int, seed: int) -> Ints:
+def spread_out(along: Floats, count: int, seed: int) -> Ints:
     """Numbers (count,) of images that are so far `along` a route: a random one, and each next the farthest from all."""
     chosen = np.empty(count, dtype=np.int64)
     chosen[0] = generator(seed, Purpose.SUBSAMPLES).integers(len(along))

@@ -1,0 +1,104 @@
+"""`mappable compare RESULT RESULT...`: models side by side, and whether one is better than the first."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mappable.evaluation.compare import Comparison, Line
+
+RECALLS = ("1", "5", "10")
+
+
+def compare(
+    results: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RESULTS...",
+            help="Folders made by `mappable evaluate` or `mappable reproduce` that hold a result.json, or these files.",
+        ),
+    ],
+    by_condition: Annotated[
+        bool, typer.Option("--by-condition", help="Also print a table by condition of the queries.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Compare results on the queries that all of them have.
+
+    Results that differ in nothing but their seed are one model. A model is better or worse than the first if the 95 %
+    interval of the difference, by stretches of the route, excludes 0.
+    """
+    from mappable.evaluation.compare import compare as compare_results
+
+    comparison = compare_results(results)
+    if as_json:
+        typer.echo(json.dumps(comparison.to_json(), indent=2))
+    else:
+        _print(comparison, by_condition)
+
+
+def _print(comparison: "Comparison", by_condition: bool) -> None:
+    from rich.console import Console
+
+    from mappable.cli.output import WIDE
+
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    console.print(_table(comparison))
+    if by_condition:
+        console.print(_condition_table(comparison))
+    for note in comparison.notes:
+        console.print(f"note: {note}")
+
+
+def _table(comparison: "Comparison") -> "Table":
+    unit, radii = comparison.unit, (comparison.positive_radius, comparison.negative_radius)
+    columns = ["seeds", *(f"% within {radius:g} {unit}" for radius in radii), f"median {unit}"]
+    recalls = [count for count in RECALLS if all(count in line.summary.recall for line in comparison.lines)]
+    columns += [*(f"recall@{count}" for count in recalls), "difference", "95 % interval"]
+    table = _empty_table(f"{comparison.queries:,} queries", ("model", "set"), columns, ("to the first",))
+    for line in comparison.lines:
+        one = line.summary
+        shares = [f"{one.recall[count]:.2f}" for count in recalls]
+        numbers = (str(len(one.seeds)), str(one.positive), str(one.negative), str(one.median), *shares)
+        _add(table, line.name, one.set, *numbers, *_difference(line))
+    return table
+
+
+def _difference(line: "Line") -> tuple[str, str, str]:
+    ahead = line.difference
+    if ahead is None:
+        return "", "", ""
+    interval = "" if ahead.interval is None else f"{ahead.interval.low:+.2f} to {ahead.interval.high:+.2f}"
+    return f"{ahead.mean:+.2f}", interval, ahead.verdict
+
+
+def _condition_table(comparison: "Comparison") -> "Table":
+    """A column a condition, with the number of its queries."""
+    conditions = {name: one["queries"] for name, one in comparison.lines[0].summary.by_condition.items()}
+    title = f"% within {comparison.positive_radius:g} {comparison.unit}, by condition"
+    columns = [f"{name} ({queries:,})" for name, queries in conditions.items()]
+    table = _empty_table(title, ("model",), columns)
+    for line in comparison.lines:
+        _add(table, line.name, *(f"{line.summary.by_condition[name]['positive']:.2f}" for name in conditions))
+    return table
+
+
+def _empty_table(title: str, texts: tuple[str, ...], numbers: list[str], more_texts: tuple[str, ...] = ()) -> "Table":
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for heading in (*texts, *numbers, *more_texts):
+        table.add_column(Text(heading), justify="right" if heading in numbers else "left", no_wrap=True)
+    return table
+
+
+def _add(table: "Table", *cells: str) -> None:
+    from rich.text import Text
+
+    table.add_row(*(Text(cell) for cell in cells))

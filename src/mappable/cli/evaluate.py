@@ -1,0 +1,79 @@
+"""`mappable evaluate QUERIES --map MAP`: how well a map locates images whose positions are known."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mappable.cli.locate import EncoderFile
+from mappable.cli.map import Device
+from mappable.cli.output import print_accuracy
+
+
+def evaluate(
+    queries: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder made by `mappable convert` or `mappable simulate`: its test split, places of the role query, "
+            "or all places are located."
+        ),
+    ],
+    folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
+    out: Annotated[Path, typer.Option(help="Folder for the result, the figures and the report.", metavar="FOLDER")],
+    name: Annotated[
+        str | None, typer.Option(help="What the result is called in tables (default: the map's folder).")
+    ] = None,
+    positive_radius: Annotated[
+        float | None, typer.Option(help="Right is whoever is within this (default: the encoder's).")
+    ] = None,
+    negative_radius: Annotated[
+        float | None, typer.Option(help="The wider radius that is reported (default: the encoder's).")
+    ] = None,
+    block: Annotated[
+        float | None,
+        typer.Option(help="Length of stretches that confidence intervals draw (default: the wider radius)."),
+    ] = None,
+    protocols: Annotated[
+        str | None,
+        typer.Option(
+            help="Of table1, curves, proportionality, localization, qualitative, timing, map-recovery "
+            "(default: all but the last).",
+            metavar="NAME,NAME",
+        ),
+    ] = None,
+    encoder: EncoderFile = None,
+    device: Device = "auto",
+) -> None:
+    """Locate images whose positions are known, and report how far off that is, by condition and with intervals.
+
+    The result can be compared with others: `mappable compare`.
+    """
+    from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map, queries_of
+    from mappable.evaluation.figures.everything import draw_all
+    from mappable.evaluation.report import write_report
+    from mappable.maps.map import Map
+    from mappable.maps.queries import encoder_of
+    from mappable.places.files import load_places
+
+    opened = Map.open(folder)
+    places = queries_of(load_places(queries))
+    loaded = encoder_of(opened, encoder, device)
+    command = shlex.join(["mappable", *sys.argv[1:]])
+    result, setup, images = evaluate_map(
+        opened,
+        loaded,
+        places,
+        name=name or folder.resolve().name,
+        positive_radius=positive_radius,
+        negative_radius=negative_radius,
+        block=block,
+        protocols=OF_A_MAP if protocols is None else [one.strip() for one in protocols.split(",")],
+        command=command,
+    )
+    result.save(out)
+    figures = draw_all([result], setup, lambda rows: images[rows], out / "figures")
+    page = write_report([result], setup, figures, out, command=command)
+    print_accuracy([result])
+    typer.echo(f"report: {page}")

@@ -1,0 +1,108 @@
+"""`mappable reproduce SET`: the paper's tables and figures, from training to the report."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mappable.cli.output import print_accuracy
+from mappable.errors import BadInputError
+
+SETS = "oxford, cold, street-v1, rooms-v1 or nordland"  # and street-v1-demo, which is the demo's
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="SET", help=f"{SETS}.")],
+    root: Annotated[
+        Path | None,
+        typer.Argument(help="Folder of the images as they were downloaded; the simulated sets need none."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for all that is made (default: results/SET).", metavar="FOLDER")
+    ] = None,
+    rows: Annotated[
+        str,
+        typer.Option(
+            help="Rows of the paper's table to train, by name, such as off-the-shelf,triplet,triplet+huber; "
+            "table1 are all eleven with the paper's γ and F², ours the four combinations with the preset's.",
+            metavar="ROW,ROW",
+        ),
+    ] = "table1",
+    seeds: Annotated[str, typer.Option(help="Seeds of training.", metavar="N,N")] = "0",
+    protocols: Annotated[
+        str | None, typer.Option(help="Only these parts of the evaluation (default: all).", metavar="NAME,NAME")
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Another value for a setting, for all rows; may be repeated.", metavar="KEY=VALUE"),
+    ] = None,
+    every: Annotated[
+        int, typer.Option(help="Keep each N-th image of each run of a simulated set, for a quicker look.", min=1)
+    ] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Train nothing: report on the models that are there.")
+    ] = False,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="Delete the descriptors of each model once it is scored: they are large.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Models made with other settings or images give way.")
+    ] = False,
+) -> None:
+    """Train the models of the paper's table I on a set, evaluate them in every way the paper does, and write a report.
+
+    Stop it whenever you like: the same command goes on from there. What has not changed is not computed again, and what
+    was made with other settings or of other images is never taken for this.
+    """
+    from mappable.evaluation.reproduce import known_results, load_study, plan
+    from mappable.evaluation.rows import rows_named
+    from mappable.evaluation.sets import find_set
+    from mappable.learning.trainer import TrainingStopped
+
+    named, home = find_set(name), out or Path("results") / name
+    models = plan(named, rows_named(_names(rows)), _numbers(seeds), values or ())
+    command = shlex.join(["mappable", *sys.argv[1:]])
+    study = load_study(
+        named,
+        root,
+        home,
+        models,
+        protocols=None if protocols is None else _names(protocols),
+        every=every,
+        device=device,
+        overwrite=overwrite,
+        lean=lean,
+        command=command,
+    )
+    results = known_results(home, models)
+    if not report_only:
+        results = []
+        try:
+            for number, result in enumerate(study.run(models), 1):
+                share = result.scored["table1"].values["positive"][0] if "table1" in result.scored else None
+                found = "" if share is None else f": {share:.1f} % within {result.positive_radius:g} {result.unit}"
+                typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
+                results.append(result)
+        except TrainingStopped as stopped:
+            typer.echo(f"{stopped}; the same command goes on from there", err=True)
+            raise typer.Exit(130) from None
+    page = study.report(results)
+    print_accuracy(results)
+    typer.echo(f"report: {page}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(name) for name in _names(text)]
+    except ValueError:
+        raise BadInputError(f"--seeds is {text!r}, but must be whole numbers, such as 0,1,2") from None
+    if any(number < 0 for number in numbers) or len(set(numbers)) < len(numbers):
+        raise BadInputError(f"--seeds is {text!r}, but must be different numbers, none below 0")
+    return numbers

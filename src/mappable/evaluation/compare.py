@@ -1,0 +1,183 @@
+"""Results of several models side by side, on the queries that all of them have."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mappable.arrays import Ints, Strings
+from mappable.errors import BadInputError
+from mappable.evaluation.result import Result
+from mappable.evaluation.scoring import Scored
+from mappable.evaluation.summary import Difference, RowSummary, difference, summary_of
+from mappable.progress import track
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model beside others. `difference` is to the first of them, which has none itself."""
+
+    name: str
+    summary: RowSummary
+    difference: Difference | None
+
+    def to_json(self) -> dict[str, Any]:
+        ahead = None if self.difference is None else self.difference.to_json()
+        return {"name": self.name, **self.summary.to_json(), "difference": ahead}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models side by side, in the order in which they were given. Radii and errors are in `unit`."""
+
+    unit: str
+    positive_radius: float
+    negative_radius: float
+    queries: int
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        facts = {name: getattr(self, name) for name in ("unit", "positive_radius", "negative_radius", "queries")}
+        return facts | {"models": [line.to_json() for line in self.lines], "notes": list(self.notes)}
+
+
+def compare(paths: Sequence[Path]) -> Comparison:
+    """Read results, each a folder or its `result.json`, and compare all models with the first.
+
+    Results that differ in nothing but their seed are one model.
+    """
+    if len(paths) < 2:
+        raise BadInputError(f"at least two results are compared, not {len(paths)}")
+    for path, times in Counter(paths).items():
+        if times > 1:
+            raise BadInputError(f"{path}: is given more than once")
+    results = {str(path): Result.load(path) for path in paths}
+    first_path, first = next(iter(results.items()))
+    for one, result in results.items():
+        _check(one, result, first_path, first)
+    ids = _common(results)
+    whole = all(len(result.ids) == len(ids) for result in results.values())
+    models = _models({path: _only(result, ids, first, whole) for path, result in results.items()})
+    rival = next(iter(models.values()))
+    lines = tuple(
+        Line(name, summary_of(seeds), None if seeds is rival else difference(seeds, rival))
+        for name, seeds in track(models.items(), "comparing", len(models))
+    )
+    notes = (*_left_out(results, ids), *_maps(models), *_seeds(lines))
+    return Comparison(first.unit, first.positive_radius, first.negative_radius, len(ids), lines, notes)
+
+
+def _check(path: str, result: Result, first_path: str, first: Result) -> None:
+    """That a result can be compared with the first."""
+    if "table1" not in result.scored:
+        why = f" ({result.skipped['table1']})" if "table1" in result.skipped else ""
+        raise BadInputError(f"{path}: has no table1, by which results are compared{why}")
+    for name in ("errors", "bound"):
+        numbers = result.arrays("table1").get(name, np.empty(0))
+        if not len(result.ids) or numbers.shape != result.ids.shape:
+            have = f"{len(result.ids):,} queries, but {len(numbers):,} numbers"
+            raise BadInputError(f"{path}: is damaged: of its table1 there are {have} called {name!r}")
+    if result.frame != first.frame:
+        raise BadInputError(f"{path}: its frame is {result.frame!r}, but that of {first_path} is {first.frame!r}")
+    if result.unit != first.unit:
+        raise BadInputError(f"{path}: its unit is {result.unit}, but that of {first_path} is {first.unit}")
+    if _radii(result) != _radii(first):
+        raise BadInputError(f"{path}: its radii are {_radii(result)}, but those of {first_path} are {_radii(first)}")
+
+
+def _radii(result: Result) -> str:
+    return f"{result.positive_radius:g} and {result.negative_radius:g} {result.unit}"
+
+
+def _common(results: dict[str, Result]) -> Strings:
+    """The ids of the queries that all have, in the order of the first."""
+    (first_path, first), *others = results.items()
+    common, before = set(first.ids), [first_path]
+    for path, result in others:
+        common &= set(result.ids)
+        if not common:
+            such = f"such as {result.ids[0]!r}, is in {'all of ' * (len(before) > 1)}{', '.join(before)}"
+            raise BadInputError(f"{path}: none of its {len(result.ids):,} queries, {such}, such as {first.ids[0]!r}")
+        before.append(path)
+    return first.ids[[one in common for one in first.ids]]
+
+
+def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
+    """The result on these queries, in their order; what is known of all its queries alone is kept if that is `whole`.
+
+    Conditions and blocks are those of the first result.
+    """
+    rows, same = _numbers(result, ids), _numbers(first, ids)
+    scored = result.scored["table1"]
+    values = scored.values if whole else {"landmarks": scored.values["landmarks"]}
+    arrays = {name: scored.arrays[name][rows] for name in ("errors", "bound")}
+    kept = {"table1": Scored(values, arrays)}
+    return replace(result, ids=ids, conditions=first.conditions[same], blocks=first.blocks[same], scored=kept)
+
+
+def _numbers(result: Result, ids: Strings) -> Ints:
+    """Which of its queries these are."""
+    number = {one: at for at, one in enumerate(result.ids)}
+    return np.array([number[one] for one in ids], dtype=np.int64)
+
+
+def _models(results: dict[str, Result]) -> dict[str, list[Result]]:
+    """The seeds of each model, by its name: its title, with the path of its first result where others have the same."""
+    models: dict[str, list[Result]] = {}
+    for path, result in results.items():
+        for seeds in models.values():
+            if _model(seeds[0]) == _model(result) and result.seed not in [None, *(one.seed for one in seeds)]:
+                seeds.append(result)
+                break
+        else:
+            models[path] = [result]
+    times = Counter(seeds[0].title for seeds in models.values())
+    return {
+        seeds[0].title if times[seeds[0].title] == 1 else f"{seeds[0].title} ({path})": seeds
+        for path, seeds in models.items()
+    }
+
+
+def _model(result: Result) -> tuple[object, ...]:
+    """What seeds of one model have in common."""
+    settings = {name: value for name, value in result.settings.items() if name != "seed"}
+    return result.row, result.set, _landmarks(result), json.dumps(settings, sort_keys=True)
+
+
+def _landmarks(result: Result) -> int:
+    return int(result.scored["table1"].values["landmarks"])
+
+
+def _left_out(results: dict[str, Result], ids: Strings) -> list[str]:
+    every = set().union(*(result.ids for result in results.values()))
+    if len(every) == len(ids):
+        return []
+    left = f"{len(every) - len(ids):,} of {len(every):,} queries are not in all results and are left out"
+    return [f"{left}; so are recall and landmark seeds, which are known of all queries of a result only"]
+
+
+def _maps(models: dict[str, list[Result]]) -> list[str]:
+    """Whether the models were asked with maps of different sizes."""
+    counts = {name: _landmarks(seeds[0]) for name, seeds in models.items()}
+    if len(set(counts.values())) == 1:
+        return []
+    return ["not all maps have as many landmarks: " + ", ".join(f"{name} {count:,}" for name, count in counts.items())]
+
+
+def _seeds(lines: Sequence[Line]) -> list[str]:
+    """What was compared, where that is not all there is; and where there is no interval."""
+    notes = []
+    for line in lines[1:]:
+        if line.difference is None:
+            continue
+        seeds = line.summary.seeds, lines[0].summary.seeds
+        if max(map(len, seeds)) > 1 and any(set(one) != set(line.difference.seeds) for one in seeds):
+            notes.append(f"{line.name}: the difference is that of {line.difference.compared}")
+    if lines[0].summary.interval is None:
+        notes.append("all queries are in one stretch of the route, so that no difference can be decided")
+    return notes

@@ -1,0 +1,92 @@
+"""The first of two kept steps: the descriptors of all images that a set's protocols look at, one file a model."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.evaluation.scoring import Descriptors
+from mappable.features.activations import frozen_activations
+from mappable.features.embedding import Precision, describe
+from mappable.features.encoder import Encoder
+from mappable.places.cache import ImageRows
+from mappable.progress import progress_bar
+
+SUFFIX = ".f16"
+AT_ONCE = 256  # images between two writes
+HASHED_AT_ONCE = 256
+
+
+def image_digest(images: ImageRows, rows: Ints) -> str:
+    """16 hex digits that change with any of the images `images[rows]`."""
+    digest = hashlib.sha256(rows.tobytes())
+    for start in range(0, len(rows), HASHED_AT_ONCE):
+        digest.update(images[rows[start : start + HASHED_AT_ONCE]].tobytes())
+    return digest.hexdigest()[:16]
+
+
+def described(
+    encoder: Encoder,
+    images: ImageRows,
+    rows: Ints,
+    digest: str,
+    folder: Path,
+    *,
+    precision: Precision = "auto",
+    activations: Path | None = None,
+) -> Descriptors:
+    """Descriptors of `images[rows]`, ascending rows, from the folder or computed into it, in half precision.
+
+    The file is named after the encoder and the `digest` of the images, so that those of another model or of changed
+    images are never taken for these; they are deleted. A run that was stopped goes on where it was. `activations` is
+    where those of frozen layers are kept, if the encoder has such.
+    """
+    key = hashlib.sha256(f"{encoder.fingerprint} {digest} {encoder.dimensions}".encode()).hexdigest()[:16]
+    file = folder / f"{key}{SUFFIX}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for other in folder.glob(f"*{SUFFIX}*"):
+            if not other.name.startswith(key):
+                other.unlink()
+        if not file.is_file():
+            _write(file, encoder, images, rows, precision, activations)
+        values = np.memmap(file, dtype=np.float16, mode="r").reshape(-1, encoder.dimensions)
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+    except ValueError:
+        values = np.empty((0, 0), dtype=np.float16)
+    if len(values) != len(rows):
+        raise BadInputError(f"{file}: damaged; delete it, and it is computed again")
+    return Descriptors(rows, values, encoder.fingerprint)
+
+
+def _write(
+    file: Path, encoder: Encoder, images: ImageRows, rows: Ints, precision: Precision, activations: Path | None
+) -> None:
+    """Append portion after portion to a file that gets its name when it is whole."""
+    partial = file.with_suffix(f"{SUFFIX}.part")
+    wanted = ImageRows(images.images, images.rows[rows])
+    frozen = encoder.about.settings.get("trainable") == "conv5"
+    if frozen:
+        source = frozen_activations(encoder, wanted, device=encoder.device, precision=precision, folder=activations)
+    with partial.open("ab") as stream, progress_bar("describing images", len(rows)) as advance:
+        done = stream.tell() // (2 * encoder.dimensions * AT_ONCE) * AT_ONCE
+        stream.truncate(2 * encoder.dimensions * done)
+        advance(done)
+        for start in range(done, len(rows), AT_ONCE):
+            some = np.arange(start, min(start + AT_ONCE, len(rows)))
+            network = encoder.upper if frozen else encoder
+            found = describe(
+                network,
+                source if frozen else wanted,
+                some,
+                device=encoder.device,
+                precision=precision,
+                gather="cpu",
+            )
+            stream.write(found.numpy().astype(np.float16).tobytes())
+            stream.flush()
+            advance(len(some))
+    partial.replace(file)

@@ -1,0 +1,137 @@
+"""Scoring: a model is put to all protocols, what is known already is kept; and a map that somebody built is judged."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import torch
+
+from mappable.errors import BadInputError
+from mappable.evaluation.protocols import Protocol, protocols_named
+from mappable.evaluation.protocols.timing import hardware
+from mappable.evaluation.result import Result, empty_result
+from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
+from mappable.evaluation.setup import Setup, setup_of
+from mappable.features.about import version_of_mappable
+from mappable.features.embedding import ImageFiles, Source
+from mappable.features.encoder import Encoder
+from mappable.maps.map import Map
+from mappable.places.joining import concatenate, in_frames
+from mappable.places.table import Places
+from mappable.progress import progress_bar
+
+OF_A_MAP = ("table1", "curves", "proportionality", "localization", "qualitative", "timing")
+
+
+def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol]) -> Result:
+    """`result` with what the protocols find; what it holds already of this very model and set is not computed again."""
+    scored, skipped, keys = {}, {}, {}
+    with progress_bar(f"scoring {result.title}", len(protocols)) as advance:
+        for protocol in protocols:
+            advance(0, protocol.name)
+            key = protocol.key(scoring)
+            keys[protocol.name] = key
+            if result.keys.get(protocol.name) == key and protocol.name in result.scored:
+                scored[protocol.name] = result.scored[protocol.name]
+            else:
+                try:
+                    scored[protocol.name] = protocol.score(scoring)
+                except NotApplicableError as error:
+                    skipped[protocol.name] = str(error)
+            advance(1)
+    return replace(result, scored=scored, skipped=skipped, keys=keys)
+
+
+def ran(device: torch.device, command: str) -> dict[str, Any]:
+    """Where, when and with what a result came about."""
+    return {
+        "hardware": hardware(device),
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": command,
+        "versions": {
+            "mappable": version_of_mappable(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+    }
+
+
+def evaluate_map(
+    landmarks: Map,
+    encoder: Encoder,
+    queries: Places,
+    *,
+    name: str = "queries",
+    positive_radius: float | None = None,
+    negative_radius: float | None = None,
+    block: float | None = None,
+    protocols: Sequence[str] = OF_A_MAP,
+    command: str = "",
+) -> tuple[Result, Setup, Source]:
+    """How well a map locates images whose positions are known; radii are those of the encoder, unless given.
+
+    Also what it was evaluated on, and the images of that, for whoever draws it.
+    """
+    landmarks.check_encoder(encoder.fingerprint)
+    radii = [
+        given if given is not None else known
+        for given, known in (
+            (positive_radius, encoder.about.positive_radius),
+            (negative_radius, encoder.about.negative_radius),
+        )
+    ]
+    if radii[0] is None or radii[1] is None:
+        raise BadInputError("the encoder does not know its radii: give both (--positive-radius, --negative-radius)")
+    setup = _setup_of_map(landmarks, queries, name, radii[0], radii[1], block)
+    images = ImageFiles(setup.places, encoder.about.size, encoder.about.fit)
+    described = encoder.embed(queries)
+    known = landmarks.store.take(np.arange(len(landmarks)))
+    descriptors = Descriptors(np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint)
+    scoring = Scoring(setup, descriptors, encoder.about, lambda: (encoder, images), landmarks.calibration)
+    started = empty_result(
+        setup,
+        row=name,
+        title=name,
+        seed=encoder.about.seed,
+        encoder=encoder.fingerprint,
+        settings=encoder.about.settings,
+    )
+    result = score_all(scoring, replace(started, ran=ran(encoder.device, command)), protocols_named(protocols))
+    return result, setup, images
+
+
+def _setup_of_map(
+    landmarks: Map, queries: Places, name: str, positive: float, negative: float, block: float | None
+) -> Setup:
+    """All landmarks, and as queries the split `test`, the role `query`, or all where there is neither."""
+    if not len(queries):
+        raise BadInputError(f"{name}: there are no queries")
+    frames = sorted(set(queries.frame))
+    if frames != [landmarks.frame.name]:
+        listed = ", ".join(frames)
+        raise BadInputError(f"{name}: the queries are in frame {listed}, but the map is in {landmarks.frame.name}")
+    if queries.unit != landmarks.unit:
+        raise BadInputError(f"{name}: the queries are in {queries.unit}, but the map is in {landmarks.unit}")
+    known = landmarks.places.replace(split="", role="reference")
+    asked = in_frames(queries, landmarks.places.frames).replace(split="", role="query")
+    return setup_of(
+        name,
+        concatenate([known, asked]),
+        positive_radius=positive,
+        negative_radius=negative,
+        block=block,
+        gallery_landmarks=len(known),
+        matrices=None,
+    )
+
+
+def queries_of(places: Places) -> Places:
+    """Those places of a table that are to be located: the split `test`, the role `query`, or all of them."""
+    for asked in (places.split == "test", places.role == "query"):
+        if asked.any():
+            return places[np.flatnonzero(asked)]
+    return places

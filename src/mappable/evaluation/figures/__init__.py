@@ -1,0 +1,1 @@
+"""Figures of results, as the paper draws them, and its two animations."""

@@ -1,0 +1,132 @@
+"""How all figures look, and how they are written: as PNG and SVG, the same bytes for the same results."""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mappable.arrays import Floats
+from mappable.evaluation.rows import OFF_THE_SHELF, OURS
+from mappable.places.files import write_atomically
+from mappable.places.picture import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
+
+DPI, COARSE = 150, 100  # pixels an inch; the latter where photographs make files large
+WIDTH = 9.0  # inches: text stays readable where a page shows it 900 pixels wide
+BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY, BLACK = COLOURS  # safe for colour-blind eyes
+PURPLE, TEAL, GREY = "#5D3A9B", "#004D40", "#8a8a8a"  # darker and lighter than their neighbours, so safe as well
+FAINT, EMPTY = "#d4d4d4", "#e4e4e4"
+SHADES = "viridis"
+FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour, line and mark of a model; a hollow mark is that of a row of ours."""
+
+    colour: str
+    line: str = "-"
+    mark: str = ""
+    hollow: bool = False
+
+    def curve(self, every: int | tuple[int, int] = 1) -> dict[str, Any]:
+        """What `Axes.plot` takes; marks at every so many-th point, or from one on."""
+        return {
+            "color": self.colour,
+            "linestyle": self.line,
+            "linewidth": 2.0 if self.line == ":" else 1.6,
+            "marker": self.mark,
+            "markersize": 5.5,
+            "markerfacecolor": "white" if self.hollow else self.colour,
+            "markevery": every,
+        }
+
+
+LOOKS = {
+    OFF_THE_SHELF: Look(BLUE, ":"),
+    "distance": Look(PURPLE, ":"),
+    "huber": Look(PINK, ":"),
+    "triplet": Look(ORANGE, "--"),
+    "quadruplet": Look(GREY, "--"),
+    "lazy-triplet": Look(SKY, "--"),
+    "lazy-quadruplet": Look(GREEN, "--"),
+    "triplet+distance": Look(ORANGE, "-", "o"),
+    "triplet+huber": Look(VERMILLION, "-", "s"),
+    "lazy-quadruplet+distance": Look(GREEN, "-", "^"),
+    "lazy-quadruplet+huber": Look(TEAL, "-", "D"),
+}  # of the paper: dotted, dashed, and solid with marks; a combination is near in colour to its visual loss
+OTHERS = tuple(Look(colour, "-", mark) for colour, mark in zip(COLOURS, "PXv*phd", strict=True))
+
+
+def look_of(row: str, number: int = 0) -> Look:
+    """That of a row by its name; models that users name have one by their number."""
+    paper = row.removesuffix(OURS)
+    if paper not in LOOKS:
+        return OTHERS[number % len(OTHERS)]
+    return replace(LOOKS[paper], hollow=paper != row)
+
+
+def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
+    """An empty one, in inches, that lays itself out."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=dpi)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def tidy(axes: "Axes") -> None:
+    """A faint grid, and no frame above and to the right."""
+    axes.grid(color="#e2e2e2", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def as_map(axes: "Axes", unit: str) -> None:
+    """Both axes to scale and labelled."""
+    tidy(axes)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]")
+
+
+def dots(axes: "Axes", points: Floats, **style: Any) -> "PathCollection":
+    """Positions (n, 2) as dots."""
+    return axes.scatter(points[:, 0], points[:, 1], **style)
+
+
+def beside(axes: "Axes", y: float, text: str, *, column: int = 0, **style: Any) -> None:
+    """A number to the right of the axes at the height y, in one of several columns."""
+    axes.annotate(
+        text, (1.0, y), (14 + 58 * column, 0), axes.get_yaxis_transform(), "offset points", va="center", **style
+    )
+
+
+def plain(text: str) -> str:
+    """Text that is no formula."""
+    return text.replace("$", r"\$")
+
+
+def number(value: float | None, form: str = ".2f") -> str:
+    """A number as text, a dash where there is none."""
+    return "–" if value is None or value != value else format(value, form)
+
+
+def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
+    """Write NAME.png and NAME.svg into a folder, which is made."""
+    from matplotlib import rc_context
+
+    files = []
+    with rc_context({"svg.hashsalt": "mappable"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of letters that the font lacks
+        for kind, options in FORMATS.items():
+            draw = partial(figure.savefig, format=kind, dpi=figure.dpi, **options)
+            files.append(folder / f"{name}.{kind}")
+            write_atomically(files[-1], draw)
+            figure.set_layout_engine("none")  # it is laid out now
+    return files

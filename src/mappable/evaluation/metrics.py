@@ -1,0 +1,132 @@
+"""What protocols measure, as plain functions on arrays. Percentages are from 0 to 100.
+
+An error is the plain distance between where a query is and where it was found to be.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from mappable.arrays import Bools, Floats, Strings
+
+Correlations = dict[str, dict[str, float | None]]
+
+
+def percent_within(errors: Floats, radius: float) -> float:
+    """The share of queries, at least one, with an error of at most the radius: `<=`; the authors' code has `<`.
+
+    >>> percent_within(np.array([0.5, 1.0, 1.5, 8.0]), 1.0)
+    50.0
+    """
+    return float(100.0 * np.mean(np.asarray(errors, dtype=np.float64) <= radius))
+
+
+def tolerance_curve(errors: Floats, tolerances: Floats) -> Floats:
+    """The percentage of queries, at least one, within each of the tolerances (`<=`).
+
+    >>> tolerance_curve(np.array([0.5, 1.0, 1.5, 8.0]), np.array([0.0, 1.0, 10.0]))
+    array([  0.,  50., 100.])
+    """
+    within = np.searchsorted(np.sort(np.asarray(errors, dtype=np.float64)), tolerances, side="right")
+    percent: Floats = 100.0 * within / len(errors)
+    return percent
+
+
+def by_group(values: Floats, groups: Strings) -> dict[str, Floats]:
+    """The values of each group, in the order of the groups' names.
+
+    >>> by_group(np.array([1.0, 2.0, 3.0]), np.array(["sun", "rain", "sun"], dtype=object))
+    {'rain': array([2.]), 'sun': array([1., 3.])}
+    """
+    return {str(name): values[groups == name] for name in sorted(set(groups))}
+
+
+def recall_at(positives: Bools, has_positive: Bools, counts: Sequence[int]) -> dict[str, float]:
+    """The percentage of queries that have a positive among the `count` landmarks nearest by feature, for each count.
+
+    `positives` (queries, N) says which of the N nearest, the nearest first, are within the positive radius. The field
+    counts queries without any positive in two ways: as failures, or not at all. Here they do not count, so that a
+    perfect encoder has 100 on any map: `has_positive` (queries,) says which have one among all landmarks. Where none
+    has, all of it is 0.
+
+    >>> nearest = np.array([[False, True], [True, False], [False, False]])
+    >>> recall_at(nearest, np.array([True, True, False]), (1, 2))
+    {'1': 50.0, '2': 100.0}
+    """
+    counted = positives[has_positive]
+    return {str(count): float(100.0 * counted[:, :count].any(axis=1).sum() / max(len(counted), 1)) for count in counts}
+
+
+def correlations(
+    feature: Floats | NDArray[np.float32],
+    metres: Floats | NDArray[np.float32],
+    positive_radius: float,
+    negative_radius: float,
+) -> Correlations:
+    """Pearson's and Spearman's correlation of feature and geometric distance, both plain (pairs,).
+
+    Of plain distances, of squared ones, and of the plain ones of pairs that are at most a radius apart. None where
+    there are fewer than 3 pairs or one of the two distances is the same for all. Spearman's goes by ranks, so that
+    squaring changes nothing.
+    """
+    feature, metres = np.asarray(feature, dtype=np.float64), np.asarray(metres, dtype=np.float64)
+    pearson: dict[str, float | None] = {
+        "plain": _correlation(feature, metres),
+        "squared": _correlation(feature**2, metres**2),
+    }
+    plain = _rank_correlation(feature, metres)
+    spearman = {"plain": plain, "squared": plain}
+    for name, radius in (("positive", positive_radius), ("negative", negative_radius)):
+        near = metres <= radius
+        key = f"within {name} radius"
+        pearson[key] = _correlation(feature[near], metres[near])
+        spearman[key] = plain if near.all() else _rank_correlation(feature[near], metres[near])
+    return {"pearson": pearson, "spearman": spearman}
+
+
+def interval_scores(low: Floats, high: Floats, truth: Floats) -> tuple[float, float] | tuple[None, None]:
+    """The percentage of intervals, ends included, that the truth is in, and their mean width; None of no intervals.
+
+    >>> interval_scores(np.array([0.0, 2.0]), np.array([1.0, 5.0]), np.array([1.0, 6.0]))
+    (50.0, 2.0)
+    """
+    if not len(truth):
+        return None, None
+    return float(100.0 * np.mean((low <= truth) & (truth <= high))), float(np.mean(high - low))
+
+
+def precision_recall(
+    score: Floats, right: Bools, possible: int, most: int = 200
+) -> tuple[Floats, Floats, Floats, float]:
+    """Thresholds, precision and recall of accepting answers by a score, and the average precision, all from 0 to 1.
+
+    The score is a feature distance: answers with one of at most the threshold are accepted, so that equal ones are
+    accepted together. Thresholds ascend. Precision is the share of accepted answers that are right, recall the right
+    ones among them over `possible`, the queries that could be answered rightly. The average precision is the area below
+    the steps, each of them as high as the precision at its right end; of long curves `most` points are given, the ends
+    among them, but the area is that of the whole.
+
+    >>> precision_recall(np.array([0.1, 0.2, 0.3]), np.array([True, False, True]), 2)
+    (array([0.1, 0.2, 0.3]), array([1.        , 0.5       , 0.66666667]), array([0.5, 0.5, 1. ]), 0.8333333333333333)
+    """
+    order = np.argsort(score, kind="stable")
+    thresholds = np.asarray(score, dtype=np.float64)[order]
+    last = np.flatnonzero(np.diff(thresholds, append=np.inf))  # of equal ones
+    hits = np.cumsum(right[order])[last]
+    precision, recall = hits / (last + 1), hits / max(possible, 1)
+    average = float(np.sum(np.diff(recall, prepend=0.0) * precision))
+    shown = np.unique(np.linspace(0, len(last) - 1, min(most, len(last))).round().astype(np.int64))
+    return thresholds[last][shown], precision[shown], recall[shown], average
+
+
+def _correlation(first: Floats, second: Floats) -> float | None:
+    if len(first) < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
+        return None
+    first, second = first - first.mean(), second - second.mean()
+    return float(first @ second / np.sqrt((first @ first) * (second @ second)))
+
+
+def _rank_correlation(first: Floats, second: Floats) -> float | None:
+    return _correlation(rankdata(first), rankdata(second)) if len(first) else None

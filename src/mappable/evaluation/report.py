@@ -1,0 +1,181 @@
+"""The report: one page that needs no network, with every table and figure, and the same numbers as JSON."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mappable.errors import BadInputError
+from mappable.evaluation.result import Result
+from mappable.evaluation.rows import OFF_THE_SHELF
+from mappable.evaluation.sections.accuracy import claims, curves, landmark_sweep, table1
+from mappable.evaluation.sections.generalisation import generalisation
+from mappable.evaluation.sections.localization import localization
+from mappable.evaluation.sections.proportionality import distance_matrices, proportionality
+from mappable.evaluation.sections.provenance import conduct, settings, skipped
+from mappable.evaluation.sections.queries import qualitative, timing
+from mappable.evaluation.sections.recovery import map_recovery
+from mappable.evaluation.sections.view import BOUND, Model, Section, View, counted
+from mappable.evaluation.setup import Setup
+from mappable.evaluation.summary import Difference, difference
+from mappable.features.about import version_of_mappable
+from mappable.places.files import write_atomically
+
+PAGE, DATA, TEMPLATE = "report.html", "report.json", "report.html.jinja"
+FORMAT, VERSION = "mappable-report", 1
+SMALL = 300_000  # bytes of an SVG that may be in the page
+TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
+
+# The protocol that must have been run for a section, and what makes it.
+MAKERS: Sequence[tuple[str, Callable[[View, list[Model]], Section]]] = (
+    ("table1", table1),
+    ("curves", curves),
+    ("table1", claims),
+    ("proportionality", proportionality),
+    ("distance-matrices", distance_matrices),
+    ("landmark-sweep", landmark_sweep),
+    ("generalisation", generalisation),
+    ("localization", localization),
+    ("map-recovery", map_recovery),
+    ("qualitative", qualitative),
+    ("timing", timing),
+)
+ANIMATIONS = ("proportionality-animation", "localization-animation")
+CAPTIONS = {
+    "table1": "Queries found within the positive radius; dots are training runs.",
+    "landmarks": "The landmarks of the map, among all references and queries.",
+    "curves": "Queries found, against the error that is allowed; vertical lines mark the two radii.",
+    "proportionality": "Feature against geometric distance of all pairs of a sequence; brighter is more pairs.",
+    "distance-matrices": "Geometric distances, then feature distances of some models.",
+    "landmark-sweep": "Queries found within the positive radius, against the number of landmarks.",
+    "qualitative": "A query, the nearest landmark, and what some models retrieve, with the error.",
+    "map-recovery": "Matrices that were measured, completed and true; the recovered route and the true one.",
+    "localization": "Distances and intervals as the map states them, against the truth.",
+    "rejection": "Precision and recall, for all thresholds of the feature distance.",
+    "proportionality-animation": "Feature against geometric distance, as the reference image moves along a sequence.",
+    "localization-animation": "A drive, image by image: where it is, and where models find it.",
+}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What was run, what it gained, and the percentages that show it, by title; that of the `best` model stands out."""
+
+    run: str
+    gain: str = ""
+    best: str = ""
+    percentages: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def write_report(
+    results: Sequence[Result], setup: Setup, figures: Mapping[str, Path], out: Path, *, command: str
+) -> Path:
+    """Write `report.html` and `report.json` into a folder, of results of one set; gives the path of the page.
+
+    `figures` has the PNG or GIF of each by name, beside which an SVG may lie; those of unknown names are left out.
+    `command` repeats all of it.
+    """
+    if not results:
+        raise BadInputError(f"{setup.name}: there are no results to report on")
+    for result in results:
+        if result.set != setup.name:
+            raise BadInputError(f"the report is on {setup.name}, but a result of {result.title!r} is on {result.set}")
+    view = View(results, setup)
+    top, sections = headline_of(view), sections_of(view, figures, command)
+    shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
+    page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=CAPTIONS)
+    data = json.dumps(_data(view, top, sections, command), indent=1, allow_nan=False) + "\n"
+    write_atomically(out / DATA, lambda stream: stream.write(data.encode()))
+    write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
+    return out / PAGE
+
+
+def sections_of(view: View, figures: Mapping[str, Path], command: str) -> list[Section]:
+    """All sections that have something to show, with those of their figures that there are."""
+    made = [make(view, models) for protocol, make in MAKERS if (models := view.models(protocol))]
+    moving = Section("animations", "In motion", ["Two sequences, image by image."], figures=ANIMATIONS)
+    made += [moving, settings(view), conduct(view, command), skipped(view)]
+    found = [replace(one, figures=[name for name in one.figures if name in figures]) for one in made]
+    return [one for one in found if one.tables or one.figures or one.claims or one.commands]
+
+
+def headline_of(view: View) -> Headline:
+    """What was run, and how far the best model is ahead of the one that never trained."""
+    what, best = f"{counted(len(view.models()), 'model', 'models')} on {view.setup.name}", view.best
+    if best is None:
+        return Headline(f"{what}.")
+    rows = {model.row: model for model in view.models("table1")}
+    facts, shelf = rows[best.row].values("table1"), rows.get(OFF_THE_SHELF)
+    run = f"{what}: {facts['queries']:,} queries, located among {facts['landmarks']:,} landmarks."
+    gain = f"{best.title} finds {best.positive.mean:.1f} % of the queries within {view.positive}"
+    compared = [one for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)]
+    shown = {one.title: one.positive.mean for one in compared} | {BOUND: facts["bound"]["positive"][0]}
+    if shelf is not None and len(compared) > 1:
+        apart = difference(rows[best.row].results, shelf.results)
+        gain += f", and {compared[0].title} {compared[0].positive.mean:.1f} %"
+        gain += _ahead(apart) if apart else ""
+    elif shelf is not None and len(rows) > 1:
+        gain += "; no trained model finds more"
+    return Headline(run, f"{gain}.", best.title, shown)
+
+
+def _ahead(apart: Difference) -> str:
+    """A gain in words."""
+    if apart.interval is None:
+        return f": a gain of {apart.mean:.1f} points"
+    sure = "" if apart.verdict == "better" else ", too little to be sure"
+    interval = f"{apart.interval.low:.1f} to {apart.interval.high:.1f}".replace("-", "−")
+    return f": a gain of {apart.mean:.1f} points (95 % interval {interval}{sure})"
+
+
+def embedded(figure: Path) -> str:
+    """A figure as a `data:` address: of a small SVG beside it, else itself."""
+    drawn = figure.with_suffix(".svg")
+    try:
+        if figure.suffix == ".png" and drawn.is_file() and drawn.stat().st_size < SMALL:
+            figure = drawn
+        content = base64.b64encode(figure.read_bytes()).decode()
+    except OSError as error:
+        raise BadInputError(f"{figure}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+    return f"data:{TYPES[figure.suffix]};base64,{content}"
+
+
+def _page(**facts: Any) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    known = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    known.filters["tied"] = lambda text: re.sub(r"(?<=[\d,]) (?=%|(m|frames)\b)", "\u00a0", text)  # to their numbers
+    template = files("mappable.evaluation").joinpath(TEMPLATE).read_text("utf-8")
+    return known.from_string(template).render(version=version_of_mappable(), **facts)
+
+
+def _data(view: View, headline: Headline, sections: Sequence[Section], command: str) -> dict[str, Any]:
+    """All that the page says, but its figures."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "mappable": version_of_mappable(),
+        "set": view.setup.name,
+        "unit": view.unit,
+        "positive_radius": view.setup.positive_radius,
+        "negative_radius": view.setup.negative_radius,
+        "headline": headline.to_json(),
+        "sections": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "sentences": [*one.sentences, *one.notes],
+                "tables": {each.name: each.to_json() for each in one.tables},
+                "claims": [claim.to_json() for claim in one.claims],
+                "commands": list(one.commands),
+            }
+            for one in sections
+        ],
+    }

@@ -1,0 +1,173 @@
+"""A whole study: the models of table I are trained, their images described, all protocols scored, and a report written.
+
+Each step is kept: stopped at any moment, the same command goes on from there, and what changed is done again.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.evaluation.embedding import described, image_digest
+from mappable.evaluation.evaluate import ran, score_all
+from mappable.evaluation.protocols import Protocol, protocols_named
+from mappable.evaluation.result import RESULT, Result, empty_result
+from mappable.evaluation.rows import Row
+from mappable.evaluation.scoring import Descriptors, Scoring
+from mappable.evaluation.sets import NamedSet
+from mappable.evaluation.setup import Setup
+from mappable.features.activations import FOLDER as ACTIVATIONS
+from mappable.features.encoder import Encoder
+from mappable.learning.folder import OtherRunError
+from mappable.learning.metrics import METRICS
+from mappable.learning.settings import Settings, load_settings
+from mappable.learning.trainer import train
+from mappable.places.cache import ImageRows
+
+MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of the table with one seed, and all its settings."""
+
+    row: Row
+    settings: Settings
+
+    @property
+    def folder(self) -> str:
+        """Its name in paths."""
+        return f"{re.sub(r'[^a-z0-9+]+', '-', self.row.name).strip('-')}-seed{self.settings.seed}"
+
+
+def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[Model]:
+    """The models: the set's preset, then what the user says, then what the row is about; seed by seed."""
+    return [
+        Model(row, load_settings(named.preset, overrides=[*values, *_texts(row), f"seed={seed}"]))
+        for seed in seeds
+        for row in rows
+    ]
+
+
+def _texts(row: Row) -> list[str]:
+    return [f"{name}={value}" for name, value in row.settings.items()]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A set, its images, and the folder of all that is made of them."""
+
+    setup: Setup
+    images: ImageRows
+    out: Path
+    protocols: Sequence[Protocol]
+    device: str = "auto"
+    overwrite: bool = False  # models that were made with other settings or of other images
+    lean: bool = False  # descriptors of a model go once it is scored
+    command: str = ""
+
+    def run(self, models: Sequence[Model]) -> Iterator[Result]:
+        """Train, describe and score one model after the other; each result is saved before it is handed on."""
+        for model in models:
+            yield self._run(model)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Rows of the table that some protocol needs described."""
+        return np.unique(np.concatenate([one.rows(self.setup) for one in self.protocols]).astype(np.int64))
+
+    @cached_property
+    def _digest(self) -> str:
+        return image_digest(self.images, self.rows)
+
+    def describe(self, model: Model) -> tuple[Encoder, Descriptors]:
+        """The encoder of a model, trained if it is not yet, and the descriptors of all that protocols look at."""
+        settings, activations = model.settings, self.out / ACTIVATIONS
+        encoder = self._trained(settings, self.out / MODELS / model.folder, activations)
+        kept = self.out / DESCRIPTORS / model.folder
+        how: dict[str, Any] = {"precision": settings.precision, "activations": activations}
+        return encoder, described(encoder, self.images, self.rows, self._digest, kept, **how)
+
+    def _run(self, model: Model) -> Result:
+        settings, out = model.settings, self.out
+        encoder, made = self.describe(model)
+        scoring = Scoring(self.setup, made, encoder.about, lambda: (encoder, self.images))
+        home = out / RESULTS / model.folder
+        empty = empty_result(
+            self.setup,
+            row=model.row.name,
+            title=model.row.title,
+            seed=settings.seed,
+            encoder=encoder.fingerprint,
+            settings=settings.model_dump(mode="json"),
+        )
+        before = Result.load(home) if (home / RESULT).is_file() else empty
+        known = replace(empty, scored=before.scored, keys=before.keys, ran=before.ran)
+        result = score_all(scoring, known, self.protocols)
+        if result.keys != before.keys or not before.ran:
+            result = replace(result, ran=ran(encoder.device, self.command) | _training(out / MODELS / model.folder))
+        result.save(home)
+        if self.lean:
+            shutil.rmtree(out / DESCRIPTORS / model.folder)
+        return result
+
+    def _trained(self, settings: Settings, folder: Path, activations: Path) -> Encoder:
+        """The finished encoder, trained or gone on with; one of other settings or images gives way if it may."""
+        places = self.setup.places
+        how: dict[str, Any] = {"out": folder, "device": self.device, "activations": activations}
+        try:
+            return train(places, self.images, settings, resume=True, **how)
+        except OtherRunError:
+            if not self.overwrite:
+                raise
+            return train(places, self.images, settings, overwrite=True, **how)
+
+    def report(self, results: Sequence[Result]) -> Path:
+        """Draw all figures and write the page; gives its path."""
+        from mappable.evaluation.figures.everything import draw_all
+        from mappable.evaluation.report import write_report
+
+        if not results:
+            raise BadInputError(f"{self.out}: there is no result to report on yet")
+        figures = draw_all(results, self.setup, lambda rows: self.images[rows], self.out / FIGURES)
+        return write_report(results, self.setup, figures, self.out, command=self.command)
+
+
+def known_results(out: Path, models: Sequence[Model]) -> list[Result]:
+    """Those results of the models that an earlier run left."""
+    homes = [out / RESULTS / model.folder for model in models]
+    return [Result.load(home) for home in homes if (home / RESULT).is_file()]
+
+
+def load_study(
+    named: NamedSet,
+    root: Path | None,
+    out: Path,
+    models: Sequence[Model],
+    *,
+    protocols: Sequence[str] | None = None,
+    every: int = 1,
+    device: str = "auto",
+    overwrite: bool = False,
+    lean: bool = False,
+    command: str = "",
+) -> Study:
+    """Read or draw a set, ready for its models."""
+    if not models:
+        raise BadInputError("there is nothing to train: name a row and a seed at least")
+    setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite)
+    return Study(setup, images, out, protocols_named(protocols), device, overwrite, lean, command)
+
+
+def _training(folder: Path) -> dict[str, float]:
+    """Seconds that training took."""
+    lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    return {"training_seconds": max((line["seconds"] for line in lines if "seconds" in line), default=0.0)}

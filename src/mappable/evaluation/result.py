@@ -1,0 +1,132 @@
+"""The result of one model on one set: what each protocol found, for every query; a folder that others can compare."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from mappable.arrays import Ints, Strings
+from mappable.errors import BadInputError
+from mappable.evaluation.scoring import Arrays, Scored
+from mappable.evaluation.setup import Setup
+from mappable.features.about import version_of_mappable
+from mappable.places.files import write_atomically
+
+RESULT, ARRAYS = "result.json", "arrays.safetensors"
+FORMAT, VERSION = "mappable-result", 1
+FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one model came to. Radii and distances are in `unit`.
+
+    `scored` has what each protocol found, by its name, and `skipped` why others could not be run. Of each query `ids`,
+    `conditions` and `blocks` have its place_id, its condition and its block of the bootstrap. `row` is a name of
+    `rows.ROWS` or what a user calls the model.
+    """
+
+    set: str
+    frame: str
+    unit: str
+    positive_radius: float
+    negative_radius: float
+    row: str
+    title: str
+    seed: int | None
+    encoder: str  # fingerprint
+    settings: Mapping[str, Any]
+    ids: Strings
+    conditions: Strings
+    blocks: Ints
+    scored: Mapping[str, Scored] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)  # what each depends on; another key is another result
+    ran: Mapping[str, Any] = field(default_factory=dict)  # hardware, versions, date, command
+
+    def values(self, protocol: str) -> dict[str, Any] | None:
+        """What a protocol found, None where it was not run."""
+        return self.scored[protocol].values if protocol in self.scored else None
+
+    def arrays(self, protocol: str) -> Arrays:
+        """The arrays of a protocol, none where it was not run."""
+        return self.scored[protocol].arrays if protocol in self.scored else {}
+
+    def save(self, folder: Path) -> None:
+        """Write `result.json` and `arrays.safetensors`; both replace what was there before."""
+        facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "mappable": version_of_mappable()}
+        facts |= {name: getattr(self, name) for name in FACTS}
+        facts |= {"settings": dict(self.settings), "ran": dict(self.ran), "keys": dict(self.keys)}
+        facts |= {"protocols": {name: one.values for name, one in self.scored.items()}, "skipped": dict(self.skipped)}
+        queries = {"id": self.ids.tolist(), "condition": self.conditions.tolist(), "block": self.blocks.tolist()}
+        arrays = {
+            f"{protocol}/{name}": np.ascontiguousarray(array)
+            for protocol, one in self.scored.items()
+            for name, array in one.arrays.items()
+        }
+        text = json.dumps(facts | {"queries": queries}, indent=1).encode() + b"\n"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / ARRAYS, lambda stream: stream.write(save(arrays)))
+            write_atomically(folder / RESULT, lambda stream: stream.write(text))
+        except OSError as error:
+            raise BadInputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+
+    @classmethod
+    def load(cls, path: Path) -> "Result":
+        """The result in a folder, or of its file `result.json`."""
+        folder = path.parent if path.name == RESULT else path
+        file = folder / RESULT
+        try:
+            facts = json.loads(file.read_text("utf-8"))
+            if facts["format"] != FORMAT:
+                raise ValueError(f"its format is {facts['format']!r}")
+            if facts["version"] > VERSION:
+                raise BadInputError(f"{file}: written by a later version of mappable (format {facts['version']})")
+            found = load_file(folder / ARRAYS)
+            queries, protocols = facts["queries"], facts["protocols"]
+            return cls(
+                **{name: facts[name] for name in FACTS},
+                **{name: facts[name] for name in ("settings", "skipped", "keys", "ran")},
+                ids=np.array(queries["id"], dtype=object),
+                conditions=np.array(queries["condition"], dtype=object),
+                blocks=np.array(queries["block"], dtype=np.int64),
+                scored={name: Scored(values, _below(name, found)) for name, values in protocols.items()},
+            )
+        except FileNotFoundError as error:
+            raise BadInputError(f"{folder}: no result here (there is no {Path(error.filename).name})") from None
+        except OSError as error:
+            raise BadInputError(f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+        except (KeyError, TypeError, ValueError, SafetensorError) as error:
+            raise BadInputError(f"{file}: not a result ({type(error).__name__}: {error})") from None
+
+
+def empty_result(
+    setup: Setup, *, row: str, title: str, seed: int | None, encoder: str, settings: Mapping[str, Any]
+) -> Result:
+    """That of a model of which nothing is known yet."""
+    return Result(
+        set=setup.name,
+        frame=str(setup.places.frame[setup.queries[0]]),
+        unit=setup.unit,
+        positive_radius=setup.positive_radius,
+        negative_radius=setup.negative_radius,
+        row=row,
+        title=title,
+        seed=seed,
+        encoder=encoder,
+        settings=settings,
+        ids=setup.places.place_id[setup.queries],
+        conditions=setup.places.condition[setup.queries],
+        blocks=setup.blocks,
+    )
+
+
+def _below(protocol: str, arrays: Arrays) -> Arrays:
+    start = f"{protocol}/"
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

@@ -1,0 +1,80 @@
+"""The rows of the paper's table I, by name, and the combinations with the values of our own presets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mappable.errors import BadInputError
+
+OFF_THE_SHELF = "off-the-shelf"
+PAPER_VALUES: Mapping[str, Any] = {"geometric_weight": 0.5, "feature_scale_squared": 2.0}
+OURS = "-ours"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model: what it is called in tables, and the settings that make it."""
+
+    name: str
+    title: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> str:
+        """As settings name it; "" of the encoder that never trained."""
+        return str(self.settings.get("loss", ""))
+
+    @property
+    def visual(self) -> str:
+        """The visual part of the loss, "" where it has none."""
+        first = self.loss.split("+")[0]
+        return "" if first in ("distance", "huber") else first
+
+    @property
+    def combined(self) -> bool:
+        """True of a visual and a geometric loss together."""
+        return "+" in self.loss
+
+    @property
+    def pure(self) -> str:
+        """The name of the row of the visual loss alone, of a combination."""
+        return self.visual if self.combined else ""
+
+
+def _paper(loss: str, title: str) -> Row:
+    geometric = PAPER_VALUES if loss.endswith(("distance", "huber")) else {}
+    return Row(loss, title, {"loss": loss, **geometric})
+
+
+def _ours(loss: str, title: str) -> Row:
+    return Row(loss + OURS, f"{title}, our γ and F²", {"loss": loss})
+
+
+TABLE_1: tuple[Row, ...] = (
+    Row(OFF_THE_SHELF, "Off-the-shelf", {"iterations": 0}),
+    _paper("distance", "Dist."),
+    _paper("huber", "Huber dist."),
+    _paper("triplet", "Triplet"),
+    _paper("quadruplet", "Quadruplet"),
+    _paper("lazy-triplet", "Lazy triplet"),
+    _paper("lazy-quadruplet", "Lazy quadruplet"),
+    _paper("triplet+distance", "Triplet + dist."),
+    _paper("lazy-quadruplet+distance", "Lazy quad. + dist."),
+    _paper("triplet+huber", "Triplet + Huber"),
+    _paper("lazy-quadruplet+huber", "Lazy quad. + Huber"),
+)
+OUR_ROWS: tuple[Row, ...] = tuple(
+    _ours(row.loss, row.title) for row in TABLE_1 if row.combined
+)  # with γ and F² as the preset has them
+ROWS: Mapping[str, Row] = {row.name: row for row in (*TABLE_1, *OUR_ROWS)}
+
+
+def rows_named(names: Sequence[str]) -> list[Row]:
+    """The rows of these names, in the order of the table; `table1` and `ours` name all of a kind."""
+    groups = {"table1": TABLE_1, "ours": OUR_ROWS}
+    wanted: set[str] = set()
+    for name in names:
+        if name not in ROWS and name not in groups:
+            raise BadInputError(f"there is no row {name!r}; there are {', '.join([*groups, *ROWS])}")
+        wanted |= {row.name for row in groups[name]} if name in groups else {name}
+    return [row for name, row in ROWS.items() if name in wanted]

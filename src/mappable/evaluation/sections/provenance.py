@@ -1,0 +1,97 @@
+"""How the numbers came about: settings, seeds, machines, versions and commands; and what was not run, and why."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mappable.evaluation.rows import OFF_THE_SHELF
+from mappable.evaluation.sections.view import Model, Section, View
+from mappable.evaluation.tables import Column, table
+
+GEOMETRIC = ("geometric_weight", "feature_scale_squared", "huber_delta")  # settings that a visual loss does not use
+
+
+def settings(view: View) -> Section:
+    """What sets each model apart, and all settings."""
+    models = view.models()
+    several = len(models) > 1
+    sentences = ["What sets each model apart; all settings of all models are below."] if several else []
+    made = table(
+        "models",
+        Column("Model", [model.title for model in models]),
+        Column("Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]),
+        Column("What differs", _differences(models) if several else [None]),
+        Column("Training, min", [_minutes(model) for model in models]),
+        Column("Encoder", [_listed(result.encoder[:8] for result in model.results) for model in models]),
+    )
+    names = sorted({name for model in models for name in model.results[0].settings} - {"seed"})
+    columns = [Column(one.title, [_text(one.results[0].settings.get(name)) for name in names]) for one in models]
+    everything = table("settings", Column("Setting", names), *columns, caption="All settings", folded=True)
+    tables = [made, everything] if names else [made]
+    return Section("settings", "Models and settings", sentences, tables)
+
+
+def conduct(view: View, command: str) -> Section:
+    """Machines, versions, dates and commands."""
+    ran = [result.ran for result in view.results]
+    versions = [f"{name} {one}" for each in ran for name, one in each.get("versions", {}).items() if one]
+    facts = {
+        "Set": f"{view.setup.name}: {len(view.setup.references):,} references, {len(view.setup.queries):,} queries",
+        "Hardware": _listed(str(each["hardware"]) for each in ran if "hardware" in each),
+        "Versions": _listed(versions),
+        "Date": _listed(sorted(str(each["date"]) for each in ran if "date" in each)),
+    }
+    known = {name: text for name, text in facts.items() if text}
+    given = [command, *(str(each.get("command", "")) for each in ran)]
+    commands = dict.fromkeys(one for one in given if one)
+    run = table("run", Column("", list(known)), Column("", list(known.values())))
+    return Section("run", "How it was run", ["To repeat it:"] if commands else [], [run], commands=list(commands))
+
+
+def skipped(view: View) -> Section:
+    """Protocols that were not run, with the reasons."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for model in view.models():
+        for result in model.results:
+            for protocol, reason in result.skipped.items():
+                reasons.setdefault((protocol, reason), []).append(model.title)
+    titles = len(view.models())
+    left = table(
+        "skipped",
+        Column("Protocol", [protocol for protocol, _ in reasons]),
+        Column("Reason", [reason for _, reason in reasons]),
+        Column("Models", ["all" if len(set(of)) == titles else _listed(of) for of in reasons.values()]),
+    )
+    sentences = ["Protocols that this set cannot be put to."]
+    return Section("skipped", "What was left out", sentences, [left] if reasons else [])
+
+
+def _differences(models: list[Model]) -> list[str]:
+    """In words, of each model the settings that are not the same for all that trained."""
+    trained = [model.results[0].settings for model in models if model.row != OFF_THE_SHELF]
+    names = dict.fromkeys(name for one in trained for name in one if name != "seed")
+    varied = [name for name in names if len({_text(one.get(name)) for one in trained}) > 1]
+    found = []
+    for model in models:
+        own = model.results[0].settings
+        loss = str(own.get("loss", ""))
+        used = varied if loss.endswith(("distance", "huber")) else [name for name in varied if name not in GEOMETRIC]
+        told = _listed(f"{name} {_text(own[name])}" for name in used if name in own)
+        found.append("never trained" if model.row == OFF_THE_SHELF else told)
+    return found
+
+
+def _minutes(model: Model) -> float | None:
+    """That training took, in the mean."""
+    seconds = [result.ran["training_seconds"] for result in model.results if "training_seconds" in result.ran]
+    return float(np.mean(seconds)) / 60 if seconds else None
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "–" if value is None else json.dumps(value)

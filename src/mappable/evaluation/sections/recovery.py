@@ -1,0 +1,61 @@
+"""Maps drawn from feature distances alone."""
+
+from mappable.evaluation import paper
+from mappable.evaluation.figures.models import best_of, models_of
+from mappable.evaluation.sections.view import Model, Section, View
+from mappable.evaluation.summary import Spread
+from mappable.evaluation.tables import Column, Table, table
+
+KINDS = {"paper": "the paper's way"}
+
+
+def map_recovery(view: View, models: list[Model]) -> Section:
+    """All methods with the features of the best model, which the figure shows too; other models are folded."""
+    protocol = "map-recovery"
+    best = best_of(models_of(view.results, protocol)).row
+    shown = next(model for model in models if model.row == best)
+    facts = shown.values(protocol)
+    sentences = [
+        f"A map drawn from feature distances alone: {facts['images']} images along {facts['length']:,.0f} {view.unit} "
+        f"of {facts['sequence']}, {facts['repetitions']} times, with the features of {shown.title}. Errors are root "
+        "mean squares after the best alignment, of which rigid ones keep the scale that was found; where positions are "
+        "known, nothing is aligned.",
+        "The trivial rows need no image: a result means something only beside them.",
+    ]
+    mask = facts.get("mask")
+    if mask:
+        sentences.append(
+            f"The mask keeps pairs below τ = {mask['tau']:.2f}: {mask['precision']:.1f} % of these truly are near "
+            f"(precision), {mask['recall']:.1f} % of all near pairs are kept (recall), {mask['per_row']:.1f} an image."
+        )
+    tables = [_methods(view, [shown])]
+    if len(models) > 1:
+        others = [model for model in models if model is not shown]
+        tables.append(_methods(view, others, caption="With other models", folded=True))
+    return Section(protocol, "Map recovery", sentences, tables, (protocol,), notes=facts.get("notes", []))
+
+
+def _methods(view: View, models: list[Model], *, caption: str = "", folded: bool = False) -> Table:
+    """A row a method, and the paper's own where the set is the paper's; of other models without the trivial ones."""
+    found = [(model, row) for model in models for row in model.values("map-recovery")["rows"]]
+    found = [(model, row) for model, row in found if not folded or row["group"] != "trivial"]
+    printed = {} if folded else paper.RECOVERY.get(view.setup.name, {})
+    rows = [row for _, row in found]
+    titles = [f"Paper: {name}, {paper.RECOVERY_LENGTH:g} m" for name in printed]
+    blank = [None] * len(printed)
+    return table(
+        "recovery-with-others" if folded else "recovery",
+        Column("Method", [*(row["method"] for row in rows), *titles]),
+        Column("Model", [*(model.title if folded else None for model, _ in found), *blank]),
+        Column("Kind", [*(KINDS.get(row["group"], row["group"]) for row in rows), *("printed" for _ in printed)]),
+        Column(
+            f"Error, {view.unit}",
+            [*(Spread(row["mean"], row["std"]) for row in rows), *(one.metres for one in printed.values())],
+        ),
+        Column("% of length", [*(row["percent"] for row in rows), *(one.percent for one in printed.values())], 2),
+        Column(f"Rigid, {view.unit}", [*(row["rigid"] for row in rows), *blank]),
+        Column("Rigid, % of length", [*(row["rigid_percent"] for row in rows), *blank], 2),
+        caption=caption,
+        references=len(printed),
+        folded=folded,
+    )

@@ -1,0 +1,228 @@
+"""The sets that `mappable reproduce` knows: where their images come from, and how each is evaluated on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
+from mappable.evaluation.setup import Region, Setup, setup_of
+from mappable.learning.settings import Settings
+from mappable.places.cache import ImageRows
+from mappable.places.files import TABLE, save_places
+from mappable.places.joining import concatenate
+from mappable.places.notes import Note
+from mappable.places.packing import pack_images
+from mappable.places.readers import read_places
+from mappable.places.table import Places
+from mappable.places.worlds.presets import PRESETS, Preset
+from mappable.places.worlds.simulation import write_simulated
+
+PLACES = "places"  # the folder of the table and the packed images, below that of all results
+STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # of the bootstrap, in the unit of the places
+
+
+@dataclass(frozen=True)
+class NamedSet:
+    """A set by name. `preset` has its settings; `setup` says of its places how they are evaluated on.
+
+    `read` gives the places of a folder that the user has; None of a world that is drawn.
+    """
+
+    name: str
+    summary: str
+    preset: str
+    setup: Callable[[Places, Settings], Setup]
+    read: Callable[[Path], Places] | None = None
+
+    def load(
+        self, root: Path | None, out: Path, settings: Settings, *, every: int = 1, overwrite: bool = False
+    ) -> tuple[Setup, ImageRows]:
+        """Read or draw the set, pack its images below `out`, and say how it is evaluated on."""
+        folder = out / PLACES
+        if self.read is None:
+            if root is not None:
+                raise BadInputError(f"{self.name} is drawn, not read: leave {root} out")
+            places = write_simulated(self.name, folder, every=every, overwrite=overwrite)
+        elif root is None:
+            raise BadInputError(f"{self.name}: give the folder that holds the images")
+        else:
+            places = self.read(root)
+            save_places(places, folder / TABLE)
+        setup = self.setup(places, settings)
+        packed, _ = pack_images(places, folder, size=settings.size, fit=settings.fit, wait=True)
+        return setup, packed.view(places)
+
+
+def find_set(name: str) -> NamedSet:
+    """The set of that name."""
+    if name not in SETS:
+        raise BadInputError(f"there is no set {name!r}; there are {', '.join(SETS)}")
+    return SETS[name]
+
+
+def _usual(name: str, places: Places, settings: Settings, block: float, **others: object) -> Setup:
+    return setup_of(
+        name,
+        places,
+        positive_radius=settings.positive_radius,
+        negative_radius=settings.negative_radius,
+        landmarks=settings.landmarks,
+        block=block,
+        **others,
+    )
+
+
+def _drawn(world: Preset) -> NamedSet:
+    """A simulated world: region B, the wing and the other camera ask what carries over; a route that leaves the map."""
+    block, usual = (STREET_BLOCK, "overcast") if world.world == "street" else (ROOMS_BLOCK, "cloudy")
+
+    def setup(places: Places, settings: Settings) -> Setup:
+        part = {run.name: run.part for run in world.runs}
+        parts = np.array([part[sequence] for sequence in places.sequence], dtype=object)
+        references, queries = (np.flatnonzero(places.split == split) for split in ("train", "test"))
+        own = {
+            title: Region(
+                title,
+                np.flatnonzero((parts == of) & (places.role == "reference")),
+                np.flatnonzero((parts == of) & (places.role == "query")),
+            )
+            for title, of in (("region B", "region-b"), ("unseen wing", "wing"), ("other camera", "camera"))
+        }
+        first = references[places.condition[references] == usual]
+        own["other camera"] = Region(
+            "other camera", first[places.sequence[first] == places.sequence[first[0]]], own["other camera"].queries
+        )
+        leaving = np.flatnonzero(parts == "leaving")
+        return _usual(
+            world.name,
+            places,
+            settings,
+            block,
+            regions=tuple(one for one in own.values() if len(one.reference) and len(one.queries)),
+            elsewhere=own["region B"].queries,
+            absent=_away(places, leaving, references, settings.negative_radius),
+            proportional=tuple(places[queries].sequences()) if len(queries) else (),
+        )
+
+    preset = "street-laptop" if world.name.endswith("-demo") else world.world
+    return NamedSet(world.name, world.summary, preset, setup)
+
+
+def _away(places: Places, rows: Ints, references: Ints, radius: float) -> Ints:
+    """Those rows whose position is farther than the radius from all references."""
+    if not len(rows):
+        return rows
+    apart, _ = KDTree(places.positions[references]).query(places.positions[rows])
+    away: Ints = rows[np.asarray(apart) > radius]
+    return away
+
+
+def _oxford(places: Places, settings: Settings) -> Setup:
+    """The paper: the 672 m whose map is recovered are not named; we take the overcast test run, from its beginning."""
+    train = np.flatnonzero(places.split == "train")
+    snow = train[places.condition[train] == "snow"]
+    return _usual(
+        "oxford",
+        places,
+        settings,
+        STREET_BLOCK,
+        gallery=snow if len(snow) else train,
+        gallery_landmarks=1000,
+        **_where(places, "test", route="overcast"),
+    )
+
+
+def _where(places: Places, split: str, route: str) -> dict[str, object]:
+    rows = np.flatnonzero((places.split == split) & (places.condition == route))
+    return {"route": str(places.sequence[rows[0]])} if len(rows) else {}
+
+
+def _cold(places: Places, settings: Settings) -> Setup:
+    """The paper's sequences and regions, as far as they are there."""
+    area = "freiburg-a/seq2_"
+    there = set(places.sequence)
+
+    def region(title: str, reference: str, *queries: str) -> Region:
+        known = np.flatnonzero(places.sequence == reference)
+        return Region(title, known, np.flatnonzero(np.isin(places.sequence.astype(str), queries)))
+
+    regions = [region("Freiburg A", f"{area}sunny2", f"{area}sunny3", f"{area}cloudy3", f"{area}night3")]
+    for title, frame in (("Freiburg B", "freiburg-b"), ("Saarbrücken B", "saarbruecken-b")):
+        rows = np.flatnonzero(places.frame == frame)
+        role = places.role[rows]
+        regions.append(Region(title, rows[role == "reference"], rows[role == "query"]))
+    shown = [f"{area}{run}" for run in ("sunny3", "cloudy3", "night3") if f"{area}{run}" in there]
+    pair = (f"{area}cloudy2", f"{area}cloudy3")
+    gallery = np.flatnonzero(places.sequence == f"{area}sunny1")
+    others: dict[str, object] = {"matrices": pair} if there.issuperset(pair) else {}
+    others |= {"proportional": tuple(shown)} if shown else {}
+    others |= {"gallery": gallery} if len(gallery) else {}
+    return _usual(
+        "cold",
+        places,
+        settings,
+        ROOMS_BLOCK,
+        regions=tuple(one for one in regions if len(one.reference) and len(one.queries)),
+        elsewhere=regions[2].queries,
+        absent=regions[1].queries,
+        **others,
+    )
+
+
+def _nordland(places: Places, settings: Settings) -> Setup:
+    """Winter queries against all summer images of the test region, which no encoder trained on."""
+    test = places.split == "test"
+    return setup_of(
+        "nordland",
+        places,
+        positive_radius=settings.positive_radius,
+        negative_radius=settings.negative_radius,
+        landmarks=None,
+        block=FRAMES_BLOCK,
+        tolerance=50.0,
+        queries=np.flatnonzero(test & (places.condition == "winter")),
+        references=np.flatnonzero(test & (places.condition == "summer")),
+        proportional=("winter",),
+        matrices=("summer", "winter"),
+        gallery=np.flatnonzero(test & (places.condition == "summer")),
+        gallery_landmarks=1000,
+    )
+
+
+def _read_cold(root: Path) -> Places:
+    """What the paper trains and tests on, and the regions that it generalises to, as far as they are there."""
+    tables = [read_places("cold", root, protocol="paper")]
+    missing = []
+    for region in ("freiburg-b", "saarbruecken-b"):
+        try:
+            tables.append(read_places("cold", root, protocol=f"generalisation-{region}").replace(split=""))
+        except BadInputError as error:
+            missing.append(Note(f"no generalisation to {region}: {error}"))
+    return concatenate(tables).noting(*missing)
+
+
+SETS: Mapping[str, NamedSet] = {
+    one.name: one
+    for one in (
+        NamedSet(
+            "oxford",
+            "Oxford RobotCar, the paper's seven traversals",
+            "oxford",
+            _oxford,
+            lambda root: read_places("robotcar", root, protocol="paper"),
+        ),
+        NamedSet("cold", "COLD Freiburg A, and the paper's regions to generalise to", "cold", _cold, _read_cold),
+        *(_drawn(world) for world in PRESETS.values()),
+        NamedSet(
+            "nordland",
+            "Nordland, winter against summer, in frames of the film",
+            "nordland",
+            _nordland,
+            lambda root: read_places("manifest", root, unit="frames", other_splits="clear"),
+        ),
+    )
+}

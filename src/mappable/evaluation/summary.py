@@ -1,0 +1,189 @@
+"""Results of several seeds as one row of a table, and whether one row is better than another.
+
+All of it is about `table1`: how many queries are found within the radii. Results of other queries cannot be put
+together; `compare` finds out what several have in common first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.evaluation.bootstrap import Interval, block_bootstrap
+from mappable.evaluation.metrics import percent_within
+from mappable.evaluation.result import Result
+from mappable.evaluation.rows import ROWS
+
+Verdict = Literal["better", "worse", "not decided"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean of some numbers and their standard deviation (of n numbers, by n - 1); None of a single one."""
+
+    mean: float
+    std: float | None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" if self.std is None else f"{self.mean:.2f} ± {self.std:.2f}"
+
+
+@dataclass(frozen=True)
+class RowSummary:
+    """A model on a set. Percentages are of queries within the radii; landmarks are those of landmark seed 0.
+
+    `positive`, `negative` and `median` (of the errors) spread over the seeds of training, `landmarks_positive` and
+    `landmarks_negative` over landmark seeds, each of them the mean over seeds of training. `interval` is that of
+    `positive`, by the block bootstrap; None if all queries are in one block. Numbers by condition are means over seeds:
+    `queries`, `positive`, `negative`, `median` and `bound`, the percentage with a landmark within the positive radius.
+    """
+
+    row: str
+    title: str
+    set: str
+    seeds: tuple[int | None, ...]
+    queries: int
+    positive: Spread
+    negative: Spread
+    landmarks_positive: Spread | None
+    landmarks_negative: Spread | None
+    interval: Interval | None
+    median: Spread
+    recall: dict[str, float]
+    by_condition: dict[str, dict[str, float]]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how many percentage points of queries within the positive radius the first of two models is ahead.
+
+    `interval` is that of the paired block bootstrap, at 95 %; None if all queries are in one block. `seeds` are those
+    that both have and that are compared; where there is none, the means of all seeds are.
+    """
+
+    mean: float
+    interval: Interval | None
+    seeds: tuple[int, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the first: "better" and "worse" mean that the interval excludes 0."""
+        if self.interval is None or self.interval.low <= 0.0 <= self.interval.high:
+            return "not decided"
+        return "better" if self.interval.above_zero else "worse"
+
+    @property
+    def compared(self) -> str:
+        """What was compared, in words."""
+        if not self.seeds:
+            return "means of all seeds, as the two have none in common"
+        return f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))} of both"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"verdict": self.verdict, "compared": self.compared}
+
+
+def summarise(results: Sequence[Result]) -> list[RowSummary]:
+    """A summary a row, in the order of `ROWS`, then others as they come; results without `table1` do not count."""
+    rows: dict[str, list[Result]] = {name: [] for name in ROWS}
+    for result in results:
+        if "table1" in result.scored:
+            rows.setdefault(result.row, []).append(result)
+    return [summary_of(seeds) for seeds in rows.values() if seeds]
+
+
+def summary_of(results: Sequence[Result]) -> RowSummary:
+    """The summary of one model, of which each result is another seed; all have `table1`."""
+    first, errors = results[0], errors_of(results)
+    radii = {"positive": first.positive_radius, "negative": first.negative_radius}
+    within = {name: spread([percent_within(one, radius) for one in errors]) for name, radius in radii.items()}
+    return RowSummary(
+        row=first.row,
+        title=first.title,
+        set=first.set,
+        seeds=tuple(result.seed for result in results),
+        queries=len(first.ids),
+        positive=within["positive"],
+        negative=within["negative"],
+        landmarks_positive=_over_landmarks(results, "positive"),
+        landmarks_negative=_over_landmarks(results, "negative"),
+        interval=_interval(_right(first, errors), first.blocks),
+        median=spread(np.median(errors, axis=1).tolist()),
+        recall=_means([result.scored["table1"].values.get("recall", {}) for result in results]),
+        by_condition=_by_condition(first, errors),
+    )
+
+
+def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference | None:
+    """How much better one model is than another, each with its seeds, on the same queries; None without `table1`."""
+    first, second = ([result for result in one if "table1" in result.scored] for one in (first, second))
+    if not first or not second:
+        return None
+    shared = sorted(_seeds(first) & _seeds(second))
+    if shared:
+        first, second = ([result for result in one if result.seed in shared] for one in (first, second))
+    errors = errors_of([*first, *second])
+    right = _right(first[0], errors)
+    ahead = right[: len(first)].mean(axis=0) - right[len(first) :].mean(axis=0)
+    return Difference(float(ahead.mean()), _interval(ahead, first[0].blocks), tuple(shared))
+
+
+def errors_of(results: Sequence[Result]) -> Floats:
+    """The errors (results, queries) of all, which must be of the same queries in the same order."""
+    first = results[0]
+    for other in results[1:]:
+        if not np.array_equal(other.ids, first.ids):
+            names = f"{first.title!r} (seed {first.seed}) and {other.title!r} (seed {other.seed})"
+            raise BadInputError(f"the results of {names} are of different queries")
+    return np.stack([np.asarray(result.arrays("table1")["errors"], dtype=np.float64) for result in results])
+
+
+def spread(numbers: Sequence[float]) -> Spread:
+    """Of at least one number.
+
+    >>> print(spread([70.0, 72.0]), spread([70.0]))
+    71.00 ± 1.41 70.00
+    """
+    return Spread(float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None)
+
+
+def _seeds(results: Sequence[Result]) -> set[int]:
+    return {result.seed for result in results if result.seed is not None}
+
+
+def _over_landmarks(results: Sequence[Result], radius: str) -> Spread | None:
+    found = [result.scored["table1"].values.get(radius, []) for result in results]
+    return spread(np.mean(found, axis=0).tolist()) if found[0] else None
+
+
+def _right(first: Result, errors: Floats) -> Floats:
+    """100 where a query is within the positive radius, else 0."""
+    return np.where(errors <= first.positive_radius, 100.0, 0.0)
+
+
+def _interval(values: Floats, blocks: Ints) -> Interval | None:
+    return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0)
+
+
+def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:
+    bound, found = first.arrays("table1")["bound"], {}
+    for name in sorted(set(first.conditions)):
+        own = first.conditions == name
+        found[str(name) or "unnamed"] = {
+            "queries": int(own.sum()),
+            "positive": percent_within(errors[:, own], first.positive_radius),
+            "negative": percent_within(errors[:, own], first.negative_radius),
+            "median": float(np.median(errors[:, own], axis=1).mean()),
+            "bound": percent_within(bound[own], first.positive_radius),
+        }
+    return found
+
+
+def _means(numbers: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([one[name] for one in numbers])) for name in numbers[0]}

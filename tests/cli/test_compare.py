@@ -1,0 +1,86 @@
+"""`mappable compare`: the table, the JSON, and refusals."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result as Run
+
+from mappable.errors import BadInputError
+from mappable.evaluation.result import Result
+from mappable.evaluation.scoring import Scored
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> list[Path]:
+    """Folders of an encoder off the shelf, which finds 30 of 60 queries, and of one that finds 54."""
+    folders = []
+    for name, right in (("off-the-shelf", 30), ("mine [v2]", 54)):
+        errors = np.where(np.arange(60) % 30 < right // 2, 4.0, 40.0)
+        recall = {"1": 100 * right / 60, "5": 95.0, "10": 96.0, "20": 97.0}
+        values = {"landmarks": 20, "positive": [100 * right / 60], "negative": [100 * right / 60], "recall": recall}
+        result = Result(
+            set="street",
+            frame="town",
+            unit="m",
+            positive_radius=10.0,
+            negative_radius=25.0,
+            row=name,
+            title=name,
+            seed=0,
+            encoder="e",
+            settings={},
+            ids=np.array([f"q{number}" for number in range(60)], dtype=object),
+            conditions=np.array(["sun"] * 15 + ["rain"] * 45, dtype=object),
+            blocks=np.arange(60) % 10,
+            scored={"table1": Scored(values, {"errors": errors, "bound": np.full(60, 5.0)})},
+        )
+        folders.append(tmp_path / name.split()[0])
+        result.save(folders[-1])
+    return folders
+
+
+def test_a_table_of_models(mappable: Callable[..., Run], results: list[Path]) -> None:
+    printed = mappable("compare", *results)
+    assert printed.exit_code == 0, printed.output
+    lines = [line.split() for line in printed.stdout.splitlines() if line.strip()]
+    assert lines[0] == ["60", "queries"]
+    assert " ".join(lines[1]) == (
+        "model set seeds % within 10 m % within 25 m median m recall@1 recall@5 recall@10 difference 95 % interval "
+        "to the first"
+    )
+    assert lines[3] == ["off-the-shelf", "street", "1", "50.00", "50.00", "22.00", "50.00", "95.00", "96.00"]
+    assert lines[4][2:11] == ["street", "1", "90.00", "90.00", "4.00", "90.00", "95.00", "96.00", "+40.00"]
+    assert (lines[4][:2], lines[4][12], lines[4][-1]) == (["mine", "[v2]"], "to", "better")
+    assert len(lines) == 5
+
+
+def test_a_table_by_condition(mappable: Callable[..., Run], results: list[Path]) -> None:
+    printed = mappable("compare", *results, "--by-condition").stdout
+    below = [line.split() for line in printed.splitlines() if line.strip()][5:]
+    assert " ".join(below[0]) == "% within 10 m, by condition"
+    assert below[1] == ["model", "rain", "(45)", "sun", "(15)"]
+    assert below[3:] == [["off-the-shelf", "33.33", "100.00"], ["mine", "[v2]", "86.67", "100.00"]]
+
+
+def test_json_and_nothing_else(mappable: Callable[..., Run], results: list[Path]) -> None:
+    told = json.loads(mappable("compare", *results, "--json").stdout)
+    first, second = told["models"]
+    assert (told["queries"], told["unit"], told["notes"]) == (60, "m", [])
+    assert first["difference"] is None
+    assert second["positive"] == {"mean": 90.0, "std": None}
+    assert second["difference"]["mean"] == pytest.approx(40.0)
+    assert second["difference"]["verdict"] == "better"
+    assert second["by_condition"]["rain"]["positive"] == pytest.approx(100 * 39 / 45)
+
+
+def test_refusals_are_one_sentence(mappable: Callable[..., Run], results: list[Path], tmp_path: Path) -> None:
+    for arguments, sentence in (
+        ([results[0]], "at least two results are compared, not 1"),
+        ([results[0], tmp_path / "none"], f"{tmp_path / 'none'}: no result here (there is no result.json)"),
+    ):
+        printed = mappable("compare", *arguments)
+        assert isinstance(printed.exception, BadInputError)
+        assert str(printed.exception) == sentence

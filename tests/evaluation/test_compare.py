@@ -1,0 +1,176 @@
+"""Comparing results on disk: pairing by id, seeds of one model, and what cannot be compared."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.evaluation.compare import compare
+from mappable.evaluation.result import RESULT, Result
+from mappable.evaluation.scoring import Scored
+from mappable.evaluation.summary import Spread
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write the result of a model that finds the first `right` of its queries; 6 queries are a block."""
+
+    def save(name: str, right: int, *, first: int = 0, queries: int = 60, landmarks: int = 20, **others: Any) -> Path:
+        errors = np.where(np.arange(queries) < right, 10.0, 20.0)
+        values = {
+            "landmarks": landmarks,
+            "positive": [100 * right / queries, 0.0],
+            "negative": [100.0, 0.0],
+            "recall": {"1": 100 * right / queries, "5": 95.0, "10": 100.0, "20": 100.0},
+        }
+        numbers = np.arange(first, first + queries)
+        facts: dict[str, Any] = {
+            "set": "street",
+            "frame": "town",
+            "unit": "m",
+            "positive_radius": 10.0,
+            "negative_radius": 25.0,
+            "row": name,
+            "title": name.title(),
+            "seed": 0,
+            "encoder": "e",
+            "settings": {"loss": "triplet", "seed": others.get("seed", 0)},
+            "ids": np.array([f"q{number}" for number in numbers], dtype=object),
+            "conditions": np.where(numbers % 2 == 0, "sun", "rain").astype(object),
+            "blocks": numbers // 6,
+            "scored": {"table1": Scored(values, {"errors": errors, "bound": np.full(queries, 5.0)})},
+        }
+        folder = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
+        Result(**facts | others).save(folder)
+        return folder
+
+    return save
+
+
+def refused(sentence: str, *paths: Path) -> None:
+    with pytest.raises(BadInputError) as caught:
+        compare(paths)
+    assert str(caught.value) == sentence
+
+
+def test_all_models_are_compared_with_the_first(write: Write) -> None:
+    found = compare([write("plain", 12), write("good", 60) / RESULT, write("bad", 6)])
+    assert (found.unit, found.positive_radius, found.negative_radius, found.queries) == ("m", 10.0, 25.0, 60)
+    assert [line.name for line in found.lines] == ["Plain", "Good", "Bad"]
+    assert [line.summary.positive.mean for line in found.lines] == pytest.approx([20.0, 100.0, 10.0])
+    assert [line.summary.recall["1"] for line in found.lines] == pytest.approx([20.0, 100.0, 10.0])
+    first, good, bad = (line.difference for line in found.lines)
+    assert first is None
+    assert good is not None
+    assert bad is not None
+    assert (good.mean, good.verdict) == (pytest.approx(80.0), "better")
+    assert (bad.mean, bad.verdict) == (pytest.approx(-10.0), "not decided")
+    assert found.notes == ()
+    assert [one["name"] for one in found.to_json()["models"]] == ["Plain", "Good", "Bad"]
+
+
+def test_queries_are_paired_by_id_whatever_their_order(write: Write) -> None:
+    first, other, back = write("a", 27), write("b", 45), write("b", 45)
+    result = Result.load(back)
+    scored = result.scored["table1"]
+    turned = Scored(scored.values, {name: array[::-1] for name, array in scored.arrays.items()})
+    columns = {name: getattr(result, name)[::-1] for name in ("ids", "conditions", "blocks")}
+    replace(result, **columns, scored={"table1": turned}).save(back)
+    assert compare([first, back]) == compare([first, other])
+    ahead = compare([back, first]).lines[1].difference
+    assert ahead is not None
+    assert ahead.interval is not None
+    assert (ahead.mean, ahead.verdict) == (pytest.approx(-30.0), "worse")
+
+
+def test_queries_that_not_all_have_are_left_out_and_with_them_what_is_known_of_all_only(write: Write) -> None:
+    whole, part = write("a", 30), write("b", 20, first=20, queries=80)  # q0 to q59, q20 to q99; they find q0-29, q20-39
+    found = compare([whole, part])
+    assert found.queries == 40
+    first, second = (line.summary for line in found.lines)
+    assert (first.positive, second.positive) == (Spread(25.0, None), Spread(50.0, None))
+    assert (first.recall, first.landmarks_positive) == ({}, None)
+    assert first.by_condition["sun"]["queries"] == 20
+    assert found.notes == (
+        "60 of 100 queries are not in all results and are left out; so are recall and landmark seeds, which are known "
+        "of all queries of a result only",
+    )
+    seeds = compare([whole, write("a", 36, queries=90, seed=1)])
+    assert [line.summary.seeds for line in seeds.lines] == [(0, 1)]
+    assert seeds.lines[0].summary.positive.mean == pytest.approx(55.0)  # of 30 and 36 of 60 queries
+
+
+def test_results_that_differ_in_their_seed_alone_are_one_model(write: Write) -> None:
+    rivals = [write("plain", 30, seed=seed) for seed in (0, 1)]
+    seeds = [write("good", right, seed=seed) for seed, right in ((0, 48), (1, 60))]
+    found = compare([rivals[0], seeds[0], rivals[1], seeds[1]])
+    assert [(line.name, line.summary.seeds) for line in found.lines] == [("Plain", (0, 1)), ("Good", (0, 1))]
+    assert found.lines[1].summary.positive == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(200.0)))
+    assert found.lines[1].difference is not None
+    assert found.lines[1].difference.mean == pytest.approx(40.0)
+    assert found.notes == ()
+    some = compare([*rivals, seeds[1]])
+    assert some.notes == ("Good: the difference is that of seed 1 of both",)
+    assert some.lines[1].difference is not None
+    assert some.lines[1].difference.mean == pytest.approx(50.0)
+
+
+def test_other_settings_the_same_seed_no_seed_or_another_map_are_another_model(write: Write) -> None:
+    paths = [
+        write("good", 30, seed=0),
+        write("good", 30, seed=1, settings={"loss": "triplet+huber", "seed": 1}),
+        write("good", 30, seed=0),
+        write("good", 30, seed=None),
+        write("good", 30, seed=1, landmarks=40),
+        write("good", 30, seed=1, set="rooms"),
+    ]
+    found = compare(paths)
+    assert [line.name for line in found.lines] == [f"Good ({path})" for path in paths]
+    assert any(note.startswith("not all maps have as many landmarks") for note in found.notes)
+
+
+def test_one_stretch_of_a_route_decides_nothing(write: Write) -> None:
+    found = compare([write("a", 0, blocks=np.zeros(60, dtype=int)), write("b", 60)])
+    assert found.lines[1].difference is not None
+    assert found.lines[1].difference.verdict == "not decided"
+    assert found.notes == ("all queries are in one stretch of the route, so that no difference can be decided",)
+
+
+# What is refused
+
+
+def test_results_that_cannot_be_compared_are_refused(write: Write) -> None:
+    first = write("a", 30)
+    other = write("b", 30, frame="hill")
+    refused(f"{other}: its frame is 'hill', but that of {first} is 'town'", first, other)
+    other = write("b", 30, unit="frames")
+    refused(f"{other}: its unit is frames, but that of {first} is m", first, other)
+    other = write("b", 30, positive_radius=1.0, negative_radius=4.0)
+    refused(f"{other}: its radii are 1 and 4 m, but those of {first} are 10 and 25 m", first, other)
+    other, third = write("b", 30, first=50), write("c", 30, first=100)
+    such = "none of its 60 queries, such as 'q100', is in"
+    refused(f"{third}: {such} {first}, such as 'q0'", first, third)
+    refused(f"{third}: {such} all of {first}, {other}, such as 'q0'", first, other, third)
+
+
+def test_results_without_table1_or_with_half_of_it_are_refused(write: Write) -> None:
+    first = write("a", 30)
+    other = write("b", 30, scored={}, skipped={"table1": "there are no queries"})
+    refused(f"{other}: has no table1, by which results are compared (there are no queries)", first, other)
+    other = write("b", 30, scored={})
+    refused(f"{other}: has no table1, by which results are compared", first, other)
+    arrays = {"errors": np.zeros(59), "bound": np.zeros(60)}
+    other = write("b", 30, scored={"table1": Scored({"landmarks": 3}, arrays)})
+    refused(f"{other}: is damaged: of its table1 there are 60 queries, but 59 numbers called 'errors'", first, other)
+
+
+def test_one_result_or_the_same_twice_is_refused(write: Write) -> None:
+    first = write("a", 30)
+    refused("at least two results are compared, not 1", first)
+    refused(f"{first}: is given more than once", first, first)

@@ -1,0 +1,305 @@
+"""Whole studies, from a set's native tree to the report: tiny sets, a tiny network, and everything else as it is."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mappable.errors import BadInputError
+from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.reproduce import DESCRIPTORS, MODELS, Model, Study, known_results, load_study, plan
+from mappable.evaluation.report import write_report
+from mappable.evaluation.result import Result
+from mappable.evaluation.rows import rows_named
+from mappable.evaluation.sets import SETS, find_set
+from mappable.evaluation.setup import Setup
+from mappable.learning.folder import OtherRunError
+from mappable.places.worlds.presets import PRESETS
+
+TRAVERSALS = {
+    "2014-11-18-13-20-12": "train",
+    "2014-12-17-18-18-43": "train",
+    "2015-02-03-08-45-10": "train",
+    "2014-12-02-15-30-08": "train",
+    "2015-02-13-09-16-26": "test",
+    "2014-12-16-18-44-24": "test",
+    "2015-10-29-12-18-17": "test",
+}
+FEW = ("off-the-shelf", "triplet+huber")
+QUICK = [name for name in PROTOCOLS if name != "map-recovery"]
+
+
+@pytest.fixture(scope="session")
+def small(small_backbone: str) -> list[str]:
+    """Settings of a network that trains in no time."""
+    return [
+        *(f"backbone={small_backbone}", "weights=random", "clusters=2", "size=64x48", "init_images=4"),
+        *("epochs=null", "iterations=2", "positives=2", "negatives=2", "hard_negatives=1", "landmarks=8"),
+    ]
+
+
+def photograph(file: Path, number: float) -> None:
+    """An image whose look changes smoothly with the number."""
+    columns, rows = np.meshgrid(np.arange(64), np.arange(48))
+    waves = [np.sin(columns / 6 + number), np.cos(rows / 5 - number / 3), np.sin((columns + rows) / 9 + number / 2)]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray((127 + 120 * np.stack(waves, axis=2)).astype(np.uint8)).save(file)
+
+
+@pytest.fixture(scope="session")
+def oxford(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven traversals of 100 m, pre-processed images each 5 m, INS poses twice a second."""
+    root = tmp_path_factory.mktemp("oxford")
+    columns = "timestamp,ins_status,latitude,longitude,altitude,northing,easting,down,utm_zone,yaw"
+    for number, name in enumerate(TRAVERSALS):
+        start, lines = 1417534208000000 + number * 10**10, [columns]
+        for step in range(21):
+            moment = start + step * 500_000
+            place = f"51.76,-1.26,113.5,{5735000 + number / 10},{619500 + 5 * step},-112.2,30U,1.57"
+            lines.append(f"{moment},INS_SOLUTION_GOOD,{place}")
+            photograph(root / f"{name}_stereo_centre_01" / f"{moment}.png", step + number / 10)
+        (root / name / "gps").mkdir(parents=True)
+        (root / name / "gps" / "ins.csv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+@pytest.fixture(scope="session")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs of the paper, 12 m each, and those of the regions it generalises to."""
+    root = tmp_path_factory.mktemp("cold")
+    conditions = ("cloudy", "night", "sunny")
+    runs = [f"freiburg/seq{path}_{one}{run}" for path in (1, 2) for one in conditions for run in (1, 2, 3)]
+    runs += [f"freiburg/seq3_{name}" for name in ("cloudy1", "cloudy2", "sunny2")]
+    runs += [f"saarbruecken/seq4_{name}" for name in ("cloudy1", "cloudy2", "night2", "sunny2")]
+    for number, run in enumerate(runs):
+        for step in range(16):
+            moment, x = 1152886490.04 + 1000 * number + step, 0.8 * step
+            name = f"t{moment:.6f}_x{x:.6f}_y{number / 100:.6f}_a{0.01 * math.sin(step):.6f}.jpeg"
+            photograph(root / run / "std_cam" / name, step + number / 20)
+    return root
+
+
+@pytest.fixture(scope="session")
+def nordland(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two films of 90 frames, the last 30 for the test."""
+    root, lines = tmp_path_factory.mktemp("nordland"), ["path,sequence,condition,x,y,split"]
+    for number, season in enumerate(("summer", "winter")):
+        for frame in range(90):
+            path = f"{season}/{frame:05d}.jpg"
+            photograph(root / path, frame / 2 + number / 5)
+            lines.append(f"{path},{season},{season},{frame},0,{'train' if frame < 60 else 'test'}")
+    (root / "places.csv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+Run = Callable[..., tuple[Study, list[Model], list[Result]]]
+
+
+@pytest.fixture
+def run(small: list[str], tmp_path: Path) -> Run:
+    """Train and score the models of a set, below tmp_path/out."""
+
+    def go(
+        name: str, root: Path | None, values: Sequence[str] = (), rows: Sequence[str] = FEW, **options: object
+    ) -> tuple[Study, list[Model], list[Result]]:
+        models = plan(find_set(name), rows_named(rows), [0], [*small, *values])
+        study = load_study(find_set(name), root, tmp_path / "out", models, device="cpu", **options)
+        return study, models, list(study.run(models))
+
+    return go
+
+
+def regions(result: Result) -> list[str]:
+    found = result.values("generalisation")
+    return [] if found is None else list(found["regions"])
+
+
+def test_oxford(run: Run, oxford: Path) -> None:
+    study, _, results = run("oxford", oxford, protocols=QUICK)
+    setup = study.setup
+    assert set(setup.places.sequence[setup.queries]) == {name for name, of in TRAVERSALS.items() if of == "test"}
+    assert (setup.positive_radius, setup.negative_radius, setup.landmarks, setup.block) == (10, 25, 8, 25)
+    assert setup.route == "2015-02-13-09-16-26"
+    assert set(setup.places.condition[setup.gallery]) == {"snow"}
+    assert [result.row for result in results] == ["off-the-shelf", "triplet+huber"]
+    assert results[0].settings["iterations"] == 0
+    assert (results[1].settings["geometric_weight"], results[1].settings["feature_scale_squared"]) == (0.5, 2)
+    assert set(results[0].skipped) == {"generalisation", "landmark-sweep"}
+    page = study.report(results).read_text()
+    assert "79.46" in page  # what the paper has
+    report = json.loads((study.out / "report.json").read_text())
+    assert report["set"] == "oxford"
+
+
+def test_cold(run: Run, cold: Path) -> None:
+    study, _, results = run("cold", cold, protocols=QUICK)
+    setup = study.setup
+    assert set(setup.places.frame[setup.queries]) == {"freiburg-a"}
+    assert setup.proportional[0] == "freiburg-a/seq2_sunny3"
+    assert setup.matrices == ("freiburg-a/seq2_cloudy2", "freiburg-a/seq2_cloudy3")
+    assert set(setup.places.sequence[setup.gallery]) == {"freiburg-a/seq2_sunny1"}
+    assert regions(results[0]) == ["Freiburg A", "Freiburg B", "Saarbrücken B"]
+    first = setup.regions[0]
+    assert set(setup.places.sequence[first.reference]) == {"freiburg-a/seq2_sunny2"}
+    page = write_report(results, setup, {}, study.out, command="mappable reproduce cold")
+    assert "83.47" in page.read_text()  # what the paper has
+
+
+def test_cold_without_the_other_regions_goes_without_them(run: Run, cold: Path, tmp_path: Path) -> None:
+    (tmp_path / "freiburg").mkdir()
+    for folder in (cold / "freiburg").glob("seq[12]_*"):
+        (tmp_path / "freiburg" / folder.name).symlink_to(folder)
+    study, _, _ = run("cold", tmp_path / "freiburg", rows=["off-the-shelf"], protocols=["table1"])
+    assert [one.name for one in study.setup.regions] == ["Freiburg A"]
+    assert sum("no generalisation to" in note.text for note in study.setup.places.notes) == 2
+
+
+def test_nordland(run: Run, nordland: Path) -> None:
+    study, _, results = run("nordland", nordland)
+    setup = study.setup
+    assert (setup.unit, setup.landmarks, setup.block) == ("frames", None, 20.0)
+    assert (len(setup.references), len(setup.queries)) == (30, 30)
+    assert (setup.places.x[setup.queries] >= 60).all()
+    assert {"generalisation", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
+
+
+@pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 12), ("rooms-v1-3d", 24)])
+def test_a_world_that_is_drawn(run: Run, name: str, every: int) -> None:
+    study, _, results = run(
+        name, None, rows=["triplet+huber-ours"], every=every, protocols=None if "street" in name else QUICK
+    )
+    assert results[0].settings["geometric_weight"] == 5
+    assert study.setup.places.dimensions == 3
+    assert (study.out / "places" / "contact-sheet.jpg").is_file()
+
+
+def test_the_parts_of_a_world_are_regions_and_images_from_elsewhere() -> None:
+    from mappable.learning.settings import load_settings
+    from mappable.places.frames import Frame
+    from mappable.places.table import Places
+
+    for name, reference in (("street-v1", "train-overcast"), ("rooms-v1", "cloudy-run1")):
+        runs = PRESETS[name].runs
+        count, same = 5, ("condition", "split", "role")
+        places = Places(
+            path=[f"{run.name}/{n}" for run in runs for n in range(count)],
+            x=[(500.0 if run.part == "leaving" else 0.0) + n for run in runs for n in range(count)],
+            y=[0.0] * (count * len(runs)),
+            **{name: [getattr(run, name) for run in runs for _ in range(count)] for name in same},
+            sequence=[run.name for run in runs for _ in range(count)],
+            frames=Frame(name),
+        )
+        setup: Setup = find_set(name).setup(places, load_settings(find_set(name).preset))
+        assert [one.name for one in setup.regions] == ["region B", "unseen wing", "other camera"]
+        assert set(places.sequence[setup.regions[2].reference]) == {reference}
+        assert all(one.startswith("camera-query") for one in places.sequence[setup.regions[2].queries])
+        assert all(one.startswith("region-b-query") for one in places.sequence[setup.elsewhere])
+        assert {one.split("-")[0] for one in places.sequence[setup.absent]} == {"leaving"}
+
+
+def test_nothing_is_done_twice_and_nothing_stale_is_taken(run: Run, nordland: Path, tmp_path: Path) -> None:
+    few = {"rows": ["triplet"], "protocols": ["table1", "curves"]}
+    study, models, (first,) = run("nordland", nordland, **few)
+    encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
+    (descriptors,) = (study.out / DESCRIPTORS / models[0].folder).iterdir()
+    files = (encoder, descriptors)
+    times = [file.stat().st_mtime_ns for file in files]
+    _, _, (again,) = run("nordland", nordland, **few)
+    assert [file.stat().st_mtime_ns for file in files] == times
+    assert (again.scored["table1"].values, again.ran, again.keys) == (
+        first.scored["table1"].values,
+        first.ran,
+        first.keys,
+    )
+    with pytest.raises(OtherRunError, match=r"margin 0\.1 \(now 0\.3\).*--overwrite"):
+        run("nordland", nordland, values=["margin=0.3"], **few)
+    _, _, (other,) = run("nordland", nordland, values=["margin=0.3"], overwrite=True, **few)
+    assert other.settings["margin"] == 0.3
+    assert other.encoder != first.encoder
+    assert other.keys["table1"] != first.keys["table1"]
+    assert [file.name for file in descriptors.parent.iterdir()] != [descriptors.name]
+    changed = replace(study, setup=replace(study.setup, positive_radius=2.0))
+    (narrow,) = changed.run(plan(find_set("nordland"), rows_named(["triplet"]), [0], _settings_of(models[0], "0.3")))
+    assert narrow.keys["curves"] != other.keys["curves"]
+    assert narrow.scored["table1"].values["positive"] <= other.scored["table1"].values["positive"]
+
+
+def _settings_of(model: Model, margin: str) -> list[str]:
+    names = ("backbone", "weights", "clusters", "init_images", "iterations", "positives", "negatives")
+    values = model.settings.model_dump(mode="json")
+    return [f"{name}={values[name]}" for name in (*names, "hard_negatives", "landmarks")] + [
+        "size=64x48",
+        f"margin={margin}",
+    ]
+
+
+def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_other_images_are_not(
+    run: Run, nordland: Path
+) -> None:
+    few = {"rows": ["off-the-shelf"], "protocols": ["table1"]}
+    study, models, (first,) = run("nordland", nordland, **few)
+    (file,) = (study.out / DESCRIPTORS / models[0].folder).iterdir()
+    whole = file.read_bytes()
+    file.rename(file.with_suffix(".f16.part"))
+    file.with_suffix(".f16.part").write_bytes(whole[:100])
+    run("nordland", nordland, **few)
+    assert file.read_bytes() == whole
+    file.write_bytes(whole[:-2])
+    with pytest.raises(BadInputError, match="damaged; delete it"):
+        run("nordland", nordland, **few)
+    file.write_bytes(whole)
+    test = study.setup.places.files[study.setup.queries[3]]
+    before = test.read_bytes()
+    photograph(test, 999.0)
+    try:
+        _, _, (other,) = run("nordland", nordland, **few)
+    finally:
+        test.write_bytes(before)
+    assert not file.exists()
+    assert other.encoder == first.encoder
+
+
+def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:
+    study, models, _ = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1"], lean=True)
+    assert not (study.out / DESCRIPTORS / models[0].folder).exists()
+    assert [one.row for one in known_results(study.out, models)] == ["off-the-shelf"]
+
+
+def test_what_cannot_be_is_refused(nordland: Path, small: list[str], tmp_path: Path) -> None:
+    named = find_set("nordland")
+    models = plan(named, rows_named(["triplet"]), [0], small)
+    with pytest.raises(BadInputError, match="nordland: give the folder that holds the images"):
+        load_study(named, None, tmp_path, models)
+    with pytest.raises(BadInputError, match="street-v1 is drawn, not read"):
+        load_study(find_set("street-v1"), nordland, tmp_path, models)
+    with pytest.raises(BadInputError, match="there is no set 'kitti'; there are oxford, cold, street-v1"):
+        find_set("kitti")
+    with pytest.raises(BadInputError, match="no row 'tripel'; there are table1, ours, off-the-shelf"):
+        rows_named(["tripel"])
+    with pytest.raises(BadInputError, match="nothing to train"):
+        load_study(named, nordland, tmp_path, [])
+    study = Study(None, None, tmp_path, protocols_named(None))  # type: ignore[arg-type]
+    with pytest.raises(BadInputError, match="no result to report on yet"):
+        study.report([])
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInputError, match="file"):
+        load_study(named, nordland, tmp_path / "file", models)
+
+
+def test_the_rows_are_those_of_the_paper_and_ours() -> None:
+    assert len(rows_named(["table1"])) == 11
+    assert [row.name for row in rows_named(["ours", "triplet"])] == [
+        "triplet",
+        "triplet+distance-ours",
+        "lazy-quadruplet+distance-ours",
+        "triplet+huber-ours",
+        "lazy-quadruplet+huber-ours",
+    ]
+    assert {row.pure for row in rows_named(["table1"]) if row.combined} == {"triplet", "lazy-quadruplet"}
+    assert set(SETS) >= {"oxford", "cold", "street-v1", "rooms-v1", "nordland"}
+    assert set(PROTOCOLS) >= {"table1", "curves", "proportionality", "distance-matrices", "landmark-sweep"}

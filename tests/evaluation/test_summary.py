@@ -1,0 +1,162 @@
+"""Summaries of made-up results: means over seeds, intervals, and which of two models is better."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.evaluation.bootstrap import Interval, block_bootstrap
+from mappable.evaluation.result import Result
+from mappable.evaluation.scoring import Scored
+from mappable.evaluation.summary import Difference, Spread, difference, summarise, summary_of
+
+QUERIES = 60
+CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
+
+
+def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Result:
+    """A result with these errors, 6 queries a block; landmark seed 1 finds 10 % less than landmark seed 0."""
+    values = {
+        "landmarks": 20,
+        "landmark_seeds": [0, 1],
+        "positive": [100 * float(np.mean(errors <= 10)) - less for less in (0, 10)],
+        "negative": [100 * float(np.mean(errors <= 25)) - less for less in (0, 10)],
+        "recall": {"1": 100 * float(np.mean(errors <= 10)), "5": 90.0},
+    }
+    arrays = {"errors": errors, "bound": np.full(len(errors), 5.0)}
+    facts: dict[str, Any] = {
+        "set": "street",
+        "frame": "town",
+        "unit": "m",
+        "positive_radius": 10.0,
+        "negative_radius": 25.0,
+        "row": row,
+        "title": row.title(),
+        "seed": seed,
+        "encoder": "e",
+        "settings": {},
+        "ids": np.array([f"q{number}" for number in range(len(errors))], dtype=object),
+        "conditions": CONDITIONS[: len(errors)],
+        "blocks": np.arange(len(errors)) // 6,
+        "scored": {"table1": Scored(values, arrays)},
+    }
+    return Result(**facts | others)
+
+
+def errors_with(right: int, queries: int = QUERIES) -> Floats:
+    """10 m, which is within the radius, for the first queries, 20 m for the others."""
+    return np.where(np.arange(queries) < right, 10.0, 20.0)
+
+
+def test_seeds_are_averaged_and_spread() -> None:
+    first, second = errors_with(30), errors_with(36)
+    second[-6:] = 30.0
+    (found,) = summarise([made("triplet", first, 0), made("triplet", second, 1)])
+    assert (found.row, found.title, found.set) == ("triplet", "Triplet", "street")
+    assert (found.seeds, found.queries) == ((0, 1), 60)
+    assert found.positive == Spread(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
+    assert found.negative == Spread(pytest.approx(95.0), pytest.approx(np.sqrt(50.0)))
+    assert found.median == Spread(pytest.approx(12.5), pytest.approx(np.sqrt(12.5)))  # of 15 and 10 m
+    assert found.recall == pytest.approx({"1": 55.0, "5": 90.0})
+    assert found.landmarks_positive == Spread(pytest.approx(50.0), pytest.approx(np.sqrt(50.0)))  # of 55 and 45 %
+    assert found.landmarks_negative == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
+
+
+def test_the_interval_is_that_of_the_mean_over_seeds_by_blocks() -> None:
+    errors = np.stack([errors_with(30), errors_with(36)])
+    found = summary_of([made("triplet", one, seed) for seed, one in enumerate(errors)])
+    right = 100.0 * (errors <= 10.0).mean(axis=0)
+    assert found.interval == block_bootstrap(right, np.arange(QUERIES) // 6, seed=0)
+    assert found.interval.mean == pytest.approx(found.positive.mean)
+    assert found.interval.low < found.positive.mean < found.interval.high
+
+
+def test_numbers_by_condition_are_means_over_seeds() -> None:
+    first, second = errors_with(QUERIES), errors_with(QUERIES)
+    first[CONDITIONS == "rain"] = 30.0
+    second[CONDITIONS == "rain"] = 20.0
+    found = summary_of([made("triplet", first, 0), made("triplet", second, 1)]).by_condition
+    assert list(found) == ["rain", "sun"]
+    assert found["rain"] == {"queries": 30, "positive": 0.0, "negative": 50.0, "median": 25.0, "bound": 100.0}
+    assert found["sun"] == {"queries": 30, "positive": 100.0, "negative": 100.0, "median": 10.0, "bound": 100.0}
+    nameless = made("triplet", first, conditions=np.array([""] * QUERIES, dtype=object))
+    assert list(summary_of([nameless]).by_condition) == ["unnamed"]
+
+
+def test_one_seed_does_not_spread_and_one_block_has_no_interval() -> None:
+    found = summary_of([made("triplet", errors_with(30), blocks=np.zeros(QUERIES, dtype=int))])
+    assert (found.positive, str(found.positive)) == (Spread(50.0, None), "50.00")
+    assert found.interval is None
+    assert json.loads(json.dumps(found.to_json()))["positive"] == {"mean": 50.0, "std": None}
+
+
+def test_rows_are_in_the_order_of_the_table_then_as_they_come() -> None:
+    names = ["mine", "triplet+huber", "another", "off-the-shelf", "triplet", "mine"]
+    results = [made(name, errors_with(30), seed) for seed, name in enumerate(names)]
+    untold = made("distance", errors_with(30), scored={})
+    rows = [found.row for found in summarise([*results, untold])]
+    assert rows == ["off-the-shelf", "triplet", "triplet+huber", "mine", "another"]
+    assert summarise([untold]) == []
+
+
+# Differences
+
+
+def test_a_model_that_finds_more_all_along_the_route_is_better() -> None:
+    low, high = np.full(QUERIES, 20.0), np.full(QUERIES, 20.0)
+    low[::6] = 1.0
+    high[::2] = 1.0
+    found = difference([made("a", high)], [made("b", low)])
+    assert found is not None
+    assert (found.mean, found.verdict, found.seeds) == (pytest.approx(100 / 3), "better", (0,))
+    assert found.compared == "seed 0 of both"
+    other = difference([made("b", low)], [made("a", high)])
+    assert other is not None
+    assert (other.mean, other.verdict) == (pytest.approx(-100 / 3), "worse")
+    assert json.loads(json.dumps(found.to_json()))["verdict"] == "better"
+
+
+def test_a_gain_on_one_stretch_only_is_not_decided() -> None:
+    found = difference([made("a", errors_with(36))], [made("b", errors_with(30))])
+    assert found is not None
+    assert found.interval == block_bootstrap(np.repeat([0.0, 100.0, 0.0], [30, 6, 24]), np.arange(60) // 6, seed=0)
+    assert (found.mean, found.verdict) == (pytest.approx(10.0), "not decided")
+
+
+def test_shared_seeds_are_compared_and_else_the_means_of_all() -> None:
+    first = [made("a", errors_with(right), seed) for seed, right in ((0, 60), (1, 30), (2, 36))]
+    second = [made("b", errors_with(right), seed) for seed, right in ((2, 24), (1, 30), (7, 0))]
+    shared = difference(first, second)
+    assert shared is not None
+    assert (shared.seeds, shared.mean) == ((1, 2), pytest.approx(10.0))  # 55 % of the seeds 1 and 2, to 45 %
+    assert shared.compared == "seeds 1, 2 of both"
+    apart = difference(first[:1], second)
+    assert apart is not None
+    assert (apart.seeds, apart.mean) == ((), pytest.approx(70.0))  # 100 % to 30 %
+    assert "none in common" in apart.compared
+    unseeded = difference([made("a", errors_with(60), None)], [made("b", errors_with(30), None)])
+    assert unseeded is not None
+    assert (unseeded.seeds, unseeded.mean) == ((), pytest.approx(50.0))
+
+
+def test_one_block_decides_nothing_and_no_result_is_no_difference() -> None:
+    blocks = np.zeros(QUERIES, dtype=int)
+    found = difference([made("a", errors_with(60), blocks=blocks)], [made("b", errors_with(0), blocks=blocks)])
+    assert found == Difference(100.0, None, (0,))
+    assert found.verdict == "not decided"
+    assert difference([], [made("b", errors_with(0))]) is None
+    assert difference([made("a", errors_with(0))], [made("b", errors_with(0), scored={})]) is None
+
+
+def test_an_interval_that_ends_at_zero_decides_nothing() -> None:
+    for interval in (Interval(1.0, 0.0, 2.0), Interval(-1.0, -2.0, 0.0), Interval(0.0, 0.0, 0.0)):
+        assert Difference(interval.mean, interval, ()).verdict == "not decided"
+
+
+def test_results_of_different_queries_are_refused() -> None:
+    with pytest.raises(BadInputError) as caught:
+        difference([made("a", errors_with(5))], [made("b", errors_with(5, 54), 3)])
+    assert str(caught.value) == "the results of 'A' (seed 0) and 'B' (seed 3) are of different queries"
