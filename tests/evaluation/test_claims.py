@@ -9,7 +9,7 @@ import pytest
 
 from mappable.evaluation.claims import Claim, judge
 from mappable.evaluation.result import Result
-from mappable.evaluation.rows import OFF_THE_SHELF, TABLE_1
+from mappable.evaluation.rows import OFF_THE_SHELF, OURS, TABLE_1
 from mappable.evaluation.scoring import Scored
 
 QUERIES, BLOCKS = 400, 20
@@ -35,7 +35,7 @@ def result(
         title=row,
         seed=seed,
         encoder="",
-        settings={"loss": row.removesuffix(" (ours)"), **settings},
+        settings={"loss": row.removesuffix(OURS), **settings},
         ids=np.array([str(query) for query in range(QUERIES)], dtype=object),
         conditions=np.full(QUERIES, "sun", dtype=object),
         blocks=np.arange(QUERIES) * blocks // QUERIES,
@@ -95,7 +95,7 @@ def test_a_missing_row_or_a_single_block_decides_nothing() -> None:
 
 
 def test_models_with_our_values_do_not_stand_in_for_the_papers() -> None:
-    ours = [result(f"{name} (ours)", 99.0) for name in COMBINED]
+    ours = [result(f"{name}{OURS}", 99.0) for name in COMBINED]
     others = [one for one in table() if one.row not in COMBINED]
     assert claim("i", [*others, *ours]).verdict == "not decidable"
     assert claim("iii", ours).verdict == "not decidable"
@@ -131,7 +131,7 @@ def test_what_may_be_far_above_off_the_shelf_is_not_at_it() -> None:
 def test_almost_all_are_within_the_negative_radius(lost: Sequence[float], verdict: str) -> None:
     found = claim("iii", [result(row, 80.0, lost=share) for row, share in zip(COMBINED, lost, strict=True)])
     assert found.verdict == verdict
-    assert found.evidence[0] == "Triplet + dist. 100.00 %." if lost[0] == 0 else "Triplet + dist. 99.00 %."
+    assert found.evidence[0] == f"Triplet + dist. {100 - lost[0]:.2f} %."
     assert "99.75 % of the queries have a landmark within 25 m at all." in found.evidence
     assert found.evidence[-1] == "The paper says so of COLD only, within 4 m; oxford is judged by the same bar."
 
@@ -167,7 +167,7 @@ def test_few_seeds_do_not_tell_how_runs_vary() -> None:
 def test_values_of_gamma_are_compared(worst: float, verdict: str) -> None:
     paper, ours = (
         result("triplet+huber", worst, geometric_weight=0.5),
-        result("triplet+huber (ours)", 80.0, geometric_weight=5),
+        result(f"triplet+huber{OURS}", 80.0, geometric_weight=5),
     )
     found = claim("v", [paper, ours])
     assert found.verdict == verdict
@@ -181,7 +181,7 @@ def test_other_settings_that_changed_as_well_are_named() -> None:
         "v",
         [
             result("triplet+huber", 80.0, geometric_weight=0.5, feature_scale_squared=2.0, seed=0),
-            result("triplet+huber (ours)", 80.0, geometric_weight=5, feature_scale_squared=0.6, seed=0),
+            result(f"triplet+huber{OURS}", 80.0, geometric_weight=5, feature_scale_squared=0.6, seed=0),
         ],
     )
     assert found.evidence[0].endswith("; these also differ in feature_scale_squared.")

@@ -1,16 +1,27 @@
 """The report: its numbers are those of the results, and a browser shows all of it without asking anybody for more."""
 
+import json
+import re
+import shutil
+import subprocess
 from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from mappable.errors import BadInputError
+from mappable.evaluation import report
 from mappable.evaluation.metrics import percent_within
+from mappable.evaluation.report import CAPTIONS, embedded, write_report
 from mappable.evaluation.result import Result, empty_result
-from mappable.evaluation.rows import ROWS
+from mappable.evaluation.rows import OURS, ROWS
 from mappable.evaluation.scoring import Scored
 from mappable.evaluation.setup import Setup, setup_of
+from mappable.evaluation.summary import difference, summarise
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -172,3 +183,310 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
         "command": "mappable x",
     }
     return replace(started, scored=scored, skipped={}, ran=ran | {"training_seconds": 90.0}, **others)
+
+
+class Tables(HTMLParser):
+    """The texts of a page's tables, by their ids: a list of cells a row."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.rows: list[list[str]] = []
+        self.inside = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.rows = self.tables.setdefault(str(dict(attributes)["id"]).removeprefix("table-"), [])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def tables_of(page: Path) -> dict[str, list[list[str]]]:
+    return Tables(page.read_text("utf-8")).tables
+
+
+@pytest.fixture(scope="module")
+def results(setup: Setup) -> list[Result]:
+    """Three models, two seeds each."""
+    return [made_up(setup, row, seed) for row in QUALITY for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A small picture for each name, one of them with an SVG beside it."""
+    folder = tmp_path_factory.mktemp("figures")
+    made = {name: folder / f"{name}.{'gif' if 'animation' in name else 'png'}" for name in CAPTIONS}
+    for file in made.values():
+        Image.new("RGB", (90, 40), "teal").save(file)
+    (folder / "curves.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"/>')
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(
+    results: list[Result], setup: Setup, figures: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The report of all of it."""
+    return write_report(results, setup, figures, tmp_path_factory.mktemp("report"), command="mappable made <up> 'x'")
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.with_name("report.json").read_text())
+    return found
+
+
+def section(data: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in data["sections"] if one["name"] == name)
+
+
+# In a browser
+
+
+PROBE = """<script>
+addEventListener("load", () => {
+  const found = {
+    images: [...document.images].map(one => one.naturalWidth),
+    loaded: performance.getEntriesByType("resource").map(one => one.name).filter(one => !one.startsWith("data:")),
+    scripts: document.scripts.length,
+    wide: document.documentElement.scrollWidth - innerWidth,
+  };
+  document.body.append(Object.assign(document.createElement("pre"), {id: "probe", textContent: JSON.stringify(found)}));
+});
+</script>"""
+
+
+def dump(page: Path, home: Path, width: int) -> tuple[str, str]:
+    """What a page becomes in Chromium, and what Chromium has to say about it."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = [path for name in names if (path := shutil.which(name))]
+    assert found, f"no browser to open the report with: install one of {', '.join(names)} (make test does so as root)"
+    options = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    options += " disable-component-update disable-sync enable-logging=stderr dump-dom"
+    command = [found[0], *(f"--{option}" for option in options.split())]
+    command += [f"--user-data-dir={home}", f"--window-size={width},800", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout, done.stderr
+
+
+def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tmp_path: Path) -> None:
+    text = page.read_text("utf-8")
+    allowed = text.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")
+    assert allowed != text
+    copy = tmp_path / "copy.html"
+    copy.write_text(allowed.replace("</body>", f"{PROBE}</body>"), "utf-8")
+    shown, said = dump(copy, tmp_path / "home", 390)
+    found = json.loads(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1])  # type: ignore[index]
+    assert len(found["images"]) == len(CAPTIONS)
+    assert all(width > 0 for width in found["images"])
+    assert found["loaded"] == []
+    assert found["scripts"] == 1  # the probe; names of users have not become any
+    assert found["wide"] <= 0
+    assert "CONSOLE" not in said
+    assert Tables(shown).tables == tables_of(page)
+
+
+def test_the_page_asks_for_nothing_else(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert re.findall(r"""(?:src|href)="(?!data:|#)|url\(|@import""", text) == []
+    assert "<script" not in text
+    assert ODD not in text
+
+
+# Its numbers
+
+
+def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Result]) -> None:
+    rows = {row[0]: row for row in tables_of(page)["accuracy"][2:]}
+    assert [*rows] == [*(ROWS[row].title for row in QUALITY), "Upper bound"]
+    for row in QUALITY:
+        own = [one.arrays("table1")["errors"] for one in results if one.row == row]
+        near, far = ([percent_within(errors, radius) for errors in own] for radius in (10.0, 25.0))
+        medians = [np.median(errors) for errors in own]
+        told = rows[ROWS[row].title]
+        assert told[1] == f"{np.mean(near):.1f} ± {np.std(near, ddof=1):.1f}"
+        interval = summarise([one for one in results if one.row == row])[0].interval
+        assert interval is not None
+        assert told[2] == f"[{interval.low:.1f}, {interval.high:.1f}]"
+        assert told[3].endswith("± 1.0")  # over landmarks
+        assert told[4] == f"{np.mean(far):.1f} ± {np.std(far, ddof=1):.1f}"
+        assert told[5] == f"{np.mean(medians):.2f} ± {np.std(medians, ddof=1):.2f}"
+    assert rows["Upper bound"][1:] == ["100.0", "–", "99.0 ± 1.0", "100.0", "2.50"]
+
+
+def test_the_headline_tells_the_gain(page: Path, results: list[Result]) -> None:
+    best, shelf = ([one for one in results if one.row == row] for row in ("triplet+huber", "off-the-shelf"))
+    apart = difference(best, shelf)
+    assert apart is not None
+    headline = data_of(page)["headline"]
+    assert headline["run"] == "3 models on made-up: 120 queries, located among 30 landmarks."
+    assert headline["gain"].startswith("Triplet + Huber finds ")
+    assert f"a gain of {apart.mean:.1f} points (95 % interval" in headline["gain"]
+    assert list(headline["percentages"]) == ["Off-the-shelf", "Triplet + Huber", "Upper bound"]
+
+
+def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results: list[Result]) -> None:
+    data, shown = data_of(page), tables_of(page)
+    assert [one["name"] for one in data["sections"]] == [
+        *("table1", "curves", "claims", "proportionality", "distance-matrices", "landmark-sweep", "generalisation"),
+        *("localization", "map-recovery", "qualitative", "timing", "animations", "settings", "run"),
+    ]
+    tables = {name: one for section in data["sections"] for name, one in section["tables"].items()}
+    assert tables.keys() == shown.keys()
+    for name, one in tables.items():
+        assert [row[0] for row in one["rows"]] == [row[0] for row in shown[name][-len(one["rows"]) :]]
+    sweep = tables["landmark-sweep"]
+    assert sweep["columns"] == ["Model", "Landmarks: 10", "Landmarks: 30"]
+    first = [one.values("landmark-sweep") for one in results if one.row == "off-the-shelf"]
+    mean = np.mean([one["positive"][0] for one in first if one])
+    assert sweep["rows"][0][1]["mean"] == pytest.approx(mean)
+    assert [claim["number"] for claim in section(data, "claims")["claims"]] == ["i", "ii", "iii", "iv", "v"]
+
+
+def test_the_best_row_stands_out(page: Path) -> None:
+    text = page.read_text("utf-8")
+    best = re.findall(r'<tr class="best"><th scope="row">(.*?)</th>', text)
+    assert set(best) == {"Triplet + Huber"}
+    assert len(best) >= 6
+
+
+def test_single_sections_have_their_numbers(page: Path) -> None:
+    shown = tables_of(page)
+    assert shown["correlations"][1] == ["Model", "all", "squared", "≤ 25\u00a0m", "all", "≤ 25\u00a0m"]
+    assert shown["correlations"][2][:3] == ["Off-the-shelf", "0.286 ± 0.000", "0.186 ± 0.000"]
+    assert shown["generalisation"][1] == ["Model", "10\u00a0m apart", "12.5\u00a0m apart"]
+    assert shown["generalisation"][-1] == ["Landmarks", "30", "24"]
+    assert [row[0] for row in shown["recovery"][1:]] == [
+        *("straight line", "s-stress, classical MDS", "recover", "recover_anchored")
+    ]
+    assert shown["recovery"][3][1:] == ["ours", "6.0 ± 0.5", "2.03", "7.0", "2.37"]
+    assert shown["timing"][1] == ["Off-the-shelf", "2 cores of x86_64", "30", *(f"{n}.50 ± 0.25" for n in range(1, 5))]
+    assert [row[0] for row in shown["timing"][-2:]] == ["Paper, COLD", "Paper, Oxford"]
+    assert shown["models"][1:3] == [
+        ["Off-the-shelf", "0, 1", "never trained", "1.5", "ab12cd34"],
+        ["Triplet", "0, 1", "loss triplet", "1.5", "ab12cd34"],
+    ]
+    assert [row[0] for row in shown["examples"][1:]] == ["1/0.jpg", "1/5.jpg"]
+
+
+def test_sentences_tell_what_was_counted_and_how_to_repeat_it(page: Path) -> None:
+    data = data_of(page)
+    told = " ".join(section(data, "table1")["sentences"])
+    assert "1 query has no landmark within 10 m; such queries count as not found" in told
+    assert "0.441" in " ".join(section(data, "proportionality")["sentences"])
+    assert section(data, "run")["commands"] == ["mappable made <up> 'x'", "mappable x"]
+    assert "mappable made &lt;up&gt; &#39;x&#39;" in page.read_text("utf-8")
+
+
+# Other results
+
+
+def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> None:
+    few = made_up(setup, "triplet", 0)
+    scored = {name: few.scored[name] for name in ("table1", "localization")}
+    one = replace(
+        few, row="mine", title="<b>mine</b>", seed=None, scored=scored, skipped={"timing": "no <encoder>"}, ran={}
+    )
+    written = write_report([one], setup, {}, tmp_path, command="")
+    data, shown = data_of(written), tables_of(written)
+    assert [part["name"] for part in data["sections"]] == ["table1", "localization", "settings", "run", "skipped"]
+    assert shown["skipped"][1] == ["timing", "no <encoder>", "all"]
+    assert shown["models"] == [["Model", "Seeds", "Encoder"], ["<b>mine</b>", "–", "ab12cd34"]]
+    assert data["headline"]["gain"].startswith("<b>mine</b> finds ")
+    text = written.read_text("utf-8")
+    assert "<b>" not in text
+    assert '<tr class="best">' not in text
+    assert "standard deviation over training runs" not in text
+
+
+def test_the_papers_numbers_stand_beside_those_of_its_sets(results: list[Result], setup: Setup, tmp_path: Path) -> None:
+    renamed = [replace(one, set="oxford") for one in results]
+    shown = tables_of(write_report(renamed, replace(setup, name="oxford"), {}, tmp_path, command=""))
+    headings, rows = shown["accuracy"][1], {row[0]: row for row in shown["accuracy"][2:]}
+    theirs = [number for number, title in enumerate(headings) if title == "Paper"]
+    assert [rows["Triplet + Huber"][at] for at in theirs] == ["79.46", "90.44"]
+    assert [row[0] for row in shown["recovery"][-2:]] == ["Paper: classical MDS, 672 m", "Paper: SMACOF, 672 m"]
+    assert shown["recovery"][-1][2:4] == ["38.8", "5.77"]
+    assert shown["timing"][-1][0] == "Paper, Oxford"
+    assert not shown["timing"][-2][0].startswith("Paper")
+
+
+def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path: Path) -> None:
+    region = {"landmarks": 9, "spacing": 1.0, "queries": 9, "positive": 0.0, "negative": 0.0, "bound": 99.0}
+    shares = {"triplet": 70.0, "quadruplet": 80.0, "triplet+huber": 90.0, f"triplet+huber{OURS}": 97.0}
+    results = []
+    for row, share in shares.items():
+        regions = {"Freiburg A": {"1.0": region | {"positive": share}}}
+        started = empty_result(setup, row=row, title=ROWS[row].title, seed=0, encoder="", settings={})
+        results.append(replace(started, set="cold", scored={"generalisation": Scored({"regions": regions}, {})}))
+    shown = tables_of(write_report(results, replace(setup, name="cold"), {}, tmp_path, command=""))
+    assert shown["generalisation"][2:] == [
+        ["Visual (2 models)", "75.0"],
+        ["Combined (1 model)", "90.0"],
+        ["Combined, our γ and F² (1 model)", "97.0"],
+        ["Paper, visual", "87.0"],
+        ["Paper, combined", "94.8"],
+        ["Upper bound", "99.0"],
+        ["Landmarks", "9"],
+    ]
+    assert shown["generalisation-of-models"][2] == ["Triplet", "70.0"]
+
+
+def test_a_map_that_was_not_calibrated_is_told_of(setup: Setup, tmp_path: Path) -> None:
+    known = made_up(setup, "triplet", 0)
+    values = dict(known.scored["localization"].values)
+    values |= dict.fromkeys(("calibrated_on", "covered", "width", "unconditional_width", "confident", "refined"))
+    values |= {"errors": {name: values["errors"][name] for name in ("top-1", "bound")}, "note": "Too few images."}
+    written = write_report(
+        [replace(known, scored={"localization": Scored(values, {})})], setup, {}, tmp_path, command=""
+    )
+    found = section(data_of(written), "localization")
+    assert "Triplet: Too few images." in found["sentences"]
+    assert "intervals" not in found["tables"]
+    assert found["tables"]["positions"]["columns"] == ["Model", "Top-1: median, m", "Top-1: ≤ 10 m, %"]
+
+
+def test_a_small_svg_is_taken_and_a_large_one_is_not(figures: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert embedded(figures["curves"]).startswith("data:image/svg+xml;base64,")
+    assert embedded(figures["table1"]).startswith("data:image/png;base64,")
+    assert embedded(figures["localization-animation"]).startswith("data:image/gif;base64,")
+    monkeypatch.setattr(report, "SMALL", 10)
+    assert embedded(figures["curves"]).startswith("data:image/png;base64,")
+
+
+def test_names_that_are_no_unicode_are_written_all_the_same(setup: Setup, tmp_path: Path) -> None:
+    one = replace(made_up(setup, "triplet", 0), row="mine", title="m\udce4in")
+    assert "m?in" in write_report([one], setup, {}, tmp_path, command="").read_text("utf-8")
+
+
+# What is refused
+
+
+def test_a_report_of_nothing_or_of_another_set_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="made-up: there are no results to report on"):
+        write_report([], setup, {}, tmp_path, command="")
+    other = replace(setup, name="elsewhere")
+    with pytest.raises(BadInputError, match="on elsewhere, but a result of 'Off-the-shelf' is on made-up"):
+        write_report(results, other, {}, tmp_path, command="")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.touch()
+    with pytest.raises(BadInputError, match=r"taken/report.json: cannot be written \((File exists|Not a directory)\)"):
+        write_report(results, setup, {}, taken, command="")
+
+
+def test_a_figure_that_is_gone_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"gone.png: cannot be read \(no such file or directory\)"):
+        write_report(results, setup, {"curves": tmp_path / "gone.png"}, tmp_path, command="")

@@ -168,7 +168,7 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert {"generalisation", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
 
 
-@pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 12), ("rooms-v1-3d", 24)])
+@pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 12), ("rooms-v1-3d", 60)])
 def test_a_world_that_is_drawn(run: Run, name: str, every: int) -> None:
     study, _, results = run(
         name, None, rows=["triplet+huber-ours"], every=every, protocols=None if "street" in name else QUICK

@@ -46,7 +46,7 @@ MAKERS: Sequence[tuple[str, Callable[[View, list[Model]], Section]]] = (
 )
 ANIMATIONS = ("proportionality-animation", "localization-animation")
 CAPTIONS = {
-    "table1": "Queries found within the positive radius; dots are training runs.",
+    "table1": "Queries found within the positive radius (dark) and within the negative radius (light).",
     "landmarks": "The landmarks of the map, among all references and queries.",
     "curves": "Queries found, against the error that is allowed; vertical lines mark the two radii.",
     "proportionality": "Feature against geometric distance of all pairs of a sequence; brighter is more pairs.",
@@ -91,18 +91,25 @@ def write_report(
     top, sections = headline_of(view), sections_of(view, figures, command)
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
     page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=CAPTIONS)
-    data = json.dumps(_data(view, top, sections, command), indent=1, allow_nan=False) + "\n"
+    data = json.dumps(_data(view, top, sections), indent=1, allow_nan=False) + "\n"
     write_atomically(out / DATA, lambda stream: stream.write(data.encode()))
     write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
     return out / PAGE
 
 
 def sections_of(view: View, figures: Mapping[str, Path], command: str) -> list[Section]:
-    """All sections that have something to show, with those of their figures that there are."""
+    """All sections that have something to show: figures that there are, and tables of more than names."""
     made = [make(view, models) for protocol, make in MAKERS if (models := view.models(protocol))]
     moving = Section("animations", "In motion", ["Two sequences, image by image."], figures=ANIMATIONS)
     made += [moving, settings(view), conduct(view, command), skipped(view)]
-    found = [replace(one, figures=[name for name in one.figures if name in figures]) for one in made]
+    found = [
+        replace(
+            one,
+            figures=[name for name in one.figures if name in figures],
+            tables=[each for each in one.tables if len(each.columns) > 1],
+        )
+        for one in made
+    ]
     return [one for one in found if one.tables or one.figures or one.claims or one.commands]
 
 
@@ -156,7 +163,7 @@ def _page(**facts: Any) -> str:
     return known.from_string(template).render(version=version_of_mappable(), **facts)
 
 
-def _data(view: View, headline: Headline, sections: Sequence[Section], command: str) -> dict[str, Any]:
+def _data(view: View, headline: Headline, sections: Sequence[Section]) -> dict[str, Any]:
     """All that the page says, but its figures."""
     return {
         "format": FORMAT,

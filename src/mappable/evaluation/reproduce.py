@@ -19,6 +19,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.embedding import described, image_digest
 from mappable.evaluation.evaluate import ran, score_all
 from mappable.evaluation.protocols import Protocol, protocols_named
+from mappable.evaluation.report import PAGE, write_report
 from mappable.evaluation.result import RESULT, Result, empty_result
 from mappable.evaluation.rows import Row
 from mappable.evaluation.scoring import Descriptors, Scoring
@@ -31,6 +32,7 @@ from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import train
 from mappable.places.cache import ImageRows
+from mappable.recovery.files import check_writable
 
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
 
@@ -133,7 +135,6 @@ class Study:
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; gives its path."""
         from mappable.evaluation.figures.everything import draw_all
-        from mappable.evaluation.report import write_report
 
         if not results:
             raise BadInputError(f"{self.out}: there is no result to report on yet")
@@ -163,8 +164,10 @@ def load_study(
     """Read or draw a set, ready for its models."""
     if not models:
         raise BadInputError("there is nothing to train: name a row and a seed at least")
+    wanted = protocols_named(protocols)
+    check_writable(out / PAGE)
     setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite)
-    return Study(setup, images, out, protocols_named(protocols), device, overwrite, lean, command)
+    return Study(setup, images, out, wanted, device, overwrite, lean, command)
 
 
 def _training(folder: Path) -> dict[str, float]:

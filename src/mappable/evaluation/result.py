@@ -70,12 +70,8 @@ class Result:
             for name, array in one.arrays.items()
         }
         text = json.dumps(facts | {"queries": queries}, indent=1).encode() + b"\n"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / ARRAYS, lambda stream: stream.write(save(arrays)))
-            write_atomically(folder / RESULT, lambda stream: stream.write(text))
-        except OSError as error:
-            raise BadInputError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        write_atomically(folder / ARRAYS, lambda stream: stream.write(save(arrays)))
+        write_atomically(folder / RESULT, lambda stream: stream.write(text))
 
     @classmethod
     def load(cls, path: Path) -> "Result":

@@ -21,7 +21,7 @@ def draw_matrices(results: Sequence[Result], setup: Setup) -> "Figure":
         r = number(model.first.scored["distance-matrices"].values["pearson"])
         shown[f"{plain(model.title)}: r = {r}"] = model.first.arrays("distance-matrices")["feature"], "feature distance"
     side = min(3.2, (WIDTH - 0.5) / len(shown))
-    figure = new_figure(side + 1.1, width=0.5 + side * len(shown))
+    figure = new_figure(side + 1.2, width=0.5 + side * len(shown))
     panels = figure.subplots(1, len(shown), sharex=True, sharey=True)
     for axes, (title, (matrix, label)) in zip(panels, shown.items(), strict=True):
         image = axes.imshow(matrix, cmap=SHADES, vmin=0, interpolation="nearest", aspect="auto")

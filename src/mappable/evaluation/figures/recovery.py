@@ -31,7 +31,7 @@ def draw_map_recovery(results: Sequence[Result], setup: Setup) -> "Figure":
     """The first repetition, of the best model: matrices above, trajectories below, each over the true one in grey."""
     model = best_of(models_of(results, "map-recovery"))
     values, arrays = model.first.scored["map-recovery"].values, model.first.arrays("map-recovery")
-    paths = {name: arrays[name] for name in PATHS if name in arrays}
+    paths = {name: arrays[name] for name in PATHS if np.isfinite(arrays.get(name, np.nan)).any()}
     lines = -(-(len(paths) + 1) // ABREAST)
     figure = new_figure(2.9 + 2.7 * lines)
     grid = figure.add_gridspec(1 + lines, ABREAST, height_ratios=[2.9] + [2.7] * lines)

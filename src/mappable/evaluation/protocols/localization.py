@@ -1,4 +1,4 @@
-"""Localization in metres: refined positions, how far intervals hold, whole drives, and images that are not on the map."""
+"""Localization in metres: refined positions, how far intervals hold, whole drives, and images not on the map."""
 
 import json
 from collections.abc import Sequence
@@ -42,9 +42,7 @@ def known(setup: Setup) -> tuple[Ints, Source]:
 
 
 def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
-    """The usual landmarks, with the calibration that is given or what images of the set say; else a sentence why not.
-
-    """
+    """The usual landmarks, with the calibration that is given or what images of the set say; else a sentence why not."""
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     bare = Map.build(setup.places[landmarks], described[landmarks], described.encoder)
     if scoring.calibration is not None:

@@ -24,8 +24,8 @@ def table1(view: View, models: list[Model]) -> Section:
         f"are, with {facts['landmarks']:,} landmarks. The upper bound is what a perfect encoder would reach.",
         "Brackets hold the 95 % interval of a bootstrap that draws stretches of the route, "
         f"{view.setup.block:g} {view.unit} long." + " A ± is the standard deviation over training runs." * several,
-        f"{counted(without, 'query has', 'queries have')} no landmark within {view.positive}: these count as not found "
-        "here, and are left out of recall@N.",
+        f"{counted(without, 'query has', 'queries have')} no landmark within {view.positive}; such queries count as "
+        "not found here, and are left out of recall@N.",
     ]
     if choices > 1:
         sentences[1] += f" All numbers are with one set of landmarks, but for a mean ± deviation over {choices} sets."

@@ -22,9 +22,9 @@ def localization(view: View, models: list[Model]) -> Section:
         _located_by_condition(view, models),
         _rejection(models),
     ]
-    notes = dict.fromkeys(str(model.values(protocol)["note"]) for model in models if model.values(protocol).get("note"))
+    notes = [f"{one.title}: {one.values(protocol)['note']}" for one in models if one.values(protocol).get("note")]
     figures = ("localization", "rejection")
-    return Section(protocol, "Localization", sentences, tables, figures, notes=list(notes))
+    return Section(protocol, "Localization", sentences, tables, figures, notes=notes)
 
 
 def _positions(view: View, models: list[Model]) -> Table:
@@ -94,7 +94,9 @@ def _rejection(models: list[Model]) -> Table:
         average,
         column("Accepted of those on the map, %", "accepted"),
         column("Accepted of those elsewhere, %", "falsely_accepted"),
-        Column("Images from elsewhere", [model.values("localization")["rejection"]["absent"] for model in models]),
+        Column(
+            "Images from elsewhere", [model.values("localization")["rejection"]["absent"] or None for model in models]
+        ),
         caption="Rejection",
         best=average.cells,
     )

@@ -64,7 +64,7 @@ def skipped(view: View) -> Section:
         Column("Reason", [reason for _, reason in reasons]),
         Column("Models", ["all" if len(set(of)) == titles else _listed(of) for of in reasons.values()]),
     )
-    sentences = ["Protocols that this set cannot be put to."]
+    sentences = ["Protocols that were not run, and why."]
     return Section("skipped", "What was left out", sentences, [left] if reasons else [])
 
 

@@ -4,7 +4,7 @@ from mappable.evaluation import paper
 from mappable.evaluation.figures.models import best_of, models_of
 from mappable.evaluation.sections.view import Model, Section, View
 from mappable.evaluation.summary import Spread
-from mappable.evaluation.tables import Column, Table, table
+from mappable.evaluation.tables import Column, Table, cell_text, table
 
 KINDS = {"paper": "the paper's way"}
 
@@ -25,8 +25,9 @@ def map_recovery(view: View, models: list[Model]) -> Section:
     mask = facts.get("mask")
     if mask:
         sentences.append(
-            f"The mask keeps pairs below τ = {mask['tau']:.2f}: {mask['precision']:.1f} % of these truly are near "
-            f"(precision), {mask['recall']:.1f} % of all near pairs are kept (recall), {mask['per_row']:.1f} an image."
+            f"The mask keeps pairs below τ = {cell_text(mask['tau'], 2)}: {cell_text(mask['precision'])} % of these "
+            f"truly are near (precision), {cell_text(mask['recall'])} % of all near pairs are kept (recall), "
+            f"{cell_text(mask['per_row'])} an image."
         )
     tables = [_methods(view, [shown])]
     if len(models) > 1:

@@ -1,0 +1,90 @@
+"""`mappable evaluate` of a map and images whose positions are known, and `mappable reproduce` of what cannot be."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mappable.errors import BadInputError
+from mappable.evaluation.result import Result as Found
+from mappable.maps.locate import locate
+from mappable.maps.map import Map
+from mappable.maps.queries import encoder_of
+from mappable.places.files import load_places, save_places
+from mappable.places.frames import Frame
+
+Invoke = Callable[..., Result]
+RADII = ("--positive-radius", "5", "--negative-radius", "15")
+
+
+def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
+    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "found"
+    protocols = "table1,localization"
+    shown = mappable("evaluate", wall, "--map", wall_map, "--out", out, *RADII, "--protocols", protocols)
+    assert shown.exit_code == 0, shown.output
+    result, opened = Found.load(out), Map.open(wall_map)
+    queries = load_places(wall).where(split="test")
+    assert (result.row, len(result.ids), result.unit, result.frame) == ("map", 119, "m", "wall")
+    encoder = encoder_of(opened)
+    found = locate(opened, encoder.embed(queries), encoder=encoder.fingerprint)
+    row = {name: number for number, name in enumerate(opened.places.place_id)}
+    nearest = opened.places.positions[[row[one.landmark] for one in found]]
+    errors = np.linalg.norm(queries.positions - nearest, axis=1)
+    np.testing.assert_allclose(result.arrays("table1")["errors"], errors)
+    told = result.values("localization")
+    assert told is not None
+    assert told["calibrated_on"] == "calibration"
+    assert told["confident"] == pytest.approx(100 * np.mean([one.confident for one in found]))
+    assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
+    assert f"report: {out / 'report.html'}" in shown.output
+    assert json.loads((out / "report.json").read_text())["set"] == "map"
+
+
+def test_what_cannot_be_evaluated_is_one_sentence(
+    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    def refused(problem: str, *words: object) -> None:
+        result = mappable("evaluate", *words, "--map", wall_map, "--out", tmp_path / "out")
+        assert isinstance(result.exception, BadInputError), result.output
+        assert problem in str(result.exception)
+        assert not (tmp_path / "out" / "result.json").exists()
+
+    refused("does not know its radii", wall)
+    refused("no such table", tmp_path / "nowhere", *RADII)
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(wall, elsewhere)
+    places = load_places(elsewhere).where(split="test")
+    save_places(places.replace(frame="town", frames=Frame("town")), elsewhere / "places.parquet")
+    refused("the queries are in frame town, but the map is in wall", elsewhere, *RADII)
+    (tmp_path / "file").touch()
+    result = mappable("evaluate", wall, "--map", wall_map, "--out", tmp_path / "file", *RADII)
+    assert "cannot be written" in str(result.exception)
+    refused("no protocol 'table3'", wall, *RADII, "--protocols", "table3")
+    refused("the radii are 5 and 2", wall, "--positive-radius", "5", "--negative-radius", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("kitti",), "there is no set 'kitti'; there are oxford, cold"),
+        (("oxford",), "oxford: give the folder that holds the images"),
+        (("nordland", "/nowhere"), "/nowhere"),
+        (("street-v1", "--rows", "tripel"), "there is no row 'tripel'"),
+        (("street-v1", "--seeds", "0,x"), "--seeds is '0,x'"),
+        (("street-v1", "--seeds", "0,0"), "different numbers"),
+        (("street-v1", "--set", "marginn=3"), "marginn"),
+        (("nordland", ".", "--protocols", "table2"), "table2"),
+    ],
+)
+def test_a_study_that_cannot_be_is_one_sentence(
+    mappable: Invoke, tmp_path: Path, words: tuple[str, ...], problem: str
+) -> None:
+    result = mappable("reproduce", *words, "--out", tmp_path / "out")
+    assert isinstance(result.exception, BadInputError), result.output
+    assert problem in str(result.exception)
