@@ -50,6 +50,8 @@ def evaluate(
 
     The result can be compared with others: `mappable compare`.
     """
+    import numpy as np
+
     from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map, queries_of
     from mappable.evaluation.figures.everything import draw_all
     from mappable.evaluation.report import PAGE, write_report
@@ -75,7 +77,7 @@ def evaluate(
         command=command,
     )
     result.save(out)
-    figures = draw_all([result], setup, lambda rows: images[rows], out / "figures")
+    figures = draw_all([result], setup, lambda rows: np.asarray(images[rows]), out / "figures")
     page = write_report([result], setup, figures, out, command=command)
     print_accuracy([result])
     typer.echo(f"report: {page}")

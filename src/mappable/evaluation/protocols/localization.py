@@ -42,7 +42,7 @@ def known(setup: Setup) -> tuple[Ints, Source]:
 
 
 def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
-    """The usual landmarks, with the calibration that is given or what images of the set say; else a sentence why not."""
+    """The usual landmarks, calibrated as given or by images of the set; else without, and a sentence why."""
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     bare = Map.build(setup.places[landmarks], described[landmarks], described.encoder)
     if scoring.calibration is not None:

@@ -4,7 +4,7 @@ Each way is told apart from luck by two things: it is repeated with other images
 drawings that need no distances at all. One that scores like these has not recovered the shape of the route.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
-from mappable.errors import MappableError
+from mappable.errors import BadInputError, MappableError
 from mappable.evaluation.protocols import localization
 from mappable.evaluation.protocols.localization import calibrated_map, known, rows_to_calibrate
 from mappable.evaluation.protocols.proportionality import evenly
@@ -44,10 +44,13 @@ from mappable.recovery.study import spread_out
 
 IMAGES, REPETITIONS, KNOWN = 100, 10, 10
 FEWEST = 20  # images
-PAIRED = 1000  # images at most whose pairs tell what feature distances the mask may keep
-STEPS = 1000  # of the SDP's solver: it does not converge in twenty times as many, nor does that change errors much
+PAIRED = 1000  # images at most whose pairs tell what feature distances mean
+SOLVED, STEPS = 5, 3000  # repetitions of the SDP, which takes long, and steps of its solver: 20,000 are hardly better
 KNOWN_SIGMA = 0.05  # positive radii that a known position may be off
 TRIVIAL = ("point", "straight line", "circle")
+SDP_MDS, SDP_SMACOF, S_STRESS = "SDP, classical MDS", "SDP, SMACOF", "s-stress in place of the SDP"
+OURS, ANCHORED = "calibrated ranges", "calibrated ranges and known positions"
+SHOWN = {SDP_MDS: "mds", S_STRESS: "mds", SDP_SMACOF: "smacof", OURS: "recovered", ANCHORED: "anchored"}
 
 
 def rows(setup: Setup) -> Ints:
@@ -56,15 +59,17 @@ def rows(setup: Setup) -> Ints:
 
 
 def depends(scoring: Scoring) -> str:
-    """What a result depends on beside the model and the set: a given calibration, and whether there is a solver."""
-    return f"{_has_solver()} {localization.depends(scoring)}"
+    """What a result depends on beside the model and the set: λ, a given calibration, and whether there is a solver."""
+    about = scoring.about
+    scale = f"{about.unit} {about.positive_radius} {about.feature_scale_squared} {about.proportional}"
+    return f"{scale} {_has_solver()} {localization.depends(scoring)}"
 
 
 def score(scoring: Scoring) -> Scored:
     """Errors of all ways to recover the route, mean and standard deviation over the repetitions."""
     setup, route = scoring.setup, _route(scoring.setup)
     if setup.unit != "m":
-        raise NotApplicableError(f"its positions are along a route, in {setup.unit}: there is no shape to recover")
+        raise NotApplicableError(f"its positions are {setup.unit} along a route, which have no shape to recover")
     if len(route) < FEWEST:
         raise NotApplicableError(f"the route to recover has {len(route)} images, but {FEWEST} are needed")
     way = along(setup.places.positions[route])
@@ -72,10 +77,11 @@ def score(scoring: Scoring) -> Scored:
         raise NotApplicableError("the images of the route to recover are all at one place")
     ruler, (landmarks, why_not) = _Ruler(scoring), calibrated_map(scoring)
     count = min(IMAGES, len(route))
-    done = [
-        _Repetition(scoring, route[np.sort(spread_out(way, count, seed))], seed, ruler, landmarks.calibration)
-        for seed in track(range(REPETITIONS), "recovering maps", REPETITIONS)
-    ]
+    done = []
+    for seed in track(range(REPETITIONS), "recovering maps", REPETITIONS):
+        images = route[np.sort(spread_out(way, count, seed))]
+        done.append(_Repetition(scoring, images, seed, ruler, landmarks.calibration))
+        done[-1].draw()
     values = {
         "sequence": setup.route,
         "images": count,
@@ -91,29 +97,33 @@ def score(scoring: Scoring) -> Scored:
 
 def _route(setup: Setup) -> Ints:
     """Rows of the stretch that is recovered, in order of time."""
-    rows = setup.queries[setup.places.sequence[setup.queries] == setup.route]
-    return rows[along(setup.places.positions[rows]) <= setup.route_length] if len(rows) else rows
+    rows: Ints = setup.queries[setup.places.sequence[setup.queries] == setup.route]
+    if not len(rows):
+        return rows
+    return rows[along(setup.places.positions[rows]) <= setup.route_length]
 
 
 def _paired(setup: Setup) -> Ints:
     """Rows of images whose pairs tell what feature distances mean: those to calibrate by, or else references."""
-    images = known(setup)[0] if len(known(setup)[0]) else setup.references
+    images = known(setup)[0]
+    images = images if len(images) else setup.references
     return images[evenly(len(images), PAIRED)]
 
 
 class _Ruler:
-    """The paper's way from squared feature distances to square metres: λ, and the bound of those that are trusted."""
+    """The paper's way from squared feature distances to square metres: λ, and up to which of them it is trusted."""
 
     def __init__(self, scoring: Scoring) -> None:
-        setup, about = scoring.setup, scoring.about
-        images = _paired(setup)
+        setup, about, images = scoring.setup, scoring.about, _paired(scoring.setup)
         drives = setup.places.sequence[images]
         pairs = np.triu(drives[:, None] == drives, 1)
         squared = scoring.squared(images, images)[pairs].astype(np.float64)
         metres = scoring.metres(images, images)[pairs]
         near, self.radius = metres <= setup.positive_radius, setup.positive_radius
+        if not squared[near].any():
+            raise NotApplicableError("no two images of one drive are near: nothing tells what feature distances mean")
         fitted = float(np.square(metres[near]) @ squared[near] / (squared[near] @ squared[near]))
-        if about.feature_scale_squared is not None and about.unit == setup.unit and about.positive_radius is not None:
+        if about.feature_scale_squared is not None and about.positive_radius is not None and about.unit == setup.unit:
             self.scale = about.positive_radius**2 / about.feature_scale_squared
             how = "r1²/F²" if about.proportional else "r1²/F², to which no loss has made them proportional"
             how += f"; the best fit to pairs within r1 would be {fitted:.4g} m²"
@@ -123,61 +133,73 @@ class _Ruler:
         self.threshold: Threshold | None = None
         try:
             self.threshold = choose_threshold(squared, metres, self.radius)
-        except MappableError as error:
-            self.notes.append(f"There is no mask but the oracle's: {error}.")
-        else:
             self.notes.append(_told(self.threshold, known(setup)[1]))
+        except BadInputError as error:
+            self.notes.append(f"There is no mask but the oracle's: {error}.")
 
-    @property
-    def tau(self) -> float:
-        """The bound relative to F, where F is the feature distance that stands for the positive radius."""
-        return self.threshold.tau(self.radius**2 / self.scale) if self.threshold else np.nan
+
+def _told(threshold: Threshold, split: str) -> str:
+    return (
+        f"The mask keeps squared feature distances up to {threshold.squared:.4g}: of such pairs in drives of the split "
+        f"{split} {threshold.precision:.1%} are within {threshold.near:g} m, and they are {threshold.recall:.1%} of "
+        "all that are."
+    )
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What one way came to in one repetition: root mean squares, aligned with and without scale, or not at all."""
+    """What one way came to in one repetition: points, and root mean squares of how far they are off."""
 
     method: str
     group: str
     error: float
-    rigid: float | None = None
+    rigid: float | None = None  # aligned without scale; None where nothing is aligned
+    points: Floats | None = None
 
 
 class _Repetition:
-    """All ways on the same images."""
+    """All ways on the same images, and what is noted on the way."""
 
     def __init__(self, scoring: Scoring, rows: Ints, seed: int, ruler: _Ruler, calibration: Calibration | None) -> None:
-        self.seed, self.ruler, self.calibration, self.radius = seed, ruler, calibration, scoring.setup.positive_radius
-        self.truth = scoring.setup.places.positions[rows]
-        self.true = scoring.metres(rows, rows)
+        self.seed, self.ruler, self.calibration = seed, ruler, calibration
+        self.truth, self.true = scoring.setup.places.positions[rows], scoring.metres(rows, rows)
         self.described = scoring.descriptors[rows]
         squared = scoring.squared(rows, rows).astype(np.float64)
         self.squared = (squared + squared.T) / 2  # which rounding made differ
         np.fill_diagonal(self.squared, 0.0)
         points = evenly(len(rows), KNOWN)
-        self.anchors = Anchors(points, self.truth[points], KNOWN_SIGMA * self.radius)
-        self.arrays: Arrays = {"truth": self.truth, "true": self.true}
+        self.anchors = Anchors(points, self.truth[points], KNOWN_SIGMA * ruler.radius)
+        self.matrices: Arrays = {}
         self.report: MaskReport | None = None
         self.added = self.linked = 0
         self.converged: list[bool] = []
         self.failed: list[str] = []
         self.drawn: list[_Drawn] = []
-        for ways in (self.trivial, self.paper, self.oracle, self.ours, self.with_known_positions):
-            self._draw(ways)
 
-    def _draw(self, ways: Callable[[], Iterator[_Drawn]]) -> None:
-        try:
-            self.drawn += ways()
-        except MappableError as error:
-            self.failed.append(str(error))
+    def draw(self) -> None:
+        """Go all ways; what cannot be gone is noted."""
+        completes = self.seed < SOLVED or not _has_solver()
+        for ways in (self.trivial(), self.paper(completes), self.oracle(completes), self.ours(), self.anchored()):
+            try:
+                self.drawn.extend(ways)
+            except MappableError as error:
+                self.failed.append(str(error))
+
+    @property
+    def arrays(self) -> Arrays:
+        """What figures are drawn of."""
+        found: Arrays = {"truth": self.truth, "true": self.true, **self.matrices}
+        for one in self.drawn:
+            if one.points is not None and one.method in SHOWN:
+                found[f"positions_{SHOWN[one.method]}"] = one.points
+        return found
 
     def trivial(self) -> Iterator[_Drawn]:
         similar, rigid = (trivial_rows(self.truth, scale=scale) for scale in (True, False))
         for name in TRIVIAL:
             yield _Drawn(name, "trivial", similar[name].rmse, rigid[name].rmse)
 
-    def paper(self) -> Iterator[_Drawn]:
+    def paper(self, completes: bool) -> Iterator[_Drawn]:
         """With the mask that feature distances give."""
         if self.ruler.threshold is None:
             return
@@ -185,48 +207,31 @@ class _Repetition:
         self.report = mask_report(mask, self.true, self.ruler.threshold.near)
         whole = connect(mask).mask
         self.added = int(np.count_nonzero(whole & ~mask)) // 2
-        observed = np.where(whole, np.sqrt(self.ruler.scale * self.squared), np.nan)
-        completed = self._completed(whole)
-        self.arrays |= {"masked": observed, "completed": np.sqrt(completed.squared_distances)}
-        yield from self._laid_out(completed, "", {"mds": "positions_mds", "smacof": "positions_smacof"})
+        if completes:
+            completed = self._completed(whole)
+            self.matrices["masked"] = np.where(whole, np.sqrt(self.ruler.scale * self.squared), np.nan)
+            self.matrices["completed"] = np.sqrt(completed.squared_distances)
+            yield from self._laid_out(completed)
 
-    def oracle(self) -> Iterator[_Drawn]:
+    def oracle(self, completes: bool) -> Iterator[_Drawn]:
         """With the mask of those pairs that truly are near."""
-        mask = connect(oracle_mask(self.true, self.radius)).mask
-        yield from self._laid_out(self._completed(mask), ", oracle mask", {})
+        if completes:
+            mask = connect(oracle_mask(self.true, self.ruler.radius)).mask
+            yield from self._laid_out(self._completed(mask), ", oracle mask")
 
     def ours(self) -> Iterator[_Drawn]:
-        if self.calibration is None:
-            return
-        points = recover(self._ranges(self.calibration), self.truth.shape[1], seed=self.seed).positions
-        yield self._aligned("calibrated ranges", "ours", points, "positions_recovered")
-
-    def with_known_positions(self) -> Iterator[_Drawn]:
-        """Nothing is aligned here. What the ranges are good for shows beside what the pace of a camera alone gives."""
-        group, known = "ours, known positions", self.anchors
-        between = interpolated(len(self.truth), known.points, known.positions)
-        yield _Drawn("interpolated known positions", group, plain_score(between, self.truth).rmse)
-        steady = _steady(len(self.truth), float(along(known.positions)[-1]))
-        yield self._placed("a steady pace between known positions", group, steady)
         if self.calibration is not None:
             ranges = self._ranges(self.calibration)
-            yield self._placed("calibrated ranges and known positions", group, ranges, "positions_anchored")
+            yield self._aligned(OURS, "ours", recover(ranges, self.truth.shape[1], seed=self.seed).positions)
 
-    def _ranges(self, calibration: Calibration) -> Ranges:
-        """Calibrated ranges, and a usual step from an image to the next where there is none."""
-        ranges = ranges_between(calibration, self.described)
-        following = ranges.j - ranges.i == 1
-        missing = np.setdiff1d(np.arange(ranges.count - 1), ranges.i[following])
-        self.linked = len(missing)
-        step = float(np.median(ranges.metres[following] if following.any() else ranges.metres))
-        more = np.full(len(missing), step)
-        return Ranges(
-            ranges.count,
-            np.concatenate([ranges.i, missing]),
-            np.concatenate([ranges.j, missing + 1]),
-            np.concatenate([ranges.metres, more]),
-            np.concatenate([ranges.sigma, more]),
-        )
+    def anchored(self) -> Iterator[_Drawn]:
+        """With known positions. What ranges are good for shows beside what the pace of a camera alone comes to."""
+        count, anchors = len(self.truth), self.anchors
+        yield self._in_place("interpolated known positions", interpolated(count, anchors.points, anchors.positions))
+        steady = _steady(count, float(along(anchors.positions)[-1]))
+        yield self._in_place("a steady pace between known positions", self._anchored(steady))
+        if self.calibration is not None:
+            yield self._in_place(ANCHORED, self._anchored(self._ranges(self.calibration)))
 
     def _completed(self, mask: Bools) -> Completed:
         squared_metres, dimensions = self.ruler.scale * self.squared, self.truth.shape[1]
@@ -237,63 +242,78 @@ class _Repetition:
         self.converged.append(found.converged)
         return found
 
-    def _laid_out(self, completed: Completed, what: str, kept: dict[str, str]) -> Iterator[_Drawn]:
-        if not _has_solver():
-            yield self._aligned(f"s-stress for SDP{what}", "paper", completed.positions, kept.get("mds"))
-            return
-        yield self._aligned(f"SDP, classical MDS{what}", "paper", completed.positions, kept.get("mds"))
-        scaled = smacof(np.sqrt(completed.squared_distances), completed.positions).points
-        yield self._aligned(f"SDP, SMACOF{what}", "paper", scaled, kept.get("smacof"))
+    def _laid_out(self, completed: Completed, what: str = "") -> Iterator[_Drawn]:
+        yield self._aligned((SDP_MDS if _has_solver() else S_STRESS) + what, "paper", completed.positions)
+        if _has_solver():
+            scaled = smacof(np.sqrt(completed.squared_distances), completed.positions).points
+            yield self._aligned(SDP_SMACOF + what, "paper", scaled)
 
-    def _aligned(self, method: str, group: str, points: Floats, kept: str | None) -> _Drawn:
-        if kept:
-            self.arrays[kept] = align(points, self.truth)(points)
+    def _ranges(self, calibration: Calibration) -> Ranges:
+        """Calibrated ranges, and a usual step from an image to the next where there is none."""
+        ranges = ranges_between(calibration, self.described)
+        following = ranges.j - ranges.i == 1
+        missing = np.setdiff1d(np.arange(ranges.count - 1), ranges.i[following])
+        self.linked = len(missing)
+        step = np.full(len(missing), np.median(ranges.metres[following] if following.any() else ranges.metres))
+        return Ranges(
+            ranges.count,
+            np.concatenate([ranges.i, missing]),
+            np.concatenate([ranges.j, missing + 1]),
+            np.concatenate([ranges.metres, step]),
+            np.concatenate([ranges.sigma, step]),
+        )
+
+    def _anchored(self, ranges: Ranges) -> Floats:
+        return recover_anchored(ranges, self.anchors, seed=self.seed, sweeps=0).positions
+
+    def _aligned(self, method: str, group: str, points: Floats) -> _Drawn:
         similar, rigid = (aligned_score(points, self.truth, scale=scale).rmse for scale in (True, False))
-        return _Drawn(method, group, similar, rigid)
+        return _Drawn(method, group, similar, rigid, align(points, self.truth)(points))
 
-    def _placed(self, method: str, group: str, ranges: Ranges, kept: str | None = None) -> _Drawn:
-        points = recover_anchored(ranges, self.anchors, seed=self.seed, sweeps=0).positions
-        if kept:
-            self.arrays[kept] = points
-        return _Drawn(method, group, plain_score(points, self.truth).rmse)
+    def _in_place(self, method: str, points: Floats) -> _Drawn:
+        error = plain_score(points, self.truth).rmse
+        return _Drawn(method, "ours, known positions", error, points=points)
+
+
+def _steady(count: int, length: float) -> Ranges:
+    """No feature distances, but that images one after the other are all about as far apart."""
+    first, step = np.arange(count - 1), np.full(count - 1, length / (count - 1))
+    return Ranges(count, first, first + 1, step, step)
 
 
 def _table(done: list[_Repetition], length: float) -> list[dict[str, Any]]:
     """A row a way, in the order of their first appearance."""
     ways: dict[tuple[str, str], list[_Drawn]] = {}
-    for one in done:
-        for drawn in one.drawn:
-            ways.setdefault((drawn.method, drawn.group), []).append(drawn)
+    for drawn in (drawn for one in done for drawn in one.drawn):
+        ways.setdefault((drawn.method, drawn.group), []).append(drawn)
     found = []
     for (method, group), own in ways.items():
         errors = np.array([drawn.error for drawn in own])
-        rigid = [drawn.rigid for drawn in own if drawn.rigid is not None]
-        stiff = float(np.mean(rigid)) if rigid else None
-        found.append(
-            {
-                "method": method,
-                "group": group,
-                "mean": float(errors.mean()),
-                "std": float(errors.std()),
-                "percent": 100.0 * float(errors.mean()) / length,
-                "rigid": stiff,
-                "rigid_percent": None if stiff is None else 100.0 * stiff / length,
-            }
-        )
+        mean, rigid = float(errors.mean()), _mean([drawn.rigid for drawn in own])
+        row = {"method": method, "group": group, "mean": mean, "std": float(errors.std())}
+        row |= {"percent": 100.0 * mean / length, "rigid": rigid}
+        found.append(row | {"rigid_percent": None if rigid is None else 100.0 * rigid / length})
     return found
 
 
-def _mask(done: list[_Repetition], ruler: _Ruler) -> dict[str, float] | None:
-    """How good the mask is on the route itself: means over the repetitions."""
+def _mask(done: list[_Repetition], ruler: _Ruler) -> dict[str, float | None] | None:
+    """How good the mask is on the route itself: means over the repetitions, in percent."""
     reports = [one.report for one in done if one.report is not None]
-    if not reports:
+    if ruler.threshold is None or not reports:
         return None
     return {
-        "tau": ruler.tau,
-        "precision": 100.0 * float(np.nanmean([report.precision for report in reports])),
-        "recall": 100.0 * float(np.mean([report.recall for report in reports])),
-        "per_row": float(np.mean([report.per_row.mean() for report in reports])),
+        "tau": ruler.threshold.tau(ruler.radius**2 / ruler.scale),
+        "precision": _mean([100.0 * report.precision for report in reports if report.precision is not None]),
+        "recall": _mean([100.0 * report.recall for report in reports if report.recall is not None]),
+        "per_row": _mean([float(report.per_row.mean()) for report in reports]),
     }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are numbers."""
+    numbers = np.array(values, dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    return float(numbers.mean()) if len(numbers) else None
 
 
 def _notes(done: list[_Repetition]) -> Iterator[str]:
@@ -307,27 +327,14 @@ def _notes(done: list[_Repetition]) -> Iterator[str]:
             "The paper's semidefinite program needs cvxpy, which is not installed: in its place stands the s-stress, "
             "from shortest paths on, whose matrix is one of points, so that SMACOF changes nothing."
         )
-    elif not all(solved):
-        yield f"The SDP's solver stops after {STEPS:,} steps: {solved.count(False)} of {len(solved)} had not converged."
+    else:
+        left = f"{solved.count(False)} of {len(solved)} solutions had not converged after {STEPS:,} steps"
+        yield f"Rows of the SDP are of the first {min(SOLVED, len(done))} repetitions; {left}."
     if linked:
         yield f"Ours: {linked:.1f} images a repetition have no range to the next, and are taken to be a usual step off."
     failed = [problem for one in done for problem in one.failed]
     for problem in dict.fromkeys(failed):
         yield f"In {failed.count(problem)} of {len(done)} repetitions rows are missing: {problem}."
-
-
-def _told(threshold: Threshold, split: str) -> str:
-    return (
-        f"The mask keeps squared feature distances up to {threshold.squared:.4g}: of such pairs in drives of the split "
-        f"{split} {threshold.precision:.1%} are within {threshold.near:g} m, and they are {threshold.recall:.1%} of "
-        "all that are."
-    )
-
-
-def _steady(count: int, length: float) -> Ranges:
-    """No distances at all, but that images one after the other are about as far apart."""
-    first, step = np.arange(count - 1), np.full(count - 1, length / (count - 1))
-    return Ranges(count, first, first + 1, step, step)
 
 
 def _has_solver() -> bool:

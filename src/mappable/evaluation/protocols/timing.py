@@ -14,8 +14,7 @@ from mappable.evaluation.setup import Setup
 from mappable.maps.exact import Exact
 from mappable.places.packing import cores
 
-WARM_UP = 20
-MOST = {"cuda": 500, "cpu": 40}  # queries
+MOST, WARM_UP = {"cuda": 500, "cpu": 10}, {"cuda": 20, "cpu": 2}  # queries
 
 
 def rows(setup: Setup) -> Ints:
@@ -33,12 +32,15 @@ def score(scoring: Scoring) -> Scored:
     queries = scoring.setup.queries[: MOST[encoder.device.type]]
     pixels = [np.asarray(images[np.array([row])]) for row in queries]
     fast = FastEncoder(encoder)
-    described = _timed(fast.embed, pixels)
-    vectors = [fast.embed(one) for one in pixels[:WARM_UP]]
+    warm_up = WARM_UP[encoder.device.type]
+    described = _timed(fast.embed, pixels, warm_up)
+    vectors = [fast.embed(one) for one in pixels[:warm_up]]
     known = scoring.descriptors[scoring.landmarks()]
     exact, tree = Exact(known), KDTree(known.astype(np.float64))
-    searched = _timed(lambda one: exact.nearest(one, 1), [vectors[n % len(vectors)] for n in range(len(pixels))])
-    walked = _timed(lambda one: tree.query(one.astype(np.float64)), vectors)
+    searched = _timed(
+        lambda one: exact.nearest(one, 1), [vectors[n % len(vectors)] for n in range(len(pixels))], warm_up
+    )
+    walked = _timed(lambda one: tree.query(one.astype(np.float64)), vectors, warm_up)
     total = described + searched
     values = {"hardware": hardware(encoder.device), "queries": len(described), "landmarks": len(known)}
     steps = {"describe": described, "kd-tree": walked, "exact": searched, "total": total}
@@ -50,9 +52,9 @@ def depends(scoring: Scoring) -> str:
     return "" if scoring.load is None else hardware(scoring.load()[0].device)
 
 
-def _timed(work: Callable[[Any], Any], inputs: list[Any]) -> Floats:
+def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> Floats:
     """Milliseconds of each call, once the machine is warm."""
-    for one in inputs[:WARM_UP]:
+    for one in inputs[:warm_up]:
         work(one)
     taken = []
     for one in inputs:

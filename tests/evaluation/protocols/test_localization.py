@@ -1,0 +1,120 @@
+"""Localization as a protocol, on the made-up street."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mappable.evaluation.protocols import localization
+from mappable.evaluation.scoring import Descriptors, Scored, Scoring
+from mappable.evaluation.setup import NO_ROWS
+from mappable.maps.calibrate import calibrate
+from mappable.maps.map import Map
+
+
+@pytest.fixture(scope="module")
+def scored(scoring: Scoring) -> Scored:
+    return localization.score(scoring)
+
+
+def top1(scoring: Scoring) -> np.ndarray:
+    """How far each query is from its nearest landmark by feature."""
+    at = scoring.setup.places.positions
+    return np.linalg.norm(at[scoring.setup.queries] - at[scoring.nearest(scoring.landmarks())[:, 0]], axis=1)
+
+
+def with_setup(scoring: Scoring, **changes: object) -> Scoring:
+    return replace(scoring, setup=replace(scoring.setup, **changes))
+
+
+def test_errors_are_those_of_each_query(scoring: Scoring, scored: Scored) -> None:
+    errors = scored.values["errors"]
+    bound = scoring.metres(scoring.setup.queries, scoring.landmarks()).min(axis=1)
+    for name, own in (
+        ("top-1", top1(scoring)),
+        ("bound", bound),
+        *((name, scored.arrays[name]) for name in ("refined", "sequence")),
+    ):
+        assert errors[name]["median"] == pytest.approx(np.median(own))
+        assert errors[name]["positive"] == pytest.approx(100 * np.mean(own <= 10.0))
+        assert errors[name]["negative"] == pytest.approx(100 * np.mean(own <= 25.0))
+    assert errors["sequence"]["median"] < errors["refined"]["median"] < errors["top-1"]["median"]
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say(scoring: Scoring, scored: Scored) -> None:
+    values, arrays = scored.values, scored.arrays
+    sure = arrays["confident"]
+    inside = (arrays["low"] <= top1(scoring)) & (top1(scoring) <= arrays["high"])
+    assert values["calibrated_on"] == "calibration"
+    assert values["confident"] == pytest.approx(100 * sure.mean())
+    assert values["covered"] == pytest.approx(100 * inside[sure].mean())
+    assert 85 <= values["covered"] <= 97
+    assert values["width"] == pytest.approx((arrays["high"] - arrays["low"])[sure].mean())
+    assert values["width"] < values["unconditional_width"]
+    night = scoring.setup.places.condition[scoring.setup.queries] == "night"
+    assert values["by_condition"]["night"]["covered"] == pytest.approx(100 * inside[sure & night].mean())
+    assert values["by_condition"]["night"]["top-1"] == pytest.approx(np.median(top1(scoring)[night]))
+
+
+def test_images_that_are_not_on_the_map_are_never_right(scoring: Scoring, scored: Scored) -> None:
+    setup, found = scoring.setup, scored.values["rejection"]
+    everyone = np.concatenate([setup.queries, setup.absent])
+    nearest = np.sqrt(scoring.squared(everyone, scoring.landmarks()).min(axis=1))
+    right = np.concatenate([top1(scoring) <= 10.0, np.zeros(len(setup.absent), dtype=bool)])
+    for place in (0, 50, -1):
+        accepted = nearest <= found["thresholds"][place] + 1e-6
+        assert found["precision"][place] == pytest.approx(right[accepted].mean())
+        assert found["recall"][place] == pytest.approx(right[accepted].sum() / len(setup.queries))
+    assert found["absent"] == len(setup.absent)
+    assert found["accepted"] > 75
+    assert found["falsely_accepted"] < 10
+
+
+def test_all_of_it_is_json(scored: Scored) -> None:
+    assert json.loads(json.dumps(scored.values, allow_nan=False)) == scored.values
+
+
+def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Scored) -> None:
+    rows = np.unique(localization.rows(scoring.setup))
+    assert len(rows) < len(scoring.setup.places)
+    few = replace(scoring, descriptors=Descriptors(rows, scoring.descriptors[rows], scoring.descriptors.encoder))
+    assert localization.score(few).values == scored.values
+
+
+def test_a_given_calibration_is_taken(scoring: Scoring, scored: Scored) -> None:
+    setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
+    own = calibrate(
+        Map.build(setup.places[landmarks], described[landmarks], described.encoder),
+        described[setup.calibration],
+        setup.places.positions[setup.calibration],
+        coverage=0.5,
+    )
+    given = replace(with_setup(scoring, calibration=NO_ROWS, elsewhere=NO_ROWS), calibration=own)
+    values = localization.score(given).values
+    assert values["coverage"] == 0.5
+    assert values["covered"] < scored.values["covered"]
+    assert localization.depends(given) != localization.depends(scoring)
+
+
+def test_without_images_kept_for_it_references_calibrate(scoring: Scoring) -> None:
+    few = with_setup(scoring, calibration=NO_ROWS, elsewhere=NO_ROWS, absent=NO_ROWS)
+    rows, source = localization.known(few.setup)
+    assert source == "train"
+    assert set(rows) == set(few.setup.references) - set(few.landmarks())
+    values = localization.score(few).values
+    assert values["calibrated_on"] == "train"
+    assert values["rejection"]["falsely_accepted"] is None
+
+
+def test_a_map_that_cannot_be_calibrated_still_has_top_1_and_rejection(scoring: Scoring, scored: Scored) -> None:
+    few = localization.score(with_setup(scoring, calibration=scoring.setup.calibration[:20]))
+    assert few.values["note"] == "The map is not calibrated: 20 images are too few to calibrate by; 100 would do."
+    assert few.values["covered"] is None
+    assert few.values["by_condition"]["sun"]["confident"] is None
+    assert few.values["errors"] == {name: scored.values["errors"][name] for name in ("top-1", "bound")}
+    assert few.values["rejection"]["average_precision"] == scored.values["rejection"]["average_precision"]
+    assert few.values["rejection"]["accepted"] is None
+    assert not few.arrays["confident"].any()
+    assert np.isnan(few.arrays["refined"]).all()
+    json.dumps(few.values, allow_nan=False)

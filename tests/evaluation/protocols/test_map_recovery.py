@@ -1,0 +1,201 @@
+"""Map recovery as a protocol, on the made-up street, with few images and repetitions."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.evaluation.protocols import map_recovery
+from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scored, Scoring
+from mappable.evaluation.setup import NO_ROWS, along
+from mappable.places.frames import Frame
+from mappable.recovery.baselines import interpolated, trivial_rows
+from mappable.recovery.hints import Anchors
+from mappable.recovery.ranges import Ranges
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few() -> Iterator[None]:
+    """24 images, two repetitions, and no solver."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"IMAGES": 24, "REPETITIONS": 2, "_has_solver": lambda: False}.items():
+            patch.setattr(map_recovery, name, value)
+        yield
+
+
+@pytest.fixture(scope="module")
+def scoring(scoring: Scoring) -> Scoring:
+    """The first 160 m of the street."""
+    return replace(scoring, setup=replace(scoring.setup, route_length=160.0))
+
+
+@pytest.fixture(scope="module")
+def scored(scoring: Scoring) -> Scored:
+    return map_recovery.score(scoring)
+
+
+@pytest.fixture
+def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known positions are only interpolated, which is quicker."""
+
+    def between(ranges: Ranges, anchors: Anchors, **_: Any) -> SimpleNamespace:
+        return SimpleNamespace(positions=interpolated(ranges.count, anchors.points, anchors.positions))
+
+    monkeypatch.setattr(map_recovery, "recover_anchored", between)
+
+
+def rows_of(scored: Scored) -> dict[str, dict[str, Any]]:
+    return {row["method"]: row for row in scored.values["rows"]}
+
+
+def off(scored: Scored, name: str) -> float:
+    """The root mean square of what a figure is drawn of."""
+    return float(np.sqrt(np.square(scored.arrays[name] - scored.arrays["truth"]).sum(axis=1).mean()))
+
+
+def test_rows_are_what_the_positions_are_off(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(map_recovery, "REPETITIONS", 1)
+    scored = map_recovery.score(scoring)
+    values, rows = scored.values, rows_of(scored)
+    assert (values["sequence"], values["images"]) == ("test-sun", 24)
+    way = along(scoring.setup.places.positions[scoring.setup.places.sequence == "test-sun"])
+    assert values["length"] == pytest.approx(way[way <= 160.0].max())
+    for name, found in trivial_rows(scored.arrays["truth"]).items():
+        assert rows[name]["mean"] == pytest.approx(found.rmse)
+        assert rows[name]["group"] == "trivial"
+    for method, name in (
+        ("s-stress in place of the SDP", "positions_mds"),
+        ("calibrated ranges", "positions_recovered"),
+        ("calibrated ranges and known positions", "positions_anchored"),
+    ):
+        assert rows[method]["mean"] == pytest.approx(off(scored, name))
+        assert rows[method]["percent"] == pytest.approx(100 * off(scored, name) / values["length"])
+    assert rows["calibrated ranges"]["rigid"] >= rows["calibrated ranges"]["mean"]
+    assert rows["calibrated ranges and known positions"]["rigid"] is None
+    assert any("cvxpy" in note for note in values["notes"])
+    json.dumps(values, allow_nan=False)
+
+
+def test_matrices_are_in_metres(scored: Scored) -> None:
+    arrays = scored.arrays
+    kept = np.isfinite(arrays["masked"])
+    assert (kept == kept.T).all()
+    assert kept.diagonal().all()
+    apart = np.linalg.norm(arrays["truth"][:, None] - arrays["truth"], axis=2)
+    np.testing.assert_allclose(arrays["true"], apart)
+    assert (np.diff(arrays["truth"][:, 0]) > 0).all()  # in order of time
+    points = arrays["positions_mds"]
+    drawn = np.linalg.norm(points[:, None] - points, axis=2)
+    np.testing.assert_allclose(arrays["completed"] / arrays["completed"].max(), drawn / drawn.max(), atol=1e-6)
+
+
+def test_known_positions_help_and_it_is_told_what_pace_alone_does(scored: Scored) -> None:
+    rows = rows_of(scored)
+    known = [name for name, row in rows.items() if row["group"] == "ours, known positions"]
+    assert known == [
+        "interpolated known positions",
+        "a steady pace between known positions",
+        "calibrated ranges and known positions",
+    ]
+    assert max(rows[name]["mean"] for name in known) < 0.3 * rows["straight line"]["mean"]
+    assert all(rows[name]["std"] > 0 for name in known)  # other images in each repetition
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_the_paper_s_way_needs_a_solver(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = map_recovery.depends(scoring)
+    for name, value in {"IMAGES": 20, "SOLVED": 1, "STEPS": 300, "_has_solver": lambda: True}.items():
+        monkeypatch.setattr(map_recovery, name, value)
+    scored = map_recovery.score(scoring)
+    paper = [name for name, row in rows_of(scored).items() if row["group"] == "paper"]
+    assert paper == ["SDP, classical MDS", "SDP, SMACOF", "SDP, classical MDS, oracle mask", "SDP, SMACOF, oracle mask"]
+    assert rows_of(scored)["SDP, SMACOF"]["mean"] == pytest.approx(off(scored, "positions_smacof"))
+    assert rows_of(scored)["SDP, SMACOF"]["std"] == 0  # of the one that was solved
+    assert any("first 1 repetitions" in note for note in scored.values["notes"])
+    assert map_recovery.depends(scoring) != without
+
+
+def test_the_mask_is_judged_on_the_route(scored: Scored) -> None:
+    mask = scored.values["mask"]
+    assert 80 < mask["precision"] <= 100
+    assert 0 < mask["recall"] < 100
+    assert 0 < mask["per_row"] < 23
+    bound = next(note for note in scored.values["notes"] if note.startswith("The mask keeps"))
+    squared = float(bound.split("up to ")[1].split(":")[0])
+    assert mask["tau"] == pytest.approx(np.sqrt(squared / 0.9), rel=1e-3)
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_without_f_the_scale_is_fitted(scoring: Scoring, scored: Scored) -> None:
+    about = replace(scoring.about, feature_scale_squared=None, proportional=False)
+    unknown = map_recovery.score(replace(scoring, about=about))
+    products, squares = 0.0, 0.0
+    for name in ("calibration-sun", "calibration-night"):
+        rows = scoring.setup.rows_of(name, scoring.setup.calibration)
+        for number, row in enumerate(rows):
+            later = rows[number + 1 :]
+            one = np.array([row])
+            metres, squared = scoring.metres(one, later)[0], scoring.squared(one, later)[0]
+            near = metres <= 10.0
+            products += float(np.square(metres[near]) @ squared[near])
+            squares += float(squared[near] @ squared[near])
+    assert f"λ = {products / squares:.4g} m²: the best fit" in unknown.values["notes"][0]
+    assert f"would be {products / squares:.4g} m²" in scored.values["notes"][0]
+
+
+def test_the_rows_asked_for_are_enough_and_it_comes_out_the_same_again(scoring: Scoring, scored: Scored) -> None:
+    rows = np.unique(map_recovery.rows(scoring.setup))
+    assert len(rows) < len(scoring.setup.places)
+    few = replace(scoring, descriptors=Descriptors(rows, scoring.descriptors[rows], scoring.descriptors.encoder))
+    assert map_recovery.score(few).values == scored.values
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_without_a_calibration_ours_is_left_out(scoring: Scoring) -> None:
+    bare = replace(scoring, setup=replace(scoring.setup, calibration=NO_ROWS, landmarks=None))
+    scored = map_recovery.score(bare)
+    assert not any(row["group"] == "ours" for row in scored.values["rows"])
+    assert "positions_anchored" not in scored.arrays
+    assert any(note.startswith("The map is not calibrated") for note in scored.values["notes"])
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
+    noise = np.random.default_rng(0).normal(size=scoring.descriptors.values.shape).astype(np.float32)
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+    scored = map_recovery.score(replace(scoring, descriptors=replace(scoring.descriptors, values=noise)))
+    assert scored.values["mask"] is None
+    assert [name for name, row in rows_of(scored).items() if row["group"] == "paper"] == [
+        "s-stress in place of the SDP, oracle mask"
+    ]
+    assert "masked" not in scored.arrays
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"route": "nowhere"}, "the route to recover has 0 images, but 20 are needed"),
+        ({"route_length": 30.0}, "the route to recover has 1. images"),
+    ],
+)
+def test_too_few_images(scoring: Scoring, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(NotApplicableError, match=why):
+        map_recovery.score(replace(scoring, setup=replace(scoring.setup, **changes)))
+
+
+def test_positions_without_a_shape(scoring: Scoring) -> None:
+    places = scoring.setup.places
+    frames = replace(
+        scoring, setup=replace(scoring.setup, places=places.replace(frames=Frame("street", unit="frames")))
+    )
+    with pytest.raises(NotApplicableError, match="its positions are frames along a route"):
+        map_recovery.score(frames)
+    still = places.replace(
+        x=np.where(places.split == "test", 0.0, places.x), y=np.where(places.split == "test", 0.0, places.y)
+    )
+    with pytest.raises(NotApplicableError, match="all at one place"):
+        map_recovery.score(replace(scoring, setup=replace(scoring.setup, places=still)))
