@@ -46,9 +46,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert json.loads((out / "report.json").read_text())["set"] == "map"
 
 
-def test_what_cannot_be_evaluated_is_one_sentence(
-    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     def refused(problem: str, *words: object) -> None:
         result = mappable("evaluate", *words, "--map", wall_map, "--out", tmp_path / "out")
         assert isinstance(result.exception, BadInputError), result.output

@@ -12,8 +12,8 @@ from PIL import Image
 
 from mappable.errors import BadInputError
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
-from mappable.evaluation.reproduce import DESCRIPTORS, MODELS, Model, Study, known_results, load_study, plan
 from mappable.evaluation.report import write_report
+from mappable.evaluation.reproduce import DESCRIPTORS, MODELS, Model, Study, known_results, load_study, plan
 from mappable.evaluation.result import Result
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.sets import SETS, find_set

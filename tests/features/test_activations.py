@@ -14,6 +14,7 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features import activations
 from mappable.features.activations import BATCH, frozen_activations
+from mappable.features.embedding import fetch
 from mappable.features.encoder import Encoder
 from mappable.places.cache import ImageRows
 
@@ -28,21 +29,23 @@ def images(pictures: Pixels) -> ImageRows:
 
 
 @pytest.fixture
-def lowered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Which images go through the frozen layers."""
-    ranges: list[tuple[int, int]] = []
+def lowered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many images go through the frozen layers, call by call; the first call of each is to know the weights by."""
+    counts: list[int] = []
     lower = activations._lower
 
-    def watched(encoder: Encoder, images: ImageRows, start: int, stop: int, *rest: Any) -> Tensor:
-        ranges.append((start, stop))
-        return lower(encoder, images, start, stop, *rest)
+    def watched(encoder: Encoder, pixels: Pixels, *rest: Any) -> Tensor:
+        counts.append(len(pixels))
+        return lower(encoder, pixels, *rest)
 
     monkeypatch.setattr(activations, "_lower", watched)
-    return ranges
+    return counts
 
 
 def compute(encoder: Encoder, images: ImageRows, folder: Path | None, precision: Any = "float32") -> Tensor:
-    return frozen_activations(encoder, images, device=CPU, precision=precision, folder=folder)
+    """All of them, as one tensor."""
+    found = frozen_activations(encoder, images, device=CPU, precision=precision, folder=folder)
+    return fetch(found, np.arange(len(images)), CPU)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -59,77 +62,86 @@ def test_in_memory_and_in_a_file_they_are_what_the_encoder_computes(
     assert error < {"float32": 1e-6, "bfloat16": 0.01}[precision]
 
 
-def test_a_second_run_finds_them(
-    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[tuple[int, int]]
-) -> None:
+def test_a_second_run_finds_them(encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]) -> None:
     first = compute(encoder, images, tmp_path)
     (file,) = tmp_path.glob("*.bin")
     modified = file.stat().st_mtime_ns
     lowered.clear()
     assert compute(encoder, images, tmp_path).equal(first)
-    assert lowered == [(0, 16)]  # to know the weights again
+    assert lowered == [1]
     assert file.stat().st_mtime_ns == modified
     file.chmod(0o400)
     assert compute(encoder, images, tmp_path).equal(first)
 
 
+def test_what_is_there_of_other_images_is_not_computed_again(
+    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
+) -> None:
+    whole = compute(encoder, images, None)
+    few = np.array([3, 20, 7])
+    assert compute(encoder, ImageRows(images.images, images.rows[few]), tmp_path).equal(whole[few])
+    lowered.clear()
+    assert compute(encoder, images, tmp_path).equal(whole)
+    assert lowered == [1, 16, 16, 5]
+    lowered.clear()
+    some = np.array([30, 3, 31])
+    assert compute(encoder, ImageRows(images.images, images.rows[some]), tmp_path).equal(whole[some])
+    assert lowered == [1]
+    twice = ImageRows(np.concatenate([images.images, images.images]), np.array([5, 45, 5]))
+    assert compute(encoder, twice, tmp_path)[0].equal(compute(encoder, twice, tmp_path)[1])
+
+
 def test_what_a_stopped_run_computed_is_completed(
-    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[tuple[int, int]]
+    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
 ) -> None:
     whole = compute(encoder, images, tmp_path)
-    (file,) = tmp_path.glob("*.bin")
-    size = file.stat().st_size
-    partial = file.with_suffix(".part")
-    for kept, expected in ((0, [0, 16, 32]), (100, [0, 16, 32]), (size // 40 * 16, [16, 32]), (size - 3, [32])):
-        partial.write_bytes(file.read_bytes()[:kept])
-        file.unlink()
+    (file,), (names,) = tmp_path.glob("*.bin"), tmp_path.glob("*.sha256")
+    data, digests = file.read_bytes(), names.read_bytes()
+    row = len(data) // 40
+    for kept, named, expected in (
+        (0, 0, [16, 16, 8]),
+        (100, 0, [16, 16, 8]),
+        (16 * row, 16 * 32, [16, 8]),
+        (20 * row, 16 * 32, [16, 8]),  # killed before the digests were written
+        (len(data) - 3, 40 * 32, [1]),  # and something that should not be
+    ):
+        file.write_bytes(data[:kept])
+        names.write_bytes(digests[:named])
         lowered.clear()
         assert compute(encoder, images, tmp_path).equal(whole)
-        assert [start for start, _ in lowered[1:]] == expected  # after the one to know the weights by
-        assert not partial.exists()
+        assert lowered[1:] == expected
+        assert (file.read_bytes(), names.read_bytes()) == (data, digests)
 
 
-def test_other_images_weights_or_precisions_have_files_of_their_own(
-    encoder: Encoder, images: ImageRows, pictures: Pixels, small_backbone: str, tmp_path: Path
+def test_other_weights_or_precisions_have_files_of_their_own_and_changed_images_their_own_rows(
+    encoder: Encoder, images: ImageRows, small_backbone: str, tmp_path: Path, lowered: list[int]
 ) -> None:
     changed = ImageRows(images.images.copy(), images.rows)
     changed.images[images.rows[-1], -1, -1, -1] ^= 1
     other = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, seed=1)
     compute(encoder, images, tmp_path)
-    compute(encoder, changed, tmp_path)
-    compute(encoder, ImageRows(images.images, images.rows[:39]), tmp_path)
+    lowered.clear()
+    assert compute(encoder, changed, tmp_path).equal(compute(encoder, changed, None))
+    assert lowered[:2] == [1, 1]
+    assert len(list(tmp_path.glob("*.bin"))) == 1
     compute(encoder, images, tmp_path, "bfloat16")
     compute(other, images, tmp_path)
-    assert len(list(tmp_path.glob("*.bin"))) == 5
-
-
-def test_a_damaged_file_is_called_so(encoder: Encoder, images: ImageRows, tmp_path: Path) -> None:
-    compute(encoder, images, tmp_path)
-    (file,) = tmp_path.glob("*.bin")
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(BadInputError, match=rf"{file}: damaged; delete it, and it is computed again"):
-        compute(encoder, images, tmp_path)
-    file.unlink()
-    assert compute(encoder, images, tmp_path).equal(compute(encoder, images, None))
+    assert len(list(tmp_path.glob("*.bin"))) == 3
 
 
 def test_two_runs_at_once_compute_them_once(
     encoder: Encoder, images: ImageRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = compute(encoder, images, None)
-    lower, appended = activations._lower, activations._append
-    calls: list[Path] = []
+    lower = activations._lower
+    calls: list[int] = []
 
-    def slow(*arguments: Any) -> Tensor:
+    def slow(encoder: Encoder, pixels: Pixels, *rest: Any) -> Tensor:
         time.sleep(0.02)
-        return lower(*arguments)
-
-    def counting(partial: Path, *rest: Any) -> None:
-        calls.append(partial)
-        appended(partial, *rest)
+        calls.append(len(pixels))
+        return lower(encoder, pixels, *rest)
 
     monkeypatch.setattr(activations, "_lower", slow)
-    monkeypatch.setattr(activations, "_append", counting)
     found: list[Tensor] = []
     threads = [threading.Thread(target=lambda: found.append(compute(encoder, images, tmp_path))) for _ in range(3)]
     for thread in threads:
@@ -137,12 +149,12 @@ def test_two_runs_at_once_compute_them_once(
     for thread in threads:
         thread.join()
     assert [one.equal(whole) for one in found] == [True, True, True]
-    assert len(calls) == 1
+    assert sum(calls) == 3 + 40
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(encoder: Encoder, images: ImageRows, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInputError, match=r"file/activations/.*\.part: cannot be written"):
+    with pytest.raises(BadInputError, match=r"file/activations/.*: cannot be written"):
         compute(encoder, images, tmp_path / "file/activations")
 
 

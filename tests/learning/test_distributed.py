@@ -16,10 +16,11 @@ from torch import Tensor
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
-from mappable.learning.distributed import Group, joined, speaks
+from mappable.learning.distributed import Group, joined
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import train
 from mappable.places.table import Places
+from mappable.progress import speaks
 
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]

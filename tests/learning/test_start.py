@@ -64,8 +64,28 @@ def test_what_is_frozen_is_computed_once_for_all_runs(toy: Toy, settings: NewSet
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
     assert train(*toy, chosen).fingerprint == first.fingerprint
     file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(BadInputError, match=rf"{file.name}: damaged; delete it, and it is computed again"):
-        train(*toy, chosen, activations=tmp_path / "kept")
+    assert train(*toy, chosen, activations=tmp_path / "kept").fingerprint == first.fingerprint
+    assert file.stat().st_size == before.st_size
+
+
+def test_clusters_are_found_once_for_all_runs_of_a_seed(
+    toy: Toy, settings: NewSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trained(**changes: object) -> tuple[str, bool]:
+        fingerprint = train(*toy, settings(iterations=0, **changes), activations=tmp_path / "kept").fingerprint
+        return fingerprint, "k-means" in capsys.readouterr().err
+
+    first, found = trained()
+    assert found
+    assert trained(loss="triplet") == (first, False)
+    assert train(*toy, settings(iterations=0)).fingerprint == first
+    assert trained(seed=1)[1]
+    assert trained(init_images=3)[1]
+    assert trained(clusters=3)[1]
+    file = min((tmp_path / "kept").glob("clusters-*"), key=lambda one: one.stat().st_mtime_ns)
+    file.write_bytes(file.read_bytes()[:-9])
+    capsys.readouterr()
+    assert trained() == (first, True)
 
 
 def test_images_go_to_the_device_some_at_a_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """`mappable demo`: the whole story on a street that it draws itself: train, map, locate, recover, report."""
 
 import shlex
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,11 +92,13 @@ def _fewer_steps(every: int) -> list[str]:
 
 
 def _results(study: "Study", models: "list[Model]") -> "list[Result]":
+    """One model after the other; only of the last is the map recovered, for that takes its time."""
     from mappable.learning.trainer import TrainingStopped
 
+    quicker = replace(study, protocols=[one for one in study.protocols if one.name != "map-recovery"])
     results = []
     try:
-        for result in study.run(models):
+        for result in chain(quicker.run(models[:-1]), study.run(models[-1:])):
             share, radius = result.scored["table1"].values["positive"][0], result.positive_radius
             typer.echo(f"   {result.title}: {share:.1f} % within {radius:g} {result.unit}")
             results.append(result)

@@ -106,6 +106,7 @@ def _drawn(world: Preset) -> NamedSet:
             elsewhere=own["region B"].queries,
             absent=_away(places, leaving, references, settings.negative_radius),
             proportional=tuple(places[queries].sequences()) if len(queries) else (),
+            **_route(places, usual),
         )
 
     preset = "street-laptop" if world.name.endswith("-demo") else world.world
@@ -132,12 +133,13 @@ def _oxford(places: Places, settings: Settings) -> Setup:
         STREET_BLOCK,
         gallery=snow if len(snow) else train,
         gallery_landmarks=1000,
-        **_where(places, "test", route="overcast"),
+        **_route(places, "overcast"),
     )
 
 
-def _where(places: Places, split: str, route: str) -> dict[str, object]:
-    rows = np.flatnonzero((places.split == split) & (places.condition == route))
+def _route(places: Places, condition: str) -> dict[str, object]:
+    """The test run whose map is recovered: one in this condition, where there is such."""
+    rows = np.flatnonzero((places.split == "test") & (places.condition == condition))
     return {"route": str(places.sequence[rows[0]])} if len(rows) else {}
 
 

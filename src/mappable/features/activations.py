@@ -2,99 +2,137 @@
 
 import hashlib
 import json
-import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, backbone_precision, describe, fetch
+from mappable.features.embedding import Precision, TensorRows, backbone_precision
 from mappable.features.encoder import Encoder
 from mappable.places.cache import ImageRows
-from mappable.progress import progress_bar, track
+from mappable.progress import progress_bar
 
 FOLDER = "activations"  # below the folder of a converted set
 BATCH = 16  # images at once; the same always, for the size of a batch may change how sums are rounded
 HASHED_AT_ONCE = 256  # images
+DIGEST = 32  # bytes of an image's SHA-256
 
 
 def frozen_activations(
     encoder: Encoder, images: ImageRows, *, device: torch.device, precision: Precision, folder: Path | None
-) -> Tensor:
-    """`encoder.lower` of all images, in their order, as one tensor (n, ...) in the precision it was computed in.
+) -> Tensor | TensorRows:
+    """`encoder.lower` of all images, in their order, (n, ...) in the precision it was computed in.
 
-    With a `folder` the tensor lies in a file there, mapped into memory. The same images, weights and precision find it
-    again, a run that was stopped goes on where it was.
+    With a `folder` they lie in a file there, mapped into memory, which holds those of all images that were ever asked
+    for with the same weights and precision; only what it lacks is computed, and a stopped run goes on where it was.
     """
-    example = _lower(encoder, images, 0, min(BATCH, len(images)), device, precision)[:1]
-    shape = (len(images), *example.shape[1:])
     if folder is None:
-        rows, title = np.arange(len(images)), "frozen layers"
-        return describe(
-            encoder.lower, images, rows, device=device, batch_size=BATCH, precision=precision, title=title
-        ).contiguous()
-    file = folder / f"{_key(encoder, images, shape, example)}.bin"
-    if not file.is_file():
-        _write(file, encoder, images, device, precision, row_bytes=example.nbytes)
-    numbers = math.prod(shape)
-    if file.stat().st_size != numbers * example.element_size():
-        raise BadInputError(f"{file}: damaged; delete it, and it is computed again")
-    # Shared, though nobody writes to it: only so may it be larger than the memory.
-    shared = os.access(file, os.W_OK)
-    return torch.from_file(str(file), shared=shared, size=numbers, dtype=example.dtype).view(shape)
+        with progress_bar("frozen layers", len(images)) as advance:
+            parts = []
+            for rows in _batches(np.arange(len(images))):
+                parts.append(_lower(encoder, images[rows], device, precision))
+                advance(len(rows))
+            return torch.cat(parts)
+    return _Store(folder, encoder, device, precision).of(images)
 
 
-def _lower(
-    encoder: Encoder, images: ImageRows, start: int, stop: int, device: torch.device, precision: Precision
-) -> Tensor:
+def _lower(encoder: Encoder, pixels: Pixels, device: torch.device, precision: Precision) -> Tensor:
+    """Of at most a batch of images, which is filled up, so that all batches have the same size."""
+    filled = np.concatenate([pixels, np.repeat(pixels[-1:], BATCH - len(pixels), axis=0)])
     with torch.no_grad(), backbone_precision(device, precision):
-        return encoder.lower(fetch(images, np.arange(start, stop), device))
+        return encoder.lower(torch.from_numpy(filled).to(device))[: len(pixels)]
 
 
-def _key(encoder: Encoder, images: ImageRows, shape: tuple[int, ...], example: Tensor) -> str:
-    """What the activations depend on; the first image's own stand for the weights and the machine's arithmetic."""
-    about = {"shape": shape, "dtype": str(example.dtype), "weights": encoder.about.weights}
-    digest = hashlib.sha256(json.dumps(about).encode())
-    digest.update(example.float().cpu().numpy().tobytes())
-    starts = range(0, len(images), HASHED_AT_ONCE)
-    for start in track(starts, "reading images", len(starts)):
-        digest.update(images[slice(start, start + HASHED_AT_ONCE)].tobytes())
-    return digest.hexdigest()[:16]
+def _batches(rows: Ints) -> Iterator[Ints]:
+    return (rows[start : start + BATCH] for start in range(0, len(rows), BATCH))
 
 
-def _write(
-    file: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision, row_bytes: int
-) -> None:
-    """Append batch after batch to a file that gets its name when it is whole; those of a stopped run are kept.
+class _Store:
+    """A file of activations that grows, and beside it the digests of the images they are of, in the same order.
 
-    If another process is doing so, wait: then it is done.
+    Activations reach the disk before their digests, so that those that have one are whole.
     """
-    from filelock import FileLock  # here, so that machines that keep no files need not have it
 
-    partial = file.with_suffix(".part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(file.with_suffix(".lock")):
-            if not file.is_file():
-                _append(partial, encoder, images, device, precision, BATCH * row_bytes)
-                partial.replace(file)
-    except OSError as error:
-        raise BadInputError(f"{partial}: cannot be written ({error.strerror or error})") from None
+    def __init__(self, folder: Path, encoder: Encoder, device: torch.device, precision: Precision) -> None:
+        self.encoder, self.device, self.precision = encoder, device, precision
+        width, height = encoder.about.size
+        probe = (np.arange(height * width * 3) * 7919 % 256).astype(np.uint8).reshape(1, height, width, 3)
+        self.example = _lower(encoder, probe, device, precision)  # stands for the weights and the machine's arithmetic
+        about = {"shape": list(self.example.shape), "dtype": str(self.example.dtype), "weights": encoder.about.weights}
+        key = hashlib.sha256(json.dumps(about).encode() + self.example.float().cpu().numpy().tobytes()).hexdigest()[:16]
+        self.file, self.digests = folder / f"{key}.bin", folder / f"{key}.sha256"
+
+    def of(self, images: ImageRows) -> Tensor | TensorRows:
+        """Those of the images, mapped into memory."""
+        wanted = _digests_of(images)
+        with self._readable():
+            known = self._known()
+            if not known.keys() >= set(wanted):
+                self._add(images, wanted)
+                known = self._known()
+            mapped = self._map(len(known))
+        rows = np.array([known[digest] for digest in wanted], dtype=np.int64)
+        if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+            return mapped[rows[0] : rows[0] + len(rows)]
+        return TensorRows(mapped, torch.from_numpy(rows))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BadInputError(f"{self.file}: cannot be written ({error.strerror or error})") from None
+
+    def _known(self) -> dict[bytes, int]:
+        """The row of each image whose activations are there."""
+        if not self.file.is_file() or not self.digests.is_file():
+            return {}
+        kept = self.digests.read_bytes()
+        whole = min(len(kept) // DIGEST, self.file.stat().st_size // self.example.nbytes)
+        return {kept[DIGEST * row : DIGEST * (row + 1)]: row for row in range(whole)}
+
+    def _add(self, images: ImageRows, wanted: list[bytes]) -> None:
+        """Compute what is missing; if another process is doing so, wait until it is done."""
+        from filelock import FileLock  # here, so that machines that keep no files need not have it
+
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.file.with_suffix(".lock")):
+            known = self._known()
+            first = {digest: row for row, digest in reversed(list(enumerate(wanted))) if digest not in known}
+            missing = np.array(sorted(first.values()), dtype=np.int64)
+            with (
+                self.file.open("ab") as stream,
+                self.digests.open("ab") as names,
+                progress_bar("frozen layers", len(missing)) as advance,
+            ):
+                stream.truncate(len(known) * self.example.nbytes)
+                names.truncate(len(known) * DIGEST)
+                for rows in _batches(missing):
+                    part = _lower(self.encoder, images[rows], self.device, self.precision)
+                    stream.write(part.contiguous().view(torch.uint8).cpu().numpy().tobytes())
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                    names.write(b"".join(wanted[row] for row in rows))
+                    names.flush()
+                    advance(len(rows))
+
+    def _map(self, rows: int) -> Tensor:
+        # Shared, though nobody writes to it: only so may it be larger than the memory.
+        shared = os.access(self.file, os.W_OK)
+        size = rows * self.example.numel()
+        return torch.from_file(str(self.file), shared=shared, size=size, dtype=self.example.dtype).view(
+            rows, *self.example.shape[1:]
+        )
 
 
-def _append(
-    partial: Path, encoder: Encoder, images: ImageRows, device: torch.device, precision: Precision, batch_bytes: int
-) -> None:
-    with partial.open("ab") as stream, progress_bar("frozen layers", len(images)) as advance:
-        done = stream.tell() // batch_bytes
-        stream.truncate(done * batch_bytes)
-        advance(done * BATCH)
-        for start in range(done * BATCH, len(images), BATCH):
-            part = _lower(encoder, images, start, min(start + BATCH, len(images)), device, precision)
-            stream.write(part.contiguous().view(torch.uint8).cpu().numpy().tobytes())
-            advance(len(part))
-        stream.flush()
-        os.fsync(stream.fileno())
+def _digests_of(images: ImageRows) -> list[bytes]:
+    found = []
+    for start in range(0, len(images), HASHED_AT_ONCE):
+        found += [hashlib.sha256(image.tobytes()).digest() for image in images[slice(start, start + HASHED_AT_ONCE)]]
+    return found

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -50,7 +51,25 @@ class ImageFiles:
         return load_image(file, self.size, self.fit, self.places.decoding)
 
 
-Source = Pixels | ImageRows | ImageFiles | Tensor  # whatever gives a batch for row numbers
+@dataclass(frozen=True)
+class TensorRows:
+    """Some rows of a tensor in an order of their own, which are copied when they are asked for."""
+
+    tensor: Tensor
+    rows: Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Ints) -> Tensor:
+        return self.tensor[self.rows[torch.as_tensor(index)]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.rows), *self.tensor.shape[1:]
+
+
+Source = Pixels | ImageRows | ImageFiles | Tensor | TensorRows  # whatever gives a batch for row numbers
 
 
 def images_of(images: Places | Source, size: Size, fit: Fit) -> Source:
@@ -73,6 +92,8 @@ def fetch(source: Source, rows: Ints, device: torch.device | str) -> Tensor:
     """The images, or activations, `source[rows]` on the device."""
     if isinstance(source, Tensor):
         return source[torch.as_tensor(rows, device=source.device)].to(device)
+    if isinstance(source, TensorRows):
+        return source[rows].to(device)
     return torch.from_numpy(source[rows]).to(device)
 
 

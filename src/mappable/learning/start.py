@@ -1,5 +1,7 @@
 """The beginning of a run: the off-the-shelf encoder and its inputs, or the state that a checkpoint holds."""
 
+import hashlib
+import json
 import sys
 from dataclasses import replace
 from functools import partial
@@ -8,6 +10,8 @@ from typing import cast
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from mappable.arrays import Ints
@@ -22,7 +26,7 @@ from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import Learner
 from mappable.learning.settings import Settings
 from mappable.places.cache import ImageRows
-from mappable.places.files import load_places
+from mappable.places.files import load_places, write_atomically
 
 RESIDENT = 0.5  # images stay on the GPU if they take at most this share of its free memory
 
@@ -53,7 +57,7 @@ def begin(
         learner.restore(checkpoint.learner)
         encoder.about = About.from_json(checkpoint.about["encoder"])
         return learner
-    _find_clusters(learner, len(data.train))
+    _find_clusters(learner, len(data.train), fingerprint, activations)
     scale = settings.feature_scale_squared
     if scale == "measure":
         scale = measure_feature_scale(
@@ -107,8 +111,11 @@ def _resident(images: ImageRows, device: torch.device) -> Tensor:
     return describe(lambda pixels: pixels, images, rows, device=device, title="images to the GPU")
 
 
-def _find_clusters(learner: Learner, training_images: int) -> None:
-    """The aggregator's clusters, from images of the training set or of another one; in every process the same."""
+def _find_clusters(learner: Learner, training_images: int, data: str, folder: Path | None) -> None:
+    """The aggregator's clusters, from images of the training set or of another one; in every process the same.
+
+    Those of the training set are kept in the folder, where other runs with the same seed find them.
+    """
     encoder, settings, device = learner.encoder, learner.settings, learner.device
     source, available, from_pixels = learner.source, training_images, settings.trainable == "all"
     if settings.init_source != "train":
@@ -120,18 +127,42 @@ def _find_clusters(learner: Learner, training_images: int) -> None:
             inputs = fetch(source, rows, device)
             return encoder.local(encoder.lower(inputs) if from_pixels else inputs)
 
+    aggregator = cast(nn.Module, encoder.aggregator)
     if learner.group.first:
-        print(f"clusters: k-means on images of {_named(settings.init_source)}", file=sys.stderr)
-        encoder.initialise_by(
-            local_of,
-            available,
-            source=settings.init_source,
-            most=settings.init_images,
-            locations=settings.init_locations,
-            seed=settings.seed,
-        )
-    for parameter in cast(nn.Module, encoder.aggregator).parameters():
+        kept = None
+        if folder is not None and settings.init_source == "train":
+            kept = folder / f"clusters-{_key(settings, data, local_of(np.arange(1)))}.safetensors"
+        if kept is None or not _load(aggregator, kept):
+            print(f"clusters: k-means on images of {_named(settings.init_source)}", file=sys.stderr)
+            encoder.initialise_by(
+                local_of,
+                available,
+                source=settings.init_source,
+                most=settings.init_images,
+                locations=settings.init_locations,
+                seed=settings.seed,
+            )
+            if kept is not None:
+                tensors = {name: value.cpu().contiguous() for name, value in aggregator.state_dict().items()}
+                write_atomically(kept, lambda stream: stream.write(save(tensors)))
+    for parameter in aggregator.parameters():
         learner.group.from_first(parameter.data)
+
+
+def _key(settings: Settings, data: str, example: Tensor) -> str:
+    """What clusters depend on; the local descriptors of an image stand for the weights and the machine's arithmetic."""
+    names = ("aggregator", "clusters", "init_images", "init_locations", "seed")
+    told = json.dumps([data, *(getattr(settings, name) for name in names)]).encode()
+    return hashlib.sha256(told + example.float().cpu().numpy().tobytes()).hexdigest()[:16]
+
+
+def _load(aggregator: nn.Module, file: Path) -> bool:
+    """Take over the clusters of a file; False if it is not there, or damaged."""
+    try:
+        aggregator.load_state_dict(load_file(file))
+    except (OSError, SafetensorError, RuntimeError):
+        return False
+    return True
 
 
 def _named(source: str) -> str:

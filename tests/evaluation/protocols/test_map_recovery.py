@@ -119,6 +119,11 @@ def test_the_paper_s_way_needs_a_solver(scoring: Scoring, monkeypatch: pytest.Mo
     assert map_recovery.depends(scoring) != without
 
 
+def test_ours_is_also_given_what_the_paper_is(scored: Scored) -> None:
+    ours = [name for name, row in rows_of(scored).items() if row["group"] == "ours"]
+    assert ours == ["calibrated ranges", "calibrated ranges, of the mask's pairs alone"]
+
+
 def test_the_mask_is_judged_on_the_route(scored: Scored) -> None:
     mask = scored.values["mask"]
     assert 80 < mask["precision"] <= 100

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, MappableError
@@ -20,7 +21,6 @@ from mappable.evaluation.scoring import Arrays, NotApplicableError, Scored, Scor
 from mappable.evaluation.setup import Setup, along
 from mappable.maps.calibration import Calibration
 from mappable.maps.ranging import ranges_between
-from mappable.progress import track
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
 from mappable.recovery.anchored import recover_anchored
@@ -49,7 +49,8 @@ SOLVED, STEPS = 5, 3000  # repetitions of the SDP, which takes long, and steps o
 KNOWN_SIGMA = 0.05  # positive radii that a known position may be off
 TRIVIAL = ("point", "straight line", "circle")
 SDP_MDS, SDP_SMACOF, S_STRESS = "SDP, classical MDS", "SDP, SMACOF", "s-stress in place of the SDP"
-OURS, ANCHORED = "calibrated ranges", "calibrated ranges and known positions"
+OURS, OURS_MASKED = "calibrated ranges", "calibrated ranges, of the mask's pairs alone"
+ANCHORED = "calibrated ranges and known positions"
 SHOWN = {SDP_MDS: "mds", S_STRESS: "mds", SDP_SMACOF: "smacof", OURS: "recovered", ANCHORED: "anchored"}
 
 
@@ -78,10 +79,11 @@ def score(scoring: Scoring) -> Scored:
     ruler, (landmarks, why_not) = _Ruler(scoring), calibrated_map(scoring)
     count = min(IMAGES, len(route))
     done = []
-    for seed in track(range(REPETITIONS), "recovering maps", REPETITIONS):
+    for seed in range(REPETITIONS):
         images = route[np.sort(spread_out(way, count, seed))]
-        done.append(_Repetition(scoring, images, seed, ruler, landmarks.calibration))
-        done[-1].draw()
+        with threadpool_limits(1):  # the matrices are too small for several threads
+            done.append(_Repetition(scoring, images, seed, ruler, landmarks.calibration))
+            done[-1].draw()
     values = {
         "sequence": setup.route,
         "images": count,
@@ -170,7 +172,11 @@ class _Repetition:
         points = evenly(len(rows), KNOWN)
         self.anchors = Anchors(points, self.truth[points], KNOWN_SIGMA * ruler.radius)
         self.matrices: Arrays = {}
+        self.mask: Bools | None = None
         self.report: MaskReport | None = None
+        if ruler.threshold is not None:
+            self.mask = threshold_mask(self.squared, ruler.threshold)
+            self.report = mask_report(self.mask, self.true, ruler.threshold.near)
         self.added = self.linked = 0
         self.converged: list[bool] = []
         self.failed: list[str] = []
@@ -201,12 +207,10 @@ class _Repetition:
 
     def paper(self, completes: bool) -> Iterator[_Drawn]:
         """With the mask that feature distances give."""
-        if self.ruler.threshold is None:
+        if self.mask is None:
             return
-        mask = threshold_mask(self.squared, self.ruler.threshold)
-        self.report = mask_report(mask, self.true, self.ruler.threshold.near)
-        whole = connect(mask).mask
-        self.added = int(np.count_nonzero(whole & ~mask)) // 2
+        whole = connect(self.mask).mask
+        self.added = int(np.count_nonzero(whole & ~self.mask)) // 2
         if completes:
             completed = self._completed(whole)
             self.matrices["masked"] = np.where(whole, np.sqrt(self.ruler.scale * self.squared), np.nan)
@@ -220,9 +224,15 @@ class _Repetition:
             yield from self._laid_out(self._completed(mask), ", oracle mask")
 
     def ours(self) -> Iterator[_Drawn]:
-        if self.calibration is not None:
-            ranges = self._ranges(self.calibration)
-            yield self._aligned(OURS, "ours", recover(ranges, self.truth.shape[1], seed=self.seed).positions)
+        """With all ranges that the calibration gives, and with those alone that the paper's way is given too."""
+        if self.calibration is None:
+            return
+        ranges = ranges_between(self.calibration, self.described)
+        self.linked = len(_linked(ranges)) - len(ranges)
+        yield self._aligned(OURS, "ours", self._recovered(ranges))
+        if self.mask is not None:
+            masked = ranges.where(self.mask[ranges.i, ranges.j])
+            yield self._aligned(OURS_MASKED, "ours", self._recovered(masked))
 
     def anchored(self) -> Iterator[_Drawn]:
         """With known positions. What ranges are good for shows beside what the pace of a camera alone comes to."""
@@ -231,7 +241,8 @@ class _Repetition:
         steady = _steady(count, float(along(anchors.positions)[-1]))
         yield self._in_place("a steady pace between known positions", self._anchored(steady))
         if self.calibration is not None:
-            yield self._in_place(ANCHORED, self._anchored(self._ranges(self.calibration)))
+            ranges = ranges_between(self.calibration, self.described)
+            yield self._in_place(ANCHORED, self._anchored(_linked(ranges)))
 
     def _completed(self, mask: Bools) -> Completed:
         squared_metres, dimensions = self.ruler.scale * self.squared, self.truth.shape[1]
@@ -248,20 +259,8 @@ class _Repetition:
             scaled = smacof(np.sqrt(completed.squared_distances), completed.positions).points
             yield self._aligned(SDP_SMACOF + what, "paper", scaled)
 
-    def _ranges(self, calibration: Calibration) -> Ranges:
-        """Calibrated ranges, and a usual step from an image to the next where there is none."""
-        ranges = ranges_between(calibration, self.described)
-        following = ranges.j - ranges.i == 1
-        missing = np.setdiff1d(np.arange(ranges.count - 1), ranges.i[following])
-        self.linked = len(missing)
-        step = np.full(len(missing), np.median(ranges.metres[following] if following.any() else ranges.metres))
-        return Ranges(
-            ranges.count,
-            np.concatenate([ranges.i, missing]),
-            np.concatenate([ranges.j, missing + 1]),
-            np.concatenate([ranges.metres, step]),
-            np.concatenate([ranges.sigma, step]),
-        )
+    def _recovered(self, ranges: Ranges) -> Floats:
+        return recover(_linked(ranges), self.truth.shape[1], seed=self.seed).positions
 
     def _anchored(self, ranges: Ranges) -> Floats:
         return recover_anchored(ranges, self.anchors, seed=self.seed, sweeps=0).positions
@@ -273,6 +272,22 @@ class _Repetition:
     def _in_place(self, method: str, points: Floats) -> _Drawn:
         error = plain_score(points, self.truth).rmse
         return _Drawn(method, "ours, known positions", error, points=points)
+
+
+def _linked(ranges: Ranges) -> Ranges:
+    """Also a usual step, give or take as much, from an image to the next where there is no range: else drives break."""
+    if not len(ranges):
+        raise BadInputError("no two of the images are near enough by feature to tell their distance")
+    following = ranges.j - ranges.i == 1
+    missing = np.setdiff1d(np.arange(ranges.count - 1), ranges.i[following])
+    step = np.full(len(missing), np.median(ranges.metres[following] if following.any() else ranges.metres))
+    return Ranges(
+        ranges.count,
+        np.concatenate([ranges.i, missing]),
+        np.concatenate([ranges.j, missing + 1]),
+        np.concatenate([ranges.metres, step]),
+        np.concatenate([ranges.sigma, step]),
+    )
 
 
 def _steady(count: int, length: float) -> Ranges:
