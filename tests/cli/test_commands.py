@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mappable import Encoder, find_pack, load_places
-from mappable.cli import demo
+from mappable import find_pack, load_places
 
 Draw = Callable[..., Path]
 
@@ -120,35 +119,6 @@ def test_a_folder_that_holds_another_set_is_not_overwritten_unasked(
 )
 def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], part: str) -> None:
     assert_one_sentence(mappable(*arguments), part)
-
-
-def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
-    out, street, encoder = (tmp_path / name for name in ("the demo", "the demo/street", "the demo/encoder"))
-    assert demo.PRESET == "street-v1-demo"
-    code = "from mappable.cli import demo, main; demo.PRESET = 'street-v1-3d'; main()"  # which is planned in less time
-    command = [sys.executable, "-c", code, "demo", out, "--every", "80"]
-    first = subprocess.run(command, capture_output=True, text=True)
-    assert first.returncode == 0, first.stderr
-    places = load_places(street)
-    assert set(places.split) == {"train", "calibration", "test"}
-    assert find_pack(street).load(places).shape == (len(places), 120, 160, 3)
-    trained = f"mappable train '{street}' '{encoder}' --preset street-laptop --iterations 3\n"
-    drawn = f"mappable simulate street-v1-3d '{street}' --every 80\n"
-    for text in (drawn, f"{len(places)} places", "upper bound", trained, "3 iterations in", " images/s"):
-        assert text in first.stdout
-    assert f"encoder: {encoder}/encoder.safetensors\n" in first.stdout
-    for name in ("contact-sheet.jpg", "map.png"):
-        assert str(street / name) in first.stdout
-        with Image.open(street / name) as picture:
-            assert picture.width > 400
-    about = Encoder.load(encoder / "encoder.safetensors").about
-    assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == ("vgg16-v1", "conv5", 3)
-    (kept, lost), learnt = places.files[:2], encoder / "encoder.safetensors"
-    before, content = [file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()
-    lost.unlink()
-    again = subprocess.run([*command, "--overwrite"], capture_output=True, text=True)
-    assert again.stdout == first.stdout
-    assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (before, content)
 
 
 def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw) -> None:

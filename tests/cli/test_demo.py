@@ -1,58 +1,92 @@
-"""The training of `mappable demo`: stopped, gone on with, and begun anew where an older demo is in the way."""
+"""`mappable demo`: what it makes and says, stopped, gone on with, and begun anew where another is in the way."""
 
-from collections.abc import Callable
+import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer
+from PIL import Image
 
 from mappable import load_places
 from mappable.cli import demo
-from mappable.errors import BadInputError
+from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
-from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import TrainingStopped
+from mappable.maps.map import Map
+from mappable.places.cache import find_pack
+
+# A street that is planned in less time, with the settings for a laptop, and hardly any images.
+TINY = """
+from dataclasses import replace
+from mappable.cli import demo, main
+from mappable.evaluation import sets
+demo.SET = "street-v1-3d"
+sets.SETS = sets.SETS | {demo.SET: replace(sets.find_set(demo.SET), preset="street-laptop")}
+main()
+"""
 
 
-@pytest.fixture
-def settings(small_backbone: str) -> Callable[..., Settings]:
-    small = {"backbone": small_backbone, "weights": "random", "clusters": 2, "size": "64x48", "init_images": 4}
-    tuples = {"positive_radius": 5, "negative_radius": 12, "positives": 2, "negatives": 2, "hard_negatives": 1}
-    return lambda **changes: load_settings(overrides=small | tuples | {"trainable": "conv5", "iterations": 2} | changes)
+def run(*words: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", TINY, "demo", *(str(word) for word in words)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
+    assert demo.SET == "street-v1-demo"
+    out = tmp_path / "the demo"
+    street, model = out / "places", out / "models/triplet+huber-ours-seed0"
+    first = run(out, "--every", 60)
+    assert first.returncode == 0, first.stderr
+    places = load_places(street)
+    assert set(places.split) == {"train", "calibration", "test"}
+    assert find_pack(street).load(places).shape == (len(places), 120, 160, 3)
+    quoted = shlex.quote(str(out))
+    for text in (
+        f"mappable simulate street-v1-3d {shlex.quote(str(street))} --every 60\n",
+        f"mappable reproduce street-v1-3d --out {quoted} --rows {','.join(demo.ROWS)} --every 60 --set iterations=3\n",
+        f"mappable map build {shlex.quote(str(street))}",
+        f"{len(places)} places",
+        "upper bound",
+        "off by",
+        "not recovered: the route to recover has",
+        "Triplet + Huber (ours)",
+        "gain within 10 m",
+    ):
+        assert text in first.stdout
+    assert first.stdout.endswith(f"report: {out / 'report.html'}\n")
+    for name in ("contact-sheet.jpg", "map.png"):
+        with Image.open(street / name) as picture:
+            assert picture.width > 400
+    about = Encoder.load(model / "encoder.safetensors").about
+    assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == ("vgg16-v1", "conv5", 3)
+    assert Map.open(out / "map").encoder == Encoder.load(model / "encoder.safetensors").fingerprint
+    report = json.loads((out / "report.json").read_text())
+    assert report["set"] == "street-v1-3d"
+    learnt, (kept, lost) = model / "encoder.safetensors", places.files[:2]
+    before, content = [file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()
+    lost.unlink()
+    again = run(out, "--every", 60, "--overwrite")
+    assert again.stdout == first.stdout
+    assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (before, content)
 
 
 def test_fewer_images_are_trained_on_for_fewer_steps() -> None:
-    usual = load_settings("street-laptop")
-    assert usual.iterations is not None
-    assert demo._settings(1) == usual
-    assert demo._settings(10) == usual.model_copy(update={"iterations": usual.iterations // 10})
-    assert demo._settings(10_000).iterations == 1
-
-
-def test_an_encoder_of_another_demo_gives_way_if_that_is_asked_for(
-    toy_folder: Path, settings: Callable[..., Settings], tmp_path: Path
-) -> None:
-    places, out = load_places(toy_folder), tmp_path / "encoder"
-    demo._train(places, toy_folder, out, settings(), overwrite=False)
-    with pytest.raises(BadInputError, match="begin anew with --overwrite"):
-        demo._train(places, toy_folder, out, settings(iterations=1), overwrite=False)
-    assert Encoder.load(out / "encoder.safetensors").about.settings["iterations"] == 2
-    demo._train(places, toy_folder, out, settings(iterations=1), overwrite=True)
-    assert Encoder.load(out / "encoder.safetensors").about.settings["iterations"] == 1
+    assert demo._steps(1) == f"iterations={demo.STEPS}"
+    assert demo._steps(10) == f"iterations={demo.STEPS // 10}"
+    assert demo._steps(10_000) == "iterations=1"
 
 
 def test_a_demo_that_was_stopped_says_that_it_goes_on(
-    toy_folder: Path,
-    settings: Callable[..., Settings],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(*_: object, **__: object) -> None:
+    def stop(*_: object) -> None:
         raise TrainingStopped("stopped at iteration 1 of 2")
 
-    monkeypatch.setattr("mappable.learning.trainer.train", stop)
+    monkeypatch.setattr(Study, "run", stop)
     with pytest.raises(typer.Exit) as caught:
-        demo._train(load_places(toy_folder), toy_folder, tmp_path / "encoder", settings(), overwrite=False)
+        demo._results(Study(None, None, tmp_path, []), [])  # type: ignore[arg-type]
     assert caught.value.exit_code == 130
     assert capsys.readouterr().err == "stopped at iteration 1 of 2; the same command goes on from there\n"

@@ -47,7 +47,7 @@ def _paper(loss: str, title: str) -> Row:
 
 
 def _ours(loss: str, title: str) -> Row:
-    return Row(loss + OURS, f"{title}, our γ and F²", {"loss": loss})
+    return Row(loss + OURS, f"{title} (ours)", {"loss": loss})
 
 
 TABLE_1: tuple[Row, ...] = (

@@ -1,13 +1,12 @@
 """How many queries are found: table I, curves, the number of landmarks, and what the paper claims of all that."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mappable.evaluation import paper
-from mappable.evaluation.claims import judge
-from mappable.evaluation.rows import ROWS
+from mappable.evaluation.claims import Claim, judge
 from mappable.evaluation.sections.view import BOUND, Model, Section, View, counted, named
 from mappable.evaluation.summary import spread
 from mappable.evaluation.tables import Column, Table, table
@@ -25,7 +24,9 @@ def table1(view: View, models: list[Model]) -> Section:
         "Brackets hold the 95 % interval of a bootstrap that draws stretches of the route, "
         f"{view.setup.block:g} {view.unit} long." + " A ± is the standard deviation over training runs." * several,
         f"{counted(without, 'query has', 'queries have')} no landmark within {view.positive}; such queries count as "
-        "not found here, and are left out of recall@N.",
+        "not found here, and are left out of recall@N."
+        if without
+        else f"Every query has a landmark within {view.positive}.",
     ]
     if choices > 1:
         sentences[1] += f" All numbers are with one set of landmarks, but for a mean ± deviation over {choices} sets."
@@ -101,14 +102,19 @@ def curves(view: View, models: list[Model]) -> Section:
     return Section("curves", "Accuracy against tolerance", sentences, figures=("curves",))
 
 
+def judged(view: View) -> Sequence[Claim]:
+    """All claims, or none where the models that they compare were not trained."""
+    found = judge(view.results)
+    return found if any(claim.verdict != "not decidable" for claim in found) else ()
+
+
 def claims(view: View, models: list[Model]) -> Section:
-    """The claims, where there are at least two models of the paper to compare."""
+    """The claims, where the models allow to judge any of them."""
     sentences = [
         "What the paper says in words, judged by the models above. One is better than another if the 95 % interval of "
         "their difference, query by query, excludes 0. Models with our own γ and F² count for the last claim only."
     ]
-    comparable = sum(model.row in ROWS for model in models) > 1
-    return Section("claims", "The paper's claims", sentences, claims=judge(view.results) if comparable else ())
+    return Section("claims", "The paper's claims", sentences, claims=judged(view))
 
 
 def landmark_sweep(view: View, models: list[Model]) -> Section:

@@ -69,5 +69,5 @@ def _kind(row: str) -> str:
     if row not in ROWS or row == OFF_THE_SHELF:
         return "Off-the-shelf" if row == OFF_THE_SHELF else "Others"
     if ROWS[row].combined:
-        return "Combined, our γ and F²" if row.endswith(OURS) else "Combined"
+        return "Combined (ours)" if row.endswith(OURS) else "Combined"
     return "Visual" if ROWS[row].visual else "Geometric"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mappable.evaluation.rows import OFF_THE_SHELF
+from mappable.evaluation.sections.accuracy import judged
 from mappable.evaluation.sections.view import Model, Section, View
 from mappable.evaluation.tables import Column, table
 
@@ -57,14 +58,17 @@ def skipped(view: View) -> Section:
         for result in model.results:
             for protocol, reason in result.skipped.items():
                 reasons.setdefault((protocol, reason), []).append(model.title)
+    if not judged(view):
+        why = "the paper's models that they compare were not trained; --rows table1 trains them"
+        reasons["the paper's claims", why] = [model.title for model in view.models()]
     titles = len(view.models())
     left = table(
         "skipped",
-        Column("Protocol", [protocol for protocol, _ in reasons]),
+        Column("What", [protocol for protocol, _ in reasons]),
         Column("Reason", [reason for _, reason in reasons]),
         Column("Models", ["all" if len(set(of)) == titles else _listed(of) for of in reasons.values()]),
     )
-    sentences = ["Protocols that were not run, and why."]
+    sentences = ["What could not be found out here, and why."]
     return Section("skipped", "What was left out", sentences, [left] if reasons else [])
 
 
