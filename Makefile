@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 .PHONY: help demo test bench docs clean
 
 help:
-	@echo "make demo   set up from nothing, then draw a simulated street and train an encoder on it (writes ./demo)"
+	@echo "make demo   set up from nothing, then draw a simulated street, train three encoders on it, and report (writes ./demo)"
 	@echo "make test   set up from nothing, then check style, types, the import rule, and run all tests"
 	@echo "make bench  the benchmarks, each beside what a user would pick instead"
 	@echo "make docs   build the documentation into ./site"

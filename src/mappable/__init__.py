@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from mappable.errors import BadImageError as BadImageError
     from mappable.errors import BadInputError as BadInputError
     from mappable.errors import MappableError as MappableError
+    from mappable.evaluation.evaluate import evaluate_map as evaluate_map
+    from mappable.evaluation.result import Result as Result
     from mappable.features.about import About as About
     from mappable.features.encoder import Encoder as Encoder
     from mappable.features.fast_encoder import FastEncoder as FastEncoder
@@ -71,6 +73,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
+    "mappable.evaluation.evaluate": ("evaluate_map",),
+    "mappable.evaluation.result": ("Result",),
     "mappable.features.about": ("About",),
     "mappable.features.encoder": ("Encoder",),
     "mappable.features.fast_encoder": ("FastEncoder",),

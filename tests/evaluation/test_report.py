@@ -18,7 +18,7 @@ from mappable.evaluation import report
 from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.report import CAPTIONS, embedded, write_report
 from mappable.evaluation.result import Result, empty_result
-from mappable.evaluation.rows import OURS, ROWS
+from mappable.evaluation.rows import OURS, ROWS, TABLE_1
 from mappable.evaluation.scoring import Scored
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.evaluation.summary import difference, summarise
@@ -350,7 +350,20 @@ def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results:
     first = [one.values("landmark-sweep") for one in results if one.row == "off-the-shelf"]
     mean = np.mean([one["positive"][0] for one in first if one])
     assert sweep["rows"][0][1]["mean"] == pytest.approx(mean)
-    assert [claim["number"] for claim in section(data, "claims")["claims"]] == ["i", "ii", "iii", "iv", "v"]
+    left = section(data, "skipped")["tables"]["skipped"]["rows"]
+    assert left[0][:2] == ["the paper's claims", left[0][1]]
+    assert "--rows table1" in left[0][1]
+
+
+def test_claims_are_judged_where_the_models_are_there(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+    like = {row.name: results[-1] if row.combined else results[0] for row in TABLE_1}
+    every = [replace(one, row=name, title=ROWS[name].title, seed=0) for name, one in like.items()]
+    data = data_of(write_report(every, setup, {}, tmp_path, command="mappable x"))
+    claims = section(data, "claims")["claims"]
+    assert [claim["number"] for claim in claims] == ["i", "ii", "iii", "iv", "v"]
+    assert claims[0]["verdict"] == "holds"
+    assert [claim["verdict"] for claim in claims[3:]] == ["not decidable"] * 2
+    assert "The paper&#39;s claims" in (tmp_path / "report.html").read_text()
 
 
 def test_the_best_row_stands_out(page: Path) -> None:
