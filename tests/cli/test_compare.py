@@ -24,6 +24,7 @@ def results(tmp_path: Path) -> list[Path]:
         result = Result(
             set="street",
             frame="town",
+            setup="s",
             unit="m",
             positive_radius=10.0,
             negative_radius=25.0,

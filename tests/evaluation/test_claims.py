@@ -36,6 +36,7 @@ def result(
         seed=seed,
         encoder="",
         settings={"loss": row.removesuffix(OURS), **settings},
+        setup="s",
         ids=np.array([str(query) for query in range(QUERIES)], dtype=object),
         conditions=np.full(QUERIES, "sun", dtype=object),
         blocks=np.arange(QUERIES) * blocks // QUERIES,

@@ -33,6 +33,7 @@ def write(tmp_path: Path) -> Write:
         facts: dict[str, Any] = {
             "set": "street",
             "frame": "town",
+            "setup": "s",
             "unit": "m",
             "positive_radius": 10.0,
             "negative_radius": 25.0,

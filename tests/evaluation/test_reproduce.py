@@ -267,7 +267,12 @@ def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_oth
 def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:
     study, models, _ = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1"], lean=True)
     assert not (study.out / DESCRIPTORS / models[0].folder).exists()
-    assert [one.row for one in known_results(study.out, models)] == ["off-the-shelf"]
+    assert [one.row for one in known_results(study, models)] == ["off-the-shelf"]
+    with pytest.raises(BadInputError, match="other places or radii; run it again without --report-only"):
+        known_results(replace(study, setup=replace(study.setup, positive_radius=3.0)), models)
+    other = [replace(models[0], settings=models[0].settings.model_copy(update={"margin": 0.3}))]
+    with pytest.raises(BadInputError, match="was made with another margin"):
+        known_results(study, other)
 
 
 def test_what_cannot_be_is_refused(nordland: Path, small: list[str], tmp_path: Path) -> None:

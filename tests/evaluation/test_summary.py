@@ -30,6 +30,7 @@ def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Resul
     facts: dict[str, Any] = {
         "set": "street",
         "frame": "town",
+        "setup": "s",
         "unit": "m",
         "positive_radius": 10.0,
         "negative_radius": 25.0,

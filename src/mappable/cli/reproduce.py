@@ -77,9 +77,8 @@ def reproduce(
         lean=lean,
         command=command,
     )
-    results = known_results(home, models)
+    results = known_results(study, models) if report_only else []
     if not report_only:
-        results = []
         try:
             for number, result in enumerate(study.run(models), 1):
                 share = result.scored["table1"].values["positive"][0] if "table1" in result.scored else None

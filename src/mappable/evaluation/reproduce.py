@@ -27,13 +27,14 @@ from mappable.evaluation.sets import NamedSet
 from mappable.evaluation.setup import Setup
 from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.encoder import Encoder
-from mappable.learning.folder import OtherRunError
+from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import train
 from mappable.places.cache import ImageRows
 from mappable.recovery.files import check_writable
 
+SAME = WATCHING | DIVIDING  # settings that change no weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
 
 
@@ -111,7 +112,7 @@ class Study:
             encoder=encoder.fingerprint,
             settings=settings.model_dump(mode="json"),
         )
-        before = Result.load(home) if (home / RESULT).is_file() else empty
+        before = _before(home) or empty
         known = replace(empty, scored=before.scored, keys=before.keys, ran=before.ran)
         result = score_all(scoring, known, self.protocols)
         if result.keys != before.keys or not before.ran:
@@ -142,10 +143,20 @@ class Study:
         return write_report(results, self.setup, figures, self.out, command=self.command)
 
 
-def known_results(out: Path, models: Sequence[Model]) -> list[Result]:
-    """Those results of the models that an earlier run left."""
-    homes = [out / RESULTS / model.folder for model in models]
-    return [Result.load(home) for home in homes if (home / RESULT).is_file()]
+def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
+    """Those results of the models that an earlier run left; one of other settings or another table is refused."""
+    found = []
+    for model in models:
+        home = study.out / RESULTS / model.folder
+        if (home / RESULT).is_file():
+            result = Result.load(home)
+            settings = model.settings.model_dump(mode="json")
+            differing = [key for key in settings if key not in SAME and result.settings.get(key) != settings[key]]
+            if differing or result.setup != study.setup.fingerprint:
+                what = f"another {differing[0]}" if differing else "other places or radii"
+                raise BadInputError(f"{home}: was made with {what}; run it again without --report-only")
+            found.append(result)
+    return found
 
 
 def load_study(
@@ -168,6 +179,14 @@ def load_study(
     check_writable(out / PAGE)
     setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite)
     return Study(setup, images, out, wanted, device, overwrite, lean, command)
+
+
+def _before(home: Path) -> Result | None:
+    """The result that an earlier run left, if it can be read."""
+    try:
+        return Result.load(home)
+    except BadInputError:
+        return None
 
 
 def _training(folder: Path) -> dict[str, float]:

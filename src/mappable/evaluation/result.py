@@ -19,7 +19,7 @@ from mappable.places.files import write_atomically
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
 FORMAT, VERSION = "mappable-result", 1
-FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder")
+FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class Result:
     seed: int | None
     encoder: str  # fingerprint
     settings: Mapping[str, Any]
+    setup: str  # fingerprint of what was evaluated on
     ids: Strings
     conditions: Strings
     blocks: Ints
@@ -117,6 +118,7 @@ def empty_result(
         seed=seed,
         encoder=encoder,
         settings=settings,
+        setup=setup.fingerprint,
         ids=setup.places.place_id[setup.queries],
         conditions=setup.places.condition[setup.queries],
         blocks=setup.blocks,
