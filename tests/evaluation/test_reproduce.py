@@ -262,13 +262,29 @@ def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_oth
         test.write_bytes(before)
     assert not file.exists()
     assert other.encoder == first.encoder
+    assert other.keys["table1"] != first.keys["table1"]
+
+
+def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run: Run, nordland: Path) -> None:
+    study, models, (first,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1", "curves"])
+    _, _, (again,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
+    assert set(again.scored) == {"table1", "curves", "proportionality"}
+    home = study.out / "results" / models[0].folder
+    whole = (home / "arrays.safetensors").read_bytes()
+    first.save(home)
+    (home / "arrays.safetensors").write_bytes(whole)
+    with pytest.raises(BadInputError, match="not the one that belongs to it"):
+        Result.load(home)
+    _, _, (healed,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
+    assert set(healed.scored) == {"proportionality"}
+    assert set(healed.arrays("proportionality")) >= {"counts", "matrix"}
 
 
 def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:
     study, models, _ = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1"], lean=True)
     assert not (study.out / DESCRIPTORS / models[0].folder).exists()
     assert [one.row for one in known_results(study, models)] == ["off-the-shelf"]
-    with pytest.raises(BadInputError, match="other places or radii; run it again without --report-only"):
+    with pytest.raises(BadInputError, match="other images, places, landmarks or radii; run it again"):
         known_results(replace(study, setup=replace(study.setup, positive_radius=3.0)), models)
     other = [replace(models[0], settings=models[0].settings.model_copy(update={"margin": 0.3}))]
     with pytest.raises(BadInputError, match="was made with another margin"):

@@ -106,19 +106,20 @@ def _results(study: "Study", models: "list[Model]") -> "list[Result]":
 
 
 def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
-    """A map of the descriptors that are there already."""
+    """The map that was evaluated, of the descriptors that are there already."""
     import numpy as np
 
     from mappable.evaluation.reproduce import MODELS
+    from mappable.evaluation.scoring import landmarks_of
     from mappable.features.descriptors import Described
     from mappable.learning.folder import ENCODER
     from mappable.maps.build import build_map_of
 
     encoder, made = study.describe(model)
-    described = Described(
-        study.setup.places[made.rows], made.values.astype(np.float32), encoder.fingerprint, encoder.about
+    rows = np.concatenate([landmarks_of(study.setup), study.setup.calibration])
+    built = build_map_of(
+        Described(study.setup.places[rows], made[rows], encoder.fingerprint, encoder.about), every=True
     )
-    built = build_map_of(described, landmarks=study.setup.landmarks)
     return built.save(folder, study.out / MODELS / model.folder / ENCODER)
 
 

@@ -64,7 +64,7 @@ def reproduce(
 
     named, home = find_set(name), out or Path("results") / name
     models = plan(named, rows_named(_names(rows)), _numbers(seeds), values or ())
-    command = shlex.join(["mappable", *sys.argv[1:]])
+    command = shlex.join(["mappable", *(word for word in sys.argv[1:] if word != "--report-only")])
     study = load_study(
         named,
         root,

@@ -5,7 +5,7 @@ one is refuted. Where nothing is either shown or refuted, or models are missing,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -140,7 +140,8 @@ def _huber(found: Found) -> Claim:
                 parts.append(_steadier(f"{names}, {counts}", *runs))
             else:
                 few.append(f"{names}: {counts}, but {ENOUGH_SEEDS} of each are needed.")
-    return _claim("iv", text, parts, notes=few)
+    claim = _claim("iv", text, parts, notes=few)
+    return replace(claim, verdict="not decidable") if few else claim
 
 
 def _steadier(names: str, first: Sequence[float], second: Sequence[float]) -> Evidence:
@@ -176,7 +177,9 @@ def _spread_of(loss: str, weights: Mapping[float, list[Result]]) -> Evidence:
     if apart:
         sentence += f"; from the worst to the best {points(apart)} ({apart.compared})"
     others = _other_settings([own[0].settings for own in weights.values()])
-    return Evidence(shown, sentence + (f"; these also differ in {' and '.join(others)}." if others else "."))
+    if others:
+        return Evidence(None, f"{sentence}; but these also differ in {' and '.join(others)}.")
+    return Evidence(shown, f"{sentence}.")
 
 
 def _other_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:

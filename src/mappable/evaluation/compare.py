@@ -11,7 +11,7 @@ import numpy as np
 
 from mappable.arrays import Ints, Strings
 from mappable.errors import BadInputError
-from mappable.evaluation.result import Result
+from mappable.evaluation.result import RESULT, Result
 from mappable.evaluation.scoring import Scored
 from mappable.evaluation.summary import Difference, RowSummary, difference, summary_of
 from mappable.progress import track
@@ -53,7 +53,8 @@ def compare(paths: Sequence[Path]) -> Comparison:
     """
     if len(paths) < 2:
         raise BadInputError(f"at least two results are compared, not {len(paths)}")
-    for path, times in Counter(paths).items():
+    homes = [path.parent if path.name == RESULT else path for path in paths]
+    for path, times in Counter(home.resolve() for home in homes).items():
         if times > 1:
             raise BadInputError(f"{path}: is given more than once")
     results = {str(path): Result.load(path) for path in paths}

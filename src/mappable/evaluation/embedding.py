@@ -59,7 +59,7 @@ def described(
         values = np.empty((0, 0), dtype=np.float16)
     if len(values) != len(rows):
         raise BadInputError(f"{file}: damaged; delete it, and it is computed again")
-    return Descriptors(rows, values, encoder.fingerprint)
+    return Descriptors(rows, values, encoder.fingerprint, digest)
 
 
 def _write(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from mappable.errors import BadInputError
-from mappable.evaluation.protocols import Protocol, protocols_named
+from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
 from mappable.evaluation.protocols.timing import hardware
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
@@ -27,16 +27,20 @@ OF_A_MAP = ("table1", "curves", "proportionality", "localization", "qualitative"
 
 
 def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol]) -> Result:
-    """`result` with what the protocols find; what it holds already of this very model and set is not computed again."""
-    scored, skipped, keys = {}, {}, {}
+    """`result` with what the protocols find; what it holds already of this very model and set is kept."""
+    still = {
+        name: key
+        for name, key in result.keys.items()
+        if name in PROTOCOLS and PROTOCOLS[name].key(scoring) == key and name in (*result.scored, *result.skipped)
+    }
+    scored = {name: one for name, one in result.scored.items() if name in still}
+    skipped = {name: why for name, why in result.skipped.items() if name in still}
+    keys = dict(still)
     with progress_bar(f"scoring {result.title}", len(protocols)) as advance:
         for protocol in protocols:
             advance(0, protocol.name)
-            key = protocol.key(scoring)
-            keys[protocol.name] = key
-            if result.keys.get(protocol.name) == key and protocol.name in result.scored:
-                scored[protocol.name] = result.scored[protocol.name]
-            else:
+            if protocol.name not in still:
+                keys[protocol.name] = protocol.key(scoring)
                 try:
                     scored[protocol.name] = protocol.score(scoring)
                 except NotApplicableError as error:

@@ -18,9 +18,9 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.embedding import described, image_digest
 from mappable.evaluation.evaluate import ran, score_all
-from mappable.evaluation.protocols import Protocol, protocols_named
+from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
 from mappable.evaluation.report import PAGE, write_report
-from mappable.evaluation.result import RESULT, Result, empty_result
+from mappable.evaluation.result import RESULT, LaterVersionError, Result, empty_result, fingerprint_of
 from mappable.evaluation.rows import Row
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.sets import NamedSet
@@ -84,11 +84,12 @@ class Study:
 
     @cached_property
     def rows(self) -> Ints:
-        """Rows of the table that some protocol needs described."""
-        return np.unique(np.concatenate([one.rows(self.setup) for one in self.protocols]).astype(np.int64))
+        """Rows of the table that any protocol needs described, whether it is asked for or not: they are kept."""
+        return np.unique(np.concatenate([one.rows(self.setup) for one in PROTOCOLS.values()]).astype(np.int64))
 
     @cached_property
-    def _digest(self) -> str:
+    def digest(self) -> str:
+        """Of the images of these rows."""
         return image_digest(self.images, self.rows)
 
     def describe(self, model: Model) -> tuple[Encoder, Descriptors]:
@@ -97,7 +98,7 @@ class Study:
         encoder = self._trained(settings, self.out / MODELS / model.folder, activations)
         kept = self.out / DESCRIPTORS / model.folder
         how: dict[str, Any] = {"precision": settings.precision, "activations": activations}
-        return encoder, described(encoder, self.images, self.rows, self._digest, kept, **how)
+        return encoder, described(encoder, self.images, self.rows, self.digest, kept, **how)
 
     def _run(self, model: Model) -> Result:
         settings, out = model.settings, self.out
@@ -111,9 +112,10 @@ class Study:
             seed=settings.seed,
             encoder=encoder.fingerprint,
             settings=settings.model_dump(mode="json"),
+            images=self.digest,
         )
         before = _before(home) or empty
-        known = replace(empty, scored=before.scored, keys=before.keys, ran=before.ran)
+        known = replace(empty, scored=before.scored, skipped=before.skipped, keys=before.keys, ran=before.ran)
         result = score_all(scoring, known, self.protocols)
         if result.keys != before.keys or not before.ran:
             result = replace(result, ran=ran(encoder.device, self.command) | _training(out / MODELS / model.folder))
@@ -152,8 +154,8 @@ def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
             result = Result.load(home)
             settings = model.settings.model_dump(mode="json")
             differing = [key for key in settings if key not in SAME and result.settings.get(key) != settings[key]]
-            if differing or result.setup != study.setup.fingerprint:
-                what = f"another {differing[0]}" if differing else "other places or radii"
+            if differing or result.setup != fingerprint_of(study.setup, study.digest):
+                what = f"another {differing[0]}" if differing else "other images, places, landmarks or radii"
                 raise BadInputError(f"{home}: was made with {what}; run it again without --report-only")
             found.append(result)
     return found
@@ -185,6 +187,8 @@ def _before(home: Path) -> Result | None:
     """The result that an earlier run left, if it can be read."""
     try:
         return Result.load(home)
+    except LaterVersionError:
+        raise
     except BadInputError:
         return None
 

@@ -1,5 +1,6 @@
 """The result of one model on one set: what each protocol found, for every query; a folder that others can compare."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
 
 from mappable.arrays import Ints, Strings
 from mappable.errors import BadInputError
@@ -20,6 +21,10 @@ from mappable.places.files import write_atomically
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
 FORMAT, VERSION = "mappable-result", 1
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
+
+
+class LaterVersionError(BadInputError):
+    """A result that a later version of mappable wrote."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +46,7 @@ class Result:
     seed: int | None
     encoder: str  # fingerprint
     settings: Mapping[str, Any]
-    setup: str  # fingerprint of what was evaluated on
+    setup: str  # fingerprint of what was evaluated on, images included
     ids: Strings
     conditions: Strings
     blocks: Ints
@@ -70,8 +75,10 @@ class Result:
             for protocol, one in self.scored.items()
             for name, array in one.arrays.items()
         }
-        text = json.dumps(facts | {"queries": queries}, indent=1).encode() + b"\n"
-        write_atomically(folder / ARRAYS, lambda stream: stream.write(save(arrays)))
+        packed = save(arrays)
+        facts |= {"queries": queries, "arrays": hashlib.sha256(packed).hexdigest()}
+        text = json.dumps(facts, indent=1).encode() + b"\n"
+        write_atomically(folder / ARRAYS, lambda stream: stream.write(packed))
         write_atomically(folder / RESULT, lambda stream: stream.write(text))
 
     @classmethod
@@ -84,8 +91,11 @@ class Result:
             if facts["format"] != FORMAT:
                 raise ValueError(f"its format is {facts['format']!r}")
             if facts["version"] > VERSION:
-                raise BadInputError(f"{file}: written by a later version of mappable (format {facts['version']})")
-            found = load_file(folder / ARRAYS)
+                raise LaterVersionError(f"{file}: written by a later version of mappable (format {facts['version']})")
+            packed = (folder / ARRAYS).read_bytes()
+            if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
+                raise ValueError(f"{ARRAYS} is not the one that belongs to it")
+            found = load(packed)
             queries, protocols = facts["queries"], facts["protocols"]
             return cls(
                 **{name: facts[name] for name in FACTS},
@@ -103,8 +113,13 @@ class Result:
             raise BadInputError(f"{file}: not a result ({type(error).__name__}: {error})") from None
 
 
+def fingerprint_of(setup: Setup, images: str) -> str:
+    """Of a set and the digest of its images."""
+    return f"{setup.fingerprint} {images}".strip()
+
+
 def empty_result(
-    setup: Setup, *, row: str, title: str, seed: int | None, encoder: str, settings: Mapping[str, Any]
+    setup: Setup, *, row: str, title: str, seed: int | None, encoder: str, settings: Mapping[str, Any], images: str = ""
 ) -> Result:
     """That of a model of which nothing is known yet."""
     return Result(
@@ -118,7 +133,7 @@ def empty_result(
         seed=seed,
         encoder=encoder,
         settings=settings,
-        setup=setup.fingerprint,
+        setup=fingerprint_of(setup, images),
         ids=setup.places.place_id[setup.queries],
         conditions=setup.places.condition[setup.queries],
         blocks=setup.blocks,

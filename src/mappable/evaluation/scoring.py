@@ -44,6 +44,7 @@ class Descriptors:
     rows: Ints
     values: NDArray[np.floating[Any]]
     encoder: str  # fingerprint
+    images: str = ""  # digest of what was described
 
     def __getitem__(self, rows: Ints) -> Floats32:
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)

@@ -74,6 +74,8 @@ class Setup:
         if self.landmarks is not None and not 1 <= self.landmarks <= len(self.references):
             have = f"there are {len(self.references):,} references"
             raise BadInputError(f"{self.name}: {self.landmarks:,} landmarks are to be chosen, but {have}")
+        if not 0 < self.block < np.inf:
+            raise BadInputError(f"{self.name}: the length of blocks is {self.block:g}, but must be above 0")
         if not 0 < self.positive_radius <= self.negative_radius:
             radii = f"{self.positive_radius:g} and {self.negative_radius:g}"
             raise BadInputError(f"{self.name}: the radii are {radii}, but must be positive, the first the smaller")

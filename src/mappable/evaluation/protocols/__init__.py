@@ -34,7 +34,15 @@ class Protocol:
     def key(self, scoring: Scoring) -> str:
         """16 hex digits that change with all that its result depends on."""
         depends: Callable[[Scoring], str] = getattr(self._module, "depends", lambda scoring: "")
-        told = [self.name, self.version, scoring.setup.fingerprint, scoring.descriptors.encoder, depends(scoring)]
+        described = scoring.descriptors
+        told = [
+            self.name,
+            self.version,
+            scoring.setup.fingerprint,
+            described.encoder,
+            described.images,
+            depends(scoring),
+        ]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
     @property
@@ -61,6 +69,8 @@ PROTOCOLS: Mapping[str, Protocol] = {
 
 def protocols_named(names: Sequence[str] | None) -> list[Protocol]:
     """The protocols of these names, in the usual order; all of them if None."""
+    if names is not None and not names:
+        raise BadInputError(f"no protocol is named; there are {', '.join(PROTOCOLS)}")
     for name in names or ():
         if name not in PROTOCOLS:
             raise BadInputError(f"there is no protocol {name!r}; there are {', '.join(PROTOCOLS)}")

@@ -305,7 +305,12 @@ def _table(done: list[_Repetition], length: float) -> list[dict[str, Any]]:
     for (method, group), own in ways.items():
         errors = np.array([drawn.error for drawn in own])
         mean, rigid = float(errors.mean()), _mean([drawn.rigid for drawn in own])
-        row = {"method": method, "group": group, "mean": mean, "std": float(errors.std())}
+        row = {
+            "method": method,
+            "group": group,
+            "mean": mean,
+            "std": float(errors.std(ddof=1)) if len(errors) > 1 else None,
+        }
         row |= {"percent": 100.0 * mean / length, "rigid": rigid}
         found.append(row | {"rigid_percent": None if rigid is None else 100.0 * rigid / length})
     return found

@@ -33,14 +33,11 @@ def score(scoring: Scoring) -> Scored:
     pixels = [np.asarray(images[np.array([row])]) for row in queries]
     fast = FastEncoder(encoder)
     warm_up = WARM_UP[encoder.device.type]
-    described = _timed(fast.embed, pixels, warm_up)
-    vectors = [fast.embed(one) for one in pixels[:warm_up]]
+    described, vectors = _timed(fast.embed, pixels, warm_up)
     known = scoring.descriptors[scoring.landmarks()]
     exact, tree = Exact(known), KDTree(known.astype(np.float64))
-    searched = _timed(
-        lambda one: exact.nearest(one, 1), [vectors[n % len(vectors)] for n in range(len(pixels))], warm_up
-    )
-    walked = _timed(lambda one: tree.query(one.astype(np.float64)), vectors, warm_up)
+    searched, _ = _timed(lambda one: exact.nearest(one, 1), vectors, warm_up)
+    walked, _ = _timed(tree.query, [one.astype(np.float64) for one in vectors], warm_up)
     total = described + searched
     values = {"hardware": hardware(encoder.device), "queries": len(described), "landmarks": len(known)}
     steps = {"describe": described, "kd-tree": walked, "exact": searched, "total": total}
@@ -52,16 +49,16 @@ def depends(scoring: Scoring) -> str:
     return "" if scoring.load is None else hardware(scoring.load()[0].device)
 
 
-def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> Floats:
-    """Milliseconds of each call, once the machine is warm."""
+def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> tuple[Floats, list[Any]]:
+    """Milliseconds of each call, once the machine is warm, and what they gave."""
     for one in inputs[:warm_up]:
         work(one)
-    taken = []
+    taken, given = [], []
     for one in inputs:
         begun = time.perf_counter()
-        work(one)
+        given.append(work(one))
         taken.append(1000.0 * (time.perf_counter() - begun))
-    return np.array(taken)
+    return np.array(taken), given
 
 
 def _summary(milliseconds: Floats) -> dict[str, float]:

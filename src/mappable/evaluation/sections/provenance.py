@@ -59,7 +59,7 @@ def skipped(view: View) -> Section:
             for protocol, reason in result.skipped.items():
                 reasons.setdefault((protocol, reason), []).append(model.title)
     if not judged(view):
-        why = "the paper's models that they compare were not trained; --rows table1 trains them"
+        why = "not all of the paper's models that they compare were trained; --rows table1 trains them"
         reasons["the paper's claims", why] = [model.title for model in view.models()]
     titles = len(view.models())
     left = table(
