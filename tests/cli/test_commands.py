@@ -125,7 +125,7 @@ def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Pat
     root, out = tmp_path / "set", tmp_path / "out"
     paths = [f"{number:03d}.jpg" for number in range(400)]
     for path in paths:
-        draw(root / path, size=(1280, 960))
+        draw(root / path, size=(960, 720))
     (root / "places.csv").write_text("\n".join(["path,x,y", *(f"{path},0,0" for path in paths)]))
     command = [sys.executable, "-c", "from mappable.cli import main; main()", "convert", "manifest", root, out]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
