@@ -18,12 +18,12 @@ from mappable.learning.trainer import TrainingStopped
 from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 
-# A street that is planned in less time, with the settings for a laptop, two models, and hardly any images.
+# A street that is planned in less time, with the settings for a laptop, one model, and hardly any images.
 TINY = """
 from dataclasses import replace
 from mappable.cli import demo, main
 from mappable.evaluation import sets
-demo.SET, demo.ROWS = "street-v1-3d", ("off-the-shelf", "triplet+huber-ours")
+demo.SET, demo.ROWS = "street-v1-3d", ("triplet+huber-ours",)
 sets.SETS = sets.SETS | {demo.SET: replace(sets.find_set(demo.SET), preset="street-laptop")}
 main()
 """
@@ -46,7 +46,7 @@ def test_the_demo_makes_what_it_says(tmp_path: Path) -> None:
     quoted = shlex.quote(str(out))
     for text in (
         f"mappable simulate street-v1-3d {shlex.quote(str(street))} --every 60\n",
-        f"mappable reproduce street-v1-3d --out {quoted} --rows off-the-shelf,triplet+huber-ours --every 60",
+        f"mappable reproduce street-v1-3d --out {quoted} --rows triplet+huber-ours --every 60",
         " --set iterations=3\n",
         f"mappable map build {shlex.quote(str(street))}",
         f"{len(places)} places",
