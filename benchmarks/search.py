@@ -33,7 +33,6 @@ from mappable.maps.store import Floats32, Store
 
 SMALL, LARGE = ((200, 32_768), (10_000, 512)), ((10_000, 32_768), (1_000_000, 512))
 QUERIES, BATCH = 64, 64
-SINGLE = 8  # queries, one at a time again and again: they stay in the cache, as one that was just made would be
 TURNS, CALLS, SECONDS = 5, 64, 1.0  # of either; calls and seconds of a turn at most
 OTHER_WAYS, NOISE = 6, 0.7  # in which images differ, beside their position; of each number, beside waves of height 1
 LARGE_TREE = 2**24  # numbers
@@ -100,7 +99,7 @@ def taking_turns(first: Search, second: Search, queries: Floats32, size: int, co
         for search, times in zip((first, second), taken, strict=True):
             ends = time.perf_counter() + SECONDS
             for call in range(CALLS):
-                start = call % SINGLE if size == 1 else 0
+                start = call * size % QUERIES
                 before = time.perf_counter()
                 search(queries[start : start + size], count)
                 after = time.perf_counter()

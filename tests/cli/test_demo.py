@@ -34,7 +34,7 @@ def run(*words: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_the_demo_makes_what_it_says(tmp_path: Path) -> None:
+def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
     assert demo.SET == "street-v1-demo"
     out = tmp_path / "the demo"
     street, model = out / "places", out / "models/triplet+huber-ours-seed0"
@@ -66,6 +66,12 @@ def test_the_demo_makes_what_it_says(tmp_path: Path) -> None:
     assert Map.open(out / "map").encoder == Encoder.load(model / "encoder.safetensors").fingerprint
     report = json.loads((out / "report.json").read_text())
     assert report["set"] == "street-v1-3d"
+    learnt, (kept, lost) = model / "encoder.safetensors", places.files[:2]
+    before, content = [file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()
+    lost.unlink()
+    again = run(out, "--every", 60, "--overwrite")
+    assert again.stdout == first.stdout
+    assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (before, content)
 
 
 def test_fewer_images_are_trained_on_for_fewer_steps() -> None:

@@ -140,7 +140,6 @@ def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
     """The same as users have it, stopped from outside at whatever moment that is."""
     chosen = settings(
         backbone="vgg16",
-        trainable="conv5",
         iterations=5,
         cache_every=3,
         checkpoint_every=1,

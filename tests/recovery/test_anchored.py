@@ -44,8 +44,9 @@ def test_ten_known_positions_give_an_open_route_to_half_a_percent(outliers: floa
     assert 0.9 < recovered.noise < 1.1
 
 
-def test_with_the_noise_of_a_trained_encoder_it_still_beats_interpolation() -> None:
-    truth, ranges, anchors = draw(Case("loop", "learned", 400, 0, 672.0, anchors=20))
+@pytest.mark.parametrize("kind", ["open", "loop"])
+def test_with_the_noise_of_a_trained_encoder_it_still_beats_interpolation(kind: str) -> None:
+    truth, ranges, anchors = draw(Case(kind, "learned", 400, 0, 672.0, anchors=20))  # type: ignore[arg-type]
     assert anchors is not None
     recovered = recover_anchored(ranges, anchors)
     between = score(interpolated(400, anchors.points, anchors.positions), truth).rmse

@@ -85,8 +85,6 @@ class Exact:
         unsure = squared < SMALL * lengths[query]
         close = np.flatnonzero((query[1:] == query[:-1]) & (score[1:] <= score[:-1] + slack[query[1:]]))
         unsure[close] = unsure[close + 1] = True
-        if not unsure.any():  # then these are the `count` nearest of each query, and no others
-            return row.reshape(-1, count), squared.reshape(-1, count)
         squared[unsure] = self.squared_distances(queries, query[unsure], row[unsure])
         return first_of_each(query, row, squared, count)
 
