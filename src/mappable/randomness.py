@@ -31,6 +31,8 @@ class Purpose(IntEnum):
     PROBES = auto()
     ANCHORED = auto()
     EXAMPLES = auto()
+    MIRRORED = auto()
+    LIGHT = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

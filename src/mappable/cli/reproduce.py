@@ -1,5 +1,6 @@
 """`mappable reproduce SET`: the paper's tables and figures, from training to the report."""
 
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -38,6 +39,23 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", help="Another value for a setting, for all rows; may be repeated.", metavar="KEY=VALUE"),
     ] = None,
+    variations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            help="Beside each row the same with other values of one setting; may be repeated.",
+            metavar="KEY=VALUE,VALUE",
+        ),
+    ] = None,
+    choose: Annotated[
+        bool,
+        typer.Option(
+            "--choose", help="For choosing settings: test on images kept for that, and use no test image at all."
+        ),
+    ] = False,
+    minutes: Annotated[
+        float, typer.Option(help="Begin no model that might end later than this; run it again to go on.", min=0.0)
+    ] = math.inf,
     every: Annotated[
         int, typer.Option(help="Keep each N-th image of each run of a simulated set, for a quicker look.", min=1)
     ] = 1,
@@ -57,13 +75,13 @@ def reproduce(
     Stop it whenever you like: the same command goes on from there. What has not changed is not computed again, and what
     was made with other settings or of other images is never taken for this.
     """
-    from mappable.evaluation.reproduce import known_results, load_study, plan
+    from mappable.evaluation.reproduce import known_results, load_study, plan, vary
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import find_set
     from mappable.learning.trainer import TrainingStopped
 
-    named, home = find_set(name), out or Path("results") / name
-    models = plan(named, rows_named(_names(rows)), _numbers(seeds), values or ())
+    named, home = find_set(name), out or Path("results") / (f"{name}-choosing" if choose else name)
+    models = plan(named, vary(rows_named(_names(rows)), variations or ()), _numbers(seeds), values or ())
     command = shlex.join(["mappable", *(word for word in sys.argv[1:] if word != "--report-only")])
     study = load_study(
         named,
@@ -72,6 +90,7 @@ def reproduce(
         models,
         protocols=None if protocols is None else _names(protocols),
         every=every,
+        choose=choose,
         device=device,
         overwrite=overwrite,
         lean=lean,
@@ -80,7 +99,7 @@ def reproduce(
     results = known_results(study, models) if report_only else []
     if not report_only:
         try:
-            for number, result in enumerate(study.run(models), 1):
+            for number, result in enumerate(study.run(models, 60 * minutes), 1):
                 share = result.scored["table1"].values["positive"][0] if "table1" in result.scored else None
                 found = "" if share is None else f": {share:.1f} % within {result.positive_radius:g} {result.unit}"
                 typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
@@ -88,6 +107,8 @@ def reproduce(
         except TrainingStopped as stopped:
             typer.echo(f"{stopped}; the same command goes on from there", err=True)
             raise typer.Exit(130) from None
+    if len(results) < len(models):
+        typer.echo(f"{len(results)} of {len(models)} models are done; the same command goes on from there", err=True)
     page = study.report(results)
     print_accuracy(results)
     typer.echo(f"report: {page}")

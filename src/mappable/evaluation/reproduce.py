@@ -4,8 +4,10 @@ Each step is kept: stopped at any moment, the same command goes on from there, a
 """
 
 import json
+import math
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +31,7 @@ from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.encoder import Encoder
 from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError
 from mappable.learning.metrics import METRICS
-from mappable.learning.settings import Settings, load_settings
+from mappable.learning.settings import SYNONYMS, Settings, load_settings
 from mappable.learning.trainer import train
 from mappable.places.cache import ImageRows
 from mappable.recovery.files import check_writable
@@ -53,11 +55,26 @@ class Model:
 
 def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[Model]:
     """The models: the set's preset, then what the user says, then what the row is about; seed by seed."""
-    return [
-        Model(row, load_settings(named.preset, overrides=[*values, *_texts(row), f"seed={seed}"]))
-        for seed in seeds
-        for row in rows
-    ]
+    return [Model(row, _settings(named, row, values, seed)) for seed in seeds for row in rows]
+
+
+def vary(rows: Sequence[Row], variations: Sequence[str]) -> list[Row]:
+    """The rows, and after each its variations, such as `margin=0.1,0.3`: two rows that differ in that setting alone."""
+    found = []
+    for row in rows:
+        found.append(row)
+        for variation in variations:
+            setting, equals, values = variation.partition("=")
+            names = [value.strip() for value in values.split(",") if value.strip()]
+            if not equals or not names:
+                raise BadInputError(f"--vary is {variation!r}, but must be KEY=VALUE,VALUE, such as margin=0.1,0.3")
+            found += [row.varied(SYNONYMS.get(setting.strip(), setting.strip()), value) for value in names]
+    return found
+
+
+def _settings(named: NamedSet, row: Row, values: Sequence[str], seed: int) -> Settings:
+    before = () if row.ours else named.paper
+    return load_settings(named.preset, overrides=[*before, *values, *_texts(row), f"seed={seed}"])
 
 
 def _texts(row: Row) -> list[str]:
@@ -74,18 +91,26 @@ class Study:
     protocols: Sequence[Protocol]
     device: str = "auto"
     overwrite: bool = False  # models that were made with other settings or of other images
-    lean: bool = False  # descriptors of a model go once it is scored
+    lean: bool = False  # only what the protocols need is described, and goes once a model is scored
     command: str = ""
 
-    def run(self, models: Sequence[Model]) -> Iterator[Result]:
-        """Train, describe and score one model after the other; each result is saved before it is handed on."""
+    def run(self, models: Sequence[Model], seconds: float = math.inf) -> Iterator[Result]:
+        """Train, describe and score one model after the other; each result is saved before it is handed on.
+
+        None is begun that would be done later than in so many `seconds`, if it took as long as the longest before it.
+        """
+        start, longest = time.monotonic(), 0.0
         for model in models:
+            begun = time.monotonic()
+            if begun + longest > start + seconds:
+                return
             yield self._run(model)
+            longest = max(longest, time.monotonic() - begun)
 
     @cached_property
     def rows(self) -> Ints:
         """Rows of the table that any protocol needs described, whether it is asked for or not: they are kept."""
-        return np.unique(np.concatenate([one.rows(self.setup) for one in PROTOCOLS.values()]).astype(np.int64))
+        return _rows_of(PROTOCOLS.values(), self.setup)
 
     @cached_property
     def digest(self) -> str:
@@ -98,7 +123,8 @@ class Study:
         encoder = self._trained(settings, self.out / MODELS / model.folder, activations)
         kept = self.out / DESCRIPTORS / model.folder
         how: dict[str, Any] = {"precision": settings.precision, "activations": activations}
-        return encoder, described(encoder, self.images, self.rows, self.digest, kept, **how)
+        rows = _rows_of(self.protocols, self.setup) if self.lean else self.rows
+        return encoder, described(encoder, self.images, rows, self.digest, kept, **how)
 
     def _run(self, model: Model) -> Result:
         settings, out = model.settings, self.out
@@ -145,6 +171,10 @@ class Study:
         return write_report(results, self.setup, figures, self.out, command=self.command)
 
 
+def _rows_of(protocols: Iterable[Protocol], setup: Setup) -> Ints:
+    return np.unique(np.concatenate([one.rows(setup) for one in protocols]).astype(np.int64))
+
+
 def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
     """Those results of the models that an earlier run left; one of other settings or another table is refused."""
     found = []
@@ -169,6 +199,7 @@ def load_study(
     *,
     protocols: Sequence[str] | None = None,
     every: int = 1,
+    choose: bool = False,
     device: str = "auto",
     overwrite: bool = False,
     lean: bool = False,
@@ -179,7 +210,7 @@ def load_study(
         raise BadInputError("there is nothing to train: name a row and a seed at least")
     wanted = protocols_named(protocols)
     check_writable(out / PAGE)
-    setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite)
+    setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
     return Study(setup, images, out, wanted, device, overwrite, lean, command)
 
 

@@ -8,6 +8,15 @@ from mappable.errors import BadInputError
 
 OFF_THE_SHELF = "off-the-shelf"
 PAPER_VALUES: Mapping[str, Any] = {"geometric_weight": 0.5, "feature_scale_squared": 2.0}
+PAPER_WAYS: Mapping[str, Any] = {  # of training, which our presets may do otherwise
+    "margin": 0.1,
+    "second_margin": 0.2,
+    "huber_delta": 1.0,
+    "geometric_pairs": "anchor",
+    "mirrored": 0.0,
+    "light": 0.0,
+    "schedule": "constant",
+}
 OURS = "-ours"
 
 
@@ -36,6 +45,17 @@ class Row:
         return "+" in self.loss
 
     @property
+    def ours(self) -> bool:
+        """True of a row with the values of our own presets."""
+        return OURS in self.name
+
+    def varied(self, setting: str, value: str) -> "Row":
+        """The same but for one setting."""
+        return Row(
+            f"{self.name}, {setting}={value}", f"{self.title}, {setting} {value}", {**self.settings, setting: value}
+        )
+
+    @property
     def pure(self) -> str:
         """The name of the row of the visual loss alone, of a combination."""
         return self.visual if self.combined else ""
@@ -43,7 +63,7 @@ class Row:
 
 def _paper(loss: str, title: str) -> Row:
     geometric = PAPER_VALUES if loss.endswith(("distance", "huber")) else {}
-    return Row(loss, title, {"loss": loss, **geometric})
+    return Row(loss, title, {"loss": loss, **PAPER_WAYS, **geometric})
 
 
 def _ours(loss: str, title: str) -> Row:

@@ -21,6 +21,8 @@ from mappable.places.table import Places
 from mappable.places.worlds.presets import PRESETS, Preset
 from mappable.places.worlds.simulation import write_simulated
 
+# A tenth of the paper's steps for Oxford, at ten times its rate; each step has four times as many anchors.
+OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
 PLACES = "places"  # the folder of the table and the packed images, below that of all results
 STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # of the bootstrap, in the unit of the places
 
@@ -29,7 +31,9 @@ STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # of the bootstrap, i
 class NamedSet:
     """A set by name. `preset` has its settings; `setup` says of its places how they are evaluated on.
 
-    `read` gives the places of a folder that the user has; None of a world that is drawn.
+    `read` gives the places of a folder that the user has; None of a world that is drawn. `choosing` gives the same
+    places with other splits, to choose settings by: what is tested on then is none of the test images. `paper` are
+    settings of the paper's rows, where those of the preset are not the paper's.
     """
 
     name: str
@@ -37,9 +41,18 @@ class NamedSet:
     preset: str
     setup: Callable[[Places, Settings], Setup]
     read: Callable[[Path], Places] | None = None
+    choosing: Callable[[Places], Places] | None = None
+    paper: tuple[str, ...] = ()
 
     def load(
-        self, root: Path | None, out: Path, settings: Settings, *, every: int = 1, overwrite: bool = False
+        self,
+        root: Path | None,
+        out: Path,
+        settings: Settings,
+        *,
+        every: int = 1,
+        overwrite: bool = False,
+        choose: bool = False,
     ) -> tuple[Setup, ImageRows]:
         """Read or draw the set, pack its images below `out`, and say how it is evaluated on."""
         folder = out / PLACES
@@ -52,9 +65,15 @@ class NamedSet:
         else:
             places = self.read(root)
             save_places(places, folder / TABLE)
-        setup = self.setup(places, settings)
+        setup = self.setup_of(places, settings, choose=choose)
         packed, _ = pack_images(places, folder, size=settings.size, fit=settings.fit, wait=True)
         return setup, packed.view(places)
+
+    def setup_of(self, places: Places, settings: Settings, *, choose: bool = False) -> Setup:
+        """How its places are evaluated on; or how settings are chosen, without its test images."""
+        if choose and self.choosing is None:
+            raise BadInputError(f"{self.name} has no images beside those of the test to choose settings by")
+        return self.setup(self.choosing(places) if choose and self.choosing else places, settings)
 
 
 def find_set(name: str) -> NamedSet:
@@ -110,7 +129,29 @@ def _drawn(world: Preset) -> NamedSet:
         )
 
     preset = "street-laptop" if world.name.endswith("-demo") else world.world
-    return NamedSet(world.name, world.summary, preset, setup)
+    paper = OUR_SCHEDULE if preset == world.world else ()
+    return NamedSet(world.name, world.summary, preset, setup, choosing=_by_calibration, paper=paper)
+
+
+def _by_calibration(places: Places) -> Places:
+    """The images for calibration are tested on, those of the test not used at all.
+
+    In the street nothing is trained on at night: as in the test, some of what is tested on is of an unseen condition.
+    """
+    others = {"calibration": "test", "test": ""}
+    split = np.array([others.get(split, split) for split in places.split], dtype=object)
+    split[(split == "train") & (places.condition == "night-rain")] = ""
+    return places.replace(split=split)
+
+
+def _by_stretch(places: Places) -> Places:
+    """The last fifth of the training stretch is tested on, a gap before it left out, and the test stretch too."""
+    train = places.split == "train"
+    ends = np.quantile(places.x[train], [0.75, 0.79])
+    split = np.full(len(places), "", dtype=object)
+    split[train & (places.x < ends[0])] = "train"
+    split[train & (places.x >= ends[1])] = "test"
+    return places.replace(split=split)
 
 
 def _away(places: Places, rows: Ints, references: Ints, radius: float) -> Ints:
@@ -225,6 +266,8 @@ SETS: Mapping[str, NamedSet] = {
             "nordland",
             _nordland,
             lambda root: read_places("manifest", root, unit="frames", other_splits="clear"),
+            choosing=_by_stretch,
+            paper=OUR_SCHEDULE,
         ),
     )
 }

@@ -18,11 +18,17 @@ class Layout:
     hard: int
     random: int
     other: bool
+    all_pairs: bool = False  # of anchor and positives, whose distances in the world the geometric term wants
 
     @property
     def negatives(self) -> int:
         """Negatives of the first hinge: the hard and the random ones, without the other one."""
         return self.hard + self.random
+
+    @property
+    def pairs(self) -> int:
+        """Pairs whose distances in the world are known: anchor with each positive, then positives with each other."""
+        return self.positives * (self.positives + 1) // 2 if self.all_pairs else self.positives
 
     @property
     def images(self) -> int:

@@ -12,6 +12,7 @@ from mappable.arrays import Ints
 from mappable.features.embedding import Source, backbone_precision, batches, describe, fetch
 from mappable.features.encoder import Encoder
 from mappable.features.recording import Recording, record
+from mappable.learning.changes import Changes
 from mappable.learning.distributed import Group
 from mappable.learning.losses import Loss, Terms
 from mappable.learning.settings import Settings
@@ -25,7 +26,7 @@ class Batch:
     """What a step is taken on: this process's share of a batch of tuples, on the device."""
 
     inputs: Tensor  # (b, images, ...), of the network
-    squared_distances: Tensor  # (b, positives), between anchor and positives in the world
+    squared_distances: Tensor  # (b, pairs), between anchor and positives in the world
     weights: Tensor  # (b,), of the anchors in the mean over the valid tuples of the whole batch
 
     def split(self, size: int) -> Iterator["Batch"]:
@@ -92,10 +93,13 @@ class Learner:
         )
         return self.group.gather(part, len(rows))
 
-    def batches(self, tuples: Sequence[Tuples]) -> Generator[Batch, None, None]:
+    def batches(
+        self, tuples: Sequence[Tuples], changes: Sequence[Changes] | None = None
+    ) -> Generator[Batch, None, None]:
         """What the steps on these batches of tuples, all of one length, take; images are read ahead until it is closed.
 
         The tuples are in the host's memory, and what is to be known of them on the device is brought there at once.
+        `changes`, one a batch and on the device, are made to their images.
         """
         if not tuples:
             return
@@ -105,15 +109,19 @@ class Learner:
         valid = torch.stack([batch.valid for batch in tuples])
         weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, own].to(self.device)
         with closing(batches(self.source, rows, self.device)) as read:
-            for inputs, *others in zip(read, squared_distances, weights, strict=True):
-                yield Batch(inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:]), *others)
+            for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, strict=True)):
+                grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
+                yield Batch(changes[number][own](grouped) if changes else grouped, *others)
 
-    def step(self, loss: Loss, batch: Batch) -> Tensor:
+    def step(self, loss: Loss, batch: Batch, rate: float = 1.0) -> Tensor:
         """One step down the mean loss of the valid tuples; returns TERMS (b, 7) of this process's share of them.
 
         Each process takes its share of the tuples, a micro-batch at a time. Every anchor has its weight in the mean of
-        the whole batch, so that however it is divided the gradients are those of the batch at once.
+        the whole batch, so that however it is divided the gradients are those of the batch at once. `rate` is a factor
+        to the learning rate.
         """
+        for parameters in self.optimiser.param_groups:
+            parameters["lr"] = rate * self.settings.learning_rate
         self.optimiser.zero_grad(set_to_none=not self.records)  # recorded work finds them where they were
         at_once = self.settings.micro_batch or len(batch.inputs)
         backward = self._backward_recorded if self.records else self._backward

@@ -90,6 +90,10 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     second_hinge: Literal["features", "residuals"] = "features"
     """What the second hinge of quadruplets with a geometric term compares: `residuals` as in the released code."""
 
+    geometric_pairs: Literal["anchor", "all"] = "anchor"
+    """Whose distances the geometric term compares: `anchor` with each positive, as in the paper, or `all` pairs of
+    anchor and positives."""
+
     # The tuples
     anchors: Count = 2
     """Anchors, and so tuples, of one step."""
@@ -104,6 +108,12 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     cache_size: Count | Literal["all"] = 4000
     """Training images among which hard negatives are looked for, besides the anchors themselves; `all` of them."""
 
+    # Changes of the images
+    mirrored: Share = 0.0
+    """Share of the tuples whose images are all mirrored: twice as many places to learn from, equally far apart."""
+    light: NotNegative = 0.0
+    """How much contrast, brightness and colour of each image are changed: by factors from exp(-light) to exp(light)."""
+
     # How long and how fast
     iterations: CountOrZero | None = None
     """Steps of training; 0 for the encoder as it is before. Give either iterations or epochs."""
@@ -112,7 +122,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam with its customary decay rates 0.9 and 0.999, or SGD with momentum."""
     learning_rate: Positive = 1e-6
-    """Learning rate, constant."""
+    """Learning rate of the first step."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """How the learning rate goes on: `constant`, or falling to 0 at the last step along half a `cosine`."""
     momentum: Share = 0.9
     """Momentum of SGD; Adam has none."""
     weight_decay: NotNegative = 0.0
@@ -178,6 +190,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
             huber_delta=self.huber_delta,
             normalised=self.normalised,
             second_hinge=self.second_hinge,
+            geometric_pairs=self.geometric_pairs,
             positives=self.positives,
             negatives=self.negatives,
             hard_negatives=self.hard_negatives,
@@ -212,6 +225,12 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
             raise WrongSettingsError(
                 ["micro_batch", "anchors"],
                 f"micro_batch is {self.micro_batch}, but should be at most anchors, which is {self.anchors}",
+            )
+        if self.trainable != "all" and (self.mirrored or self.light):
+            raise WrongSettingsError(
+                ["mirrored", "light", "trainable"],
+                f"images cannot be changed (mirrored is {self.mirrored:g}, light {self.light:g}) where trainable is "
+                f"{self.trainable}, which sees each of them only once",
             )
         if self.clusters > self.init_images * self.init_locations:
             raise WrongSettingsError(

@@ -1,5 +1,6 @@
 """Training: places and their images become an encoder, in a folder from which a stopped run goes on."""
 
+import math
 import sys
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.whitening import fit_whitening
 from mappable.interruption import held_back
+from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
@@ -216,13 +218,17 @@ class _Run:
         """The steps of a mining period that are not taken yet; a batch without any valid tuple is left out."""
         anchors = self.settings.anchors
         first = self.iteration % self.settings.cache_every * anchors
-        parts = [tuples[start : start + anchors] for start in range(first, len(tuples.rows), anchors)]
+        starts = range(first, len(tuples.rows), anchors)
+        parts = [tuples[start : start + anchors] for start in starts]
         usable = [bool(part.valid.any()) for part in parts]
-        with closing(self.learner.batches(list(compress(parts, usable)))) as batches:
+        period = self.iteration // self.settings.cache_every
+        drawn = draw_changes(self.settings, period, *tuples.rows.shape, device=self.learner.device)
+        changes = None if drawn is None else [drawn[start : start + anchors] for start in compress(starts, usable)]
+        with closing(self.learner.batches(list(compress(parts, usable)), changes)) as batches:
             for part, is_usable in zip(parts, usable, strict=True):
                 self.iteration += 1
                 if is_usable:
-                    self.terms.append(self.learner.step(self.loss, next(batches)))
+                    self.terms.append(self.learner.step(self.loss, next(batches), self._rate()))
                     self.waiting.append((self.iteration, part))
                     self.latest = part.rows
                 else:
@@ -231,6 +237,12 @@ class _Run:
                     self.tuples = None  # the next period's are drawn with the weights as they will be then
                 self._after_step()
                 self.advance(1, self.note)
+
+    def _rate(self) -> float:
+        """The factor to the learning rate in the step of this iteration, whose number begins at 1."""
+        if self.settings.schedule == "constant":
+            return 1.0
+        return 0.5 + 0.5 * math.cos(math.pi * (self.iteration - 1) / self.total)
 
     def _after_step(self) -> None:
         """Send, read and write numbers, look, save and stop, if it is time for any of these."""

@@ -25,9 +25,10 @@ ANCHORS_A_CHUNK = {"cpu": 2**10, "cuda": 2**12}  # whose features, 128 KiB each,
 class Tuples:
     """Tuples of images, one an anchor, as rows of the training set.
 
-    `rows` (n, layout.images) int64 in the layout's order; `squared_distances` (n, positives) float32 between anchor and
-    positives, in the square of the frame's unit; `valid` (n,) bool is False where there is no other negative: such a
-    tuple must not be trained on (the anchor's own row stands in for the other negative).
+    `rows` (n, layout.images) int64 in the layout's order; `squared_distances` (n, layout.pairs) float32 between anchor
+    and positives, and all pairs of them if the layout says so, in the square of the frame's unit; `valid` (n,) bool is
+    False where there is no other negative: such a tuple must not be trained on (the anchor's own row stands in for the
+    other negative).
     """
 
     rows: Tensor
@@ -174,7 +175,14 @@ class Sampler:
                 valid = far.any(dim=1)
                 other = _pick(far, fractions[Purpose.OTHERS], 1)
                 columns.append(torch.where(valid[:, None], other, anchors[:, None]))
-        return torch.cat(columns, dim=1), apart.gather(1, positives).float(), valid
+        pairs = self._pairs(columns[:2]) if layout.all_pairs else apart.gather(1, positives)
+        return torch.cat(columns, dim=1), pairs.float(), valid
+
+    def _pairs(self, near: list[Tensor]) -> Tensor:
+        """Squared distances (b, pairs) float64 between all of anchor and positives; those of the anchor come first."""
+        places = self._coordinates[:, torch.cat(near, dim=1)]  # (dimensions, b, 1 + positives)
+        first, second = torch.triu_indices(places.shape[2], places.shape[2], 1, device=self.device)
+        return (places[:, :, first] - places[:, :, second]).square().sum(dim=0)
 
     def _squared_distances(self, rows: Tensor) -> Tensor:
         """Squared distances (b, n) float64 of the places in `rows` (b,) to all; infinite to those of other frames.

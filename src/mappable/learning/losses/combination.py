@@ -32,6 +32,7 @@ GEOMETRIC = ("distance", "huber")
 LOSS_NAMES = (*VISUAL, *GEOMETRIC, *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL))
 
 SecondHinge = Literal["features", "residuals"]
+GeometricPairs = Literal["anchor", "all"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Loss:
     huber_delta: float = 1.0  # δ, in the unit of the residuals
     normalised: bool = True  # else the paper's literal form: residuals in squared metres, summed over positives
     second_hinge: SecondHinge = "features"  # or as released: see residual_hinge.py
+    geometric_pairs: GeometricPairs = "anchor"  # with each positive, as in the paper; or all of anchor and positives
     positives: int = 6
     negatives: int = 6  # the other negative of quadruplets included
     hard_negatives: int = 3
@@ -86,7 +88,7 @@ class Loss:
             raise BadInputError(f"positives {self.positives}: a tuple needs at least one")
         if self._visual:
             self._check_negatives()
-        self._check_second_hinge()
+        self._check_choices()
 
     def _check_negatives(self) -> None:
         other = int(self._quadruplet)
@@ -98,7 +100,9 @@ class Loss:
                 f"for 0 to {self.negatives - other}"
             )
 
-    def _check_second_hinge(self) -> None:
+    def _check_choices(self) -> None:
+        if self.geometric_pairs not in get_args(GeometricPairs):
+            raise BadInputError(f"geometric_pairs {self.geometric_pairs!r} is neither 'anchor' nor 'all'")
         if self.second_hinge not in get_args(SecondHinge):
             raise BadInputError(f"second_hinge {self.second_hinge!r} is neither 'features' nor 'residuals'")
         if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalised):
@@ -110,10 +114,11 @@ class Loss:
     @property
     def layout(self) -> Layout:
         """The images this loss wants in a tuple: those without visual term want no negatives."""
+        all_pairs = bool(self._geometric) and self.geometric_pairs == "all"
         if not self._visual:
-            return Layout(self.positives, hard=0, random=0, other=False)
+            return Layout(self.positives, hard=0, random=0, other=False, all_pairs=all_pairs)
         random = self.negatives - self.hard_negatives - self._quadruplet
-        return Layout(self.positives, self.hard_negatives, random, self._quadruplet)
+        return Layout(self.positives, self.hard_negatives, random, self._quadruplet, all_pairs)
 
     @property
     def is_geometric(self) -> bool:
@@ -138,12 +143,13 @@ class Loss:
         """The loss of each of B anchors, not averaged over them.
 
         `descriptors` (B, layout.images, D) of unit norm follow each other as the layout says; `squared_distances`
-        (B, positives), in squared metres, are those of the anchor to its positives in the world.
+        (B, layout.pairs), in squared metres, are those of the anchor to its positives in the world, and then of the
+        positives to each other if all pairs count.
         """
         self._check_shapes(descriptors, squared_distances)
         distances = tuple_distances(descriptors, self.layout)
         form = normalised_residuals if self.normalised else literal_residuals
-        residuals = form(distances.positive, squared_distances, self.feature_scale_squared, self.positive_radius)
+        residuals = form(distances.near, squared_distances, self.feature_scale_squared, self.positive_radius)
         costs = huber(residuals, self.huber_delta) if self._geometric == "huber" else distance(residuals)
         geometric = costs.mean(dim=1) if self.normalised else costs.sum(dim=1)
         visual, active, negative = self._visual_terms(distances, costs)
@@ -165,7 +171,8 @@ class Loss:
         margins = Margins(self.margin, self.second_margin)
         first = hinges(distances.best, distances.negative, self.margin)
         if self.second_hinge == "residuals":
-            second = residual_hinges(costs, distances.other, self.feature_scale_squared, self.second_margin)
+            own = costs[:, : self.positives]
+            second = residual_hinges(own, distances.other, self.feature_scale_squared, self.second_margin)
             triplets = VISUAL[self._visual.replace("quadruplet", "triplet")](distances, margins)
             visual = triplets + second.max(dim=1).values
         else:
@@ -177,11 +184,11 @@ class Loss:
     def _check_shapes(self, descriptors: Tensor, squared_distances: Tensor) -> None:
         """Shapes that are wrong may still broadcast, to a loss that is quietly another one."""
         images = (*descriptors.shape[:2], *squared_distances.shape)
-        expected = (len(descriptors), self.layout.images, len(descriptors), self.positives)
+        expected = (len(descriptors), self.layout.images, len(descriptors), self.layout.pairs)
         if descriptors.ndim != 3 or images != expected:
             raise BadInputError(
                 f"the loss {self.name!r} wants descriptors (B, {self.layout.images}, D) and squared distances "
-                f"(B, {self.positives}), not {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
+                f"(B, {self.layout.pairs}), not {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
             )
 
 

@@ -15,6 +15,12 @@ class TupleDistances:
     positive: Tensor  # (B, positives): s⁺, anchor to each positive
     negative: Tensor  # (B, negatives): s⁻, anchor to each negative
     other: Tensor  # (B, negatives) or (B, 0): s°, each negative to the other negative
+    among: Tensor | None = None  # (B, rest of the pairs): positives to each other, where the layout has all pairs
+
+    @property
+    def near(self) -> Tensor:
+        """(B, pairs): what the geometric term compares with distances in the world."""
+        return self.positive if self.among is None else torch.cat([self.positive, self.among], dim=1)
 
     @property
     def best(self) -> Tensor:
@@ -30,7 +36,15 @@ def tuple_distances(descriptors: Tensor, layout: Layout) -> TupleDistances:
         squared_distance(anchor, positives),
         squared_distance(anchor, negatives),
         squared_distance(negatives, other) if layout.other else negatives.new_empty(len(negatives), 0),
+        _among(positives) if layout.all_pairs else None,
     )
+
+
+def _among(descriptors: Tensor) -> Tensor:
+    """Squared distances (B, n (n - 1) / 2) between all n descriptors (B, n, D) of a tuple."""
+    count = descriptors.shape[1]
+    first, second = torch.triu_indices(count, count, 1, device=descriptors.device)
+    return squared_distance(descriptors[:, first], descriptors[:, second])
 
 
 def squared_distance(first: Tensor, second: Tensor) -> Tensor:
