@@ -73,9 +73,9 @@ def before_steps(patch: pytest.MonkeyPatch, act: Callable[[int, Learner], object
     """`act(n, learner)` happens before the n-th step, counted from 1."""
     step, count = Learner.step, itertools.count(1)
 
-    def acting(learner: Learner, loss: Loss, batch: Batch) -> Tensor:
+    def acting(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
         act(next(count), learner)
-        return step(learner, loss, batch)
+        return step(learner, loss, batch, *others)
 
     patch.setattr(Learner, "step", acting)
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from mappable.learning.learner import Learner
+from mappable.learning.learner import Batch, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings, settings_to_yaml
-from mappable.learning.tuples import Tuples
 
 TOY = {
     "positive_radius": 5.0,
@@ -102,10 +101,10 @@ def before_step() -> Callable[..., AbstractContextManager[None]]:
     def acting(number: int, act: Callable[[Learner], object]) -> Iterator[None]:
         step, count = Learner.step, itertools.count(1)
 
-        def counting(learner: Learner, loss: Loss, tuples: Tuples) -> Tensor:
+        def counting(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
             if next(count) == number:
                 act(learner)
-            return step(learner, loss, tuples)
+            return step(learner, loss, batch, *others)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Learner, "step", counting)

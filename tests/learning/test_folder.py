@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,18 @@ def test_a_finished_run_is_not_trained_again(
     file.write_bytes(whole[:-100])
     with pytest.raises(BadInputError, match=r"encoder\.safetensors: truncated"):
         train(*toy, chosen, out=tmp_path, resume=True)
+
+
+def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    encoder = train(*toy, settings(iterations=1), out=tmp_path)
+    fewer = {name: value for name, value in encoder.about.settings.items() if name not in ("schedule", "mirrored")}
+    encoder.about = replace(encoder.about, settings=fewer)
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert train(*toy, settings(iterations=1), out=tmp_path, resume=True).fingerprint == encoder.fingerprint
+    with pytest.raises(BadInputError, match=r"was made with schedule 'constant' \(now 'cosine'\); use the same"):
+        train(*toy, settings(iterations=1, schedule="cosine"), out=tmp_path, resume=True)
 
 
 @pytest.fixture

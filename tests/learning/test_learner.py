@@ -11,6 +11,7 @@ from torch import Tensor
 from mappable.arrays import Pixels
 from mappable.features.activations import frozen_activations
 from mappable.features.encoder import Encoder
+from mappable.learning.changes import draw_changes
 from mappable.learning.distributed import Group
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.losses import Loss
@@ -56,9 +57,9 @@ def tuples(toy: Toy, loss: Loss) -> Tuples:
     return replace(drawn, valid=torch.tensor([True, False, True, True, True]))
 
 
-def step(learner: Learner, loss: Loss, tuples: Tuples) -> Tensor:
+def step(learner: Learner, loss: Loss, tuples: Tuples, iteration: int = 1, total: int = 1) -> Tensor:
     (batch,) = learner.batches([tuples])
-    return learner.step(loss, batch)
+    return learner.step(loss, batch, iteration, total)
 
 
 def gradients(learner: Learner) -> dict[str, Tensor]:
@@ -104,13 +105,27 @@ def test_batches_hold_the_inputs_of_their_tuples_and_the_weights_of_the_mean(
     assert list(learner.batches([])) == []
 
 
+def test_images_of_a_batch_are_changed_as_is_said(new_learner: Callable[..., Learner], tuples: Tuples) -> None:
+    learner = new_learner(mirrored=0.5, light=0.2, negatives=4)
+    first, second = (draw_changes(learner.settings, period, *tuples.rows.shape, device=CPU) for period in (0, 1))
+    assert first is not None
+    assert second is not None
+    images = torch.as_tensor(learner.source)[tuples.rows]
+    found = [batch.inputs for batch in learner.batches([tuples, tuples], [first, second])]
+    assert found[0].equal(first(images))
+    assert found[1].equal(second(images))
+    assert not found[0].equal(found[1])
+
+
 def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learner], tuples: Tuples) -> None:
-    learner = new_learner()
-    (whole,) = learner.batches([tuples])
+    learner = new_learner(mirrored=0.5, light=0.2, negatives=4)
+    changes = draw_changes(learner.settings, 0, *tuples.rows.shape, device=CPU)
+    assert changes is not None
+    (whole,) = learner.batches([tuples], [changes])
     shares = []
     for rank in range(2):
         learner.group = Group(rank, 2)
-        shares += list(learner.batches([tuples]))
+        shares += list(learner.batches([tuples], [changes]))
     assert [len(share.inputs) for share in shares] == [2, 3]
     for name in ("inputs", "squared_distances", "weights"):
         assert torch.cat([getattr(share, name) for share in shares]).equal(getattr(whole, name))
@@ -140,6 +155,36 @@ def test_a_batch_without_a_valid_tuple_changes_nothing(
     assert learner.encoder.fingerprint == before
 
 
+@pytest.mark.parametrize(("schedule", "rates"), [("constant", [1, 1, 1]), ("cosine", [1, 0.5, 0.0669873])])
+def test_the_rate_of_the_first_the_middle_and_the_last_step(
+    schedule: str, rates: list[float], new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner = new_learner(schedule=schedule)
+    for iteration, rate in zip((1, 4, 6), rates, strict=True):
+        before = learner.parameters[0].detach().clone()
+        step(learner, loss, tuples, iteration, 6)
+        gradient = learner.parameters[0].grad
+        assert gradient is not None
+        torch.testing.assert_close(learner.parameters[0].detach(), before - 0.1 * rate * gradient)
+
+
+@pytest.mark.parametrize("trainable", ["all", "conv5"])
+def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
+    trainable: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner = new_learner(averaging=0.6, trainable=trainable)
+    after = []
+    for iteration in range(1, 6):
+        step(learner, loss, tuples, iteration, 5)
+        after.append([parameter.detach().double() for parameter in learner.parameters])
+    learner.finish()
+    counting = (0.108, 0.108, 0.144, 0.24, 0.4)  # 0.6 times the next, from the last one's 1 - 0.6 down to the first two
+    for number, parameter in enumerate(learner.parameters):
+        expected = sum(share * weights[number] for share, weights in zip(counting, after, strict=True))
+        torch.testing.assert_close(parameter.detach().double(), expected, rtol=1e-5, atol=1e-7)
+        assert not torch.allclose(parameter.detach().double(), after[-1][number], rtol=1e-5, atol=1e-7)
+
+
 def test_only_what_follows_the_frozen_layers_learns(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
@@ -155,7 +200,7 @@ def test_only_what_follows_the_frozen_layers_learns(
 def test_a_restored_learner_takes_the_same_steps(
     optimizer: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner, other = (new_learner(optimizer=optimizer, momentum=0.9) for _ in range(2))
+    learner, other = (new_learner(optimizer=optimizer, momentum=0.9, averaging=0.9) for _ in range(2))
     step(learner, loss, tuples)
     state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
     step(learner, loss, tuples)
@@ -167,6 +212,7 @@ def test_a_restored_learner_takes_the_same_steps(
     found, expected = other.state(), learner.state()
     assert found.keys() == expected.keys()
     assert all(found[name].equal(expected[name]) for name in expected)
+    assert [one.stride() for one in other.average] == [one.stride() for one in other.parameters]
     assert sum(name.startswith("optimiser.") for name in expected) == {"adam": 18, "sgd": 6}[optimizer]
 
 

@@ -1,11 +1,13 @@
 """Runs that are killed, or stopped by Ctrl-C, at the worst moments go on to the very same encoder."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,12 @@ from torch import Tensor
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
 from mappable.learning.settings import Settings
-from mappable.learning.trainer import train
+from mappable.learning.trainer import TrainingStopped, train
 from mappable.places.table import Places
 
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
+BeforeStep = Callable[..., AbstractContextManager[None]]
 STEP = "mappable.learning.learner:Learner.step"
 # Just before what each run dies, having gone on from where the one before it died; iterations are counted from 1.
 MOMENTS = [
@@ -90,6 +93,22 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
         "metrics.jsonl",
         "settings.yaml",
     }
+
+
+def test_a_stopped_run_goes_on_with_its_changes_its_rate_and_its_average(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
+) -> None:
+    """In the middle of a mining period; and each of these settings has its part in what comes out."""
+    alone: list[dict[str, Any]] = [{"mirrored": 0.5}, {"light": 0.3}, {"schedule": "cosine"}, {"averaging": 0.6}]
+    together = {name: value for one in alone for name, value in one.items()}
+    whole = train(*toy, settings(**together))
+    with before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped, match="6 of 10"):
+        train(*toy, settings(**together), out=tmp_path)
+    train(*toy, settings(**together), out=tmp_path, resume=True)
+    assert_identical(tmp_path / "encoder.safetensors", whole)
+    ways = [{}, *alone, {"geometric_pairs": "all"}]
+    others = {train(*toy, settings(iterations=3, monitor_queries=0, **way)).fingerprint for way in ways}
+    assert len(others) == len(ways)
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(

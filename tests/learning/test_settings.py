@@ -219,6 +219,11 @@ def test_a_long_value_is_shortened() -> None:
         (["hard_negatives=6", "loss=quadruplet"], "hard_negatives 6 of 6 negatives: "),
         (["negatives=0", "hard_negatives=0"], "negatives 0: "),
         (["second_hinge=residuals"], "second_hinge 'residuals' needs a quadruplet loss"),
+        (
+            ["mirrored=0.5", "trainable=conv5"],
+            "images cannot be changed (mirrored is 0.5, light 0) where trainable is conv5, which sees each of them",
+        ),
+        (["light=0.2", "trainable=conv5"], "images cannot be changed (mirrored is 0, light 0.2) where trainable is"),
     ],
 )
 def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(
@@ -242,7 +247,7 @@ def test_what_goes_together_is_taken() -> None:
 
 def test_the_loss_has_all_its_options() -> None:
     options = {"margin": 0.3, "second_margin": 0.4, "geometric_weight": 3.0, "huber_delta": 0.5, "positive_radius": 7.0}
-    options |= {"normalised": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
+    options |= {"geometric_pairs": "all", "normalised": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
     loss = load_settings("street", None, options).build_loss(1.5)
     assert {name: getattr(loss, name) for name in options} == options
     assert (loss.feature_scale_squared, loss.second_hinge) == (1.5, "features")

@@ -45,8 +45,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Tuples]:
     taken: list[Tuples] = []
     batches = Learner.batches
 
-    def watched(learner: Learner, tuples: Sequence[Tuples]) -> Iterator[Batch]:
-        for one, batch in zip(tuples, batches(learner, tuples), strict=True):
+    def watched(learner: Learner, tuples: Sequence[Tuples], *others: Any) -> Iterator[Batch]:
+        for one, batch in zip(tuples, batches(learner, tuples, *others), strict=True):
             taken.append(one)
             yield batch
 
@@ -85,6 +85,9 @@ def test_one_seed_gives_every_loss_the_same_anchors_and_positives(
         seen.add((rows.numpy().tobytes(), distances.numpy().tobytes()))
         steps.clear()
     assert len(seen) == 1
+    train(*toy, settings(iterations=3, cache_every=2, monitor_queries=0, mirrored=0.5, light=0.3))
+    assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() in {rows for rows, _ in seen}
+    steps.clear()
     train(*toy, settings(iterations=3, seed=1))
     assert torch.cat([tuples.rows[:, :3] for tuples in steps]).numpy().tobytes() not in {rows for rows, _ in seen}
 
@@ -302,6 +305,22 @@ def test_a_batch_without_a_valid_tuple_is_left_out(
     assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 4, 5, 6, 8, 9, 10]
 
 
+def test_an_average_begins_with_the_first_step_that_is_taken(
+    toy: Toy, settings: NewSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with what the network was before, not even where the first batch is left out."""
+    draw = Sampler.draw
+
+    def invalid(*arguments: Any) -> Tuples:
+        drawn = draw(*arguments)
+        drawn.valid[:2] = False
+        return drawn
+
+    monkeypatch.setattr(Sampler, "draw", invalid)
+    plain, averaged = (train(*toy, settings(iterations=2, averaging=share)).fingerprint for share in (0.0, 0.5))
+    assert averaged == plain
+
+
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
     toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
 ) -> None:
@@ -365,9 +384,9 @@ def watch_steps(patch: pytest.MonkeyPatch, look: Callable[[], object]) -> list[A
     seen: list[Any] = []
     step = Learner.step
 
-    def looking(learner: Learner, loss: Loss, batch: Batch) -> Tensor:
+    def looking(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
         seen.append(look())
-        return step(learner, loss, batch)
+        return step(learner, loss, batch, *others)
 
     patch.setattr(Learner, "step", looking)
     return seen
@@ -488,9 +507,9 @@ def test_only_images_that_are_trained_on_are_read(
         drawn.valid[2:4] = False  # the second batch of each period
         return drawn
 
-    def watched(learner: Learner, tuples: Sequence[Tuples]) -> Iterator[Batch]:
+    def watched(learner: Learner, tuples: Sequence[Tuples], *others: Any) -> Iterator[Batch]:
         asked.append(len(tuples))
-        return batches(learner, tuples)
+        return batches(learner, tuples, *others)
 
     monkeypatch.setattr(Sampler, "draw", invalid)
     monkeypatch.setattr(Learner, "batches", watched)
@@ -546,9 +565,9 @@ def test_checkpoints_that_follow_too_soon_are_left_out(
     clock, step = [0.0], Learner.step
     monkeypatch.setattr("mappable.learning.trainer.time.perf_counter", lambda: clock[0])
 
-    def slow(learner: Learner, loss: Loss, batch: Batch) -> Tensor:
+    def slow(learner: Learner, loss: Loss, batch: Batch, *others: int) -> Tensor:
         clock[0] += 2.0
-        return step(learner, loss, batch)
+        return step(learner, loss, batch, *others)
 
     monkeypatch.setattr(Learner, "step", slow)
     train(*toy, settings(iterations=20, checkpoint_every=2, checkpoint_seconds=7), out=tmp_path)

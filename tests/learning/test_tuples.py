@@ -13,6 +13,7 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.learning import tuples
 from mappable.learning.layout import Layout
+from mappable.learning.losses import Loss
 from mappable.learning.mining import FeatureCache
 from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.frames import Frame
@@ -186,12 +187,45 @@ def test_places_of_other_frames_are_never_positives_and_negatives_only_on_reques
     assert set(together.draw(anchors, layout, 0).rows[:, 3].tolist()) == {2, 3, 4}
 
 
+def test_positives_may_be_of_other_runs_where_there_are_any() -> None:
+    places = line(0, 1, 2, 3, 50, 51, 100).replace(sequence=["one", "one", "two", "two", "one", "one", "one"])
+    sampler = Sampler(places, positive_radius=5, negative_radius=25, negatives=1, other_runs=True)
+    assert sampler.usable.tolist() == [0, 1, 2, 3, 4, 5]
+    drawn = sampler.draw(np.repeat(sampler.usable, 20), Layout(2, 0, 0, False), 0).rows.reshape(6, 20, 3)
+    found = [set(rows[:, 1:].ravel().tolist()) for rows in drawn]
+    assert found == [{2, 3}, {2, 3}, {0, 1}, {0, 1}, {5}, {4}]
+
+
 def test_squared_distances_of_far_off_coordinates_keep_their_millimetres() -> None:
     places = table([(619_500.0, 5_735_000.0), (619_500.001, 5_735_000.002), (619_600.0, 5_735_000.0)])
     sampler = Sampler(places, positive_radius=10, negative_radius=25, negatives=1)
     drawn = sampler.draw(np.array([0]), Layout(1, 0, 1, False), 0)
     assert drawn.squared_distances.dtype == torch.float32
     assert drawn.squared_distances[0, 0].item() == pytest.approx(5e-6, rel=1e-4)
+
+
+def test_all_pairs_begin_with_the_anchor_s_and_keep_their_millimetres() -> None:
+    x = [619_500.0, 619_500.001, 619_500.003, 619_500.007, 619_600.0]
+    sampler = Sampler(line(*x), positive_radius=10, negative_radius=25, negatives=0)
+    drawn = sampler.draw(np.array([1, 0]), Layout(3, 0, 0, False, all_pairs=True), 0)
+    plain = sampler.draw(np.array([1, 0]), Layout(3, 0, 0, False), 0)
+    assert drawn.rows.equal(plain.rows)
+    assert drawn.squared_distances[:, :3].equal(plain.squared_distances)
+    assert drawn.squared_distances.dtype == torch.float32
+    for rows, found in zip(drawn.rows.tolist(), drawn.squared_distances, strict=True):
+        a, b, c, d = (x[row] for row in rows)
+        expected = np.square([a - b, a - c, a - d, b - c, b - d, c - d])
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_the_loss_has_its_pairs_in_the_order_of_the_tuples() -> None:
+    """Features that are the positions themselves cost nothing, if each pair is compared with its own distance."""
+    loss = Loss("triplet+huber", feature_scale_squared=16, positive_radius=4, geometric_pairs="all", hard_negatives=0)
+    sampler = Sampler(world(), positive_radius=4, negative_radius=6)
+    drawn = sampler.draw(sampler.usable, loss.layout, 0)
+    assert len(drawn.squared_distances.unique()) > 10
+    features = torch.tensor(sampler.places.positions)[drawn.rows]
+    assert loss(features, drawn.squared_distances).residual.tolist() == [0.0] * len(sampler.usable)
 
 
 # Anchor 0 at 0 m has 4 positives and 7 negatives, of which those at 100 m and beyond leave few others.

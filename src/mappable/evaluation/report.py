@@ -1,7 +1,8 @@
-"""The report: one page that needs no network, with every table and figure, and the same numbers as JSON."""
+"""The report: one page that needs no network, with every table and figure, and the same as JSON and as Markdown."""
 
 import base64
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mappable.errors import BadInputError
+from mappable.evaluation.markdown import markdown_of
 from mappable.evaluation.result import Result
 from mappable.evaluation.rows import OFF_THE_SHELF
 from mappable.evaluation.sections.accuracy import claims, curves, landmark_sweep, table1
@@ -19,13 +21,14 @@ from mappable.evaluation.sections.proportionality import distance_matrices, prop
 from mappable.evaluation.sections.provenance import conduct, settings, skipped
 from mappable.evaluation.sections.queries import qualitative, timing
 from mappable.evaluation.sections.recovery import map_recovery
+from mappable.evaluation.sections.variations import variations
 from mappable.evaluation.sections.view import BOUND, Model, Section, View, counted
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
 from mappable.places.files import write_atomically
 
-PAGE, DATA, TEMPLATE = "report.html", "report.json", "report.html.jinja"
+PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
 FORMAT, VERSION = "mappable-report", 1
 SMALL = 300_000  # bytes of an SVG that may be in the page
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
@@ -33,6 +36,7 @@ TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
 # The protocol that must have been run for a section, and what makes it.
 MAKERS: Sequence[tuple[str, Callable[[View, list[Model]], Section]]] = (
     ("table1", table1),
+    ("table1", variations),
     ("curves", curves),
     ("table1", claims),
     ("proportionality", proportionality),
@@ -47,6 +51,7 @@ MAKERS: Sequence[tuple[str, Callable[[View, list[Model]], Section]]] = (
 ANIMATIONS = ("proportionality-animation", "localization-animation")
 CAPTIONS = {
     "table1": "Queries found within the positive radius (dark) and within the negative radius (light).",
+    "variations": "Queries found with other values of single settings; the row's own values are filled.",
     "landmarks": "The landmarks of the map, among all references and queries.",
     "curves": "Queries found, against the error that is allowed; vertical lines mark the two radii.",
     "proportionality": "Feature against geometric distance of all pairs of a sequence; brighter is more pairs.",
@@ -77,7 +82,7 @@ class Headline:
 def write_report(
     results: Sequence[Result], setup: Setup, figures: Mapping[str, Path], out: Path, *, command: str
 ) -> Path:
-    """Write `report.html` and `report.json` into a folder, of results of one set; gives the path of the page.
+    """Write `report.html`, `report.json` and `report.md` into a folder, of results of one set; gives the page's path.
 
     `figures` has the PNG or GIF of each by name, beside which an SVG may lie; those of unknown names are left out.
     `command` repeats all of it.
@@ -92,7 +97,10 @@ def write_report(
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
     page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=CAPTIONS)
     data = json.dumps(_data(view, top, sections), indent=1, allow_nan=False) + "\n"
+    beside = {name: (os.path.relpath(path, out), CAPTIONS[name]) for name, path in figures.items() if name in CAPTIONS}
+    text = markdown_of(setup.name, [top.run, top.gain], sections, beside)
     write_atomically(out / DATA, lambda stream: stream.write(data.encode()))
+    write_atomically(out / TEXT, lambda stream: stream.write(text.encode("utf-8", "replace")))
     write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
     return out / PAGE
 

@@ -23,7 +23,7 @@ from mappable.evaluation.evaluate import ran, score_all
 from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
 from mappable.evaluation.report import PAGE, write_report
 from mappable.evaluation.result import RESULT, LaterVersionError, Result, empty_result, fingerprint_of
-from mappable.evaluation.rows import Row
+from mappable.evaluation.rows import PAPER_WAYS, Row
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.sets import NamedSet
 from mappable.evaluation.setup import Setup
@@ -31,7 +31,7 @@ from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.encoder import Encoder
 from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError
 from mappable.learning.metrics import METRICS
-from mappable.learning.settings import SYNONYMS, Settings, load_settings
+from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_defaults
 from mappable.learning.trainer import train
 from mappable.places.cache import ImageRows
 from mappable.recovery.files import check_writable
@@ -54,7 +54,7 @@ class Model:
 
 
 def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[Model]:
-    """The models: the set's preset, then what the user says, then what the row is about; seed by seed."""
+    """The models, seed by seed: the set's preset, the paper's ways, what the user says, then what the row is about."""
     return [Model(row, _settings(named, row, values, seed)) for seed in seeds for row in rows]
 
 
@@ -73,7 +73,7 @@ def vary(rows: Sequence[Row], variations: Sequence[str]) -> list[Row]:
 
 
 def _settings(named: NamedSet, row: Row, values: Sequence[str], seed: int) -> Settings:
-    before = () if row.ours else named.paper
+    before = () if row.ours else (*PAPER_WAYS, *named.paper)
     return load_settings(named.preset, overrides=[*before, *values, *_texts(row), f"seed={seed}"])
 
 
@@ -183,7 +183,8 @@ def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
         if (home / RESULT).is_file():
             result = Result.load(home)
             settings = model.settings.model_dump(mode="json")
-            differing = [key for key in settings if key not in SAME and result.settings.get(key) != settings[key]]
+            before = with_defaults(result.settings)
+            differing = [key for key in settings if key not in SAME and before[key] != settings[key]]
             if differing or result.setup != fingerprint_of(study.setup, study.digest):
                 what = f"another {differing[0]}" if differing else "other images, places, landmarks or radii"
                 raise BadInputError(f"{home}: was made with {what}; run it again without --report-only")

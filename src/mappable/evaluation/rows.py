@@ -8,15 +8,17 @@ from mappable.errors import BadInputError
 
 OFF_THE_SHELF = "off-the-shelf"
 PAPER_VALUES: Mapping[str, Any] = {"geometric_weight": 0.5, "feature_scale_squared": 2.0}
-PAPER_WAYS: Mapping[str, Any] = {  # of training, which our presets may do otherwise
-    "margin": 0.1,
-    "second_margin": 0.2,
-    "huber_delta": 1.0,
-    "geometric_pairs": "anchor",
-    "mirrored": 0.0,
-    "light": 0.0,
-    "schedule": "constant",
-}
+PAPER_WAYS = (  # of training, which our presets may do otherwise
+    "margin=0.1",
+    "second_margin=0.2",
+    "huber_delta=1",
+    "geometric_pairs=anchor",
+    "positives_from=all",
+    "mirrored=0",
+    "light=0",
+    "schedule=constant",
+    "averaging=0",
+)
 OURS = "-ours"
 
 
@@ -63,7 +65,7 @@ class Row:
 
 def _paper(loss: str, title: str) -> Row:
     geometric = PAPER_VALUES if loss.endswith(("distance", "huber")) else {}
-    return Row(loss, title, {"loss": loss, **PAPER_WAYS, **geometric})
+    return Row(loss, title, {"loss": loss, **geometric})
 
 
 def _ours(loss: str, title: str) -> Row:
@@ -87,6 +89,16 @@ OUR_ROWS: tuple[Row, ...] = tuple(
     _ours(row.loss, row.title) for row in TABLE_1 if row.combined
 )  # with γ and F² as the preset has them
 ROWS: Mapping[str, Row] = {row.name: row for row in (*TABLE_1, *OUR_ROWS)}
+
+
+def variation_of(name: str) -> tuple[str, dict[str, str]]:
+    """The row that a row of that name is a variation of, and what is other there.
+
+    >>> variation_of("triplet+huber-ours, margin=0.3")
+    ('triplet+huber-ours', {'margin': '0.3'})
+    """
+    row, *changes = name.split(", ")
+    return row, dict(change.split("=", 1) for change in changes if "=" in change)
 
 
 def rows_named(names: Sequence[str]) -> list[Row]:

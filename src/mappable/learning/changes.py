@@ -26,7 +26,7 @@ class Changes:
         """The images (n, images, height, width, 3) uint8, changed. A mirrored world is as good as the world."""
         turned = torch.where(self.mirrored[:, None, None, None, None], pixels.flip(-2), pixels)
         contrast, brightness = self.light[:, :, None, None, :1], self.light[:, :, None, None, 1:]
-        return ((turned - GREY) * contrast + GREY).mul_(brightness).clamp_(0, 255).to(torch.uint8)
+        return ((turned - GREY) * contrast + GREY).mul_(brightness).round_().clamp_(0, 255).to(torch.uint8)
 
 
 def draw_changes(settings: Settings, period: int, tuples: int, images: int, *, device: torch.device) -> Changes | None:
@@ -34,6 +34,7 @@ def draw_changes(settings: Settings, period: int, tuples: int, images: int, *, d
     if not settings.mirrored and not settings.light:
         return None
     sides = generator(settings.seed, Purpose.MIRRORED, period).random(tuples)
-    powers = generator(settings.seed, Purpose.LIGHT, period).uniform(-1.0, 1.0, (tuples, images, 4))
+    most = 1 + settings.positives + settings.negatives  # numbers for as many images, whatever the loss has of them
+    powers = generator(settings.seed, Purpose.LIGHT, period).uniform(-1.0, 1.0, (tuples, most, 4))[:, :images]
     light = np.exp(settings.light * powers).astype(np.float32)
     return Changes(torch.from_numpy(sides < settings.mirrored).to(device), torch.from_numpy(light).to(device))

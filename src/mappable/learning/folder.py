@@ -10,7 +10,7 @@ from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
-from mappable.learning.settings import Settings, settings_to_yaml
+from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 from mappable.places.files import write_atomically
 
 ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
@@ -75,9 +75,10 @@ def alone_in(folder: Path | None) -> Iterator[None]:
 
 def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:
     now = json.loads(settings.model_dump_json())
-    differing = [key for key in now if key not in WATCHING | DIVIDING and before.get(key) != now[key]]
+    before = with_defaults(before)
+    differing = [key for key in now if key not in WATCHING | DIVIDING and before[key] != now[key]]
     if differing:
-        values = ", ".join(f"{key} {before.get(key)!r} (now {now[key]!r})" for key in differing)
+        values = ", ".join(f"{key} {before[key]!r} (now {now[key]!r})" for key in differing)
         raise OtherRunError(f"{file}: was made with {values}; use the same settings, or begin anew with --overwrite")
     if data_before != data:
         raise OtherRunError(f"{file}: was made of other training images; use the same, or begin anew with --overwrite")

@@ -1,5 +1,6 @@
 """The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
 
+import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -64,6 +65,7 @@ class Learner:
         self.parameters = self._choose_parameters()
         self.records = device.type == "cuda"  # where Python would be slower than what it starts
         self.optimiser = _optimiser(self.parameters, settings, fused=self.records)
+        self.average: list[Tensor] = []  # of the parameters, from the first step on, if wished
         self._recorded: dict[tuple[Loss, int], _Recorded] = {}
 
     def _choose_parameters(self) -> list[nn.Parameter]:
@@ -113,22 +115,37 @@ class Learner:
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][own](grouped) if changes else grouped, *others)
 
-    def step(self, loss: Loss, batch: Batch, rate: float = 1.0) -> Tensor:
+    def step(self, loss: Loss, batch: Batch, iteration: int = 1, total: int = 1) -> Tensor:
         """One step down the mean loss of the valid tuples; returns TERMS (b, 7) of this process's share of them.
 
         Each process takes its share of the tuples, a micro-batch at a time. Every anchor has its weight in the mean of
-        the whole batch, so that however it is divided the gradients are those of the batch at once. `rate` is a factor
-        to the learning rate.
+        the whole batch, so that however it is divided the gradients are those of the batch at once. It is that of the
+        `iteration`, from 1 on, of a `total`, which the learning rate may depend on.
         """
         for parameters in self.optimiser.param_groups:
-            parameters["lr"] = rate * self.settings.learning_rate
+            parameters["lr"] = self.settings.learning_rate * _rate(self.settings, iteration, total)
         self.optimiser.zero_grad(set_to_none=not self.records)  # recorded work finds them where they were
         at_once = self.settings.micro_batch or len(batch.inputs)
         backward = self._backward_recorded if self.records else self._backward
         terms = torch.cat([backward(loss, part) for part in batch.split(at_once)])
         self.group.add_up([parameter.grad for parameter in self.parameters if parameter.grad is not None])
         self.optimiser.step()
+        if self.settings.averaging:
+            self._average(iteration)
         return terms
+
+    def _average(self, iteration: int) -> None:
+        """Count the weights after a step in; at first all count the same, for the average has no past yet."""
+        if not self.average:
+            self.average = [parameter.detach().clone() for parameter in self.parameters]
+        for average, parameter in zip(self.average, self.parameters, strict=True):
+            average.lerp_(parameter.detach(), max(1.0 / iteration, 1.0 - self.settings.averaging))
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """Let the encoder have the averaged weights, if there are any; after that no more steps can be taken."""
+        for average, parameter in zip(self.average, self.parameters, strict=False):
+            parameter.copy_(average)
 
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         """Add these tuples' part to the gradients; returns their TERMS."""
@@ -162,11 +179,12 @@ class Learner:
         tensors = {f"encoder.{name}": tensor for name, tensor in self.encoder.state_dict().items()}
         for number, entries in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": tensor for name, tensor in entries.items() if tensor is not None}
-        return tensors
+        return tensors | {f"average.{number}": average for number, average in enumerate(self.average)}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Go back to what `state` returned."""
         states: dict[int, dict[str, Tensor]] = {}
+        averages: dict[int, Tensor] = {}
         encoder = {}
         for name, tensor in tensors.items():
             kind, _, rest = name.partition(".")
@@ -177,9 +195,18 @@ class Learner:
                 parameter = self.parameters[int(number)].detach()
                 if tensor.shape == parameter.shape:  # laid out alike, which a fused optimiser insists on
                     tensor = torch.empty_like(parameter).copy_(tensor)
-                states.setdefault(int(number), {})[entry] = tensor
+                if kind == "average":
+                    averages[int(number)] = tensor
+                else:
+                    states.setdefault(int(number), {})[entry] = tensor
+        self.average = [averages[number] for number in range(len(averages))]
         self.encoder.load_state_dict(encoder)
         self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": states})
+
+
+def _rate(settings: Settings, iteration: int, total: int) -> float:
+    """The factor to the learning rate in a step."""
+    return 1.0 if settings.schedule == "constant" else 0.5 + 0.5 * math.cos(math.pi * (iteration - 1) / total)
 
 
 def _optimiser(parameters: list[nn.Parameter], settings: Settings, fused: bool) -> torch.optim.Optimizer:

@@ -99,6 +99,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     """Anchors, and so tuples, of one step."""
     positives: Count = 6
     """Positives of an anchor."""
+    positives_from: Literal["all", "other-runs"] = "all"
+    """Where positives are drawn from: `all` images that are near, or those of `other-runs` than the anchor's (other
+    sequences), where there are any."""
     negatives: CountOrZero = 6
     """Negatives of an anchor, the hard ones and the other negative of quadruplets included."""
     hard_negatives: CountOrZero = 3
@@ -111,7 +114,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     # Changes of the images
     mirrored: Share = 0.0
     """Share of the tuples whose images are all mirrored: twice as many places to learn from, equally far apart."""
-    light: NotNegative = 0.0
+    light: Share = 0.0
     """How much contrast, brightness and colour of each image are changed: by factors from exp(-light) to exp(light)."""
 
     # How long and how fast
@@ -119,12 +122,15 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     """Steps of training; 0 for the encoder as it is before. Give either iterations or epochs."""
     epochs: Positive | None = None
     """How often every image is an anchor; 0.5 is half of them once. Give either iterations or epochs."""
+    averaging: Share = 0.0
+    """Above 0, the encoder is in the end a mean of its weights after all steps, in which each counts this many times
+    what the one after it counts (the first 1 / (1 - averaging) count the same); 0 for the weights of the last step."""
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam with its customary decay rates 0.9 and 0.999, or SGD with momentum."""
     learning_rate: Positive = 1e-6
     """Learning rate of the first step."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """How the learning rate goes on: `constant`, or falling to 0 at the last step along half a `cosine`."""
+    """How the learning rate goes on: `constant`, or falling along half a `cosine` to nearly 0 at the last step."""
     momentum: Share = 0.9
     """Momentum of SGD; Adam has none."""
     weight_decay: NotNegative = 0.0
@@ -271,6 +277,12 @@ def load_settings(
         sources = [layer[name].source for layer in reversed(layers) for name in error.names if name in layer]
         source = f"{sources[0]}: " if sources and sources[0] else ""
         raise BadInputError(f"{source}{error}") from None
+
+
+def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a result or a run says of its settings; those that its version knew nothing of are what it did."""
+    fields = Settings.model_fields.items()
+    return {name: None if field.is_required() else field.default for name, field in fields} | dict(values)
 
 
 def settings_to_yaml(settings: Settings) -> str:

@@ -1,6 +1,5 @@
 """Training: places and their images become an encoder, in a folder from which a stopped run goes on."""
 
-import math
 import sys
 import time
 from collections import deque
@@ -84,6 +83,7 @@ def train(
             seed=settings.seed,
             device=chosen,
             negatives=settings.negatives,
+            other_runs=settings.positives_from == "other-runs",
         )
         _check(data, sampler, settings)
         if group.first:
@@ -228,7 +228,7 @@ class _Run:
             for part, is_usable in zip(parts, usable, strict=True):
                 self.iteration += 1
                 if is_usable:
-                    self.terms.append(self.learner.step(self.loss, next(batches), self._rate()))
+                    self.terms.append(self.learner.step(self.loss, next(batches), self.iteration, self.total))
                     self.waiting.append((self.iteration, part))
                     self.latest = part.rows
                 else:
@@ -237,12 +237,6 @@ class _Run:
                     self.tuples = None  # the next period's are drawn with the weights as they will be then
                 self._after_step()
                 self.advance(1, self.note)
-
-    def _rate(self) -> float:
-        """The factor to the learning rate in the step of this iteration, whose number begins at 1."""
-        if self.settings.schedule == "constant":
-            return 1.0
-        return 0.5 + 0.5 * math.cos(math.pi * (self.iteration - 1) / self.total)
 
     def _after_step(self) -> None:
         """Send, read and write numbers, look, save and stop, if it is time for any of these."""
@@ -268,7 +262,8 @@ class _Run:
             raise TrainingStopped(f"{at}, which is saved in {self.folder}")
 
     def _finish(self) -> None:
-        """Whiten, if wished; and say of the encoder whether its distances were made to follow those in the world."""
+        """Average and whiten, if wished; and say whether its distances were made to follow those in the world."""
+        self.learner.finish()
         encoder, whitening = self.learner.encoder, self.settings.whitening
         if whitening is not None:
             order = generator(self.settings.seed, Purpose.WHITENING).permutation(len(self.data.train))

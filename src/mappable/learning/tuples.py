@@ -55,7 +55,8 @@ class Sampler:
     Positives of a place are the others at most `positive_radius` away whose yaw, if there is a `yaw_limit` (radians),
     differs by less; negatives are those at least `negative_radius` away, whatever their yaw. Both radii are in the
     frames' unit. Positives share their anchor's frame; negatives do so unless `other_frames` says that no place of one
-    frame shows what a place of another does.
+    frame shows what a place of another does. With `other_runs` positives are of another sequence than their anchor, as
+    far as there are such.
 
     A place without positives, or with fewer than `negatives` negatives, is no anchor: `skipped_without_positives` and
     `skipped_without_negatives` (which leaves out those already in the former) hold their rows, `usable` all others.
@@ -75,6 +76,7 @@ class Sampler:
         seed: int = 0,
         device: torch.device | str = "cpu",
         other_frames: bool = False,
+        other_runs: bool = False,
     ) -> None:
         _check(places, positive_radius, negative_radius, yaw_limit)
         self.places = places
@@ -85,6 +87,8 @@ class Sampler:
         self._yaw = torch.tensor(places.yaw, device=self.device)
         names, codes = np.unique(places.frame, return_inverse=True)
         self._frame = torch.tensor(codes, device=self.device) if len(names) > 1 else None
+        runs = np.unique(places.sequence, return_inverse=True)[1]
+        self._run = torch.tensor(runs, device=self.device) if other_runs else None
         self._find_usable()
 
     def __len__(self) -> int:
@@ -202,6 +206,9 @@ class Sampler:
         if self.yaw_limit is not None:
             turned = (self._yaw[anchors, None] - self._yaw).abs_()
             near &= torch.minimum(turned, 2 * math.pi - turned) < self.yaw_limit  # never so where a yaw is unknown
+        if self._run is not None:
+            others = near & (self._run[anchors, None] != self._run)
+            near = torch.where(others.any(dim=1, keepdim=True), others, near)
         return near
 
     def _negatives(self, apart: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ def test_what_there_is_is_drawn(
     drawn = draw_all(results[:1], setup, images, tmp_path)
     assert drawn["table1"] == tmp_path / "table1.png"
     assert drawn["localization-animation"].read_bytes() == b"GIF"
-    assert set(drawn) == {*everything.FIGURES, *everything.ANIMATIONS}
+    assert set(drawn) == {*everything.FIGURES, *everything.ANIMATIONS} - {"variations"}
     monkeypatch.setattr(everything, "ANIMATIONS", {})
     one = replace(results[0], scored={"curves": results[0].scored["curves"]})
     assert list(draw_all([one], setup, images, tmp_path)) == ["curves"]

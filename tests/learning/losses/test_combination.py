@@ -30,11 +30,11 @@ def make(name: str, **options: Any) -> Loss:
 
 @pytest.fixture
 def batch(draw_tuples: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Descriptors for a loss, and squared metres (B, positives) of pairs up to the positive radius apart."""
+    """Descriptors for a loss, and squared metres (B, pairs) of pairs up to the positive radius apart."""
 
     def draw(loss: Loss, dtype: torch.dtype = torch.float64, anchors: int = 4) -> tuple[Tensor, Tensor]:
-        metres = torch.rand(anchors, loss.positives, generator=torch.Generator().manual_seed(1), dtype=dtype) * RADIUS
-        return draw_tuples(loss.layout, dtype, anchors), metres.square()
+        metres = torch.rand(anchors, loss.layout.pairs, generator=torch.Generator().manual_seed(1), dtype=dtype)
+        return draw_tuples(loss.layout, dtype, anchors), (metres * RADIUS).square()
 
     return draw
 
@@ -50,8 +50,10 @@ def by_loops(
         negatives = rest[:-1] if quadruplets else rest
         near = [apart(anchor, one) for one in positives]
         far = [apart(anchor, one) for one in negatives]
-        residuals, costs = [], []
-        for feature, geometric in zip(near, metres, strict=True):
+        compared, residuals, costs = list(near), [], []
+        if loss.layout.all_pairs:
+            compared += [apart(positives[i], positives[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+        for feature, geometric in zip(compared, metres, strict=True):
             residual = feature / SCALE - geometric / RADIUS**2
             if not loss.normalised:
                 residual = geometric - RADIUS**2 / SCALE * feature
@@ -63,7 +65,7 @@ def by_loops(
         second = []
         for one in negatives if quadruplets else []:
             if loss.second_hinge == "residuals":
-                second.append(max(0.0, SECOND_MARGIN + min(costs) - apart(one, rest[-1]) / SCALE))
+                second.append(max(0.0, SECOND_MARGIN + min(costs[:3]) - apart(one, rest[-1]) / SCALE))
             else:
                 second.append(max(0.0, SECOND_MARGIN + min(near) - apart(one, rest[-1])))
         visual = 0.0
@@ -90,16 +92,20 @@ def by_loops(
 
 
 def all_forms() -> list[Loss]:
-    """Every name as it is by default; the literal form and the released one where they mean something."""
+    """Every name as it is by default; the literal form, the released one and all pairs where they mean something."""
     literal = [make(name, normalised=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
     released = [make(name, second_hinge="residuals") for name in COMBINED_NAMES if "quadruplet" in name]
-    return [*(make(name) for name in LOSS_NAMES), *literal, *released]
+    pairs = [
+        make("huber", geometric_pairs="all"),
+        make("triplet+distance", geometric_pairs="all", normalised=False),
+        make("quadruplet+huber", geometric_pairs="all", second_hinge="residuals"),
+    ]
+    return [*(make(name) for name in LOSS_NAMES), *literal, *released, *pairs]
 
 
 def describe(loss: Loss) -> str:
-    return (
-        loss.name + ("" if loss.normalised else " literal") + (" released" if loss.second_hinge != "features" else "")
-    )
+    forms = {"literal": not loss.normalised, "released": loss.second_hinge != "features", "all": loss.layout.all_pairs}
+    return " ".join([loss.name, *(form for form, has_it in forms.items() if has_it)])
 
 
 each_form = pytest.mark.parametrize("loss", all_forms(), ids=describe)
@@ -162,7 +168,8 @@ def test_positives_and_negatives_may_stand_in_any_order(
         descriptors, [1, loss.positives, loss.layout.negatives, int(loss.layout.other)], dim=1
     )
     turned = torch.cat([anchor, positives.flip(1), negatives.flip(1), other], dim=1)
-    again = loss(turned, squared_metres.flip(1)).total
+    own, among = squared_metres[:, :3], squared_metres[:, 3:]  # of three positives, whose pairs turn as they do
+    again = loss(turned, torch.cat([own.flip(1), among.flip(1)], dim=1)).total
     assert torch.allclose(again, loss(descriptors, squared_metres).total, rtol=1e-12)
 
 

@@ -37,6 +37,12 @@ def test_tuples_have_thirteen_images_or_seven_without_visual_term(name: str) -> 
         assert layout.images == 13
 
 
+def test_all_pairs_are_wanted_by_a_geometric_term_alone() -> None:
+    found = {name: make(name, geometric_pairs="all").layout.pairs for name in ("huber", "triplet+distance", "triplet")}
+    assert found == {"huber": 21, "triplet+distance": 21, "triplet": 6}
+    assert make("huber").layout.pairs == 6
+
+
 def test_a_loss_with_distance_or_huber_in_its_name_is_geometric() -> None:
     visual = {"triplet", "quadruplet", "lazy-triplet", "lazy-quadruplet"}
     assert {name for name in LOSS_NAMES if not make(name).is_geometric} == visual
@@ -77,6 +83,7 @@ def test_a_name_like_none_is_refused_without_a_guess() -> None:
         ("lazy-quadruplet", {"negatives": 4, "hard_negatives": 4}, "'lazy-quadruplet' has room for 0 to 3"),
         ("triplet", {"hard_negatives": -1}, "hard_negatives -1"),
         ("quadruplet+huber", {"second_hinge": "both"}, "second_hinge 'both' is neither 'features' nor 'residuals'"),
+        ("huber", {"geometric_pairs": "some"}, "geometric_pairs 'some' is neither 'anchor' nor 'all'"),
         ("triplet+huber", {"second_hinge": "residuals"}, "needs a quadruplet loss with a geometric term .* 'triplet"),
         ("quadruplet", {"second_hinge": "residuals"}, "needs a quadruplet loss with a geometric term"),
         ("quadruplet+huber", {"second_hinge": "residuals", "normalised": False}, "with normalised false"),

@@ -14,12 +14,14 @@ from mappable.evaluation.figures.recovery import draw_map_recovery
 from mappable.evaluation.figures.reliability import draw_localization
 from mappable.evaluation.figures.scatter import draw_proportionality
 from mappable.evaluation.figures.style import save
+from mappable.evaluation.figures.variations import draw_variations
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
 from mappable.progress import track
 
 FIGURES: Mapping[str, Callable[..., Any]] = {
     "table1": draw_accuracy,
+    "variations": draw_variations,
     "landmarks": draw_landmarks,
     "curves": draw_curves,
     "proportionality": draw_proportionality,

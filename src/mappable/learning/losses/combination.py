@@ -49,7 +49,7 @@ class Terms:
     active: Tensor  # share of hinges above zero, of all of them for lazy losses too
     best: Tensor  # s*, squared feature distance to the nearest positive
     negative: Tensor  # mean of s⁻ over negatives
-    residual: Tensor  # mean of |e| over positives, as the geometric term has it or would have it
+    residual: Tensor  # mean of |e| over the pairs, as the geometric term has it or would have it
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Loss:
     """One of the `LOSS_NAMES`, with its options: call it with descriptors to get `Terms`.
 
     >>> Loss("lazy-quadruplet+huber", feature_scale_squared=2.0, positive_radius=10.0).layout
-    Layout(positives=6, hard=3, random=2, other=True)
+    Layout(positives=6, hard=3, random=2, other=True, all_pairs=False)
     """
 
     name: str

@@ -1,0 +1,48 @@
+"""The report as Markdown: the same sentences, tables, claims and figures, to be taken into other documents."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from mappable.evaluation.claims import Claim
+from mappable.evaluation.sections.view import Section
+from mappable.evaluation.tables import Table
+
+
+def markdown_of(
+    title: str, beginning: Sequence[str], sections: Sequence[Section], figures: Mapping[str, tuple[str, str]]
+) -> str:
+    """A page of its `beginning` and its sections; `figures` have an address and a caption by name."""
+    parts = [f"# {_plain(title)}", *map(_plain, beginning)]
+    for section in sections:
+        parts += [f"## {_plain(section.title)}", *map(_plain, section.sentences)]
+        parts += _claims(section.claims)
+        for table in section.tables:
+            parts += [f"**{_plain(table.caption)}**"] * bool(table.caption) + [table_markdown(table)]
+        parts += [f"![{_plain(figures[name][1])}]({figures[name][0]})" for name in section.figures if name in figures]
+        parts += [*map(_plain, section.notes)]
+        parts += ["```sh\n" + "\n".join(section.commands) + "\n```"] * bool(section.commands)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def table_markdown(table: Table) -> str:
+    """A table; the best row is bold, references are in italics."""
+    titles = [f"{column.group}: {column.title}" if column.group else column.title for column in table.columns]
+    rules = [":--" if column.words or not number else "--:" for number, column in enumerate(table.columns)]
+    marks = {"best": "**", "reference": "*", "": ""}
+    rows = [[f"{marks[kind]}{_cell(text)}{marks[kind]}" for text in texts] for kind, texts in table.rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [[_cell(title) for title in titles], rules, *rows])
+
+
+def _claims(claims: Sequence[Claim]) -> Iterator[str]:
+    for claim in claims:
+        evidence = "".join(f"\n    - {_plain(sentence)}" for sentence in claim.evidence)
+        yield f"- **({claim.number}) {_plain(claim.text)}** {claim.verdict.capitalize()}.{evidence}"
+
+
+def _plain(text: str) -> str:
+    """Text whose characters mean nothing to Markdown."""
+    return re.sub(r"([\\`*_<>#|])", r"\\\1", text)
+
+
+def _cell(text: str) -> str:
+    return _plain(" ".join(text.split()))

@@ -1,0 +1,118 @@
+"""Settings that are varied and chosen: which models that makes, and that no test image has a say in it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.evaluation import reproduce
+from mappable.evaluation.reproduce import Model, Study, plan, vary
+from mappable.evaluation.result import Result
+from mappable.evaluation.rows import ROWS, rows_named, variation_of
+from mappable.evaluation.sets import SETS, find_set
+from mappable.learning.settings import load_settings
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+from mappable.places.worlds.presets import find_preset
+
+
+def test_a_row_is_followed_by_its_variations() -> None:
+    rows = vary(rows_named(["triplet", "triplet+huber-ours"]), ["gamma=0.1, 2", "light=0.3"])
+    assert [row.name for row in rows[3 + 1 :]] == [
+        "triplet+huber-ours",
+        "triplet+huber-ours, geometric_weight=0.1",
+        "triplet+huber-ours, geometric_weight=2",
+        "triplet+huber-ours, light=0.3",
+    ]
+    assert variation_of(rows[-1].name) == ("triplet+huber-ours", {"light": "0.3"})
+    models = plan(find_set("nordland"), rows, [0])
+    assert [model.settings.geometric_weight for model in models[-4:]] == [5, 0.1, 2, 5]
+    assert models[-1].settings.light == 0.3
+    assert len({model.folder for model in models}) == len(models)
+
+
+@pytest.mark.parametrize("text", ["margin", "margin=", "margin=,", ""])
+def test_a_variation_without_values_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match=r"must be KEY=VALUE,VALUE"):
+        vary([ROWS["triplet"]], [text])
+
+
+def test_the_papers_rows_train_the_papers_way_unless_the_user_says_otherwise() -> None:
+    named = replace(find_set("street-v1"), preset="street", paper=("iterations=7",))
+    usual, other = (plan(named, [ROWS["triplet+huber"]], [0], values)[0].settings for values in ([], ["margin=0.4"]))
+    assert (usual.iterations, usual.margin, usual.light, usual.geometric_weight) == (7, 0.1, 0, 0.5)
+    assert (other.margin, other.light) == (0.4, 0)
+    ours = plan(named, [ROWS["triplet+huber-ours"]], [0])[0].settings
+    assert ours == load_settings("street", overrides=["loss=triplet+huber"])
+
+
+@pytest.fixture(scope="module")
+def film() -> Places:
+    """Two films of 100 frames, the last 40 of them for the test."""
+    frames = np.tile(np.arange(100.0), 2)
+    season = np.repeat(["summer", "winter"], 100)
+    split = np.where(frames < 60, "train", "test")
+    paths = [f"{one}/{at:g}.jpg" for one, at in zip(season, frames, strict=True)]
+    return Places(
+        path=paths,
+        x=frames,
+        y=0 * frames,
+        sequence=season,
+        condition=season,
+        split=split,
+        frames=Frame("line", unit="frames"),
+    )
+
+
+def test_nordland_is_chosen_by_the_second_half_of_the_training_stretch(film: Places) -> None:
+    named = find_set("nordland")
+    setup = named.setup_of(film, load_settings(named.preset), choose=True)
+    assert set(film.split[setup.queries]) == set(film.split[setup.references]) == {"train"}
+    train = setup.places.x[setup.places.split == "train"]
+    assert (train.max(), setup.places.x[setup.queries].min()) == (29, 32)
+    assert set(setup.places.condition[setup.queries]) == {"winter"}
+
+
+@pytest.mark.parametrize("name", ["street-v1", "rooms-v1"])
+def test_worlds_are_chosen_by_images_for_calibration(name: str) -> None:
+    named, runs = find_set(name), np.repeat(np.array(find_preset(name).runs, dtype=object), 8)
+    places = Places(
+        path=[f"{run.name}/{number}.png" for number, run in enumerate(runs)],
+        x=30.0 * np.arange(len(runs)),
+        y=np.zeros(len(runs)),
+        sequence=[run.name for run in runs],
+        condition=[run.condition for run in runs],
+        split=[run.split for run in runs],
+        role=[run.role for run in runs],
+        frames=Frame(name),
+    )
+    setup = named.setup_of(places, load_settings(named.preset, overrides=["landmarks=8"]), choose=True)
+    assert set(places.split[setup.queries]) == {"calibration"}
+    assert set(places.split[setup.references]) == {"train"}
+    assert "test" not in set(places.split[setup.places.split != ""])
+    assert "night-rain" not in set(setup.places.condition[setup.references])
+
+
+def test_a_set_without_images_to_choose_by_is_refused(film: Places) -> None:
+    assert SETS["oxford"].choosing is None
+    with pytest.raises(BadInputError, match="oxford has no images beside those of the test"):
+        SETS["oxford"].setup_of(film, load_settings("oxford"), choose=True)
+
+
+def test_no_model_is_begun_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch, film: Places) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(reproduce.time, "monotonic", lambda: clock[0])
+    named = find_set("nordland")
+    setup = named.setup_of(film, load_settings(named.preset))
+    seconds = iter([10.0, 30.0, 5.0, 5.0])
+
+    class Slow(Study):
+        def _run(self, model: Model) -> Result:
+            clock[0] += next(seconds)
+            return model  # type: ignore[return-value]
+
+    models = plan(named, rows_named(["table1"]), [0])
+    study = Slow(setup, None, Path("out"), [])  # type: ignore[arg-type]
+    assert len(list(study.run(models, seconds=75))) == 4
