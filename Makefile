@@ -37,8 +37,9 @@ clean:
 	$(PIP) torch
 	@touch $@
 
-.venv/installed: .venv/torch pyproject.toml
-	$(PIP) --editable ".[video]"
+.venv/installed: .venv/torch pyproject.toml scripts/vendor
+	$(PIP) --editable ".[serve,video]"
+	$(BIN)/python scripts/vendor
 	@touch $@
 
 .venv/developing: .venv/installed

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,32 @@ def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFact
     save_places(places, folder / TABLE)
     pack_images(places, folder, size=(WIDTH, HEIGHT))
     return folder
+
+
+@pytest.fixture(scope="session")
+def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
+    """Draw each so many-th image of some runs of a preset, and none of its others: preparing a run takes its time."""
+    from mappable.places.worlds import drives
+    from mappable.places.worlds.presets import find_preset
+
+    def draw(name: str, runs: tuple[str, ...], every: int, size: tuple[int, int]) -> tuple[Places, Pixels]:
+        preset = replace(find_preset(name), runs=tuple(run for run in find_preset(name).runs if run.name in runs))
+        world, driven = drives.plan(preset, every=every)
+        places = drives.table(preset, driven)
+        pixels = np.empty((len(places), size[1], size[0], 3), dtype=np.uint8)
+        everything = np.ones(len(places), dtype=bool)
+        drives.draw(preset, world, driven, everything, pixels.__setitem__, size=size, device="cpu")
+        return places, pixels
+
+    return draw
+
+
+@pytest.fixture
+def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of what is usually drawn from all that fits: what is said does not hang on it."""
+    from mappable.recovery.anchored import recover_anchored
+
+    monkeypatch.setitem(recover_anchored.__kwdefaults__, "sweeps", 20)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
-"""The command line as a user types it, in a process of its own."""
+"""The command line as a user types it; in a process of its own where that could matter."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from PIL import Image
 from mappable import find_pack, load_places
 
 Draw = Callable[..., Path]
+Typed = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def mappable(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -66,27 +66,27 @@ def test_a_reader_that_does_not_exist_lists_those_that_do(tmp_path: Path) -> Non
     )
 
 
-def test_help_explains_each_reader_with_its_tree_and_options() -> None:
-    listed = mappable("convert", "--help").stdout
+def test_help_explains_each_reader_with_its_tree_and_options(typed: Typed) -> None:
+    listed = typed("convert", "--help").stdout
     for name in ("cold", "kitti", "manifest", "msls", "photos", "pittsburgh", "robotcar", "tum", "utm_names", "video"):
         assert name in listed
-    text = mappable("convert", "manifest", "--help").stdout
+    text = typed("convert", "manifest", "--help").stdout
     assert "places.csv" in text
     assert "--time-unit" in text
 
 
-def test_bad_rows_are_named_and_nothing_is_written(collection: Path, tmp_path: Path) -> None:
+def test_bad_rows_are_named_and_nothing_is_written(collection: Path, tmp_path: Path, typed: Typed) -> None:
     table = collection / "places.csv"
     table.write_text(table.read_text().replace("day/7.jpg,10.5", "day/7.jpg,nan"))
-    assert_one_sentence(mappable("convert", "manifest", collection, tmp_path / "out"), "places.csv, row 9", "'nan'")
+    assert_one_sentence(typed("convert", "manifest", collection, tmp_path / "out"), "places.csv, row 9", "'nan'")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_bad_image_stops_or_is_dropped_as_the_user_chooses(collection: Path, tmp_path: Path) -> None:
+def test_a_bad_image_stops_or_is_dropped_as_the_user_chooses(collection: Path, tmp_path: Path, typed: Typed) -> None:
     (collection / "day/3.jpg").write_bytes(b"")
     out = tmp_path / "out"
-    assert_one_sentence(mappable("convert", "manifest", collection, out, "--size", "32x24"), "day/3.jpg", "empty")
-    result = mappable("convert", "manifest", collection, out, "--size", "32x24", "--on-bad-image", "drop")
+    assert_one_sentence(typed("convert", "manifest", collection, out, "--size", "32x24"), "day/3.jpg", "empty")
+    result = typed("convert", "manifest", collection, out, "--size", "32x24", "--on-bad-image", "drop")
     assert result.returncode == 0
     assert "1 images were dropped" in result.stdout
     assert "day/3.jpg: empty file" in result.stdout.replace("\n", "")
@@ -96,16 +96,16 @@ def test_a_bad_image_stops_or_is_dropped_as_the_user_chooses(collection: Path, t
 
 
 def test_a_folder_that_holds_another_set_is_not_overwritten_unasked(
-    collection: Path, tmp_path: Path, draw: Draw
+    collection: Path, tmp_path: Path, draw: Draw, typed: Typed
 ) -> None:
     out = tmp_path / "out"
-    assert mappable("convert", "manifest", collection, out, "--no-pixels").returncode == 0
+    assert typed("convert", "manifest", collection, out, "--no-pixels").returncode == 0
     other = tmp_path / "other"
     draw(other / "a.jpg")
     (other / "places.csv").write_text("path,x,y\na.jpg,0,0\n")
-    assert_one_sentence(mappable("convert", "manifest", other, out), str(collection), "--overwrite")
+    assert_one_sentence(typed("convert", "manifest", other, out), str(collection), "--overwrite")
     assert len(load_places(out)) == 12
-    assert mappable("convert", "manifest", other, out, "--overwrite", "--no-pixels").returncode == 0
+    assert typed("convert", "manifest", other, out, "--overwrite", "--no-pixels").returncode == 0
     assert len(load_places(out)) == 1
 
 
@@ -117,8 +117,8 @@ def test_a_folder_that_holds_another_set_is_not_overwritten_unasked(
         (("convert", "manifest", ".", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
     ],
 )
-def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], part: str) -> None:
-    assert_one_sentence(mappable(*arguments), part)
+def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], part: str, typed: Typed) -> None:
+    assert_one_sentence(typed(*arguments), part)
 
 
 def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw) -> None:
@@ -142,26 +142,29 @@ def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Pat
     assert len(find_pack(out)) == 400
 
 
-def test_odd_names_and_narrow_terminals_lose_nothing(collection: Path, tmp_path: Path) -> None:
+def test_odd_names_and_narrow_terminals_lose_nothing(
+    collection: Path, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = collection / "places.csv"
     table.write_text(table.read_text().replace(",day,train", r",$\bad{$,train"))
     options = ("--frame", "a[/b] [old]", "--no-pixels")
-    assert mappable("convert", "manifest", collection, tmp_path / "out", *options).returncode == 0
-    command = [sys.executable, "-c", "from mappable.cli import main; main()", "places", "show", tmp_path / "out"]
-    environment = os.environ | {"COLUMNS": "30", "PYTHONIOENCODING": "utf-8"}
-    shown = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert typed("convert", "manifest", collection, tmp_path / "out", *options).returncode == 0
+    monkeypatch.setenv("COLUMNS", "30")
+    shown = typed("places", "show", tmp_path / "out")
     assert shown.returncode == 0, shown.stderr
     for text in ("frame a[/b] [old]: 16.5 x 0.0 m", "16.5 m", "1.50 m", r"$\bad{$ 12"):
         assert text in shown.stdout
     assert (tmp_path / "out/map.png").stat().st_size > 1000
 
 
-def test_a_picture_that_cannot_be_written_is_one_sentence_after_the_summary(collection: Path, tmp_path: Path) -> None:
-    assert mappable("convert", "manifest", collection, tmp_path / "out", "--no-pixels").returncode == 0
-    result = mappable("places", "show", tmp_path / "out", "--picture", tmp_path / "map.xyz")
+def test_a_picture_that_cannot_be_written_is_one_sentence_after_the_summary(
+    collection: Path, tmp_path: Path, typed: Typed
+) -> None:
+    assert typed("convert", "manifest", collection, tmp_path / "out", "--no-pixels").returncode == 0
+    result = typed("places", "show", tmp_path / "out", "--picture", tmp_path / "map.xyz")
     assert "12 places" in result.stdout
     assert_one_sentence(result, "map.xyz", "png")
 
 
-def test_what_is_made_of_a_collection_does_not_go_into_it(collection: Path) -> None:
-    assert_one_sentence(mappable("convert", "manifest", collection, collection), "the collection itself lies there")
+def test_what_is_made_of_a_collection_does_not_go_into_it(collection: Path, typed: Typed) -> None:
+    assert_one_sentence(typed("convert", "manifest", collection, collection), "the collection itself lies there")

@@ -2,44 +2,41 @@
 
 import json
 import shlex
-import subprocess
-import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import typer
 from PIL import Image
+from typer.testing import Result
 
 from mappable import load_places
 from mappable.cli import demo
+from mappable.evaluation import sets
 from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
 from mappable.learning.trainer import TrainingStopped
 from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 
-# A street that is planned in less time, with the settings for a laptop, one model, and hardly any images.
-TINY = """
-from dataclasses import replace
-from mappable.cli import demo, main
-from mappable.evaluation import sets
-demo.SET, demo.ROWS = "street-v1-3d", ("triplet+huber-ours",)
-sets.SETS = sets.SETS | {demo.SET: replace(sets.find_set(demo.SET), preset="street-laptop")}
-main()
-"""
 
-
-def run(*words: object) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", TINY, "demo", *(str(word) for word in words)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A street that is planned in less time, with the settings for a laptop, one model, and hardly any images."""
     assert demo.SET == "street-v1-demo"
+    small = replace(sets.find_set("street-v1-3d"), preset="street-laptop")
+    monkeypatch.setattr(demo, "SET", small.name)
+    monkeypatch.setattr(demo, "ROWS", ("triplet+huber-ours",))
+    monkeypatch.setattr(sets, "SETS", sets.SETS | {small.name: small})
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable: Callable[..., Result]) -> None:
     out = tmp_path / "the demo"
     street, model = out / "places", out / "models/triplet+huber-ours-seed0"
-    first = run(out, "--every", 60)
-    assert first.returncode == 0, first.stderr
+    first = mappable("demo", out, "--every", 60)
+    assert first.exit_code == 0, first.output
     places = load_places(street)
     assert set(places.split) == {"train", "calibration", "test"}
     assert find_pack(street).load(places).shape == (len(places), 120, 160, 3)
@@ -57,7 +54,8 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
         "gain within 10 m",
     ):
         assert text in first.stdout
-    assert first.stdout.endswith(f"report: {out / 'report.html'}\n")
+    served = f"mappable serve --map {shlex.quote(str(out / 'map'))} --study {quoted}"
+    assert first.stdout.endswith(f"report: {out / 'report.html'}\nlook at it: {served}\n")
     for name in ("contact-sheet.jpg", "map.png"):
         with Image.open(street / name) as picture:
             assert picture.width > 400
@@ -69,7 +67,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path) -> None:
     learnt, (kept, lost) = model / "encoder.safetensors", places.files[:2]
     before, content = [file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()
     lost.unlink()
-    again = run(out, "--every", 60, "--overwrite")
+    again = mappable("demo", out, "--every", 60, "--overwrite")
     assert again.stdout == first.stdout
     assert ([file.stat().st_mtime_ns for file in (kept, learnt)], lost.read_bytes()) == (before, content)
 

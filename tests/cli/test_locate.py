@@ -233,6 +233,7 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
 # Recovery
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     rain = load_places(wall).where(sequence="rain")
     save_places(rain, tmp_path / "rain.parquet")

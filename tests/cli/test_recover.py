@@ -108,6 +108,7 @@ def test_with_known_positions_the_map_is_in_their_coordinates(ranges_file: Path,
     assert (tmp_path / "out/positions.csv").read_text().startswith("point,part,x,y,xx,xy,yy\n")
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> None:
     points = np.arange(0, 150, 30)
     anchors = positions_file(tmp_path / "anchors.csv", TRUTH[points], points)
@@ -237,6 +238,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
 
 
+@pytest.mark.usefixtures("few_sweeps")
 @pytest.mark.parametrize("points", [[40], [40, 45]])
 def test_few_known_positions_leave_a_mirror_image_and_it_is_said(
     ranges_file: Path, tmp_path: Path, points: list[int]
@@ -262,6 +264,7 @@ def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
 # The study
 
 
+@pytest.mark.usefixtures("few_sweeps")
 def test_a_study_prints_medians_beside_the_trivial_rows(tmp_path: Path) -> None:
     options = ("--count", 60, "--length", 120, "--seeds", 2, "--anchors", 8, "--methods", "default")
     result = run("study", "--kind", "loop", "--noise", "mid, learned", *options, "--out", tmp_path / "study.json")

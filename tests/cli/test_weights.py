@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,26 +13,34 @@ from safetensors.torch import save_file
 from mappable.features.weight_files import SHAPES
 from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
-
-def mappable(cache: Path | str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """With a cache of its own, and a pip that finds nothing."""
-    command = [sys.executable, "-c", "from mappable.cli import main; main()", "weights", *map(str, arguments)]
-    environment = os.environ | {"MAPPABLE_CACHE": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+Weights = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_import_then_show(tmp_path: Path) -> None:
+@pytest.fixture
+def weights(typed: Weights, monkeypatch: pytest.MonkeyPatch) -> Weights:
+    """Run `mappable weights ARGUMENTS` with a cache of its own, and a pip that finds nothing."""
+
+    def run(cache: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
+        for name, value in {"MAPPABLE_CACHE": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}.items():
+            monkeypatch.setenv(name, value)
+        return typed("weights", *arguments)
+
+    return run
+
+
+def test_import_then_show(weights: Weights, tmp_path: Path) -> None:
     original = fetch_weights("vgg16-v1")  # of the user's own cache
     cache = tmp_path / "cache"
-    shown = mappable(cache)
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", "weights"]
+    shown = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MAPPABLE_CACHE": str(cache)})
     assert shown.returncode == 0, shown.stderr
     assert shown.stderr == ""
     assert shown.stdout.count("cached  no; fetch it with: mappable weights vgg16-") == 2
-    imported = mappable(cache, "vgg16-v1", "--file", original)
+    imported = weights(cache, "vgg16-v1", "--file", original)
     assert imported.returncode == 0, imported.stderr
     assert imported.stdout == f"{cache / 'vgg16-v1.safetensors'}\n"
-    assert mappable(cache, "vgg16-v1").stdout == imported.stdout
-    first, second = mappable(cache).stdout.split("\n\n")
+    assert weights(cache, "vgg16-v1").stdout == imported.stdout
+    first, second = weights(cache).stdout.split("\n\n")
     for text in (
         "vgg16-v1: torchvision's own training",
         "mean 0.485 0.456 0.406, std 0.229 0.224 0.225",
@@ -44,15 +53,15 @@ def test_import_then_show(tmp_path: Path) -> None:
     assert "cached  no" in second
 
 
-def test_a_damaged_file_in_the_cache_is_shown_as_such(tmp_path: Path) -> None:
+def test_a_damaged_file_in_the_cache_is_shown_as_such(weights: Weights, tmp_path: Path) -> None:
     (tmp_path / "vgg16-v1.safetensors").write_bytes(b"half of it")
-    assert "vgg16-v1.safetensors is damaged; fetch it again" in mappable(tmp_path).stdout
+    assert "vgg16-v1.safetensors is damaged; fetch it again" in weights(tmp_path).stdout
 
 
-def test_a_file_of_another_set_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_path: Path) -> None:
     file = tmp_path / "other.safetensors"
     save_file({name: torch.zeros(shape) for name, shape in SHAPES.items()}, file)
-    refused = mappable(tmp_path, "vgg16-caffe", "--file", file)
+    refused = weights(tmp_path, "vgg16-caffe", "--file", file)
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"error: {file}: looks like neither vgg16-v1 nor vgg16-caffe")
     assert refused.stderr.count("\n") == 1
@@ -66,13 +75,13 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(tmp_path: Path) -> Non
         (("--file", "mine.pth"), "--file mine.pth: say which set it holds, vgg16-v1 or vgg16-caffe"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments: tuple[str, ...], part: str, tmp_path: Path) -> None:
-    failed = mappable(tmp_path, *arguments)
+def test_mistakes_are_one_sentence(arguments: tuple[str, ...], part: str, weights: Weights, tmp_path: Path) -> None:
+    failed = weights(tmp_path, *arguments)
     assert failed.returncode == 1
     assert failed.stderr == f"error: {part}\n"
 
 
-def test_help_names_the_sets_and_the_file_formats(tmp_path: Path) -> None:
-    text = mappable(tmp_path, "--help").stdout
+def test_help_names_the_sets_and_the_file_formats(weights: Weights, tmp_path: Path) -> None:
+    text = weights(tmp_path, "--help").stdout
     for name in (*WEIGHT_SETS, ".safetensors", ".pth", ".ckpt", "MAPPABLE_CACHE"):
         assert name in text

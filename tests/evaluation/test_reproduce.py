@@ -168,6 +168,7 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert {"generalisation", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
 
 
+@pytest.mark.usefixtures("few_sweeps")
 @pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 24), ("rooms-v1-3d", 60)])
 def test_a_world_that_is_drawn(run: Run, name: str, every: int) -> None:
     study, _, results = run(

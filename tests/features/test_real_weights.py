@@ -1,22 +1,21 @@
 """The weights that are fetched have really seen images: they tell places apart where random ones do not."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
 from mappable.places.table import Places
-from mappable.places.worlds.simulation import simulate
 
 SIZE = (112, 84)
 
 
 @pytest.fixture(scope="module")
-def street() -> tuple[Places, Pixels]:
+def street(draw_runs: Callable[..., tuple[Places, Pixels]]) -> tuple[Places, Pixels]:
     """A part of the town on an overcast day and at night, 16 m from image to image."""
-    drawn = simulate("street-v1", parts=["region-b"], every=16, size=SIZE)
-    used = (drawn.places.role == "reference") | (drawn.places.condition == "night")
-    return drawn.places[used], drawn.pixels[used]
+    return draw_runs("street-v1", ("region-b-reference-overcast", "region-b-query-night"), every=16, size=SIZE)
 
 
 def accuracy(weights: str, places: Places, pixels: Pixels) -> float:

@@ -1,32 +1,33 @@
 """Streets that the encoder never saw are added to a map without any training."""
 
+from collections.abc import Callable
+
 import numpy as np
 
+from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
 from mappable.maps.locate import locate
 from mappable.maps.map import Map
-from mappable.places.worlds.simulation import simulate
+from mappable.places.table import Places
 
 SIZE = (112, 84)
+RUNS = ("region-b-reference-overcast", "wing-reference-overcast", "wing-query-overcast")
 
 
-def test_landmarks_of_a_new_wing_are_found_at_once() -> None:
-    main = simulate("street-v1", parts=["region-b"], every=64, size=SIZE)
-    wing = simulate("street-v1", parts=["wing"], every=16, size=SIZE)
-    known = np.flatnonzero(main.places.role == "reference")
-    reference = np.flatnonzero(wing.places.role == "reference")
-    queries = np.flatnonzero((wing.places.role == "query") & (wing.places.condition == "overcast"))
+def test_landmarks_of_a_new_wing_are_found_at_once(draw_runs: Callable[..., tuple[Places, Pixels]]) -> None:
+    places, pixels = draw_runs("street-v1", RUNS, every=16, size=SIZE)
+    known, reference, queries = (np.flatnonzero(places.sequence == run) for run in RUNS)
+    known = known[::4]
     encoder = Encoder.create(weights="vgg16-v1", size=SIZE, clusters=16)
-    encoder.initialise(main.pixels[known], most=32, locations=50)
+    encoder.initialise(pixels[known], most=32, locations=50)
     made_by = encoder.fingerprint
 
-    def embed(pixels: np.ndarray) -> np.ndarray:
-        return encoder.embed(pixels, progress=False)
+    def embed(rows: np.ndarray) -> np.ndarray:
+        return encoder.embed(pixels[rows], progress=False)
 
-    before = Map.build(main.places[known], embed(main.pixels[known]), made_by)
-    added = wing.places[reference].replace(frames=before.frame, frame=before.frame.name)
-    after = before.add(added, embed(wing.pixels[reference]), made_by)
-    descriptors, true = embed(wing.pixels[queries]), wing.places.positions[queries]
+    before = Map.build(places[known], embed(known), made_by)
+    after = before.add(places[reference], embed(reference), made_by)
+    descriptors, true = embed(queries), places.positions[queries]
     near = [
         np.linalg.norm(
             np.stack([one.coordinates for one in locate(which, descriptors, encoder=made_by)]) - true, axis=1

@@ -1,5 +1,7 @@
 """Keyframes: evenly spaced whatever the speed, and the others between them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.simulator import NOISES, measure, route
 
 
+@cache
 def uneven(count: int, *, length: float = 300.0, seed: int = 0) -> Floats:
     """A loop driven at changing speed, with a stop of a tenth of the images."""
     smooth = route("loop", 20_000, seed=seed, length=length)
@@ -26,11 +29,18 @@ def lengths(positions: Floats, key: Ints) -> Floats:
     return np.diff(along[key])
 
 
-@pytest.mark.parametrize("noise", ["low", "mid", "high"])
-@pytest.mark.parametrize("spacing", [1.5, 3.0])
-def test_keyframes_are_about_as_far_apart_as_asked(noise: str, spacing: float) -> None:
+@cache
+def dense(noise: str) -> tuple[Floats, Ranges]:
+    """A loop of 5,000 images, and ranges between them."""
     positions = route("loop", 5000, seed=1)
-    key = keyframes(measure(positions, NOISES[noise], seed=0, missing=0.1, outliers=0.01), spacing)
+    return positions, measure(positions, NOISES[noise], seed=0, missing=0.1, outliers=0.01)
+
+
+@pytest.mark.parametrize("spacing", [1.5, 3.0])
+@pytest.mark.parametrize("noise", ["low", "mid", "high"])
+def test_keyframes_are_about_as_far_apart_as_asked(noise: str, spacing: float) -> None:
+    positions, ranges = dense(noise)
+    key = keyframes(ranges, spacing)
     assert (key[0], key[-1]) == (0, 4999)
     assert (np.diff(key) > 0).all()
     gaps = lengths(positions, key)

@@ -77,7 +77,10 @@ def test_steps_are_those_of_the_formula_whose_stress_never_rises(seed: int, dime
         points = guttman if step % 4 == 0 else 2 * guttman - points
     assert (np.diff(stresses) <= 1e-9 * stresses[0]).all()
     if len(np.unique(ranges.parts)) == 1:
-        np.testing.assert_allclose(sparse_smacof(ranges, start, steps=8, tolerance=0).stresses, stresses, rtol=1e-6)
+        found = sparse_smacof(ranges, start, steps=8, tolerance=0).stresses
+        nothing = 1e-20 * stresses[0]  # which a tree of ranges comes to at once, and where it ends
+        assert len(found) == len(stresses) or found[-1] <= nothing
+        np.testing.assert_allclose(found, stresses[: len(found)], rtol=1e-6, atol=nothing)
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])

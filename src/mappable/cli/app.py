@@ -9,11 +9,13 @@ from mappable.cli import (
     densify,
     embed,
     evaluate,
+    export,
     locate,
     map,
     places,
     recover,
     reproduce,
+    serve,
     simulate,
     train,
     weights,
@@ -32,10 +34,12 @@ app.command()(simulate.simulate)
 app.command()(weights.weights)
 app.command()(train.train)
 app.command()(embed.embed)
+app.command()(export.export)
 app.add_typer(map.app, name="map")
 app.command()(locate.locate)
 app.command()(densify.densify)
 app.add_typer(recover.app, name="recover")
+app.command()(serve.serve)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(reproduce.reproduce)

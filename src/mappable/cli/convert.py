@@ -11,11 +11,9 @@ import typer
 from typer.core import TyperGroup
 
 from mappable.cli.output import print_summary
-from mappable.places.conversion import convert
 from mappable.places.images import Fit, parse_size
 from mappable.places.packing import OnBadImage
 from mappable.places.readers import Reader, find_reader, reader_names
-from mappable.places.summary import summarize
 
 
 class Readers(TyperGroup):
@@ -66,6 +64,9 @@ def _run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT may hold another set.")] = False,
     workers: Annotated[int | None, typer.Option(help="Threads that decode (default: one a core).", min=1)] = None,
 ) -> None:
+    from mappable.places.conversion import convert
+    from mappable.places.summary import summarize
+
     places = convert(
         reader,
         root,

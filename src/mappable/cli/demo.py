@@ -71,6 +71,7 @@ def demo(
     page = study.report(results)
     print_accuracy(results)
     typer.echo(f"\nreport: {page}")
+    typer.echo(f"look at it: mappable serve --map {_quoted(out / 'map')} --study {_quoted(out)}")
 
 
 def _quoted(path: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mappable.cli.locate import EncoderFile, Images, Together, end_with
-from mappable.cli.map import Device, MapFolder, packed, warn_of_new_paths
+from mappable.cli.map import Device, MapFolder, encoder_for, packed, warn_of_new_paths
 
 
 def densify(
@@ -34,14 +34,14 @@ def densify(
     """
     from mappable.maps.folder import check_folder
     from mappable.maps.map import Map
-    from mappable.maps.queries import densify_images, encoder_of
+    from mappable.maps.queries import densify_images
     from mappable.places.unposed import find_images
 
     opened = Map.verify(folder)
     if out is not None:
         check_folder(out)
     places = find_images(images)
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_for(opened, encoder, device)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
     typer.echo(f"{placed.added:,} of {len(places):,} images added")

@@ -6,12 +6,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from mappable.cli.map import ByBackend
 from mappable.errors import BadInputError
 
 
 def embed(
     encoder_file: Annotated[
-        Path, typer.Argument(metavar="ENCODER", help="The file encoder.safetensors, or the folder of a training run.")
+        Path,
+        typer.Argument(
+            metavar="ENCODER", help="The file encoder.safetensors, the folder of a training run, or an .onnx file."
+        ),
     ],
     table: Annotated[
         Path,
@@ -33,18 +37,20 @@ def embed(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N; auto: a GPU if there is one.")] = "auto",
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="Of the convolutions; auto: bfloat16 where the device has it."),
+        typer.Option(help="Of the convolutions; auto: bfloat16 where the device has it. An .onnx file has its own."),
     ] = "auto",
+    backend: ByBackend = None,
 ) -> None:
     """Describe images: a vector of length one each, whose distances an encoder has learned to make metres of.
 
     Images come from the packed pixels of the encoder's size, where PLACES has them, and else from their files. What OUT
     holds from before is replaced only when everything is written.
     """
+    from mappable.features.backends import load_encoder
     from mappable.features.devices import find_device
     from mappable.features.embedding import actual_precision
-    from mappable.features.encoder import Encoder
     from mappable.features.export import check_folder, check_hloc, write_descriptors, write_hloc
+    from mappable.features.onnx_encoder import OnnxEncoder
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 
@@ -56,16 +62,19 @@ def embed(
         places = places.where(split=split)
         if not len(places):
             raise BadInputError(f"{table}: no place has the split {split!r}; the splits here are: {listed}")
-    encoder = Encoder.load(encoder_file / "encoder.safetensors" if encoder_file.is_dir() else encoder_file, chosen)
+    encoder = load_encoder(encoder_file, device, backend)
     images = find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
     start = time.perf_counter()
     descriptors = encoder.embed(places if images is None else images, batch_size=batch_size, precision=precision)
     rate = len(places) / (time.perf_counter() - start)
     fingerprint = encoder.fingerprint
+    where, computed = str(chosen), str(actual_precision(chosen, precision))
+    if isinstance(encoder, OnnxEncoder):
+        where, computed = encoder.provider, encoder.precision
     if file_format == "hloc":
         write_hloc(out, places, descriptors)
     else:
-        write_descriptors(out, places, descriptors, encoder.about, fingerprint, actual_precision(chosen, precision))
+        write_descriptors(out, places, descriptors, encoder.about, fingerprint, computed)
     typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
-    typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {chosen}, {rate:,.1f} images/s")
+    typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {where}, {rate:,.1f} images/s")
     typer.echo(f"written to {out}")

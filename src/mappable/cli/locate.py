@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.map import Device, packed
+from mappable.cli.map import ByBackend, Device, encoder_for, packed
 from mappable.errors import BadImageError, BadInputError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def locate(
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
+    backend: ByBackend = None,
 ) -> None:
     """Say where images were taken: coordinates in the map, and how far that is from the nearest landmark.
 
@@ -61,7 +62,7 @@ def locate(
     """
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
     from mappable.maps.map import Map
-    from mappable.maps.queries import encoder_of, locate_images
+    from mappable.maps.queries import locate_images
     from mappable.places.unposed import find_images
     from mappable.recovery.files import check_writable
 
@@ -76,7 +77,7 @@ def locate(
         check_drive(places)
     if pairs is not None:
         check_words(opened, places)
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_for(opened, encoder, device, backend)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -22,6 +22,14 @@ Table = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N; auto: a GPU if there is one.")]
+ByBackend = Annotated[
+    Literal["torch", "onnx"] | None,
+    typer.Option(
+        "--backend",
+        help="What computes the encoder (default: torch; for an .onnx file onnx, which is onnxruntime). For onnx any "
+        "other file is exported to the cache, once.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="What all random choices follow from.", min=0)]
 
 app = typer.Typer(help="Build maps of landmarks, look at them, change, check and export them.", no_args_is_help=True)
@@ -33,7 +41,9 @@ def build(
     out: Annotated[Path, typer.Argument(help="Folder for the map; one that is there is replaced when all is done.")],
     encoder: Annotated[
         Path | None,
-        typer.Option(help="The file encoder.safetensors, or the folder of a training run.", metavar="FILE"),
+        typer.Option(
+            help="The file encoder.safetensors, the folder of a training run, or an .onnx file.", metavar="FILE"
+        ),
     ] = None,
     descriptors: Annotated[
         Path | None,
@@ -86,6 +96,7 @@ def build(
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
+    backend: ByBackend = None,
 ) -> None:
     """Build a map: choose landmarks, describe them, and measure on other images what feature distances mean in metres.
 
@@ -93,9 +104,8 @@ def build(
     where there is none, references that are no landmarks do. The map keeps a copy of the encoder: its folder is all
     that `mappable locate` needs.
     """
+    from mappable.features.backends import load_encoder
     from mappable.features.descriptors import read_descriptors
-    from mappable.features.devices import find_device
-    from mappable.features.encoder import Encoder
     from mappable.maps.build import Options, build_map, build_map_of
     from mappable.maps.folder import check_folder
 
@@ -117,7 +127,7 @@ def build(
     elif encoder_file is None:
         raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
     else:
-        loaded = Encoder.load(encoder_file, find_device(device))
+        loaded = cast("Encoder", load_encoder(encoder_file, device, backend))  # of which maps need what all have
         absent_images = None if elsewhere is None else _images(elsewhere, _some_places(elsewhere), loaded)
         built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
     _print((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file))
@@ -167,7 +177,6 @@ def add(
     """
     from mappable.maps.build import choose
     from mappable.maps.map import Map
-    from mappable.maps.queries import encoder_of
     from mappable.places.files import load_places
 
     if landmarks is not None and spacing is not None:
@@ -181,7 +190,7 @@ def add(
         raise BadInputError(f"{table}: no place has {asked}" if asked else f"{table}: names no place")
     every = landmarks is None and spacing is None
     places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_for(opened, encoder, device)
     grown = opened.add(places, loaded.embed(_images(table, places, loaded)), loaded.fingerprint)
     _print(grown.save(folder))
     warn_of_new_paths(opened, grown)
@@ -240,7 +249,6 @@ def reliability(
 ) -> None:
     """Draw how far the map's intervals and its confidence can be trusted, on images of known position."""
     from mappable.maps.map import Map
-    from mappable.maps.queries import encoder_of
     from mappable.maps.reliability import draw_reliability
     from mappable.places.files import load_places
     from mappable.recovery.files import check_writable
@@ -252,7 +260,7 @@ def reliability(
         raise BadInputError(f"{table}: no place has the split {split!r}")
     if set(places.frame) != {opened.frame.name}:
         raise BadInputError(f"{table}: is in frame {places.frame[0]!r}, but the map is in frame {opened.frame.name!r}")
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_for(opened, encoder, device)
     absent = None if elsewhere is None else loaded.embed(_images(elsewhere, _some_places(elsewhere), loaded))
     draw_reliability(
         out,
@@ -287,6 +295,22 @@ def packed(table: Path, places: "Places", encoder: "Encoder") -> "ImageRows | No
     from mappable.places.cache import find_packed
 
     return find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
+
+
+def encoder_for(
+    opened: "Map", file: Path | None, device: str, backend: Literal["torch", "onnx"] | None = None
+) -> "Encoder":
+    """The encoder that a map keeps, or that of a file, which must be the same, by a backend."""
+    from mappable.features.backends import backend_of, load_encoder
+    from mappable.maps.queries import encoder_of
+
+    given = file or opened.encoder_file
+    if given is None or backend_of(given, backend) == "torch":
+        return encoder_of(opened, file, device)
+    loaded = load_encoder(given, device, backend)
+    if loaded.fingerprint != opened.encoder:
+        raise BadInputError(f"{given}: is encoder {loaded.fingerprint}, but the map is of encoder {opened.encoder}")
+    return cast("Encoder", loaded)  # of which maps need no more than both have
 
 
 def warn_of_new_paths(before: "Map", after: "Map") -> None:

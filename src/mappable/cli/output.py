@@ -11,18 +11,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mappable.places.summary import Summary, summarize
-from mappable.places.table import Places
-from mappable.places.worlds.record import read_record
-from mappable.places.worlds.statistics import Statistics
-
 if TYPE_CHECKING:
     from mappable.evaluation.result import Result
+    from mappable.places.summary import Summary
+    from mappable.places.table import Places
 
 WIDE = 10_000  # columns: a narrow terminal breaks long lines itself, while rich would cut numbers
 
 
-def print_summary(summary: Summary, most: int = 40) -> None:
+def print_summary(summary: "Summary", most: int = 40) -> None:
     """Counts a sequence, extent, spacing and warnings; long lists of sequences are cut at `most`."""
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     console.print(_sequence_table(summary, most))
@@ -42,8 +39,12 @@ def print_summary(summary: Summary, most: int = 40) -> None:
             console.print(item)
 
 
-def print_world(folder: Path, places: Places) -> None:
+def print_world(folder: Path, places: "Places") -> None:
     """The summary of the places of a simulated world, what it asks of a method, and whether it is the frozen one."""
+    from mappable.places.summary import summarize
+    from mappable.places.worlds.record import read_record
+    from mappable.places.worlds.statistics import Statistics
+
     print_summary(summarize(places))
     record = read_record(folder)
     rows = [*Statistics.from_json(record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
@@ -62,7 +63,7 @@ def print_world(folder: Path, places: Places) -> None:
         console.print(f"note: the images differ from those of the frozen {record['preset']}; {reason}")
 
 
-def _sequence_table(summary: Summary, most: int) -> Table:
+def _sequence_table(summary: "Summary", most: int) -> Table:
     """A row a sequence; columns that are empty for all of them are left out."""
     units = {frame.frame: frame.unit for frame in summary.frames}
     columns: dict[str, list[str]] = {"sequence": [one.sequence for one in summary.sequences]}

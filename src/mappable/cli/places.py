@@ -10,7 +10,6 @@ from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import load_places
 from mappable.places.picture import draw_map
-from mappable.places.summary import summarize
 
 app = typer.Typer(help="Look at tables of places.", no_args_is_help=True)
 
@@ -31,6 +30,8 @@ def show(
     ] = None,
 ) -> None:
     """Counts a sequence and condition, extent, spacing, warnings, and a map picture."""
+    from mappable.places.summary import summarize
+
     places = load_places(table)
     summary = summarize(places)
     target = picture or (table if table.is_dir() else table.parent) / "map.png"

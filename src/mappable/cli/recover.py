@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from mappable.cli.locate import EncoderFile
-from mappable.cli.map import Device, packed
+from mappable.cli.map import Device, encoder_for, packed
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -144,11 +144,11 @@ def from_images(
     def measure() -> Measured:
         from mappable.maps.export import seconds_of
         from mappable.maps.map import Map
-        from mappable.maps.queries import encoder_of, ranges_of_images
+        from mappable.maps.queries import ranges_of_images
         from mappable.places.unposed import find_images
 
         opened, places = Map.open(folder), find_images([path])
-        loaded = encoder_of(opened, encoder, device)
+        loaded = encoder_for(opened, encoder, device)
         ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded))
         ranges = ranges if radius is None else ranges.where(ranges.metres <= radius)
         facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}

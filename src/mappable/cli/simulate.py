@@ -10,7 +10,6 @@ from mappable.cli.output import print_world
 from mappable.places.images import parse_size
 from mappable.places.worlds.presets import PRESETS
 from mappable.places.worlds.record import SHEET
-from mappable.places.worlds.simulation import write_simulated
 
 
 def _list(wanted: bool) -> None:
@@ -43,6 +42,8 @@ def simulate(
 
     The same preset gives the same images each time. Stop it whenever you like: the same command goes on from there.
     """
+    from mappable.places.worlds.simulation import write_simulated
+
     places = write_simulated(
         preset,
         out,

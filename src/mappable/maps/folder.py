@@ -32,7 +32,7 @@ SUFFIXES = {
     "landmarks": ".parquet",
     "covariance": ".npy",
     "index": ".safetensors",
-    "encoder": ".safetensors",
+    "encoder": ".safetensors",  # or .onnx
 }
 # Names of the other files; with a dot before and more behind while they are being written.
 OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
@@ -59,7 +59,9 @@ def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
     with _alone_in(folder):
         _tidy(folder)
         try:
-            files = {part: _written(saved, part, write, folder) for part, write in _parts(saved, encoder_file).items()}
+            parts, kept = _parts(saved, encoder_file), encoder_file or saved.encoder_file
+            suffixes = SUFFIXES if kept is None else SUFFIXES | {"encoder": kept.suffix}
+            files = {part: _written(saved, part, write, folder, suffixes[part]) for part, write in parts.items()}
             facts = _facts(saved, files)
             text = json.dumps(facts | {"sha256": _checksum(facts)}, indent=2).encode()
             write_atomically(folder / MAP, lambda stream: stream.write(text))
@@ -109,12 +111,12 @@ def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], 
     return parts
 
 
-def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path) -> File:
+def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path, suffix: str) -> File:
     """The file of this part: the one that is there, or a new one."""
     known = saved.files.get(part)
     if known is not None and known.path.parent == folder.resolve() and _has_length(known):
         return known
-    path = folder / f"{part}-{uuid4().hex[:8]}{SUFFIXES[part]}"
+    path = folder / f"{part}-{uuid4().hex[:8]}{suffix}"
     write(path)
     return File(path, path.stat().st_size, _sha256(path))
 
@@ -138,9 +140,9 @@ def _copy(source: Path, file: Path) -> None:
 
 
 def _check_encoder(file: Path, fingerprint: str) -> None:
-    from mappable.features.encoder import Encoder  # here, as only those who hand one over need the network
+    from mappable.features.backends import load_encoder  # here, as only those who hand one over need the network
 
-    found = Encoder.load(file).fingerprint
+    found = load_encoder(file, "cpu").fingerprint
     if found != fingerprint:
         raise BadInputError(f"{file}: is encoder {found}, but the map's descriptors are of encoder {fingerprint}")
 

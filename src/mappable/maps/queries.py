@@ -36,6 +36,8 @@ def encoder_of(landmarks: Map, file: Path | None = None, device: str = "auto") -
         )
     if kept is None:
         raise BadInputError(f"the map keeps no encoder, so give the file of encoder {landmarks.encoder} (--encoder)")
+    if kept.suffix == ".onnx":
+        raise BadInputError(f"{kept}: is an ONNX file, but this needs the encoder's own, encoder.safetensors")
     encoder = Encoder.load(kept / "encoder.safetensors" if kept.is_dir() else kept, chosen)
     if encoder.fingerprint != landmarks.encoder:
         raise BadInputError(f"{kept}: is encoder {encoder.fingerprint}, but the map is of encoder {landmarks.encoder}")

@@ -1,0 +1,101 @@
+"""`mappable serve --map MAP`: a map that answers over HTTP."""
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mappable.cli.locate import EncoderFile
+from mappable.cli.map import ByBackend, Device, encoder_for
+from mappable.errors import BadInputError
+
+
+def serve(
+    folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of `mappable reproduce` or `mappable demo`, to look at beside the map.", metavar="STUDY"
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with a token that requests must name.", metavar="FILE")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="The token itself; others on this machine can see it here.", envvar="MAPPABLE_TOKEN"),
+    ] = None,
+    encoder: EncoderFile = None,
+    device: Device = "auto",
+    backend: ByBackend = None,
+    max_body: Annotated[int, typer.Option(help="MB of one request.", min=1)] = 64,
+    max_pixels: Annotated[int, typer.Option(help="Megapixels of one image.", min=1)] = 50,
+    queue: Annotated[int, typer.Option(help="Images that may wait, and that one request may hold.", min=1)] = 256,
+    connections: Annotated[int, typer.Option(help="Connections at a time.", min=1)] = 512,
+    timeout: Annotated[float, typer.Option(help="Seconds for a whole request.", min=0.1)] = 60.0,
+    read_timeout: Annotated[
+        float, typer.Option(help="Seconds in which its head, and its body, must come.", min=0.1)
+    ] = 20.0,
+) -> None:
+    """Serve a map: look at it in a browser, or POST images to /locate, and read where they were taken.
+
+    It listens to this machine alone unless --host says otherwise. Ctrl-C or SIGTERM stops it: what has begun is
+    finished first.
+    """
+    try:
+        from mappable.service.app import create_app
+        from mappable.service.server import bind, server_of
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "mappable":
+            raise
+        needed = f"serving needs {error.name}; install it with: pip install 'mappable[serve]'"
+        raise BadInputError(needed) from None
+    from mappable.maps.map import Map
+    from mappable.service.connections import Connections
+    from mappable.service.engine import Engine
+    from mappable.service.limits import Limits
+    from mappable.service.metrics import Metrics
+    from mappable.service.page import missing
+    from mappable.service.study import open_study
+
+    secret = _token(token, token_file)
+    limits = Limits(max_body * 10**6, max_pixels * 10**6, queue, timeout, read_timeout, connections)
+    opened = Map.open(folder)
+    view = None if study is None else open_study(study, frame=opened.frame.name)
+    with bind(host, port) as bound:
+        if secret is None and not _is_loopback(bound.getsockname()[0]):
+            typer.echo("warning: anybody who reaches this address may ask; --token-file asks for a token", err=True)
+        if lacking := missing():
+            typer.echo(f"warning: {lacking}", err=True)
+        engine = Engine(opened, encoder_for(opened, encoder, device, backend), limits, Metrics())
+        counted = Connections(limits)
+        app = create_app(engine, counted, folder=folder, token=secret, study=view)
+
+        def ready(address: str) -> None:
+            size = engine.batch_size
+            typer.echo(f"{len(opened):,} landmarks, frame {opened.frame.name} ({opened.unit})")
+            typer.echo(f"the encoder describes {size.per_second:,.1f} images/s, {size.images} at a time")
+            typer.echo(f"serving at {address}")
+
+        server_of(app, bound, counted, ready).run()
+    typer.echo("stopped")
+
+
+def _token(given: str | None, file: Path | None) -> str | None:
+    if given is not None and file is not None:
+        raise BadInputError("--token and --token-file exclude each other: give one of them")
+    if file is not None:
+        try:
+            given = file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInputError(f"{file}: cannot be read ({getattr(error, 'strerror', None) or 'not text'})") from None
+    if given is not None and not (given.isascii() and given.isprintable() and len(given.split()) == 1):
+        raise BadInputError(f"{file or '--token'}: a token is one word of ASCII characters")
+    return given
+
+
+def _is_loopback(host: str) -> bool:
+    return ip_address(host.partition("%")[0]).is_loopback

@@ -1,0 +1,112 @@
+"""An encoder in an ONNX file, by onnxruntime: images in and descriptors out as with `Encoder`, without its network."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mappable.errors import BadInputError
+from mappable.features.embedding import Precision, Source, describe, images_of
+from mappable.features.onnx_file import DESCRIPTORS, IMAGES, KEY, Facts, require
+from mappable.places.table import Places
+
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+
+
+class OnnxEncoder:
+    """What `export_onnx` wrote, or `export_int8`, made ready to describe images.
+
+    In float32 it is the encoder that the file was made of: the fingerprint is the same, and the one may describe a
+    map's landmarks and the other queries. In int8 it is an encoder of its own, and needs a map of its own.
+
+    `threads` are those of one call (default: as many as torch takes). `providers` are onnxruntime's, the one it should
+    try first at the front (default: a GPU if onnxruntime finds one, else the CPU).
+    """
+
+    def __init__(self, file: Path | str, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> None:
+        require("onnxruntime")
+        if not Path(file).is_file():
+            raise BadInputError(f"{file}: no such ONNX file")
+        try:
+            self._session = open_session(str(file), threads=threads, providers=providers)
+        except Exception as error:  # whatever it is: onnxruntime's errors have no family
+            reason = str(error).splitlines()[0]
+            raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None
+        text = self._session.get_modelmeta().custom_metadata_map.get(KEY)
+        if text is None:
+            raise BadInputError(f"{file}: not an encoder of mappable, though an ONNX file")
+        try:
+            self.facts = Facts.from_text(text)
+        except BadInputError as error:
+            raise BadInputError(f"{file}: {error}") from None
+        self.about = self.facts.about
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a descriptor."""
+        return self.facts.dimensions
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits: those of the encoder in float32, others in int8."""
+        return self.facts.fingerprint
+
+    @property
+    def precision(self) -> str:
+        """What the convolutions compute in: float32 or int8."""
+        return self.facts.precision
+
+    @property
+    def provider(self) -> str:
+        """What of onnxruntime computes."""
+        return str(self._session.get_providers()[0])
+
+    def embed(
+        self,
+        images: Places | Source,
+        *,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        progress: bool = True,
+    ) -> NDArray[np.float32]:
+        """As `Encoder.embed`; the precision is that of the file, and another one is refused."""
+        if precision not in ("auto", self.precision):
+            raise BadInputError(f"precision is {precision!r}, but this ONNX file computes in {self.precision}")
+        source = images_of(images, self.about.size, self.about.fit)
+        described = describe(
+            self._compute,
+            source,
+            np.arange(len(source)),
+            device="cpu",
+            batch_size=batch_size,
+            precision="float32",
+            title="describing images" if progress else None,
+        )
+        descriptors: NDArray[np.float32] = described.numpy()
+        return descriptors
+
+    def _compute(self, images: Tensor) -> Tensor:
+        if not len(images):
+            return torch.empty((0, self.dimensions))
+        try:
+            return torch.from_numpy(self._session.run([DESCRIPTORS], {IMAGES: images.numpy()})[0])
+        except Exception as error:
+            if "allocate memory" in str(error):
+                raise MemoryError from error
+            raise
+
+
+def open_session(model: str | bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> Any:
+    """onnxruntime's session of a file or its content."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads() if threads is None else threads
+    options.log_severity_level = 4  # errors are raised, and need not be printed too
+    available = onnxruntime.get_available_providers()
+    chosen = [name for name in (CUDA, CPU) if name in available] if providers is None else providers
+    return onnxruntime.InferenceSession(model, options, providers=chosen)

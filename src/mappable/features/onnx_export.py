@@ -1,0 +1,140 @@
+"""An encoder as one ONNX file: normalisation, backbone, aggregator and whitening, for images of any number and size."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.features.embedding import backbone_precision
+from mappable.features.encoder import Encoder
+from mappable.features.onnx_file import DESCRIPTORS, IMAGES, KEY, Facts, require
+from mappable.places.files import write_atomically
+from mappable.places.images import Size
+from mappable.progress import progress_bar
+
+TOLERANCE = 1e-3  # length of the difference of two descriptors of length one; cosine distance 5e-7
+LARGEST = 2_000_000_000  # bytes: what one ONNX file can hold
+
+
+def export_onnx(encoder: Encoder, file: Path | str) -> float:
+    """Write `file`, whole or not at all, and only if onnxruntime computes from it what torch does.
+
+    Its input `images` are uint8 (batch, height, width, 3), red-green-blue; its output `descriptors` float32 (batch,
+    dimensions). What is returned is the largest difference of a descriptor from torch's, as a length; it is measured on
+    images of two sizes, alone and three at a time, and must not exceed `TOLERANCE`.
+    """
+    file = check_file(file)
+    with progress_bar("exporting", 2) as advance:
+        content = to_onnx(encoder)
+        advance(1)
+        worst = _compare(encoder, content)
+        advance(1)
+    if not worst <= TOLERANCE:
+        raise BadInputError(f"{file}: not written, for onnxruntime's descriptors differ from torch's by {worst:.2g}")
+    write_atomically(file, lambda stream: stream.write(content))
+    return worst
+
+
+def check_file(file: Path | str) -> Path:
+    """Refuse what cannot be written."""
+    require("onnx", "onnxscript", "onnxruntime")
+    if Path(file).suffix != ".onnx":
+        raise BadInputError(f"{file}: an encoder is exported to a file whose name ends in .onnx")
+    if Path(file).is_dir():
+        raise BadInputError(f"{file}: is a folder, but an encoder is exported to a file")
+    return Path(file)
+
+
+def to_onnx(encoder: Encoder) -> bytes:
+    """The content of the file, sound by ONNX's own rules."""
+    import onnx
+
+    if not encoder.about.init_source:
+        raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
+    size = sum(tensor.nbytes for tensor in encoder.state_dict().values())
+    if size > LARGEST:
+        raise BadInputError(f"an encoder of {size / 1e9:.1f} GB does not fit into one ONNX file, which holds 2 GB")
+    model = _traced(encoder)
+    facts = Facts(about=encoder.about, fingerprint=encoder.fingerprint, dimensions=encoder.dimensions)
+    onnx.helper.set_model_props(model, {KEY: facts.to_text()})
+    onnx.checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _traced(encoder: Encoder) -> Any:
+    """The encoder as an ONNX model, without the notes on where in this machine's source its nodes come from."""
+    copy = deepcopy(encoder).cpu().eval().requires_grad_(False)
+    width, height = encoder.about.size
+    images = torch.zeros(2, height, width, 3, dtype=torch.uint8)
+    with quiet(), torch.no_grad():
+        exported = torch.onnx.export(
+            copy,
+            (images,),
+            dynamo=True,
+            input_names=[IMAGES],
+            output_names=[DESCRIPTORS],
+            dynamic_shapes=(dict.fromkeys(range(3), torch.export.Dim.DYNAMIC),),
+            verbose=False,
+            optimize=False,  # which would drop the 1e-12 of `unit`, so that zero vectors were no numbers
+        )
+    model: Any = exported.model_proto  # type: ignore[union-attr]
+    graph = model.graph
+    for part in (model, graph, *graph.node, *graph.initializer, *graph.input, *graph.output):
+        part.ClearField("metadata_props")
+    graph.ClearField("value_info")
+    for length, name in zip(graph.input[0].type.tensor_type.shape.dim, ("batch", "height", "width"), strict=False):
+        length.dim_param = name
+    graph.output[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    return model
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within this, libraries keep to themselves what their own developers should know."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _compare(encoder: Encoder, content: bytes) -> float:
+    """The length of the largest difference between a descriptor of torch, in float32, and onnxruntime's."""
+    from mappable.features.onnx_encoder import open_session
+
+    session = open_session(content)
+    copy = deepcopy(encoder).cpu()
+    worst = 0.0
+    width, height = encoder.about.size
+    for size in (encoder.about.size, (width + width // 2, height + height // 4)):
+        for count in (1, 3):
+            images = _pictures(count, size)
+            with torch.no_grad(), backbone_precision("cpu", "float32"):
+                ours = copy(torch.from_numpy(images)).numpy()
+            (theirs,) = session.run([DESCRIPTORS], {IMAGES: images})
+            worst = float(np.maximum(worst, np.linalg.norm(ours - theirs, axis=1).max()))  # keeps what is no number
+    return worst
+
+
+def _pictures(count: int, size: Size) -> Pixels:
+    """Images (count, height, width, 3) with areas and edges, such as cameras see."""
+    random = np.random.default_rng(0)
+    pictures = np.empty((count, size[1], size[0], 3), dtype=np.uint8)
+    for picture in pictures:
+        for cells, resampling in ((8, Image.Resampling.BICUBIC), (20, Image.Resampling.NEAREST)):
+            coarse = Image.fromarray(random.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
+            picture[:] = picture // 2 + np.asarray(coarse.resize(size, resampling)) // 2
+    return pictures

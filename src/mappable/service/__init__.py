@@ -1,0 +1,1 @@
+"""Serving a map over HTTP: images in, positions out."""

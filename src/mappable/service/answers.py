@@ -1,0 +1,284 @@
+"""What the server answers, as models that also describe and exemplify it in the OpenAPI document."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from mappable.arrays import Floats
+from mappable.maps.locate import Position
+from mappable.maps.map import Map
+from mappable.maps.summary import summarize_map
+from mappable.recovery.report import Report
+from mappable.recovery.result import Recovered
+from mappable.service.limits import RefusedError
+
+_WHERE: dict[str, Any] = {"coordinates": [51.3, 7.9], "latitude": 51.75213, "longitude": -1.25794}
+_LANDMARK: dict[str, Any] = {"landmark": "sun/0048.jpg", "feature_distance": 0.412}
+_POSITION: dict[str, Any] = {
+    "image": "photo.jpg",
+    **_WHERE,
+    "frame": "utm-30N",
+    "unit": "m",
+    **_LANDMARK,
+    "metres": 3.6,
+    "low": 1.2,
+    "high": 6.4,
+    "coverage": 0.9,
+    "covariance": [[1.4, 0.1], [0.1, 0.9]],
+    "refined": True,
+    "confident": True,
+    "reason": "",
+    "candidates": [_LANDMARK | {"coordinates": [48.0, 6.1]}],
+    "error": None,
+}
+_BAD = {"image": "notes.txt", "error": "notes.txt: not a JPEG, PNG or WebP image"}
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _example(*examples: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": list(examples)})
+
+
+class Error(_Model):
+    """Why a request is not answered."""
+
+    model_config = _example({"error": "the queue is full: 256 images are waiting"})
+    error: str
+
+
+class Candidate(_Model):
+    """A landmark that is near by its features."""
+
+    landmark: str
+    feature_distance: float
+    coordinates: list[float]
+
+
+class Located(_Model):
+    """Where an image was taken; `metres` and the interval from `low` to `high` are to the nearest landmark."""
+
+    model_config = _example(_POSITION)
+    image: str = Field(description="What the client called it.")
+    coordinates: list[float] = Field(description="In the frame and unit of the map.")
+    latitude: float | None = Field(description="Degrees (WGS 84), where the frame is georeferenced.")
+    longitude: float | None
+    frame: str
+    unit: str
+    landmark: str = Field(description="The nearest by its features.")
+    feature_distance: float
+    metres: float | None
+    low: float | None
+    high: float | None
+    coverage: float | None = Field(description="The probability that the truth is in the interval.")
+    covariance: list[list[float]] | None
+    refined: bool = Field(description="Whether the coordinates are between landmarks, not those of the nearest.")
+    confident: bool
+    reason: str = Field(description="Why it is not confident.")
+    candidates: list[Candidate]
+    error: None = None
+
+
+class NotLocated(_Model):
+    """An image among several that cannot be used."""
+
+    model_config = _example(_BAD)
+    image: str
+    error: str
+
+
+class Positions(_Model):
+    """One entry for each image, in their order."""
+
+    model_config = _example({"positions": [_POSITION, _BAD], "error": None})
+    positions: list[Located | NotLocated]
+    error: str | None = Field(default=None, description="Set where no image can be used.")
+
+
+class Known(_Model):
+    """A position that is known: of which image, counted from 0, and within how many metres."""
+
+    model_config = _example({"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5})
+    point: int
+    coordinates: list[float]
+    sigma: float = 0.5
+
+
+class Point(_Model):
+    """An image of a trajectory; points of different parts have nothing to do with each other."""
+
+    image: str
+    coordinates: list[float] | None
+    covariance: list[list[float]] | None
+    part: int
+
+
+class Trajectory(_Model):
+    """Positions that distances alone gave, and all that they leave open."""
+
+    model_config = _example(
+        {
+            "points": [{"image": "0001.jpg", "coordinates": [0.4, -3.1], "covariance": None, "part": 0}],
+            "dimensions": 2,
+            "ranges": 812,
+            "thrown_out": 14,
+            "parts": [120],
+            "known": 0,
+            "noise": 1.06,
+            "undetermined": ["Where the map lies, how it is turned, and whether it is mirrored."],
+        }
+    )
+    points: list[Point]
+    dimensions: int
+    ranges: int
+    thrown_out: int = Field(description="Ranges that were found to be false.")
+    parts: list[int] = Field(description="Their sizes, the largest first.")
+    known: int
+    noise: float | None
+    undetermined: list[str] = Field(description="A sentence for each thing that the distances do not decide.")
+
+
+class Landmark(_Model):
+    """One of the map; `image` is where its picture is."""
+
+    id: str
+    coordinates: list[float]
+    latitude: float | None
+    longitude: float | None
+    yaw: float | None = Field(description="Radians counter-clockwise from +x.")
+    condition: str
+    estimated: bool
+    image: str
+
+
+class CalibrationAnswer(_Model):
+    """What a map was calibrated on, and what came of it; metres are units of the map."""
+
+    source: str
+    images: int
+    elsewhere: int
+    landmarks: int
+    coverage: float
+    false_accepts: float
+    reach: float
+    valid: float
+    confident: float
+    width: float
+    note: str
+
+
+class MapAnswer(_Model):
+    """A map: its frame, its calibration and its landmarks."""
+
+    frame: str
+    unit: str
+    crs: str | None
+    dimensions: int
+    encoder: str
+    spacing: float
+    low: list[float]
+    high: list[float]
+    calibration: CalibrationAnswer | None
+    landmarks: list[Landmark]
+
+
+class Health(_Model):
+    """Whether the server answers, and what it should tell its owner."""
+
+    model_config = _example({"status": "ok", "landmarks": 200, "queue": 0, "notes": []})
+    status: str
+    landmarks: int
+    queue: int = Field(description="Images that are being worked on or wait.")
+    notes: list[str]
+
+
+def located(landmarks: Map, rows: dict[str, int], names: list[str], found: list[Position | RefusedError]) -> Positions:
+    """The answer for images of these names; `rows` are those of the landmarks by their ids."""
+    at = landmarks.places.positions
+    positions = [one for one in found if isinstance(one, Position)]
+    where = iter(_degrees(landmarks, np.array([one.coordinates for one in positions])))
+    entries: list[Located | NotLocated] = []
+    for name, one in zip(names, found, strict=True):
+        if isinstance(one, RefusedError):
+            entries.append(NotLocated(image=name, error=one.sentence))
+            continue
+        values = one.to_json()
+        for candidate in values["candidates"]:
+            candidate["coordinates"] = at[rows[candidate["landmark"]]].tolist()
+        latitude, longitude = next(where)
+        entries.append(Located(image=name, latitude=latitude, longitude=longitude, **values))
+    none = found and not positions
+    return Positions(positions=entries, error="none of the images can be used" if none else None)
+
+
+def trajectory(names: list[str], recovered: Recovered, said: Report) -> Trajectory:
+    """The answer for images of these names."""
+    covariances = recovered.covariances
+    points = [
+        Point(
+            image=name,
+            coordinates=_numbers(recovered.positions[n]),
+            covariance=None if covariances is None else _numbers(covariances[n]),
+            part=int(recovered.parts[n]),
+        )
+        for n, name in enumerate(names)
+    ]
+    return Trajectory(
+        points=points,
+        dimensions=said.dimensions,
+        ranges=said.ranges,
+        thrown_out=said.thrown_out,
+        parts=list(said.parts),
+        known=said.known,
+        noise=said.noise,
+        undetermined=list(said.undetermined),
+    )
+
+
+def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
+    """The answer for a map; `image_of` gives the address of the picture of a landmark."""
+    summary, places = summarize_map(landmarks), landmarks.places
+    calibration = None
+    if summary.calibration is not None and landmarks.calibration is not None:
+        calibration = CalibrationAnswer(**vars(summary.calibration), note=landmarks.calibration.note)
+    degrees = _degrees(landmarks, places.positions)
+    return MapAnswer(
+        frame=summary.frame,
+        unit=summary.unit,
+        crs=landmarks.frame.crs,
+        dimensions=summary.dimensions,
+        encoder=summary.encoder,
+        spacing=summary.spacing,
+        low=list(summary.low),
+        high=list(summary.high),
+        calibration=calibration,
+        landmarks=[
+            Landmark(
+                id=str(name),
+                coordinates=places.positions[row].tolist(),
+                latitude=degrees[row][0],
+                longitude=degrees[row][1],
+                yaw=None if np.isnan(places.yaw[row]) else float(places.yaw[row]),
+                condition=str(places.condition[row]),
+                estimated=bool(landmarks.estimated[row]),
+                image=image_of(str(name)),
+            )
+            for row, name in enumerate(places.place_id)
+        ],
+    )
+
+
+def _degrees(landmarks: Map, positions: Floats) -> list[tuple[float, float]] | list[tuple[None, None]]:
+    """Latitude and longitude of positions (n, k), where the frame knows them."""
+    if not landmarks.frame.crs or not len(positions):
+        return [(None, None)] * len(positions)
+    latitude, longitude = landmarks.frame.to_latlon(positions)
+    return list(zip(latitude.tolist(), longitude.tolist(), strict=True))
+
+
+def _numbers(values: Floats) -> Any:
+    """Lists, or None where they are not numbers."""
+    return values.tolist() if np.isfinite(values).all() else None

@@ -1,0 +1,232 @@
+"""The HTTP interface: which address gives what."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
+
+from mappable.errors import MappableError
+from mappable.service.answers import Error, Health, Known, MapAnswer, Positions, Trajectory, describe_map
+from mappable.service.body import IMAGES, MULTIPART, Form, Sent, kind_of, read_body, take_apart
+from mappable.service.connections import Connections
+from mappable.service.disk import notes_on, picture
+from mappable.service.engine import Engine
+from mappable.service.guard import Guard, answer
+from mappable.service.limits import RefusedError, Share
+from mappable.service.metrics import TYPE, Metrics
+from mappable.service.page import JSON, File, add_page, add_study
+from mappable.service.study import StudyView
+
+MOST_CANDIDATES = 100
+KNOWN = TypeAdapter(list[Known])
+_FILES: dict[str, Any] = {
+    MULTIPART: {
+        "schema": {
+            "type": "object",
+            "properties": {"images": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+        }
+    }
+}
+_ONE: dict[str, Any] = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMAGES}
+_KNOWN = {
+    "type": "string",
+    "description": "JSON",
+    "example": '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]',
+}
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "The body is not what its header says."},
+    401: {"model": Error, "description": "The token is missing or wrong."},
+    408: {"model": Error, "description": "The body came too slowly."},
+    413: {"model": Error, "description": "The body is too long, or an image too large, or there are too many."},
+    415: {"model": Error, "description": "The content type is none that is taken."},
+    422: {"model": Error, "description": "An image or an option cannot be used."},
+    503: {"model": Error, "description": "There is too much to do; Retry-After says when to try again."},
+}
+
+
+def create_app(
+    engine: Engine, connections: Connections, *, folder: Path, token: str | None = None, study: StudyView | None = None
+) -> ASGIApp:
+    """The application for the map that `engine` has, which was opened from `folder`, and perhaps for a study of it."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(engine.close)
+
+    app = FastAPI(
+        title="Mappable",
+        description="Where images were taken, in metres, and whether to believe it.",
+        version="1",
+        docs_url=None,  # its page would come from another server
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    limits, metrics = engine.limits, engine.metrics
+    memory = Share(limits.memory, "memory", "too many bytes are being received at once")
+    metrics.gauges = {
+        ("mappable_queue_images", "Images that are being worked on or wait."): lambda: engine.queue.taken,
+        ("mappable_connections", "Open connections."): lambda: connections.open,
+        ("mappable_received_bytes", "Bytes of requests that are in memory."): lambda: memory.taken,
+    }
+    _add_questions(app, engine, memory)
+    _add_looks(app, engine, folder)
+    add_study(app, study)
+    add_page(app)
+    _add_errors(app, metrics)
+    return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token)
+
+
+def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
+    """What is asked with images."""
+    limits, metrics = engine.limits, engine.metrics
+
+    @app.post(
+        "/locate",
+        responses={207: {"model": Positions, "description": "Some of the images cannot be used."}, **_REFUSED},
+        openapi_extra={"requestBody": {"required": True, "content": _ONE | _FILES}},
+    )
+    async def locate(
+        request: Request,
+        response: Response,
+        top_k: Annotated[int, Query(ge=1, le=MOST_CANDIDATES, description="Landmarks to name for each image.")] = 5,
+        sequence: Annotated[bool, Query(description="The images are of one drive, in order.")] = False,
+        coverage: Annotated[float | None, Query(gt=0, lt=1, description="Of the intervals.")] = None,
+    ) -> Positions:
+        """Where images were taken: one image as the body, or several as parts that have file names."""
+        kind = kind_of(request, single=True)
+        with memory.holding() as held:
+            body = await read_body(request, limits, held)
+            if kind == MULTIPART:
+                images = (await engine.run(take_apart, body, request.headers["content-type"])).images
+            else:
+                images = [Sent("image", body)]
+            del body
+            positions, found = await engine.locate(images, top_k=top_k, sequence=sequence, coverage=coverage)
+        refusals = [one for one in found if isinstance(one, RefusedError)]
+        if refusals and len(found) == 1:
+            raise refusals[0]
+        for one in refusals:
+            metrics.error(one.reason)
+        response.status_code = 200 if not refusals else 207 if len(refusals) < len(found) else 422
+        return positions
+
+    @app.post(
+        "/recover",
+        responses=_REFUSED,
+        openapi_extra={"requestBody": {"required": True, "content": _with_known()}},
+    )
+    async def recover(
+        request: Request,
+        dimensions: Annotated[int, Query(ge=2, le=3)] = 2,
+        ordered: Annotated[bool, Query(description="The images are of one drive, in order.")] = True,
+    ) -> Trajectory:
+        """The trajectory of images from the distances between them; in the map's coordinates if some are `known`."""
+        kind_of(request, single=False)
+        with memory.holding() as held:
+            body = await read_body(request, limits, held)
+            form: Form = await engine.run(take_apart, body, request.headers["content-type"], ("known",))
+            del body
+            known = _known(form.fields.get("known", b"[]"))
+            return await engine.recover(form.images, known, dimensions=dimensions, ordered=ordered)
+
+
+def _add_looks(app: FastAPI, engine: Engine, folder: Path) -> None:
+    """What can be looked at."""
+    described = describe_map(engine.map, lambda name: f"/landmarks/{quote(name)}/image")
+    map_json = File(described.model_dump_json().encode(), JSON)
+    notes = notes_on(engine.map, folder)
+
+    @app.get("/map", response_model=MapAnswer, responses={401: _REFUSED[401]})
+    def the_map(request: Request) -> Response:
+        """The frame, the calibration and the landmarks."""
+        return map_json.answer(request)
+
+    @app.get(
+        "/landmarks/{landmark:path}/image",
+        response_class=Response,
+        responses={
+            200: {"content": _ONE},
+            401: _REFUSED[401],
+            404: {"model": Error, "description": "The map has no such landmark."},
+            410: {"model": Error, "description": "Its image is no longer there."},
+        },
+    )
+    def image(landmark: str) -> Response:
+        """The picture of a landmark."""
+        if landmark not in engine.rows:
+            raise RefusedError(404, "landmark", f"the map has no landmark {landmark!r}")
+        data, kind = picture(engine.map.places, engine.rows[landmark])
+        return Response(data, media_type=kind)
+
+    @app.get("/health")
+    def health() -> Health:
+        """Whether the server answers, and what has become of the map's files; it needs no token."""
+        return Health(status="ok", landmarks=len(engine.map), queue=engine.queue.taken, notes=notes())
+
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, 401: _REFUSED[401]})
+    async def the_metrics() -> Response:
+        """Counts, in the text format that Prometheus reads."""
+        return Response(engine.metrics.text(), media_type=TYPE)
+
+
+def _add_errors(app: FastAPI, metrics: Metrics) -> None:
+    """What is answered where that cannot be."""
+
+    @app.exception_handler(RefusedError)
+    async def refused(request: Request, refusal: RefusedError) -> JSONResponse:
+        metrics.error(refusal.reason)
+        return answer(refusal)
+
+    @app.exception_handler(MappableError)
+    async def bad_input(request: Request, error: MappableError) -> JSONResponse:
+        return await refused(request, RefusedError(422, "bad_input", str(error)))
+
+    @app.exception_handler(RequestValidationError)
+    async def bad_option(request: Request, error: RequestValidationError) -> JSONResponse:
+        return await refused(request, RefusedError(422, "option", _sentence(error.errors()[0])))
+
+    @app.exception_handler(HTTPException)
+    async def no_such(request: Request, error: HTTPException) -> JSONResponse:
+        what = f"{request.method} {request.url.path}: {error.detail.lower()}"
+        return await refused(request, RefusedError(error.status_code, "address", what))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
+        return await refused(request, RefusedError(400, "disconnected", "the body ends too soon"))
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        return await refused(
+            request, RefusedError(500, "failure", "something went wrong here; the server's log says what")
+        )
+
+
+def _with_known() -> dict[str, Any]:
+    schema = _FILES[MULTIPART]["schema"]
+    return {MULTIPART: {"schema": schema | {"properties": schema["properties"] | {"known": _KNOWN}}}}
+
+
+def _known(text: bytes) -> list[Known]:
+    try:
+        return KNOWN.validate_python(json.loads(text))
+    except ValidationError as error:
+        raise RefusedError(422, "known", f"field known: {_sentence(error.errors()[0])}") from None
+    except ValueError:
+        raise RefusedError(400, "known", "field known: not JSON") from None
+
+
+def _sentence(error: Any) -> str:
+    where = " ".join(str(part) for part in error["loc"] if part != "query")
+    return f"{where}: {error['msg'].lower()}" if where else error["msg"].lower()

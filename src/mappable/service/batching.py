@@ -1,0 +1,122 @@
+"""Micro-batches: images of many requests through the encoder together, in one thread, where that is faster."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Pixels
+from mappable.maps.store import Floats32
+from mappable.places.images import Size
+
+Describe = Callable[[Pixels], Floats32]  # images (n, height, width, 3) to descriptors (n, D)
+LARGEST = 32
+WORTH = 1.1  # times as many images a second: then twice the batch pays
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """Images at a time, and how many a second the encoder describes so."""
+
+    images: int
+    per_second: float
+
+
+def measure(describe: Describe, size: Size, clock: Callable[[], float] = time.perf_counter) -> BatchSize:
+    """The largest power of two that pays: images of `size` (width, height) are described in batches that double."""
+    images, speed = 1, 0.0
+    while not speed or images < LARGEST:
+        speed, doubled = _speeds(describe, size, (images, 2 * images), clock)
+        if doubled < WORTH * speed:
+            break
+        images, speed = 2 * images, doubled
+    return BatchSize(images, speed)
+
+
+def _speeds(
+    describe: Describe, size: Size, batches: tuple[int, int], clock: Callable[[], float]
+) -> tuple[float, float]:
+    """Images a second by batches of two sizes, in turn, so that what else the machine does slows both."""
+    pixels = [np.random.default_rng(0).integers(0, 256, (n, size[1], size[0], 3), dtype=np.uint8) for n in batches]
+    taken: list[list[float]] = [[], []]
+    for _ in range(1 + ROUNDS):  # the first is to warm up
+        for batch, times in zip(pixels, taken, strict=True):
+            start = clock()
+            describe(batch)
+            times.append(clock() - start)
+    first, second = (n / min(times[1:]) for n, times in zip(batches, taken, strict=True))
+    return first, second
+
+
+@dataclass(frozen=True)
+class _Job:
+    pixels: Pixels
+    answer: "Future[Floats32]"
+
+
+class Batcher:
+    """One thread that describes what is waiting, up to `size` images at a time; it never waits for a batch to fill.
+
+    Batches have a power of two of images, so that few sizes occur, for each of which a GPU prepares itself once.
+    `observe` is told the size of each.
+    """
+
+    def __init__(self, describe: Describe, size: int, observe: Callable[[int], None] = lambda images: None) -> None:
+        self._describe, self.size, self._observe = describe, size, observe
+        self._waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
+        self._thread.start()
+
+    def submit(self, pixels: Pixels) -> "Future[Floats32]":
+        """The descriptor (D,) of an image, when it is there; it can be cancelled until its turn comes."""
+        job = _Job(pixels, Future())
+        self._waiting.put(job)
+        return job.answer
+
+    def close(self) -> None:
+        """What was submitted is finished first."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (first := self._waiting.get()) is not None:
+            jobs, last = self._more(first)
+            for batch in _powers_of_two([job for job in jobs if job.answer.set_running_or_notify_cancel()]):
+                self._answer(batch)
+            if last:
+                return
+
+    def _more(self, first: _Job) -> tuple[list[_Job], bool]:
+        """The first and what waits behind it, and whether that was the last."""
+        jobs = [first]
+        while len(jobs) < self.size and not self._waiting.empty():
+            job = self._waiting.get()
+            if job is None:
+                return jobs, True
+            jobs.append(job)
+        return jobs, False
+
+    def _answer(self, batch: Sequence[_Job]) -> None:
+        self._observe(len(batch))
+        try:
+            descriptors = self._describe(np.stack([job.pixels for job in batch]))
+        except BaseException as error:  # whatever it is, those who wait must hear of it, and the thread must live
+            for job in batch:
+                job.answer.set_exception(error)
+            return
+        for job, descriptor in zip(batch, descriptors, strict=True):
+            job.answer.set_result(descriptor)
+
+
+def _powers_of_two(jobs: Sequence[_Job]) -> Iterator[Sequence[_Job]]:
+    """The jobs in order, in portions of the largest powers of two."""
+    start = 0
+    while start < len(jobs):
+        length = 1 << ((len(jobs) - start).bit_length() - 1)
+        yield jobs[start : start + length]
+        start += length

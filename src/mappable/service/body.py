@@ -1,0 +1,98 @@
+"""The body of a request: read within its limits, and taken apart into images and fields."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from fastapi import Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import Field, File, FormParser, parse_options_header
+
+from mappable.service.limits import Held, Limits, RefusedError
+
+IMAGES = ("image/jpeg", "image/png", "image/webp")
+MULTIPART = "multipart/form-data"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An image file as it came, and what the client calls it."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Form:
+    """The images of a request, in order, and its other fields."""
+
+    images: list[Sent] = field(default_factory=list)
+    fields: dict[str, bytes] = field(default_factory=dict)
+
+
+def kind_of(request: Request, *, single: bool) -> str:
+    """The content type, if it is one that is taken; that of a `single` image may not be."""
+    given = request.headers.get("content-type", "")
+    kind = parse_options_header(given)[0].decode("latin-1")
+    taken = (*IMAGES, MULTIPART) if single else (MULTIPART,)
+    if kind not in taken:
+        what = repr(kind) if kind else "none"
+        raise RefusedError(415, "content_type", f"the content type is {what}, but must be {_listed(taken)}")
+    return kind
+
+
+async def read_body(request: Request, limits: Limits, memory: Held) -> bytes:
+    """All of it; refused as soon as it is known to be too long, before it is read if it says so itself."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > limits.body:
+        sentence = f"the body is {int(declared):,} bytes, but at most {limits.body:,} bytes are taken"
+        raise RefusedError(413, "too_long", sentence)
+    chunks, length = [], 0
+    try:
+        async with asyncio.timeout(limits.read_timeout):
+            async for chunk in request.stream():
+                length += len(chunk)
+                if length > limits.body:
+                    sentence = f"the body is longer than the {limits.body:,} bytes that are taken"
+                    raise RefusedError(413, "too_long", sentence)
+                memory.take(len(chunk))
+                chunks.append(chunk)
+    except TimeoutError:
+        raise RefusedError(408, "slow_body", f"the body did not come within {limits.read_timeout:g} s") from None
+    return b"".join(chunks)
+
+
+def take_apart(body: bytes, content_type: str, known: tuple[str, ...] = ()) -> Form:
+    """The files and fields of a multipart body; fields that are not `known` are refused."""
+    form, ended = Form(), []
+
+    def on_file(file: File) -> None:
+        file.file_object.seek(0)
+        name = (file.file_name or b"").decode("utf-8", "replace")
+        form.images.append(Sent(name or f"image {len(form.images)}", file.file_object.read()))
+
+    def on_field(one: Field) -> None:
+        form.fields[(one.field_name or b"").decode("utf-8", "replace")] = one.value or b""
+
+    try:
+        boundary = parse_options_header(content_type)[1].get(b"boundary")
+        in_memory = {"MAX_MEMORY_FILE_SIZE": len(body) + 1}
+        parser = FormParser(
+            MULTIPART, on_field, on_file, on_end=lambda: ended.append(True), boundary=boundary, config=in_memory
+        )
+        parser.write(body)
+        parser.finalize()
+    except FormParserError:
+        raise RefusedError(400, "multipart", f"the body is not {MULTIPART} as its header says") from None
+    if not ended:
+        raise RefusedError(400, "multipart", "the body ends before its last boundary")
+    for name in form.fields:
+        if name not in known:
+            others = f"; there is {_listed(known)}" if known else ""
+            raise RefusedError(400, "field", f"there is no field {name!r}{others}; images are parts with a file name")
+    if not form.images:
+        raise RefusedError(400, "no_image", "the body holds no image: images are parts with a file name")
+    return form
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

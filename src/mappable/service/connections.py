@@ -1,0 +1,84 @@
+"""Connections: how many there may be, and how long one may keep a server waiting for a request."""
+
+import asyncio
+import json
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from mappable.service.limits import Limits
+
+SPARE = 64  # connections beyond the limit that are still told so; more are closed without a word
+
+
+class Connections:
+    """Those that are open."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.open = limits, 0
+
+    @property
+    def too_many(self) -> bool:
+        return self.open > self.limits.connections
+
+    def protocol(self) -> type[H11Protocol]:
+        """What uvicorn makes of each."""
+        connections = self
+
+        class Connection(_Connection):
+            shared = connections
+
+        return Connection
+
+
+class _Connection(H11Protocol):
+    """One that is closed if no request has begun in time, or if an answered one sends on for too long.
+
+    uvicorn itself waits for ever for the head of a request, and for the rest of a body that nobody wants any more.
+    """
+
+    shared: Connections
+    _due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.shared.open += 1
+        if self.shared.open > self.shared.limits.connections + SPARE:
+            transport.abort()
+        else:
+            self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        self.shared.open -= 1
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        self._say("400 Bad Request", "the request is not HTTP")
+
+    def _watch(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self._due is None:
+            self._due = self.loop.call_later(self.shared.limits.read_timeout, self._close)
+
+    def _forget(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def _close(self) -> None:
+        seconds = self.shared.limits.read_timeout
+        self._say("408 Request Timeout", f"the head of the request did not come within {seconds:g} s")
+
+    def _say(self, status: str, sentence: str) -> None:
+        """The last words, unless there was an answer before."""
+        if self.cycle is None:
+            body = json.dumps({"error": sentence}).encode()
+            head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+            self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.close()

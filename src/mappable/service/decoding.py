@@ -1,0 +1,44 @@
+"""Bytes that a client sent, to pixels by the project's one decode path; what is no such image is refused first."""
+
+import io
+
+from PIL import Image, UnidentifiedImageError
+
+from mappable.arrays import Pixels
+from mappable.errors import BadImageError
+from mappable.places.images import Fit, Size, decode_image
+from mappable.service.limits import RefusedError
+
+FORMATS = ("JPEG", "PNG", "WEBP")
+
+
+def decode(data: bytes, name: str, *, size: Size, fit: Fit, most_pixels: int) -> Pixels:
+    """The image (height, width, 3), as `decode_image`; the header alone decides whether it is too large."""
+    _check_header(data, name, most_pixels)
+    try:
+        return decode_image(data, size, fit, name=name)
+    except BadImageError as error:
+        raise RefusedError(422, "damaged_image", str(error)) from None
+
+
+def _check_header(data: bytes, name: str, most_pixels: int) -> None:
+    if not data:
+        raise RefusedError(422, "empty_image", f"{name}: empty (0 bytes)")
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            width, height = image.size
+            one = image.format in ("JPEG", "MPO")  # the latter being a JPEG with a second picture, of another kind
+            frames = 1 if one else getattr(image, "n_frames", 1)
+    except Image.DecompressionBombError:
+        raise RefusedError(413, "too_many_pixels", f"{name}: more than {most_pixels:,} pixels") from None
+    except UnidentifiedImageError:
+        raise RefusedError(422, "not_an_image", f"{name}: not a JPEG, PNG or WebP image") from None
+    except Exception:  # decoders promise no closed set of errors
+        raise RefusedError(422, "damaged_image", f"{name}: its header is damaged") from None
+    if width * height > most_pixels:
+        sentence = f"{name}: {width}x{height} pixels, more than the limit of {most_pixels:,}"
+        raise RefusedError(413, "too_many_pixels", sentence)
+    if frames > 1:
+        raise RefusedError(
+            422, "animated_image", f"{name}: animated, with {frames} frames; send them as images of their own"
+        )

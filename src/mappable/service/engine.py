@@ -1,0 +1,182 @@
+"""The engine: a map and its encoder in memory, and all work that is done for requests, off the event loop."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.features.backends import Describer
+from mappable.features.encoder import Encoder
+from mappable.features.fast_encoder import FastEncoder
+from mappable.maps.exact import Exact
+from mappable.maps.locate import CANDIDATES, Locator, Position
+from mappable.maps.map import Map
+from mappable.maps.ranging import ranges_between
+from mappable.maps.sequence import locate_sequence
+from mappable.maps.store import Floats32
+from mappable.places.packing import cores
+from mappable.recovery.anchored import recover_anchored
+from mappable.recovery.hints import Anchors
+from mappable.recovery.pipeline import recover
+from mappable.recovery.report import report
+from mappable.service.answers import Known, Positions, Trajectory, located, trajectory
+from mappable.service.batching import Batcher, BatchSize, Describe, measure
+from mappable.service.body import Sent
+from mappable.service.decoding import decode
+from mappable.service.limits import Limits, RefusedError, Share
+from mappable.service.metrics import Metrics
+
+TURN = 0.0005  # seconds after which a thread hands on Python's lock
+Result = TypeVar("Result")
+
+
+class Engine:
+    """Answers for one map; all methods that are awaited belong to one event loop."""
+
+    def __init__(self, opened: Map, encoder: Describer, limits: Limits, metrics: Metrics) -> None:
+        self.map, self.limits, self.metrics = _in_memory(opened), limits, metrics
+        self.locator, self.fingerprint = Locator(self.map), encoder.fingerprint
+        self.rows = {str(name): row for row, name in enumerate(self.map.places.place_id)}
+        self.batch_size, self._batcher = _batcher(encoder, metrics)
+        about = encoder.about
+        self._decode = partial(decode, size=about.size, fit=about.fit, most_pixels=limits.pixels)
+        # The encoder comes first: threads of NumPy's would keep cores from it, and other threads Python's lock.
+        self._blas, self._turn = threadpool_limits(1, "blas"), sys.getswitchinterval()
+        sys.setswitchinterval(TURN)
+        self._pool = ThreadPoolExecutor(cores(), "images")
+        self._recoveries = ThreadPoolExecutor(1, "recovery")  # they are long: no two at once
+        self.queue = Share(limits.queue, "queue", f"the queue is full: {limits.queue:,} images are waiting")
+        self.locator.locate(np.eye(1, self.map.store.dimensions, dtype=np.float32), encoder=self.fingerprint)
+
+    async def run(self, work: Callable[..., Result], *values: Any, pool: Executor | None = None) -> Result:
+        """What blocking `work` makes of values, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(pool or self._pool, work, *values)
+
+    async def locate(self, images: list[Sent], *, top_k: int, sequence: bool, coverage: float | None) -> "Found":
+        """Where images were taken, or why that is not known; images of a `sequence` locate together."""
+        described = await self._describe(images)
+        return await self.run(self._locate, images, described, top_k, sequence, coverage)
+
+    async def recover(self, images: list[Sent], known: list[Known], *, dimensions: int, ordered: bool) -> Trajectory:
+        """The trajectory of images, all of which must decode."""
+        if self.map.unit != "m":
+            raise BadInputError(f"ranges are in metres, but this map knows distances in {self.map.unit} only")
+        anchors = _anchors(known, dimensions)
+        described = await self._describe(images)
+        for one in described:
+            if isinstance(one, RefusedError):
+                raise one
+        descriptors = np.stack([one for one in described if not isinstance(one, RefusedError)])
+        names = [image.name for image in images]
+        return await self.run(self._recover, names, descriptors, anchors, dimensions, ordered, pool=self._recoveries)
+
+    def close(self) -> None:
+        """When no request is left."""
+        self._pool.shutdown()
+        self._recoveries.shutdown()
+        self._batcher.close()
+        self._blas.restore_original_limits()
+        sys.setswitchinterval(self._turn)
+
+    async def _describe(self, images: list[Sent]) -> "list[Floats32 | RefusedError]":
+        """The descriptors (D,) of those that decode."""
+        if len(images) > self.limits.queue:
+            sentence = f"there are {len(images):,} images, but at most {self.limits.queue:,} are taken at once"
+            raise RefusedError(413, "too_many_images", sentence)
+        with self.queue.holding() as held:
+            held.take(len(images))
+            return await _all(self._describe_one(image) for image in images)
+
+    async def _describe_one(self, image: Sent) -> "Floats32 | RefusedError":
+        try:
+            pixels: Pixels = await self.run(self._decode, image.data, image.name)
+        except RefusedError as refusal:
+            return refusal
+        return await asyncio.wrap_future(self._batcher.submit(pixels))
+
+    def _locate(
+        self,
+        images: list[Sent],
+        described: "list[Floats32 | RefusedError]",
+        top_k: int,
+        sequence: bool,
+        coverage: float | None,
+    ) -> "Found":
+        good = [one for one in described if not isinstance(one, RefusedError)]
+        positions: list[Position] = []
+        if good:
+            way = partial(locate_sequence, self.locator) if sequence else self.locator.locate
+            positions = way(np.stack(good), encoder=self.fingerprint, coverage=coverage)
+            positions = self._with_candidates(positions, good, top_k)
+        rest = iter(positions)
+        found = [one if isinstance(one, RefusedError) else next(rest) for one in described]
+        return located(self.map, self.rows, [image.name for image in images], found), found
+
+    def _with_candidates(self, positions: list[Position], described: list[Floats32], count: int) -> list[Position]:
+        """The positions with that many near landmarks each."""
+        if count <= CANDIDATES:
+            return [replace(one, candidates=one.candidates[:count]) for one in positions]
+        ids = self.map.places.place_id
+        rows, squared = self.map.nearest(np.stack(described), count, encoder=self.fingerprint)
+        near = [
+            tuple((str(ids[row]), float(far)) for row, far in zip(*one, strict=True))
+            for one in zip(rows, np.sqrt(squared), strict=True)
+        ]
+        return [replace(one, candidates=some) for one, some in zip(positions, near, strict=True)]
+
+    def _recover(
+        self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
+    ) -> Trajectory:
+        ranges = ranges_between(self.locator.calibration, descriptors)
+        if anchors is None:
+            recovered = recover(ranges, dimensions)
+        else:
+            recovered = recover_anchored(ranges, anchors, ordered=ordered)
+        return trajectory(names, recovered, report(ranges, recovered, anchors=anchors))
+
+
+Found = tuple[Positions, list[Position | RefusedError]]
+
+
+def _batcher(encoder: Describer, metrics: Metrics) -> tuple[BatchSize, Batcher]:
+    """The thread of the encoder, with the size of batches that pays."""
+    describe: Describe = partial(encoder.embed, progress=False)
+    if isinstance(encoder, Encoder):
+        describe = FastEncoder(encoder).embed
+    size = measure(describe, encoder.about.size)
+    return size, Batcher(describe, size.images, metrics.batch)
+
+
+def _in_memory(opened: Map) -> Map:
+    """The map with its descriptors read, as what becomes of a mapped file is not in our hands.
+
+    Those of a map with an index stay in the file: they are very many.
+    """
+    if not isinstance(opened.store, Exact):
+        return opened
+    return replace(opened, store=Exact(np.array(opened.store.vectors)), covariance=np.array(opened.covariance))
+
+
+def _anchors(known: list[Known], dimensions: int) -> Anchors | None:
+    if not known:
+        return None
+    for one in known:
+        if len(one.coordinates) != dimensions:
+            given = f"{len(one.coordinates)} coordinates"
+            raise BadInputError(f"the known position of point {one.point} has {given}, but {dimensions} are asked for")
+    return Anchors(*([getattr(one, name) for one in known] for name in ("point", "coordinates", "sigma")))
+
+
+async def _all(work: Any) -> list[Any]:
+    """All results in order; if one fails, or this is cancelled, so are the others."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one) for one in work]
+    return [task.result() for task in tasks]

@@ -1,0 +1,72 @@
+"""What every request passes: is there room, does it know the token, how long may it take; and it is counted."""
+
+import asyncio
+import hmac
+import time
+
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mappable.service.connections import Connections
+from mappable.service.limits import Limits, RefusedError
+from mappable.service.metrics import Metrics
+from mappable.service.page import is_open
+
+OPEN = frozenset({"/health"})  # paths that need no token, beside those of the viewer
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # seconds
+
+
+class Guard:
+    """Around the application."""
+
+    def __init__(
+        self, app: ASGIApp, *, limits: Limits, connections: Connections, metrics: Metrics, token: str | None
+    ) -> None:
+        self.app, self.limits, self.connections, self.metrics = app, limits, connections, metrics
+        self._token = None if token is None else token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            try:
+                async with asyncio.timeout(self.limits.timeout):
+                    self._check(scope)
+                    await self.app(scope, receive, sending)
+            except TimeoutError:
+                if status:
+                    return  # in the middle of an answer that the client does not take: it is cut off
+                sentence = f"there was no answer within {self.limits.timeout:g} s"
+                raise RefusedError(503, "timeout", sentence) from None
+        except RefusedError as refusal:
+            self.metrics.error(refusal.reason)
+            await answer(refusal)(scope, receive, sending)
+        finally:
+            self.metrics.request(_path(scope), status, time.perf_counter() - start)
+
+    def _check(self, scope: Scope) -> None:
+        if self.connections.too_many:
+            raise RefusedError(503, "connections", "there are too many connections")
+        if self._token is not None and scope["path"] not in OPEN and not is_open(scope["path"]):
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, b"Bearer " + self._token):
+                raise RefusedError(401, "token", "the token is missing or wrong: send Authorization: Bearer TOKEN")
+
+
+def answer(refusal: RefusedError) -> JSONResponse:
+    """A refusal as a client sees it."""
+    return JSONResponse({"error": refusal.sentence}, refusal.status, HEADERS.get(refusal.status))
+
+
+def _path(scope: Scope) -> str:
+    """That of the route, or "other" where there is none, so that nobody can make up new ones without end."""
+    return str(getattr(scope.get("route"), "path", "other"))

@@ -1,0 +1,68 @@
+"""What one server takes on at most, and what it says where that is not enough."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+from mappable.errors import BadInputError
+
+
+class RefusedError(Exception):
+    """An answer other than what was asked for: an HTTP status, a word for the metrics, and one sentence."""
+
+    def __init__(self, status: int, reason: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.reason, self.sentence = status, reason, sentence
+
+
+@dataclass(frozen=True)
+class Limits:
+    """All of them; times are in seconds."""
+
+    body: int = 64 * 2**20  # bytes of one request
+    pixels: int = 50_000_000  # of one image
+    queue: int = 256  # images that are decoded, wait for the encoder or are with it; one request has no more either
+    timeout: float = 60.0  # from the first byte of a request to the last of the answer
+    read_timeout: float = 20.0  # for its head, and for its body
+    connections: int = 512
+    memory: int = 2**30  # bytes of all requests that are being read or answered
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise BadInputError(f"the limit {field.name} is {value}, but must be above 0")
+
+
+class Share:
+    """A quantity of which there is only so much for all requests together, such as places in a queue.
+
+    Where it is used up, a request is refused for that `reason`, with that `sentence`.
+    """
+
+    def __init__(self, limit: int, reason: str, sentence: str) -> None:
+        self.limit, self.taken, self.reason, self.sentence = limit, 0, reason, sentence
+
+    @contextmanager
+    def holding(self) -> Iterator["Held"]:
+        """Within this, what is taken of it belongs to one request; at the end it is given back."""
+        held = Held(self)
+        try:
+            yield held
+        finally:
+            self.taken -= held.count
+
+
+class Held:
+    """What one request has of a `Share`."""
+
+    def __init__(self, share: Share) -> None:
+        self.share, self.count = share, 0
+
+    def take(self, count: int) -> None:
+        """So much more; if there is not so much left, the request is refused."""
+        share = self.share
+        if share.taken + count > share.limit:
+            raise RefusedError(503, share.reason, share.sentence)
+        share.taken += count
+        self.count += count

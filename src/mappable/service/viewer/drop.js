@@ -1,0 +1,144 @@
+// Images that the user has: where they were taken, and why one should believe it.
+
+import { landmarkImage, locate } from "./api.js";
+import { $, candidates, element, facts, figure, interval, number, verdict } from "./page.js";
+import { columns, landmarkTrace, sight } from "./map.js";
+import { colour, draw, equalAxes, ring } from "./plots.js";
+
+const SPREAD = Math.sqrt(4.605); // standard deviations round a point of the plane that hold 90 %
+
+export function dropView(world, come) {
+  const { map } = world;
+  const landmarks = columns(map.landmarks);
+  let images = [], chosen = 0;
+
+  async function take(files) {
+    const some = [...files].filter((file) => file.type.startsWith("image/"));
+    if (!some.length) return say(files.length ? "That is no image." : "", true);
+    await come();
+    say(some.length > 1 ? `Placing ${some.length} images …` : "Placing the image …");
+    for (const { url } of images) URL.revokeObjectURL(url);
+    try {
+      const { positions } = await locate(some, { sequence: $("#sequence").checked });
+      images = positions.map((found, n) => ({ found, url: URL.createObjectURL(some[n]) }));
+      const placed = positions.filter((one) => !one.error).length;
+      say(some.length > 1 ? `${placed} of ${some.length} images are placed.` : "The image is placed.");
+      look(0);
+    } catch (error) {
+      images = [];
+      look(0);
+      say(error.message, true);
+    }
+  }
+
+  function say(text, bad = false) {
+    $("#drop-state").textContent = text;
+    $("#drop-state").classList.toggle("bad", bad);
+  }
+
+  function look(n) {
+    chosen = n;
+    $("#drop-strip").replaceChildren(...(images.length > 1 ? images.map(thumbnail) : []));
+    $("#drop-detail").replaceChildren(...(images[n] ? detail(images[n]) : [hint()]));
+    plot();
+  }
+
+  function thumbnail({ found, url }, n) {
+    const button = element("button", { type: "button", role: "option", ariaSelected: String(n === chosen), title: found.image },
+      element("img", { src: url, alt: found.image }));
+    button.onclick = () => look(n);
+    return button;
+  }
+
+  function traces() {
+    const made = [landmarkTrace(landmarks)];
+    const good = images.filter(({ found }) => !found.error);
+    if (good.length > 1) {
+      made.push({
+        x: good.map(({ found }) => found.coordinates[0]), y: good.map(({ found }) => found.coordinates[1]),
+        mode: "lines+markers", name: "images", text: good.map(({ found }) => found.image), hovertemplate: "%{text}<extra></extra>",
+        line: { color: colour("bar", 0.6), width: 1.5 }, marker: { size: 7, color: colour("bar") },
+      });
+    }
+    const found = images[chosen]?.found;
+    return found && !found.error ? [...made, ...placed(found, landmarks)] : made;
+  }
+
+  function near() {
+    const found = images[chosen]?.found;
+    if (!$("#drop-close").checked || !found?.coordinates) return null;
+    return { x: found.coordinates[0], y: found.coordinates[1], reach: sight(map, found.high) };
+  }
+
+  const plot = () => draw($("#drop-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
+
+  listen(take);
+  $("#drop-close").onchange = plot;
+  $("#drop-detail").replaceChildren(hint());
+  return {
+    step: (by) => images.length && look(Math.min(Math.max(chosen + by, 0), images.length - 1)),
+    changed: () => {},
+    show: plot,
+  };
+}
+
+function listen(take) {
+  for (const input of [$("#files"), $("#camera")]) {
+    input.addEventListener("change", () => { take(input.files); input.value = ""; });
+  }
+  const zone = $("#zone");
+  document.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
+  document.addEventListener("dragleave", () => zone.classList.remove("over"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    zone.classList.remove("over");
+    take(event.dataTransfer.files);
+  });
+  document.addEventListener("paste", (event) => event.clipboardData.files.length && take(event.clipboardData.files));
+}
+
+function hint() {
+  return element("p", { className: "soft" },
+    "An image is compared with the landmarks here, on this server. It is kept nowhere.");
+}
+
+function placed(found, landmarks) {
+  const [x, y] = found.coordinates, at = landmarks.id.indexOf(found.landmark);
+  const made = found.low === null ? [] : [ring(landmarks.x[at], landmarks.y[at], found.low, found.high, "interval")];
+  if (found.covariance) made.push(ellipse(x, y, found.covariance));
+  return [...made,
+    { x: [landmarks.x[at]], y: [landmarks.y[at]], mode: "markers", name: "nearest landmark", hoverinfo: "skip",
+      marker: { symbol: "square", size: 11, color: colour("text") } },
+    { x: [x], y: [y], mode: "markers", name: "the image", hovertemplate: `${number(x)}, ${number(y)}<extra></extra>`,
+      marker: { symbol: "star", size: 17, color: colour(found.confident ? "bar" : "amber"), line: { width: 1, color: colour("card") } } }];
+}
+
+function ellipse(x, y, [[a, b], [, d]]) {
+  const mean = (a + d) / 2, root = Math.hypot((a - d) / 2, b), turn = Math.atan2(2 * b, a - d) / 2;
+  const [long, short] = [mean + root, Math.max(mean - root, 0)].map((one) => SPREAD * Math.sqrt(one));
+  const angles = Array.from({ length: 61 }, (_, n) => n * Math.PI / 30);
+  const along = (t, by) => long * Math.cos(t) * Math.cos(turn - by) - short * Math.sin(t) * Math.sin(turn - by);
+  return {
+    x: angles.map((t) => x + along(t, 0)), y: angles.map((t) => y + along(t, Math.PI / 2)), mode: "lines",
+    name: "position, 90 %", hoverinfo: "skip", line: { color: colour("text"), width: 1, dash: "dot" },
+  };
+}
+
+function detail({ found, url }) {
+  if (found.error) return [figure(url, found.image), element("p", { className: "verdict bad" }, found.error)];
+  const sure = found.coverage === null ? "" : `, ${number(100 * found.coverage, 0)} % sure`;
+  return [
+    element("div", { className: "two" }, figure(url, "Your image", found.image),
+      figure(landmarkImage(found.landmark), "Nearest landmark", found.landmark)),
+    verdict(found),
+    facts([
+      ["position", element("span", { id: "position" }, `${found.coordinates.map((one) => number(one)).join(", ")} ${found.unit}`)],
+      ["latitude, longitude", found.latitude === null ? null : `${found.latitude.toFixed(6)}, ${found.longitude.toFixed(6)}`],
+      ["to the landmark", found.metres === null ? null : `${number(found.metres)} ${found.unit}`],
+      ["interval", interval(found) && `${interval(found)}${sure}`],
+      ["feature distance", number(found.feature_distance, 3)],
+      ["between landmarks", found.refined ? "yes" : "no, at the nearest"],
+    ]),
+    candidates(found),
+  ].filter(Boolean);
+}

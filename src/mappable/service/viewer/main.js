@@ -1,0 +1,109 @@
+// The page: reads the map and the study, and shows one view at a time.
+
+import { json } from "./api.js";
+import { calibrationView } from "./calibration.js";
+import { dropView } from "./drop.js";
+import { mapView } from "./map.js";
+import { matricesView } from "./matrices.js";
+import { $, element, number, options, percent } from "./page.js";
+import { redraw } from "./plots.js";
+import { trajectoryView } from "./trajectory.js";
+
+const views = {};
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+async function start() {
+  const world = { map: await json("map"), study: null, model: null, found: null };
+  const { study } = await json("study");
+  world.study = study;
+  say(world);
+  if (study) await choose(world, ownModel(world));
+  Object.assign(views, {
+    map: mapView(world), drop: dropView(world, () => show("drop")), matrices: matricesView(world),
+    trajectory: trajectoryView(world), calibration: calibrationView(world),
+  });
+  await show(location.hash.slice(1) in views ? location.hash.slice(1) : "map");
+  document.body.dataset.ready = "true";
+}
+
+function say({ map, study }) {
+  const name = study?.set ?? map.frame;
+  document.title = `${name} · Mappable`;
+  $("#title").textContent = name;
+  const landmarks = `${map.landmarks.length.toLocaleString("en")} landmarks in the frame ${map.frame}`;
+  const queries = study ? `, ${study.queries.id.length.toLocaleString("en")} test images` : "";
+  const calibrated = map.calibration ? "" : ", not calibrated";
+  $("#about").textContent = `${landmarks}${queries}${calibrated}; positions in ${map.unit}`;
+  $("#tab-matrices").hidden = !study?.models.some((one) => one.matrices);
+  $("#tab-trajectory").hidden = !study?.models.some((one) => one.trajectory);
+}
+
+// The model that the map is made with, or else the best one.
+function ownModel({ map, study }) {
+  return (study.models.find((one) => one.encoder === map.encoder) ?? study.models.at(-1)).name;
+}
+
+async function choose(world, name) {
+  const { study } = world;
+  const seeds = new Set(study.models.map((one) => one.seed)).size > 1;
+  options($("#model"), study.models.map((one) => [
+    one.name, `${one.title}${seeds ? `, seed ${one.seed}` : ""} (${percent(one.positive)} within ${number(study.positive_radius, 0)} ${study.unit})`,
+  ]), name);
+  $("#model-choice").hidden = false;
+  $("#model").onchange = async (event) => {
+    await read(world, event.target.value);
+    for (const view of Object.values(views)) view.changed();
+    await views[current()].show();
+  };
+  await read(world, name);
+}
+
+async function read(world, name) {
+  world.found = await json(`study/models/${encodeURIComponent(name)}`);
+  world.model = world.study.models.find((one) => one.name === name);
+}
+
+const current = () => tabs.find((tab) => tab.ariaSelected === "true").getAttribute("aria-controls");
+
+async function show(name) {
+  for (const tab of tabs) {
+    const chosen = tab.getAttribute("aria-controls") === name;
+    tab.ariaSelected = String(chosen);
+    tab.tabIndex = chosen ? 0 : -1;
+    $(`#${tab.getAttribute("aria-controls")}`).hidden = !chosen;
+  }
+  $("#model-choice").hidden = !$("#model").length || name === "drop"; // images are placed by the map that is served
+  history.replaceState(null, "", `#${name}`);
+  await views[name].show();
+}
+
+function keys(event) {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], climb = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (!(step || climb) || event.altKey || event.ctrlKey || event.metaKey) return;
+  const view = views[current()];
+  if (step && event.target.closest?.("[role=tablist]")) {
+    const there = tabs.filter((tab) => !tab.hidden);
+    const next = there.at((there.findIndex((tab) => tab.ariaSelected === "true") + step) % there.length);
+    next.focus();
+    show(next.getAttribute("aria-controls"));
+  } else if (!event.target.matches?.("input, select, textarea") && (step ? view?.step : view?.climb)) {
+    step ? view.step(step) : view.climb(climb);
+  } else return;
+  event.preventDefault();
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("theme", root.dataset.theme);
+  redraw();
+}
+
+for (const tab of tabs) tab.addEventListener("click", () => show(tab.getAttribute("aria-controls")));
+document.addEventListener("keydown", keys);
+$("#theme").addEventListener("click", theme);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+start().catch((error) => {
+  $("#about").replaceChildren(element("span", { className: "bad" }, error.message));
+});

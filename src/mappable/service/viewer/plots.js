@@ -1,0 +1,78 @@
+// Plotly in the colours of the page, drawn again when these change.
+
+const drawn = new Map();
+const touch = matchMedia("(pointer: coarse)");
+const probe = document.createElement("span");
+probe.hidden = true;
+document.body.append(probe);
+
+export function colour(name, alpha = 1) {
+  probe.style.color = `var(--${name})`;
+  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g);
+  return `rgba(${r},${g},${b},${alpha})`;
+}
+
+// `make` gives traces and what is special in the layout; it is called again whenever colours change.
+export function draw(element, make) {
+  drawn.set(element, make);
+  const { traces, layout = {}, zoom = false } = make();
+  return Plotly.react(element, traces, merged(base(), layout), {
+    responsive: true, displaylogo: false, scrollZoom: zoom && !touch.matches, doubleClick: zoom && "reset",
+    displayModeBar: zoom && (touch.matches || "hover"), modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
+  });
+}
+
+// What is hidden is drawn anyway when it is shown.
+export function redraw() {
+  for (const [element, make] of drawn) if (element.offsetParent) draw(element, make);
+}
+
+// Axes of a map; `near` is what to look at closely: its middle, and how far to see.
+export function equalAxes(unit, near = null) {
+  const about = (middle) => (near ? { range: [middle - near.reach, middle + near.reach] } : { autorange: true });
+  return {
+    uirevision: near ? `${near.x} ${near.y}` : "all",
+    xaxis: { title: { text: `x (${unit})` }, ...about(near?.x) },
+    yaxis: { title: { text: `y (${unit})` }, scaleanchor: "x", ...about(near?.y) },
+  };
+}
+
+export function ring(x, y, low, high, name) {
+  const circle = (r, turn) => Array.from({ length: 73 }, (_, n) => {
+    const angle = turn * n * Math.PI / 36;
+    return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
+  });
+  const path = [...circle(high, 1), ...circle(Math.max(low, 0), -1)];
+  return {
+    x: path.map(([at]) => at), y: path.map(([, at]) => at), mode: "lines", fill: "toself", name, hoverinfo: "skip",
+    fillcolor: colour("bar", 0.22), line: { width: 0 },
+  };
+}
+
+export function dots(places, marker, name, others = {}) {
+  return { x: places.x, y: places.y, mode: "markers", type: "scatter", name, marker, ...others };
+}
+
+function base() {
+  const axis = {
+    gridcolor: colour("line"), zeroline: false, linecolor: colour("line"), ticks: "", automargin: true,
+    tickfont: { color: colour("soft") }, title: { font: { color: colour("soft"), size: 12 }, standoff: 6 },
+  };
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 44, r: 8, t: 8, b: 38 },
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("text") },
+    xaxis: axis, yaxis: axis, dragmode: touch.matches ? false : "pan", uirevision: "kept", hovermode: "closest",
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 12 }, entrywidth: innerWidth < 560 ? 120 : 0 },
+    modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: colour("soft"), activecolor: colour("accent") },
+    hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") } },
+  };
+}
+
+function merged(one, other) {
+  const result = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    const both = value && typeof value === "object" && !Array.isArray(value) && result[key];
+    result[key] = both ? merged(result[key], value) : value;
+  }
+  return result;
+}

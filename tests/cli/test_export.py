@@ -1,0 +1,145 @@
+"""`mappable export`, and encoders by onnxruntime on the command line."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from mappable.errors import BadInputError
+from mappable.features.encoder import Encoder
+from mappable.features.onnx_encoder import OnnxEncoder
+from mappable.features.onnx_export import TOLERANCE
+from mappable.learning.quantisation import export_int8
+from mappable.maps.map import Map
+from mappable.places.files import load_places
+
+Run = Callable[..., Result]
+INT8 = ("--positive-radius", 10, "--images", 20)
+
+
+def refused(result: Result, *parts: str) -> None:
+    """One sentence, as `mappable.cli.main` prints it."""
+    assert isinstance(result.exception, BadInputError), result.output
+    for part in parts:
+        assert part in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+@pytest.fixture(scope="module")
+def exported(mappable: Run, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("exported") / "wall.onnx"
+    result = mappable("export", wall_encoder, out)
+    assert result.exit_code == 0, result.output
+    encoder = Encoder.load(wall_encoder)
+    worst = re.search(r"descriptors differ from torch's by (\S+) at most", result.stdout)
+    assert worst is not None
+    assert 0 < float(worst[1]) < 1e-5 < TOLERANCE
+    for text in (f"encoder {encoder.fingerprint}, float32, 192 numbers", f"written to {out}"):
+        assert text in result.stdout
+    assert result.stderr == ""
+    return out
+
+
+@pytest.fixture(scope="module")
+def in_int8(mappable: Run, wall: Path, exported: Path) -> Path:
+    out = exported.with_name("int8.onnx")
+    result = mappable("export", exported, out, "--int8", "--calibrate", wall, *INT8)
+    assert result.exit_code == 0, result.output
+    assert "of 160 held-out images are within 10 m of the nearest of 80 landmarks" in result.stdout
+    return out
+
+
+def test_images_are_described_by_onnxruntime(
+    mappable: Run, exported: Path, wall: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    result = mappable("embed", exported, wall, tmp_path / "out", "--split", "test")
+    assert result.exit_code == 0, result.output
+    assert "on CPUExecutionProvider" in result.stdout
+    places, encoder = load_places(wall).where(split="test"), Encoder.load(wall_encoder)
+    ours = encoder.embed(places, precision="float32")
+    np.testing.assert_allclose(np.load(tmp_path / "out/descriptors.npy"), ours, atol=1e-5)
+    about = json.loads((tmp_path / "out/descriptors.json").read_text())
+    assert (about["encoder"], about["precision"]) == (encoder.fingerprint, "float32")
+
+
+def test_queries_by_onnxruntime_are_located_in_a_map_by_torch(
+    mappable: Run,
+    exported: Path,
+    wall: Path,
+    wall_encoder: Path,
+    wall_map: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/onnx").mkdir(parents=True)
+    shutil.copy(
+        exported, tmp_path / f"cache/onnx/{OnnxEncoder(exported).fingerprint}-v1.onnx"
+    )  # as from an earlier run
+    asked = ("locate", wall / "fog", "--map", wall_map, "--json")
+    ways = ([], ["--encoder", exported], ["--backend", "onnx"])
+    torch, given, cached = (json.loads(mappable(*asked, *way).stdout) for way in ways)
+    assert given == cached
+    for ours, theirs in zip(torch, given, strict=True):
+        np.testing.assert_allclose(ours["coordinates"], theirs["coordinates"], atol=0.5)
+    build = ("map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--landmarks", 60)
+    assert mappable(*build, "--backend", "onnx").exit_code == 0
+    kept = Map.open(tmp_path / "map").encoder_file
+    assert kept is not None
+    assert kept.read_bytes() == wall_encoder.read_bytes()  # which torch reads
+
+
+def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
+    mappable: Run, in_int8: Path, wall: Path, wall_map: Path, tmp_path: Path
+) -> None:
+    accuracy = OnnxEncoder(in_int8).facts.accuracy
+    assert accuracy["float32"] > 50
+    assert accuracy["float32"] - accuracy["int8"] <= 1
+    assert (accuracy["queries"], accuracy["landmarks"], accuracy["radius"], accuracy["images"]) == (160, 80, 10, 20)
+    refused(mappable("locate", wall / "fog", "--map", wall_map, "--encoder", in_int8), "but the map is of encoder")
+    built = mappable("map", "build", wall, tmp_path / "map", "--encoder", in_int8, "--landmarks", 60)
+    assert built.exit_code == 0, built.output
+    assert "kept with the map" in built.stdout
+    more = mappable("map", "add", tmp_path / "map", wall, "--split", "test", "--landmarks", 3)
+    assert more.stdout.startswith("63 landmarks")
+    found = mappable("locate", wall / "fog", "--map", tmp_path / "map", "--json")
+    truth = load_places(wall).where(sequence="fog").positions
+    off = [
+        np.linalg.norm(np.subtract(one["coordinates"], at))
+        for one, at in zip(json.loads(found.stdout), truth, strict=True)
+    ]
+    assert np.median(off) < 2
+
+
+def test_int8_that_loses_too_much_is_not_written(wall: Path, exported: Path, tmp_path: Path) -> None:
+    out = tmp_path / "wall.onnx"
+    places = load_places(wall).replace(split="")  # so that every other image is asked about
+    with pytest.raises(BadInputError) as error:  # as no loss at all would be small enough
+        export_int8(exported, out, places[:60], count=10, tolerate=-101, radius=10)
+    assert str(error.value).startswith(f"{out}: not written, for int8 loses")
+    assert "of 30 held-out images), where -101 are tolerated" in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_exported_or_measured_is_refused(
+    mappable: Run, exported: Path, in_int8: Path, wall: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    out, int8 = tmp_path / "wall.onnx", ("--int8", "--calibrate", wall)
+    refused(mappable("export", wall_encoder, out, "--int8"), "--int8 and --calibrate PLACES go together")
+    refused(mappable("export", wall_encoder, out, "--calibrate", wall), "--int8 and --calibrate PLACES go together")
+    refused(mappable("export", exported, out, *int8), "does not know its radius", "--positive-radius")
+    few = (*int8, "--images", 5, "--positive-radius", 10)
+    refused(mappable("export", exported, out, *few), "5 images to measure ranges on and 160 to ask about", "10 of")
+    refused(mappable("export", in_int8, out, *int8), "int8.onnx: int8 is made of a file in float32")
+    refused(mappable("export", exported, exported, *int8), "wall.onnx: int8 is made of", "goes to another file")
+    for radius, problem in ((-1, "radius is -1.0, but must be above 0"), (1e-6, "no image finds a landmark within")):
+        refused(mappable("export", exported, out, *int8, "--images", 10, "--positive-radius", radius), problem)
+    refused(mappable("export", exported, out), "wall.onnx: is an ONNX file already")
+    refused(mappable("export", tmp_path / "none.safetensors", out), "no such encoder file")
+    refused(mappable("export", wall_encoder, tmp_path / "wall.pt"), "whose name ends in .onnx")
+    assert not list(tmp_path.iterdir())

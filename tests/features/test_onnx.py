@@ -1,0 +1,212 @@
+"""ONNX files of encoders: onnxruntime computes from them what torch does; in int8 nearly, and under another name."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from mappable.arrays import Pixels
+from mappable.errors import BadInputError
+from mappable.features.backends import load_encoder
+from mappable.features.encoder import Encoder
+from mappable.features.onnx_encoder import OnnxEncoder
+from mappable.features.onnx_export import export_onnx
+from mappable.features.onnx_int8 import facts_of, to_int8, with_accuracy
+from mappable.features.whitening import fit_whitening
+
+
+@dataclass(frozen=True)
+class Exported:
+    encoder: Encoder
+    own: Path  # encoder.safetensors
+    file: Path  # the ONNX file, in a cache
+
+
+@pytest.fixture(scope="module")
+def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A small encoder with whitening, for which black is zero all through the network; descriptors of 5 numbers.
+
+    It is exported to an empty cache, but for a file that is damaged; an export takes seconds, so there is but this one.
+    """
+    small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
+    encoder = Encoder(replace(small.about, mean=(0.0, 0.0, 0.0), positive_radius=10.0))
+    encoder.load_state_dict(small.state_dict())
+    encoder.initialise(pictures)
+    encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
+    folder = tmp_path_factory.mktemp("onnx")
+    own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v1.onnx"
+    encoder.save(own)
+    file.parent.mkdir()
+    file.write_bytes(b"damaged")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MAPPABLE_CACHE", str(folder))
+        load_encoder(own, "cpu", "onnx")
+    return Exported(encoder, own, file)
+
+
+@pytest.fixture(scope="module")
+def in_int8(exported: Exported, pictures: Pixels) -> Path:
+    file = exported.file.with_name("int8.onnx")
+    file.write_bytes(with_accuracy(to_int8(exported.file.read_bytes(), pictures), {"int8": 80.0}))
+    return file
+
+
+def edited(file: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A copy of an ONNX file whose description has been changed."""
+    model = onnx.load(file)
+    facts = json.loads(model.metadata_props[0].value)
+    change(facts)
+    model.metadata_props[0].value = json.dumps(facts)
+    onnx.save(model, out)
+    return out
+
+
+def test_onnxruntime_describes_images_as_torch_does(exported: Exported, pictures: Pixels) -> None:
+    opened = OnnxEncoder(exported.file)
+    ours = exported.encoder.embed(pictures, precision="float32")
+    for batch_size in (1, 3):
+        theirs = opened.embed(pictures, batch_size=batch_size)
+        assert (theirs.shape, theirs.dtype) == ((10, 5), np.float32)
+        assert np.linalg.norm(theirs - ours, axis=1).max() < 1e-5
+    assert opened.embed(pictures[:0]).shape == (0, 5)
+
+
+def test_it_is_the_same_encoder(exported: Exported) -> None:
+    opened, encoder = OnnxEncoder(exported.file, threads=1), exported.encoder
+    assert (opened.about, opened.fingerprint, opened.dimensions) == (encoder.about, encoder.fingerprint, 5)
+    assert (opened.precision, opened.provider) == ("float32", "CPUExecutionProvider")
+
+
+def test_other_programs_may_give_it_images_of_any_number_and_size(exported: Exported) -> None:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(exported.file)
+    (images,), (descriptors,) = session.get_inputs(), session.get_outputs()
+    assert (images.name, images.type, images.shape) == ("images", "tensor(uint8)", ["batch", "height", "width", 3])
+    assert (descriptors.name, descriptors.type, descriptors.shape) == ("descriptors", "tensor(float)", ["batch", 5])
+    wide = np.random.default_rng(1).integers(0, 256, (3, 72, 136, 3), dtype=np.uint8)
+    with torch.no_grad():
+        ours = exported.encoder(torch.from_numpy(wide)).numpy()
+    np.testing.assert_allclose(session.run(None, {"images": wide})[0], ours, atol=1e-5)
+
+
+def test_images_of_which_nothing_is_left_in_the_network_have_descriptors_too(exported: Exported) -> None:
+    black = np.zeros((1, 48, 64, 3), dtype=np.uint8)
+    with torch.no_grad():
+        assert not exported.encoder.local(exported.encoder.lower(torch.from_numpy(black))).any()
+    theirs = OnnxEncoder(exported.file).embed(black)
+    np.testing.assert_allclose(theirs, exported.encoder.embed(black, precision="float32"), atol=1e-5)
+
+
+def test_the_file_says_nothing_of_the_machine_it_was_made_on(exported: Exported) -> None:
+    content = exported.file.read_bytes()
+    assert str(Path(__file__).parents[2]).encode() not in content
+    assert b"stack_trace" not in content
+
+
+def test_in_int8_it_is_another_encoder_that_is_nearly_the_same(
+    exported: Exported, in_int8: Path, pictures: Pixels
+) -> None:
+    opened = OnnxEncoder(in_int8)
+    assert opened.precision == "int8"
+    assert opened.facts.of == exported.encoder.fingerprint != opened.fingerprint
+    assert (opened.about, opened.facts.accuracy) == (exported.encoder.about, {"int8": 80.0})
+    ours, theirs = exported.encoder.embed(pictures, precision="float32"), opened.embed(pictures)
+    apart = np.linalg.norm(theirs - ours, axis=1)
+    assert 1e-4 < apart.max() < 0.3
+    assert ((theirs @ ours.T).argmax(1) == np.arange(10)).all()
+    model = onnx.load(in_int8)
+    kinds = {one.name: one.data_type for one in model.graph.initializer}
+    assert list(kinds.values()).count(onnx.TensorProto.INT8) >= 2  # the weights of both convolutions
+    assert all(kind == onnx.TensorProto.FLOAT for name, kind in kinds.items() if name.startswith("aggregator"))
+
+
+def test_int8_has_the_same_fingerprint_each_time(exported: Exported, in_int8: Path, pictures: Pixels) -> None:
+    again = facts_of(to_int8(exported.file.read_bytes(), pictures))
+    assert again.fingerprint == OnnxEncoder(in_int8).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda file, out: None, "no such ONNX file"),
+        (lambda file, out: out.write_text("hello"), "truncated, damaged or not an ONNX file"),
+        (lambda file, out: out.write_bytes(file.read_bytes()[:-200]), "truncated, damaged or not an ONNX file"),
+        (lambda file, out: onnx.save(_foreign(), out), "not an encoder of mappable, though an ONNX file"),
+        (
+            lambda file, out: edited(file, out, lambda facts: facts.update(version=2)),
+            "written by a later version of mappable (format 2)",
+        ),
+        (lambda file, out: edited(file, out, lambda facts: facts.pop("fingerprint")), "its description is damaged"),
+        (lambda file, out: edited(file, out, lambda facts: facts["about"].pop("size")), "its description is damaged"),
+        (lambda file, out: edited(file, out, lambda facts: facts.update(format="x")), "not a mappable onnx encoder"),
+    ],
+)
+def test_what_is_no_encoder_is_refused(
+    exported: Exported, tmp_path: Path, spoil: Callable[[Path, Path], object], problem: str
+) -> None:
+    out = tmp_path / "spoilt.onnx"
+    spoil(exported.file, out)
+    with pytest.raises(BadInputError) as error:
+        OnnxEncoder(out)
+    assert str(error.value).startswith(f"{out}: {problem}")
+    assert "\n" not in str(error.value)
+
+
+def _foreign() -> onnx.ModelProto:
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "relu", [value], [out])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
+
+
+def test_images_of_another_size_or_kind_and_another_precision_are_refused(exported: Exported, pictures: Pixels) -> None:
+    opened = OnnxEncoder(exported.file)
+    with pytest.raises(BadInputError, match=r"images of n x 48 x 64 x 3 numbers, not of 10 x 40 x 64 x 3"):
+        opened.embed(pictures[:, :40])
+    with pytest.raises(BadInputError, match="uint8 numbers, not of float32"):
+        opened.embed(pictures.astype(np.float32))
+    with pytest.raises(BadInputError, match="'bfloat16', but this ONNX file computes in float32"):
+        opened.embed(pictures, precision="bfloat16")
+
+
+def test_what_cannot_be_exported_is_refused(
+    exported: Exported, small_backbone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadInputError, match=r"e\.pt: an encoder is exported to a file whose name ends in \.onnx"):
+        export_onnx(exported.encoder, tmp_path / "e.pt")
+    (tmp_path / "folder.onnx").mkdir()
+    with pytest.raises(BadInputError, match=r"folder\.onnx: is a folder"):
+        export_onnx(exported.encoder, tmp_path / "folder.onnx")
+    raw = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
+    with pytest.raises(BadInputError, match="no clusters yet"):
+        export_onnx(raw, tmp_path / "e.onnx")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(BadInputError, match=r"need onnxscript; install it with: pip install 'mappable\[onnx\]'"):
+        export_onnx(exported.encoder, tmp_path / "e.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(BadInputError, match=r"need onnxruntime; install it with: pip install 'mappable\[onnx\]'"):
+        OnnxEncoder(exported.file)
+    assert [file.name for file in tmp_path.iterdir()] == ["folder.onnx"]
+
+
+def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPPABLE_CACHE", str(exported.file.parents[1]))
+    assert isinstance(load_encoder(exported.file), OnnxEncoder)
+    assert isinstance(load_encoder(exported.own.parent), Encoder)
+    written = exported.file.stat().st_mtime_ns
+    cached = load_encoder(exported.own, "cpu", "onnx")
+    assert isinstance(cached, OnnxEncoder)
+    assert (cached.fingerprint, cached.about) == (exported.encoder.fingerprint, exported.encoder.about)
+    assert exported.file.stat().st_mtime_ns == written  # it is exported only once
+    with pytest.raises(BadInputError, match=r"\.onnx: torch computes no ONNX files"):
+        load_encoder(exported.file, "cpu", "torch")
+    with pytest.raises(BadInputError, match="device is 'gpu'"):
+        load_encoder(exported.file, "gpu")

@@ -1,0 +1,185 @@
+"""What tests of the server share: a painted wall, a map of it, and a server that answers, in a thread."""
+
+import http.client
+import io
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mappable import Encoder, Frame, Map, Places, build_map
+from mappable.service.app import create_app
+from mappable.service.connections import Connections
+from mappable.service.engine import Engine
+from mappable.service.limits import Limits
+from mappable.service.metrics import Metrics
+from mappable.service.server import bind, server_of
+from mappable.service.study import StudyView
+
+WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
+DRIVES = {"train": (0.0, 4.0), "calibration": (0.5, 1.5), "test": (2.0, 2.0)}  # first place, and metres to the next
+OXFORD = Frame("oxford", crs="EPSG:32630", origin=(620_000.0, 5_734_000.0, 0.0))
+LIMITS = Limits(
+    body=1_000_000, pixels=1_000_000, queue=100, timeout=10, read_timeout=1, connections=300, memory=50_000_000
+)
+BOUNDARY = "wall"
+
+
+@pytest.fixture(scope="session")
+def wall(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    """Images along a wall in Oxford, in a folder."""
+    folder, random = tmp_path_factory.mktemp("served") / "wall", np.random.default_rng(0)
+    size = WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT
+    coarse = Image.fromarray(random.integers(0, 256, (4, size[0] // 24, 3), dtype=np.uint8))
+    painted = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
+    rows = [(split, x) for split, (first, step) in DRIVES.items() for x in np.arange(first, LENGTH, step)]
+    for split, x in rows:
+        left = int(x * PIXELS_PER_METRE)
+        pixels = painted[:, left : left + WIDTH] + random.normal(0, 3, (HEIGHT, WIDTH, 3))
+        (folder / split).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(folder / split / f"{10 * x:05.0f}.png")
+    return Places(
+        path=[f"{split}/{10 * x:05.0f}.png" for split, x in rows],
+        x=[x for _, x in rows],
+        y=[20 * np.sin(x / 40) for _, x in rows],
+        split=[split for split, _ in rows],
+        sequence=[split for split, _ in rows],
+        frames=OXFORD,
+        root=folder,
+    )
+
+
+@pytest.fixture(scope="session")
+def map_folder(small_backbone: str, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a map of the wall, with its encoder; whoever changes it takes a copy first."""
+    encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
+    encoder.initialise(wall.where(split="train"))
+    folder = tmp_path_factory.mktemp("served-map")
+    encoder.save(folder / "encoder.safetensors")
+    build_map(encoder, wall, landmarks=40).save(folder / "map", folder / "encoder.safetensors")
+    return folder / "map"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        """The one sentence of a refusal, without anything that is not the client's business."""
+        told: str = self.json["error"]
+        assert "\n" not in told
+        assert "Traceback" not in told
+        return told
+
+
+@dataclass(frozen=True)
+class Client:
+    """Asks a server."""
+
+    port: int
+    headers: Mapping[str, str]
+
+    def get(self, path: str) -> Answer:
+        return self.ask("GET", path)
+
+    def post(self, path: str, body: Any, kind: str | None = "image/png", **headers: str) -> Answer:
+        return self.ask("POST", path, body, ({} if kind is None else {"Content-Type": kind}) | headers)
+
+    def post_files(self, path: str, files: Sequence[tuple[str, bytes]], **fields: str) -> Answer:
+        return self.post(path, form(files, **fields), f"multipart/form-data; boundary={BOUNDARY}")
+
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, {**self.headers, **(headers or {})})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    def answer_on(self, connection: socket.socket) -> Answer:
+        """What comes back to a client that writes HTTP by itself."""
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        return Answer(response.status, dict(response.getheaders()), response.read())
+
+    def socket(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+
+def form(files: Sequence[tuple[str, bytes]], **fields: str) -> bytes:
+    """A multipart body."""
+    head = f"--{BOUNDARY}\r\nContent-Disposition: form-data; name="
+    parts = [f'{head}"{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
+    for name, data in files:
+        parts.append(f'{head}"images"; filename="{name}"\r\nContent-Type: image/png\r\n\r\n'.encode() + data + b"\r\n")
+    return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
+
+
+def as_file(pixels: Any, kind: str = "PNG", **options: Any) -> bytes:
+    """The bytes of an image file."""
+    out = io.BytesIO()
+    image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+Start = Callable[..., Client]
+
+
+@pytest.fixture(scope="session")
+def start(small_backbone: str) -> Iterator[Start]:
+    """Serve the map of a folder, in a thread, within limits and perhaps with a token."""
+    servers = []
+
+    def run(folder: Path, limits: Limits = LIMITS, token: str | None = None, study: StudyView | None = None) -> Client:
+        opened = Map.open(folder)
+        assert opened.encoder_file is not None
+        engine = Engine(opened, Encoder.load(opened.encoder_file), limits, Metrics())
+        connections, bound, up = Connections(limits), bind("127.0.0.1", 0), threading.Event()
+        app = create_app(engine, connections, folder=folder, token=token, study=study)
+        server = server_of(app, bound, connections, lambda address: up.set())
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        servers.append((server, thread))
+        assert up.wait(30)
+        return Client(bound.getsockname()[1], {} if token is None else {"Authorization": f"Bearer {token}"})
+
+    yield run
+    for server, thread in servers:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def client(start: Start, map_folder: Path) -> Client:
+    """Asks a server that all tests share; its time for a body is a second."""
+    return start(map_folder)
+
+
+@pytest.fixture(scope="session")
+def images(wall: Places) -> list[tuple[str, bytes]]:
+    """The test drive: names and bytes of its files, in order."""
+    return [(file.name, file.read_bytes()) for file in wall.where(split="test").files]
+
+
+@pytest.fixture(scope="session", name="as_file")
+def _as_file() -> Callable[..., bytes]:
+    return as_file

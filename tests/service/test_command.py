@@ -1,0 +1,48 @@
+"""`mappable serve`: what it refuses before it serves."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mappable.cli.app import app
+from mappable.errors import BadInputError
+
+
+def refused(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["serve", *map(str, arguments)])
+    assert isinstance(result.exception, BadInputError), result.output
+    assert "\n" not in str(result.exception)
+    return str(result.exception)
+
+
+def test_a_folder_without_a_map_is_refused(tmp_path: Path) -> None:
+    assert refused("--map", tmp_path) == f"{tmp_path}: no map here (there is no map.json)"
+
+
+def test_an_address_that_is_taken_is_named(map_folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        said = refused("--map", map_folder, "--port", port)
+    assert said == f"cannot listen at 127.0.0.1, port {port}: address already in use"
+
+
+def test_an_address_that_is_not_ours_is_named(map_folder: Path) -> None:
+    assert refused("--map", map_folder, "--host", "192.0.2.1", "--port", 0).startswith(
+        "cannot listen at 192.0.2.1, port 0"
+    )
+
+
+@pytest.mark.parametrize("content", ["", "two words", "größer", "\n"])
+def test_a_token_is_one_word(map_folder: Path, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(content)
+    assert refused("--map", map_folder, "--token-file", file) == f"{file}: a token is one word of ASCII characters"
+
+
+def test_a_token_is_given_once_and_can_be_read(map_folder: Path, tmp_path: Path) -> None:
+    assert "exclude each other" in refused("--map", map_folder, "--token", "a", "--token-file", tmp_path / "b")
+    assert "cannot be read" in refused("--map", map_folder, "--token-file", tmp_path / "b")
+    (tmp_path / "b").write_bytes(b"\xff\xfe")
+    assert "cannot be read (not text)" in refused("--map", map_folder, "--token-file", tmp_path / "b")

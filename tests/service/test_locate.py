@@ -1,0 +1,149 @@
+"""`POST /locate`: images to positions, as `mappable locate` says them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable import Encoder, Locator, Map, Places, locate_sequence
+
+Images = list[tuple[str, bytes]]
+
+
+@pytest.fixture(scope="session")
+def expected(map_folder: Path, wall: Places) -> list[Any]:
+    """What the map says of the test drive, image by image, without a server."""
+    opened = Map.open(map_folder)
+    encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
+    descriptors = encoder.embed(wall.where(split="test"))
+    return [one.to_json() for one in Locator(opened).locate(descriptors, encoder=encoder.fingerprint)]
+
+
+def test_one_image_is_located_as_without_a_server(client: Any, images: Images, expected: list[Any]) -> None:
+    answer = client.post("/locate", images[7][1])
+    assert answer.status == 200
+    (found,) = answer.json["positions"]
+    for name in ("frame", "unit", "landmark", "confident", "reason", "refined", "coverage"):
+        assert found[name] == expected[7][name]
+    for name in ("coordinates", "metres", "low", "high", "covariance", "feature_distance"):
+        np.testing.assert_allclose(found[name], expected[7][name], rtol=1e-3, atol=1e-4)
+    assert found["error"] is None
+    assert [one["landmark"] for one in found["candidates"]] == [one["landmark"] for one in expected[7]["candidates"]]
+
+
+def test_a_georeferenced_map_tells_latitude_and_longitude(client: Any, images: Images, wall: Places) -> None:
+    (found,) = client.post("/locate", images[7][1]).json["positions"]
+    latitude, longitude = wall.frames["oxford"].to_latlon(np.array([found["coordinates"]]))
+    assert found["latitude"] == pytest.approx(latitude[0])
+    assert found["longitude"] == pytest.approx(longitude[0])
+    assert 51.7 < found["latitude"] < 51.8
+    assert -1.3 < found["longitude"] < -1.2
+
+
+def test_several_images_come_back_in_order_and_near_the_truth(client: Any, images: Images, wall: Places) -> None:
+    answer = client.post_files("/locate", images)
+    assert answer.status == 200
+    found = answer.json["positions"]
+    assert [one["image"] for one in found] == [name for name, _ in images]
+    off = np.linalg.norm([one["coordinates"] for one in found] - wall.where(split="test").positions, axis=1)
+    assert np.median(off) < 2
+
+
+def test_a_bad_image_does_not_spoil_the_others(client: Any, images: Images) -> None:
+    good, bad = images[3], ("notes.txt", b"no picture")
+    answer = client.post_files("/locate", [good, bad, images[4]])
+    assert answer.status == 207
+    first, second, third = answer.json["positions"]
+    assert first["landmark"]
+    assert second == {"image": "notes.txt", "error": "notes.txt: not a JPEG, PNG or WebP image"}
+    assert third["image"] == images[4][0]
+    all_bad = client.post_files("/locate", [bad, bad])
+    assert all_bad.status == 422
+    assert all_bad.error == "none of the images can be used"
+    assert len(all_bad.json["positions"]) == 2
+    assert client.post_files("/locate", [bad]).error == second["error"]
+
+
+def test_images_of_a_drive_locate_together(client: Any, images: Images, wall: Places, map_folder: Path) -> None:
+    encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
+    descriptors = encoder.embed(wall.where(split="test"))
+    together = locate_sequence(Locator(Map.open(map_folder)), descriptors, encoder=encoder.fingerprint)
+    found = client.post_files("/locate?sequence=true", [*images[:5], ("bad.png", b"bad"), *images[5:]])
+    assert found.status == 207
+    told = [one["coordinates"] for one in found.json["positions"] if not one["error"]]
+    np.testing.assert_allclose(told, [one.coordinates for one in together], atol=1e-2)
+
+
+@pytest.mark.parametrize("count", [1, 3, 40, 100])
+def test_so_many_candidates_are_named(client: Any, images: Images, count: int) -> None:
+    (found,) = client.post(f"/locate?top_k={count}", images[0][1]).json["positions"]
+    near = found["candidates"]
+    assert len(near) == min(count, 40)  # landmarks there are
+    assert near[0]["landmark"] == found["landmark"]
+    assert [one["feature_distance"] for one in near] == sorted(one["feature_distance"] for one in near)
+    landmarks = {one["id"]: one["coordinates"] for one in client.get("/map").json["landmarks"]}
+    assert all(one["coordinates"] == landmarks[one["landmark"]] for one in near)
+
+
+def test_a_higher_coverage_gives_wider_intervals(client: Any, images: Images) -> None:
+    widths = []
+    for coverage in (0.5, 0.9):
+        (found,) = client.post(f"/locate?coverage={coverage}", images[9][1]).json["positions"]
+        assert found["coverage"] == coverage
+        widths.append(found["high"] - found["low"])
+    assert widths[0] < widths[1]
+
+
+@pytest.mark.parametrize("option", ["top_k=0", "top_k=101", "top_k=many", "coverage=1", "sequence=perhaps"])
+def test_a_wrong_option_is_named(client: Any, images: Images, option: str) -> None:
+    answer = client.post(f"/locate?{option}", images[0][1])
+    assert answer.status == 422
+    assert answer.error.startswith(option.split("=")[0])
+
+
+def test_a_drive_is_recovered_from_its_images(client: Any, images: Images) -> None:
+    answer = client.post_files("/recover", images)
+    assert answer.status == 200
+    told = answer.json
+    assert [one["image"] for one in told["points"]] == [name for name, _ in images]
+    assert told["known"] == 0
+    assert told["undetermined"]
+    assert sum(told["parts"]) == len(images)
+
+
+def test_known_positions_put_a_drive_into_the_map(client: Any, images: Images, wall: Places) -> None:
+    images = images[:24]
+    true = wall.where(split="test").positions[:24]
+    rows = range(0, 24, 6)
+    known = json.dumps([{"point": n, "coordinates": true[n].tolist(), "sigma": 0.3} for n in rows])
+    answer = client.post_files("/recover", images, known=known)
+    assert answer.status == 200
+    points = answer.json["points"]
+    assert answer.json["known"] == len(rows)
+    assert points[1]["covariance"]
+    off = np.linalg.norm([one["coordinates"] for one in points] - true, axis=1)
+    assert np.median(off) < 3
+
+
+@pytest.mark.parametrize(
+    ("known", "status", "part"),
+    [
+        ("[", 400, "field known: not JSON"),
+        ('[{"point": 0}]', 422, "coordinates"),
+        ('[{"point": 99999, "coordinates": [0, 0]}]', 422, "99999"),
+        ('[{"point": 0, "coordinates": [0, 0, 0]}]', 422, "point 0 has 3 coordinates"),
+        ('[{"point": 0, "coordinates": [0, 0], "sigma": -1}]', 422, "sigma"),
+    ],
+)
+def test_wrong_known_positions_are_named(client: Any, images: Images, known: str, status: int, part: str) -> None:
+    answer = client.post_files("/recover", images[:12], known=known)
+    assert answer.status == status
+    assert part in answer.error
+
+
+def test_a_drive_with_a_bad_image_is_not_recovered(client: Any, images: Images) -> None:
+    answer = client.post_files("/recover", [*images[:5], ("bad.png", b"bad")])
+    assert answer.status == 422
+    assert "bad.png" in answer.error

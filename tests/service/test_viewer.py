@@ -1,0 +1,259 @@
+"""The viewer in a real browser: it shows a study, and an image that is dropped on it where it was taken."""
+
+import base64
+import gzip
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable import Encoder, Map, Places
+from mappable.errors import BadInputError
+from mappable.evaluation.evaluate import score_all
+from mappable.evaluation.protocols import protocols_named
+from mappable.evaluation.result import Result, empty_result
+from mappable.evaluation.scoring import Descriptors, Scored, Scoring
+from mappable.evaluation.setup import setup_of
+from mappable.places.files import save_places
+from mappable.service import page
+from mappable.service.study import open_study
+
+MODEL = "wall-seed0"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = """headless=new no-sandbox disable-gpu disable-dev-shm-usage no-first-run disable-background-networking
+    disable-component-update disable-sync disable-quic remote-debugging-pipe"""
+DROP = """
+(name, data) => {
+  const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0)), moved = new DataTransfer();
+  moved.items.add(new File([bytes], name, { type: "image/png" }));
+  document.querySelector("#zone").dispatchEvent(new DragEvent("drop", { dataTransfer: moved, bubbles: true }));
+}"""
+WIDE = "document.documentElement.scrollWidth - innerWidth"
+
+
+class Browser:
+    """Chromium, told what to do by its DevTools protocol over a pipe."""
+
+    def __init__(self, home: Path) -> None:
+        found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+        assert found, f"no browser: install one of {', '.join(BROWSERS)} (make test does so as root)"
+        (theirs, to_it), (from_it, its) = os.pipe(), os.pipe()
+        command = [found, *(f"--{option}" for option in OPTIONS.split()), f"--user-data-dir={home}", "about:blank"]
+        plumbing = ["bash", "-c", f'exec "$@" 3<&{theirs} 4>&{its}', "bash"]  # which it expects there
+        self.process = subprocess.Popen(
+            [*plumbing, *command], pass_fds=(theirs, its), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        os.close(theirs)
+        os.close(its)
+        self.sending, self.receiving = open(to_it, "wb", 0), open(from_it, "rb")  # noqa: SIM115, PTH123
+        self.numbers, self.events, self.session = itertools.count(), [], {}
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    numbers: Iterator[int]
+    events: list[dict[str, Any]]
+    session: dict[str, str]
+
+    def call(self, method: str, **parameters: Any) -> Any:
+        number = next(self.numbers)
+        message = {"id": number, "method": method, "params": parameters, **self.session}
+        self.sending.write(json.dumps(message).encode() + b"\0")
+        while (answer := json.loads(self._message())).get("id") != number:
+            self.events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def _message(self) -> bytes:
+        received = bytearray()
+        while (byte := self.receiving.read(1)) != b"\0":
+            assert byte, "the browser has ended"
+            received += byte
+        return bytes(received)
+
+    def open(self, address: str, width: int = 1280) -> None:
+        """Show a page, and wait until it has all that it wants to show."""
+        self.events.clear()
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
+        )
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=address)
+
+    def ready(self) -> None:
+        self.until("document.body?.dataset.ready")
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def until(self, condition: str) -> Any:
+        end = time.monotonic() + 20
+        while not (value := self.run(condition)):
+            assert time.monotonic() < end, (condition, self.complaints())
+            time.sleep(0.02)
+        return value
+
+    def text(self, selector: str) -> str:
+        return str(self.until(f"document.querySelector({selector!r})?.innerText"))
+
+    def key(self, key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+    def drop(self, name: str, data: bytes) -> None:
+        self.run(f"({DROP})({name!r}, {base64.b64encode(data).decode()!r})")
+
+    def complaints(self) -> list[Any]:
+        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+        return [event["params"] for event in self.events if event["method"] in kinds]
+
+    def hosts(self) -> set[str]:
+        """Where the page asked for anything."""
+        sent = [one["params"]["request"]["url"] for one in self.events if one["method"] == "Network.requestWillBeSent"]
+        return {url.split("/")[2] for url in sent if not url.startswith(("blob:", "data:", "about:"))}
+
+    def close(self) -> None:
+        self.call("Browser.close")
+        self.process.wait(20)
+        self.sending.close()
+        self.receiving.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    started = Browser(tmp_path_factory.mktemp("browser"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def study_folder(wall: Places, map_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of the wall, with the encoder of its map; the drive that it recovers is the true one, a bit off."""
+    folder = tmp_path_factory.mktemp("study")
+    file = Map.open(map_folder).encoder_file
+    assert file is not None
+    encoder = Encoder.load(file)
+    setup = setup_of("wall", wall, positive_radius=4.0, negative_radius=10.0, landmarks=40)
+    made = Descriptors(np.arange(len(wall)), encoder.embed(wall, progress=False), encoder.fingerprint)
+    empty = empty_result(
+        setup, row="wall", title="Wall", seed=0, encoder=encoder.fingerprint, settings={}, images="images"
+    )
+    protocols = protocols_named(["table1", "distance-matrices", "localization"])
+    result = score_all(Scoring(setup, made, encoder.about), empty, protocols)
+    truth = wall.positions[setup.queries]
+    values = {"sequence": "test", "length": 170.0, "known": 10}
+    drawn = Scored(values, {"truth": truth, "positions_anchored": truth + 1.0})
+    save_places(wall, folder / "places" / "places.parquet")
+    replace(result, scored={**result.scored, "map-recovery": drawn}).save(folder / "results" / MODEL)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(start: Any, map_folder: Path, study_folder: Path) -> str:
+    """Of a server with a study."""
+    return f"http://127.0.0.1:{start(map_folder, study=open_study(study_folder)).port}/"
+
+
+def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, images: list[tuple[str, bytes]]) -> None:
+    browser.open(address)
+    browser.ready()
+    name, data = images[30]
+    browser.drop(name, data)
+    x, y = map(float, browser.text("#position").removesuffix(" m").split(", "))
+    true = float(name.removesuffix(".png")) / 10
+    assert np.hypot(x - true, y - 20 * np.sin(true / 40)) < 3
+    assert browser.text("#drop-detail .verdict").startswith(("Confident", "Not confident: "))
+    assert browser.run("document.querySelectorAll('#drop-detail .candidates img').length") == 4
+    browser.until("[...document.querySelectorAll('#drop-detail img')].every((one) => one.naturalWidth === 64)")
+    stars = "document.querySelector('#drop-plot').data.filter((one) => one.name === 'the image').map((one) => one.x[0])"
+    assert browser.run(stars) == [pytest.approx(x, abs=0.06)]
+    browser.drop("notes.png", b"no image")
+    browser.until("document.querySelector('#drop-state').classList.contains('bad')")
+    assert browser.text("#drop-state") == "notes.png: not a JPEG, PNG or WebP image"
+
+
+def test_all_views_show_the_study_without_errors_or_other_addresses(
+    browser: Browser, address: str, study_folder: Path
+) -> None:
+    result = Result.load(study_folder / "results" / MODEL)
+    browser.open(f"{address}#map", width=390)
+    browser.ready()
+    assert browser.text("#title") == "wall"
+    assert browser.text("#map-detail .name") == result.ids[0]
+    browser.key("ArrowRight")
+    assert browser.text("#map-detail .name") == result.ids[1]
+    error = float(result.arrays("table1")["errors"][1])
+    assert f"{error:.1f} m" in browser.text("#map-detail dl")
+    browser.until("!!document.querySelector('#map-live .candidates')")
+    for name in ("drop", "calibration", "trajectory", "matrices"):
+        browser.run(f"document.querySelector('#tab-{name}').click()")
+        browser.until(f"!!document.querySelector('#{name} .plot .main-svg')")
+        assert browser.run(WIDE) <= 0
+    off = "document.querySelector('#trajectory-detail dd').textContent"
+    assert browser.run(off) == "1.4 m"
+    metres = result.arrays("distance-matrices")["metres"]
+    shown = browser.run("document.querySelector('#metres-plot').data[0].z")
+    assert np.abs(np.array(shown) - metres).max() <= metres.max() / 510 + 1e-6
+    browser.run("document.querySelector('#metres-plot').emit('plotly_hover', { points: [{ x: 7, y: 3 }] })")
+    assert f"{metres[3, 7]:.1f} m apart" in browser.text("#matrices-detail .name")
+    marked = browser.run("document.querySelector('#feature-plot').layout.shapes.map((one) => [one.x0, one.y0])")
+    assert marked == [[0, 3], [7, 0]]
+    browser.until("[...document.querySelectorAll('#matrices-detail img')].every((one) => one.naturalWidth === 64)")
+    dark = browser.run("(document.querySelector('#theme').click(), document.documentElement.dataset.theme)")
+    assert dark in ("dark", "light")
+    assert browser.complaints() == []
+    assert browser.hosts() == {address.split("/")[2]}
+
+
+def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: Path) -> None:
+    client = start(map_folder, token="secret")
+    browser.open(f"http://127.0.0.1:{client.port}/")
+    browser.until("document.querySelector('#token')?.open")
+    for given in ("wrong", "secret"):
+        browser.until("document.querySelector('#token').open")
+        browser.run(f"document.querySelector('#token-value').value = {given!r}")
+        browser.run("document.querySelector('#token form').requestSubmit()")
+    browser.ready()
+    assert browser.text("#about").startswith("40 landmarks in the frame oxford")
+    browser.until("document.querySelector('#map-detail img')?.naturalWidth")
+    hidden = browser.run("[...document.querySelectorAll('[role=tab][hidden]')].map((one) => one.innerText)")
+    assert hidden == ["Distances", "Trajectory"]  # which a map alone cannot show
+
+
+def test_the_page_allows_no_script_from_elsewhere(client: Any) -> None:
+    shown = client.get("/")
+    assert (shown.status, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "script-src 'self';" in shown.headers["content-security-policy"]
+    packed = client.ask("GET", "/viewer/main.js", headers={"Accept-Encoding": "gzip"})
+    assert gzip.decompress(packed.body) == client.get("/viewer/main.js").body
+    assert client.ask("GET", "/viewer/main.js", headers={"If-None-Match": packed.headers["etag"]}).status == 304
+    assert client.get("/viewer/../study.py").status == 404
+    assert client.get("/viewer/vendor/none.js").error == "the viewer has no file 'vendor/none.js'"
+    assert client.get("/study").json == {"study": None}
+    assert client.get("/study/images/test/00020").status == 404
+
+
+def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert page.missing() is None
+    monkeypatch.setattr(page, "LIBRARY", tmp_path / "plotly.min.js")
+    assert page.missing() == "there is no viewer here, for want of plotly.js: scripts/vendor of the source fetches it"
+
+
+def test_what_is_no_study_of_this_map_is_refused(study_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="no study here"):
+        open_study(tmp_path)
+    with pytest.raises(BadInputError, match="in the frame oxford, those of the map in elsewhere"):
+        open_study(study_folder, frame="elsewhere")
