@@ -21,6 +21,11 @@ def test_a_folder_without_a_map_is_refused(tmp_path: Path) -> None:
     assert refused("--map", tmp_path) == f"{tmp_path}: no map here (there is no map.json)"
 
 
+def test_a_folder_without_a_study_is_refused(map_folder: Path, tmp_path: Path) -> None:
+    said = refused("--map", map_folder, "--study", tmp_path)
+    assert said == f"{tmp_path}: no study here (no result in results has the protocol table1)"
+
+
 def test_an_address_that_is_taken_is_named(map_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

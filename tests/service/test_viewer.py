@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import io
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from mappable import Encoder, Map, Places
 from mappable.errors import BadInputError
@@ -25,6 +27,7 @@ from mappable.evaluation.scoring import Descriptors, Scored, Scoring
 from mappable.evaluation.setup import setup_of
 from mappable.places.files import save_places
 from mappable.service import page
+from mappable.service.disk import picture
 from mappable.service.study import open_study
 
 MODEL = "wall-seed0"
@@ -189,7 +192,7 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
     browser: Browser, address: str, study_folder: Path
 ) -> None:
     result = Result.load(study_folder / "results" / MODEL)
-    browser.open(f"{address}#map", width=390)
+    browser.open(f"{address}#/map", width=390)
     browser.ready()
     assert browser.text("#title") == "wall"
     assert browser.text("#map-detail .name") == result.ids[0]
@@ -250,6 +253,13 @@ def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.Monkey
     assert page.missing() is None
     monkeypatch.setattr(page, "LIBRARY", tmp_path / "plotly.min.js")
     assert page.missing() == "there is no viewer here, for want of plotly.js: scripts/vendor of the source fetches it"
+
+
+def test_a_large_picture_of_the_study_is_made_smaller(wall: Places) -> None:
+    data, kind = picture(wall, 0, "image", most=32)
+    with Image.open(io.BytesIO(data)) as smaller:
+        assert (smaller.size, smaller.format, kind) == ((32, 24), "JPEG", "image/jpeg")
+    assert picture(wall, 0, "image", most=64) == (wall.files[0].read_bytes(), "image/png")
 
 
 def test_what_is_no_study_of_this_map_is_refused(study_folder: Path, tmp_path: Path) -> None:

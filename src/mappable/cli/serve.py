@@ -59,12 +59,15 @@ def serve(
     from mappable.service.limits import Limits
     from mappable.service.metrics import Metrics
     from mappable.service.page import missing
-    from mappable.service.study import open_study
 
     secret = _token(token, token_file)
     limits = Limits(max_body * 10**6, max_pixels * 10**6, queue, timeout, read_timeout, connections)
     opened = Map.open(folder)
-    view = None if study is None else open_study(study, frame=opened.frame.name)
+    view = None
+    if study is not None:
+        from mappable.service.study import open_study
+
+        view = open_study(study, frame=opened.frame.name)
     with bind(host, port) as bound:
         if secret is None and not _is_loopback(bound.getsockname()[0]):
             typer.echo("warning: anybody who reaches this address may ask; --token-file asks for a token", err=True)

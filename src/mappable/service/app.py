@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Query, Request, Response
@@ -26,7 +26,9 @@ from mappable.service.guard import Guard, answer
 from mappable.service.limits import RefusedError, Share
 from mappable.service.metrics import TYPE, Metrics
 from mappable.service.page import JSON, File, add_page, add_study
-from mappable.service.study import StudyView
+
+if TYPE_CHECKING:
+    from mappable.service.study import StudyView
 
 MOST_CANDIDATES = 100
 KNOWN = TypeAdapter(list[Known])
@@ -56,7 +58,12 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    engine: Engine, connections: Connections, *, folder: Path, token: str | None = None, study: StudyView | None = None
+    engine: Engine,
+    connections: Connections,
+    *,
+    folder: Path,
+    token: str | None = None,
+    study: "StudyView | None" = None,
 ) -> ASGIApp:
     """The application for the map that `engine` has, which was opened from `folder`, and perhaps for a study of it."""
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 
 from mappable.service.disk import picture
 from mappable.service.limits import RefusedError
-from mappable.service.study import StudyView
+
+if TYPE_CHECKING:
+    from mappable.service.study import StudyView
 
 FOLDER = Path(__file__).parent / "viewer"
 LIBRARY = FOLDER / "vendor/plotly.min.js"
@@ -76,7 +79,7 @@ def add_page(app: FastAPI) -> None:
         return _found(files, name, f"the viewer has no file {name!r}").answer(request)
 
 
-def add_study(app: FastAPI, study: StudyView | None) -> None:
+def add_study(app: FastAPI, study: "StudyView | None") -> None:
     """What the viewer shows of a study; without one there is only that there is none."""
     overview = File(b'{"study":%b}' % (study.overview if study else b"null"), JSON)
     models, matrices = ({name: File(data, JSON) for name, data in of.items()} for of in _both(study))
@@ -105,7 +108,7 @@ def add_study(app: FastAPI, study: StudyView | None) -> None:
         return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
 
 
-def _both(study: StudyView | None) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+def _both(study: "StudyView | None") -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
     return (study.models, study.matrices) if study else ({}, {})
 
 

@@ -9,7 +9,9 @@ export async function ask(path, options = {}) {
   const token = sessionStorage.getItem("token");
   const headers = new Headers(options.headers);
   if (token) headers.set("Authorization", `Bearer ${token}`);
-  const response = await fetch(path, { ...options, headers });
+  const response = await fetch(path, { ...options, headers }).catch((error) => {
+    throw error.name === "AbortError" ? error : new Error("The server does not answer.");
+  });
   if (response.status !== 401) return response;
   await newToken(token);
   return ask(path, options);
@@ -51,7 +53,10 @@ function encoded(id) {
 }
 
 function forget(path) {
-  pictures.get(path).then(({ url }) => URL.revokeObjectURL(url), () => {});
+  pictures.get(path).then(
+    ({ url }) => URL.revokeObjectURL(url),
+    () => {},
+  );
   pictures.delete(path);
 }
 
@@ -62,12 +67,16 @@ function newToken(refused) {
     const value = document.querySelector("#token-value");
     if (refused) document.querySelector("#token-note").textContent = "That was not the right one.";
     dialog.addEventListener("cancel", (event) => event.preventDefault());
-    dialog.addEventListener("close", () => {
-      sessionStorage.setItem("token", value.value.trim());
-      value.value = "";
-      asking = null;
-      resolve();
-    }, { once: true });
+    dialog.addEventListener(
+      "close",
+      () => {
+        sessionStorage.setItem("token", value.value.trim());
+        value.value = "";
+        asking = null;
+        resolve();
+      },
+      { once: true },
+    );
     dialog.showModal();
   });
   return asking;

@@ -9,33 +9,74 @@ export function calibrationView(world) {
   const { map, study } = world;
 
   function stated() {
-    const { found } = world, { queries, unit, negative_radius: most } = study;
+    const { found } = world,
+      { queries, unit, negative_radius: most } = study;
     const conditions = [...new Set(queries.condition)];
     const sure = found.error.map((_, n) => n).filter((n) => found.confident[n] && found.metres[n] !== null);
     const end = Math.max(1, ...sure.map((n) => found.metres[n])) * 1.1;
-    const points = conditions.map((condition, number) => {
+    const points = conditions.map((condition, index) => {
       const own = sure.filter((n) => queries.condition[n] === condition);
-      return { x: own.map((n) => found.metres[n]), y: own.map((n) => found.error[n]), mode: "markers", name: condition || "unnamed",
-        text: own.map((n) => queries.id[n]), hovertemplate: "%{text}<br>stated %{x:.1f}, true %{y:.1f}<extra></extra>",
-        marker: { size: 6, color: colour(SHADES[number % SHADES.length], 0.6) } };
+      return {
+        x: own.map((n) => found.metres[n]),
+        y: own.map((n) => found.error[n]),
+        mode: "markers",
+        name: condition || "unnamed",
+        text: own.map((n) => queries.id[n]),
+        hovertemplate: "%{text}<br>stated %{x:.1f}, true %{y:.1f}<extra></extra>",
+        marker: { size: 6, color: colour(SHADES[index % SHADES.length], 0.6) },
+      };
     });
-    const line = { x: [0, end], y: [0, end], mode: "lines", hoverinfo: "skip", showlegend: false, line: { color: colour("soft"), dash: "dot", width: 1 } };
-    return { traces: [...points, line], layout: {
-      xaxis: { title: { text: `stated (${unit})` }, rangemode: "tozero" },
-      yaxis: { title: { text: `true (${unit})` }, range: [0, Math.max(end, Math.min(most, end * 1.6))] } } };
+    const line = {
+      x: [0, end],
+      y: [0, end],
+      mode: "lines",
+      hoverinfo: "skip",
+      showlegend: false,
+      line: { color: colour("soft"), dash: "dot", width: 1 },
+    };
+    return {
+      traces: [...points, line],
+      layout: {
+        xaxis: { title: { text: `stated (${unit})` }, rangemode: "tozero" },
+        yaxis: { title: { text: `true (${unit})` }, range: [0, Math.max(end, Math.min(most, end * 1.6))] },
+      },
+    };
   }
 
   function coverage() {
     const { by_condition: by, coverage } = world.found.calibration;
     const names = Object.keys(by).filter((name) => by[name].covered !== null);
     return {
-      traces: [{ type: "bar", x: names, y: names.map((name) => by[name].covered), marker: { color: colour("bar") }, width: 0.5,
-        text: names.map((name) => percent(by[name].covered)), textposition: "inside", insidetextanchor: "middle", textangle: 0, cliponaxis: false,
-        customdata: names.map((name) => by[name].confident),
-        hovertemplate: "%{x}<br>%{y:.1f} % hold<br>%{customdata:.1f} % confident<extra></extra>" }],
+      traces: [
+        {
+          type: "bar",
+          x: names,
+          y: names.map((name) => by[name].covered),
+          marker: { color: colour("bar") },
+          width: 0.5,
+          text: names.map((name) => percent(by[name].covered)),
+          textposition: "inside",
+          insidetextanchor: "middle",
+          textangle: 0,
+          cliponaxis: false,
+          customdata: names.map((name) => by[name].confident),
+          hovertemplate: "%{x}<br>%{y:.1f} % hold<br>%{customdata:.1f} % confident<extra></extra>",
+        },
+      ],
       layout: {
-        yaxis: { title: { text: "% that hold the truth" }, range: [0, 100] }, xaxis: { showgrid: false },
-        shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 100 * coverage, y1: 100 * coverage, line: { color: colour("text"), dash: "dash", width: 1.5 } }],
+        yaxis: { title: { text: "% that hold the truth" }, range: [0, 100] },
+        xaxis: { showgrid: false },
+        shapes: [
+          {
+            type: "line",
+            xref: "paper",
+            x0: 0,
+            x1: 1,
+            y0: 100 * coverage,
+            y1: 100 * coverage,
+            line: { color: colour("text"), dash: "dash", width: 1.5 },
+          },
+        ],
       },
     };
   }
@@ -43,14 +84,18 @@ export function calibrationView(world) {
   function lead() {
     const own = world.found?.calibration;
     if (own?.covered != null) {
-      return `${world.model.title}: intervals that state ${percent(100 * own.coverage)} hold for ${percent(own.covered)} of the confident images, ` +
-        `${number(own.width)} ${study.unit} wide in the mean. ${percent(own.confident)} of all test images are confident.`;
+      return (
+        `${world.model.title}: intervals that state ${percent(100 * own.coverage)} hold for ${percent(own.covered)} of the confident images, ` +
+        `${number(own.width)} ${study.unit} wide in the mean. ${percent(own.confident)} of all test images are confident.`
+      );
     }
     if (study) return own?.note || `${world.model.title} was not calibrated in this study.`;
     const { calibration: one } = map;
     if (!one) return "This map is not calibrated: it names landmarks, but no metres.";
-    return `Calibrated on ${one.images.toLocaleString("en")} images (${one.source}): intervals state ${percent(100 * one.coverage)}, ` +
-      `${number(one.width)} ${map.unit} wide in the mean. A study, given with --study, shows how far that is true. ${one.note}`;
+    return (
+      `Calibrated on ${one.images.toLocaleString("en")} images (${one.source}): intervals state ${percent(100 * one.coverage)}, ` +
+      `${number(one.width)} ${map.unit} wide in the mean. A study beside the map would show how far that is true. ${one.note}`
+    );
   }
 
   return {

@@ -10,7 +10,8 @@ const SPREAD = Math.sqrt(4.605); // standard deviations round a point of the pla
 export function dropView(world, come) {
   const { map } = world;
   const landmarks = columns(map.landmarks);
-  let images = [], chosen = 0;
+  let images = [],
+    chosen = 0;
 
   async function take(files) {
     const some = [...files].filter((file) => file.type.startsWith("image/"));
@@ -39,13 +40,17 @@ export function dropView(world, come) {
   function look(n) {
     chosen = n;
     $("#drop-strip").replaceChildren(...(images.length > 1 ? images.map(thumbnail) : []));
+    $("#drop-strip [aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     $("#drop-detail").replaceChildren(...(images[n] ? detail(images[n]) : [hint()]));
     plot();
   }
 
   function thumbnail({ found, url }, n) {
-    const button = element("button", { type: "button", role: "option", ariaSelected: String(n === chosen), title: found.image },
-      element("img", { src: url, alt: found.image }));
+    const button = element(
+      "button",
+      { type: "button", role: "option", ariaSelected: String(n === chosen), title: found.image },
+      element("img", { src: url, alt: found.image }),
+    );
     button.onclick = () => look(n);
     return button;
   }
@@ -55,9 +60,14 @@ export function dropView(world, come) {
     const good = images.filter(({ found }) => !found.error);
     if (good.length > 1) {
       made.push({
-        x: good.map(({ found }) => found.coordinates[0]), y: good.map(({ found }) => found.coordinates[1]),
-        mode: "lines+markers", name: "images", text: good.map(({ found }) => found.image), hovertemplate: "%{text}<extra></extra>",
-        line: { color: colour("bar", 0.6), width: 1.5 }, marker: { size: 7, color: colour("bar") },
+        x: good.map(({ found }) => found.coordinates[0]),
+        y: good.map(({ found }) => found.coordinates[1]),
+        mode: "lines+markers",
+        name: "images",
+        text: good.map(({ found }) => found.image),
+        hovertemplate: "%{text}<extra></extra>",
+        line: { color: colour("bar", 0.6), width: 1.5 },
+        marker: { size: 7, color: colour("bar") },
       });
     }
     const found = images[chosen]?.found;
@@ -70,7 +80,8 @@ export function dropView(world, come) {
     return { x: found.coordinates[0], y: found.coordinates[1], reach: sight(map, found.high) };
   }
 
-  const plot = () => draw($("#drop-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
+  const plot = () =>
+    draw($("#drop-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
 
   listen(take);
   $("#drop-close").onchange = plot;
@@ -84,10 +95,16 @@ export function dropView(world, come) {
 
 function listen(take) {
   for (const input of [$("#files"), $("#camera")]) {
-    input.addEventListener("change", () => { take(input.files); input.value = ""; });
+    input.addEventListener("change", () => {
+      take(input.files);
+      input.value = "";
+    });
   }
   const zone = $("#zone");
-  document.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    zone.classList.add("over");
+  });
   document.addEventListener("dragleave", () => zone.classList.remove("over"));
   document.addEventListener("drop", (event) => {
     event.preventDefault();
@@ -98,29 +115,58 @@ function listen(take) {
 }
 
 function hint() {
-  return element("p", { className: "soft" },
-    "An image is compared with the landmarks here, on this server. It is kept nowhere.");
+  return element(
+    "p",
+    { className: "soft" },
+    "An image is compared with the landmarks here, on this server. It is kept nowhere.",
+  );
 }
 
 function placed(found, landmarks) {
-  const [x, y] = found.coordinates, at = landmarks.id.indexOf(found.landmark);
+  const [x, y] = found.coordinates,
+    at = landmarks.id.indexOf(found.landmark);
   const made = found.low === null ? [] : [ring(landmarks.x[at], landmarks.y[at], found.low, found.high, "interval")];
   if (found.covariance) made.push(ellipse(x, y, found.covariance));
-  return [...made,
-    { x: [landmarks.x[at]], y: [landmarks.y[at]], mode: "markers", name: "nearest landmark", hoverinfo: "skip",
-      marker: { symbol: "square", size: 11, color: colour("text") } },
-    { x: [x], y: [y], mode: "markers", name: "the image", hovertemplate: `${number(x)}, ${number(y)}<extra></extra>`,
-      marker: { symbol: "star", size: 17, color: colour(found.confident ? "bar" : "amber"), line: { width: 1, color: colour("card") } } }];
+  return [
+    ...made,
+    {
+      x: [landmarks.x[at]],
+      y: [landmarks.y[at]],
+      mode: "markers",
+      name: "nearest landmark",
+      hoverinfo: "skip",
+      marker: { symbol: "square", size: 11, color: colour("text") },
+    },
+    {
+      x: [x],
+      y: [y],
+      mode: "markers",
+      name: "the image",
+      hovertemplate: `${number(x)}, ${number(y)}<extra></extra>`,
+      marker: {
+        symbol: "star",
+        size: 17,
+        color: colour(found.confident ? "bar" : "amber"),
+        line: { width: 1, color: colour("card") },
+      },
+    },
+  ];
 }
 
 function ellipse(x, y, [[a, b], [, d]]) {
-  const mean = (a + d) / 2, root = Math.hypot((a - d) / 2, b), turn = Math.atan2(2 * b, a - d) / 2;
+  const mean = (a + d) / 2,
+    root = Math.hypot((a - d) / 2, b),
+    turn = Math.atan2(2 * b, a - d) / 2;
   const [long, short] = [mean + root, Math.max(mean - root, 0)].map((one) => SPREAD * Math.sqrt(one));
-  const angles = Array.from({ length: 61 }, (_, n) => n * Math.PI / 30);
+  const angles = Array.from({ length: 61 }, (_, n) => (n * Math.PI) / 30);
   const along = (t, by) => long * Math.cos(t) * Math.cos(turn - by) - short * Math.sin(t) * Math.sin(turn - by);
   return {
-    x: angles.map((t) => x + along(t, 0)), y: angles.map((t) => y + along(t, Math.PI / 2)), mode: "lines",
-    name: "position, 90 %", hoverinfo: "skip", line: { color: colour("text"), width: 1, dash: "dot" },
+    x: angles.map((t) => x + along(t, 0)),
+    y: angles.map((t) => y + along(t, Math.PI / 2)),
+    mode: "lines",
+    name: "position, 90 %",
+    hoverinfo: "skip",
+    line: { color: colour("text"), width: 1, dash: "dot" },
   };
 }
 
@@ -128,12 +174,22 @@ function detail({ found, url }) {
   if (found.error) return [figure(url, found.image), element("p", { className: "verdict bad" }, found.error)];
   const sure = found.coverage === null ? "" : `, ${number(100 * found.coverage, 0)} % sure`;
   return [
-    element("div", { className: "two" }, figure(url, "Your image", found.image),
-      figure(landmarkImage(found.landmark), "Nearest landmark", found.landmark)),
+    element(
+      "div",
+      { className: "two" },
+      figure(url, "Your image", found.image),
+      figure(landmarkImage(found.landmark), "Nearest landmark", found.landmark),
+    ),
     verdict(found),
     facts([
-      ["position", element("span", { id: "position" }, `${found.coordinates.map((one) => number(one)).join(", ")} ${found.unit}`)],
-      ["latitude, longitude", found.latitude === null ? null : `${found.latitude.toFixed(6)}, ${found.longitude.toFixed(6)}`],
+      [
+        "position",
+        element("span", { id: "position" }, `${found.coordinates.map((one) => number(one)).join(", ")} ${found.unit}`),
+      ],
+      [
+        "latitude, longitude",
+        found.latitude === null ? null : `${found.latitude.toFixed(6)}, ${found.longitude.toFixed(6)}`,
+      ],
       ["to the landmark", found.metres === null ? null : `${number(found.metres)} ${found.unit}`],
       ["interval", interval(found) && `${interval(found)}${sure}`],
       ["feature distance", number(found.feature_distance, 3)],

@@ -5,7 +5,7 @@ import { calibrationView } from "./calibration.js";
 import { dropView } from "./drop.js";
 import { mapView } from "./map.js";
 import { matricesView } from "./matrices.js";
-import { $, element, number, options, percent } from "./page.js";
+import { $, element, options, percent } from "./page.js";
 import { redraw } from "./plots.js";
 import { trajectoryView } from "./trajectory.js";
 
@@ -19,10 +19,14 @@ async function start() {
   say(world);
   if (study) await choose(world, ownModel(world));
   Object.assign(views, {
-    map: mapView(world), drop: dropView(world, () => show("drop")), matrices: matricesView(world),
-    trajectory: trajectoryView(world), calibration: calibrationView(world),
+    map: mapView(world),
+    drop: dropView(world, () => show("drop")),
+    matrices: matricesView(world),
+    trajectory: trajectoryView(world),
+    calibration: calibrationView(world),
   });
-  await show(location.hash.slice(1) in views ? location.hash.slice(1) : "map");
+  const wanted = location.hash.slice(2);
+  await show(wanted in views ? wanted : "map");
   document.body.dataset.ready = "true";
 }
 
@@ -46,9 +50,14 @@ function ownModel({ map, study }) {
 async function choose(world, name) {
   const { study } = world;
   const seeds = new Set(study.models.map((one) => one.seed)).size > 1;
-  options($("#model"), study.models.map((one) => [
-    one.name, `${one.title}${seeds ? `, seed ${one.seed}` : ""} (${percent(one.positive)} within ${number(study.positive_radius, 0)} ${study.unit})`,
-  ]), name);
+  options(
+    $("#model"),
+    study.models.map((one) => [
+      one.name,
+      `${one.title}${seeds ? `, seed ${one.seed}` : ""} (${percent(one.positive)} within ${study.positive_radius} ${study.unit})`,
+    ]),
+    name,
+  );
   $("#model-choice").hidden = false;
   $("#model").onchange = async (event) => {
     await read(world, event.target.value);
@@ -73,12 +82,13 @@ async function show(name) {
     $(`#${tab.getAttribute("aria-controls")}`).hidden = !chosen;
   }
   $("#model-choice").hidden = !$("#model").length || name === "drop"; // images are placed by the map that is served
-  history.replaceState(null, "", `#${name}`);
+  history.replaceState(null, "", `#/${name}`);
   await views[name].show();
 }
 
 function keys(event) {
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], climb = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key],
+    climb = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!(step || climb) || event.altKey || event.ctrlKey || event.metaKey) return;
   const view = views[current()];
   if (step && event.target.closest?.("[role=tablist]")) {

@@ -9,7 +9,11 @@ const PAUSE = 350; // ms at one image, after which it is located anew
 
 export function mapView(world) {
   const { map, study } = world;
-  let drive = "", chosen = null, landmark = null, asked = null, timer = 0;
+  let drive = "",
+    chosen = null,
+    landmark = null,
+    asked = null,
+    timer = 0;
 
   const own = () => study.queries.id.map((_, n) => n).filter((n) => !drive || study.queries.drive[n] === drive);
 
@@ -20,9 +24,16 @@ export function mapView(world) {
     return made;
   }
 
-  const near = () => ($("#map-close").checked && chosen !== null
-    ? { x: study.queries.x[chosen], y: study.queries.y[chosen], reach: sight(map, world.found.high?.[chosen], world.found.error[chosen]) } : null);
-  const plot = () => draw($("#map-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
+  const near = () =>
+    $("#map-close").checked && chosen !== null
+      ? {
+          x: study.queries.x[chosen],
+          y: study.queries.y[chosen],
+          reach: sight(map, world.found.high?.[chosen], world.found.error[chosen]),
+        }
+      : null;
+  const plot = () =>
+    draw($("#map-plot"), () => ({ traces: traces(), layout: equalAxes(map.unit, near()), zoom: true }));
 
   function showQuery(n) {
     chosen = n;
@@ -40,7 +51,9 @@ export function mapView(world) {
     try {
       const { data } = await picture(studyImage(id));
       const file = new File([data], id, { type: data.type });
-      const { positions: [found] } = await locate([file], { signal: asked.signal });
+      const {
+        positions: [found],
+      } = await locate([file], { signal: asked.signal });
       if (chosen === n) $("#map-live")?.replaceChildren(...anew(world, n, found));
     } catch (error) {
       if (error.name !== "AbortError" && chosen === n) $("#map-live")?.replaceChildren(error.message);
@@ -50,14 +63,16 @@ export function mapView(world) {
   function showLandmark(id) {
     landmark = id;
     const { condition, coordinates } = map.landmarks.find((one) => one.id === id) ?? {};
-    $("#map-detail").replaceChildren(figure(study ? studyImage(id) : landmarkImage(id), id, ...[condition].filter(Boolean)),
-      facts([["landmark at", coordinates ? coordinates.map((one) => number(one)).join(", ") : null]]));
+    $("#map-detail").replaceChildren(
+      figure(study ? studyImage(id) : landmarkImage(id), id, ...[condition].filter(Boolean)),
+      facts([["landmark at", coordinates ? coordinates.map((one) => number(one)).join(", ") : null]]),
+    );
   }
 
   function step(by) {
-    if (!study) return;
-    const rows = own();
-    showQuery(rows[Math.min(Math.max(rows.indexOf(chosen) + by, 0), rows.length - 1)]);
+    const rows = study ? own() : map.landmarks.map((one) => one.id);
+    const next = rows[Math.min(Math.max(rows.indexOf(study ? chosen : landmark) + by, 0), rows.length - 1)];
+    (study ? showQuery : showLandmark)(next);
     plot();
   }
 
@@ -78,8 +93,14 @@ export function mapView(world) {
     const drives = [...new Set(study.queries.drive)];
     options($("#drive"), [["", "all"], ...drives.map((one) => [one, one || "unnamed"])], "");
     $("#map-tools").hidden = false;
-    $("#drive").onchange = (event) => { take(event.target.value); plot(); };
-    $("#map-step").oninput = (event) => { showQuery(own()[event.target.value]); plot(); };
+    $("#drive").onchange = (event) => {
+      take(event.target.value);
+      plot();
+    };
+    $("#map-step").oninput = (event) => {
+      showQuery(own()[event.target.value]);
+      plot();
+    };
     $("#map-close").onchange = plot;
     $("#map-back").onclick = () => step(-1);
     $("#map-next").onclick = () => step(1);
@@ -105,7 +126,8 @@ export function sight(map, ...metres) {
 
 export function columns(landmarks) {
   return {
-    id: landmarks.map((one) => one.id), x: landmarks.map((one) => one.coordinates[0]),
+    id: landmarks.map((one) => one.id),
+    x: landmarks.map((one) => one.coordinates[0]),
     y: landmarks.map((one) => one.coordinates[1]),
   };
 }
@@ -114,21 +136,36 @@ export function columns(landmarks) {
 export function landmarkTrace(all) {
   const every = Math.ceil(all.id.length / MOST);
   const [id, x, y] = [all.id, all.x, all.y].map((values) => values.filter((_, n) => n % every === 0));
-  return dots({ x, y }, { symbol: "square-open", size: 7, color: colour("soft") }, every > 1 ? `landmarks (1 in ${every})` : "landmarks", {
-    customdata: id.map((one) => ["landmark", one]), hovertemplate: "landmark %{customdata[1]}<extra></extra>",
-  });
+  return dots(
+    { x, y },
+    { symbol: "square-open", size: 7, color: colour("soft") },
+    every > 1 ? `landmarks (1 in ${every})` : "landmarks",
+    {
+      customdata: id.map((one) => ["landmark", one]),
+      hovertemplate: "landmark %{customdata[1]}<extra></extra>",
+    },
+  );
 }
 
 function marked([x, y]) {
-  return { x: [x], y: [y], mode: "markers", name: "chosen", hoverinfo: "skip", showlegend: false,
-    marker: { symbol: "circle-open", size: 17, color: colour("text"), line: { width: 2 } } };
+  return {
+    x: [x],
+    y: [y],
+    mode: "markers",
+    name: "chosen",
+    hoverinfo: "skip",
+    showlegend: false,
+    marker: { symbol: "circle-open", size: 17, color: colour("text"), line: { width: 2 } },
+  };
 }
 
 function queryTraces({ study, found }, rows) {
-  const near = study.positive_radius, far = study.negative_radius, unit = study.unit;
+  const near = study.positive_radius,
+    far = study.negative_radius,
+    unit = study.unit;
   const kinds = [
-    [`within ${number(near, 0)} ${unit}`, "bar", "circle", (error) => error <= near],
-    [`within ${number(far, 0)} ${unit}`, "amber", "diamond", (error) => error > near && error <= far],
+    [`within ${near} ${unit}`, "bar", "circle", (error) => error <= near],
+    [`within ${far} ${unit}`, "amber", "diamond", (error) => error > near && error <= far],
     ["farther", "red", "x", (error) => error > far],
   ];
   return kinds.map(([name, shade, symbol, holds]) => {
@@ -142,27 +179,46 @@ function queryTraces({ study, found }, rows) {
 }
 
 function chosenTraces({ study, found }, n) {
-  const { queries, landmarks } = study, at = found.retrieved[n];
-  const x = landmarks.x[at], y = landmarks.y[at];
+  const { queries, landmarks } = study,
+    at = found.retrieved[n];
+  const x = landmarks.x[at],
+    y = landmarks.y[at];
   const traces = found.low?.[n] === null || !found.low ? [] : [ring(x, y, found.low[n], found.high[n], "interval")];
-  return [...traces,
-    { x: [queries.x[n], x], y: [queries.y[n], y], mode: "lines", hoverinfo: "skip", showlegend: false,
-      line: { color: colour("text"), width: 1.5, dash: "dot" } },
+  return [
+    ...traces,
+    {
+      x: [queries.x[n], x],
+      y: [queries.y[n], y],
+      mode: "lines",
+      hoverinfo: "skip",
+      showlegend: false,
+      line: { color: colour("text"), width: 1.5, dash: "dot" },
+    },
     { ...marked([x, y]), marker: { symbol: "square", size: 11, color: colour("text") } },
-    marked([queries.x[n], queries.y[n]])];
+    marked([queries.x[n], queries.y[n]]),
+  ];
 }
 
 function queryDetail({ study, found }, n, rows) {
-  const { queries, landmarks, unit } = study, error = found.error[n];
+  const { queries, landmarks, unit } = study,
+    error = found.error[n];
   const said = { low: found.low?.[n], high: found.high?.[n] };
   const grade = error <= study.positive_radius ? "good" : error <= study.negative_radius ? "mixed" : "bad";
   const holds = said.low <= error && error <= said.high;
   const place = landmarks.id[found.retrieved[n]];
   return [
     element("p", { className: "name" }, queries.id[n]),
-    element("p", { className: "soft small" }, [queries.condition[n], `image ${rows.indexOf(n) + 1} of ${rows.length}`].filter(Boolean).join(" · ")),
-    element("div", { className: "two" }, figure(studyImage(queries.id[n]), "Query", "a test image"),
-      figure(studyImage(place), "Retrieved", place)),
+    element(
+      "p",
+      { className: "soft small" },
+      [queries.condition[n], `image ${rows.indexOf(n) + 1} of ${rows.length}`].filter(Boolean).join(" · "),
+    ),
+    element(
+      "div",
+      { className: "two" },
+      figure(studyImage(queries.id[n]), "Query", "a test image"),
+      figure(studyImage(place), "Retrieved", place),
+    ),
     facts([
       ["retrieved is off by", element("span", { className: grade }, `${number(error)} ${unit}`)],
       ["stated", interval(said, unit) && `${number(found.metres[n])} ${unit}`],
@@ -174,13 +230,17 @@ function queryDetail({ study, found }, n, rows) {
   ];
 }
 
-function anew({ study, map }, n, found) {
+function anew({ study, map, found: said }, n, found) {
   if (found.error) return [found.error];
   const { queries } = study;
   const off = Math.hypot(found.coordinates[0] - queries.x[n], found.coordinates[1] - queries.y[n]);
   return [
-    element("h3", {}, "By the map that is served"), verdict(found),
-    facts([["position", found.coordinates.map((one) => number(one)).join(", ")], ["off by", `${number(off)} ${map.unit}`]]),
-    candidates(found),
+    element("h3", {}, "By the map that is served"),
+    verdict(found),
+    facts([
+      ["position", found.coordinates.map((one) => number(one)).join(", ")],
+      ["off by", `${number(off)} ${map.unit}`],
+    ]),
+    candidates(found, study.landmarks.id[said.retrieved[n]]),
   ].filter(Boolean);
 }

@@ -7,7 +7,10 @@ import { colour, draw } from "./plots.js";
 export function matricesView(world) {
   const { study } = world;
   const plots = { metres: $("#metres-plot"), feature: $("#feature-plot") };
-  let data = null, loaded = "", row = 60, column = 90;
+  let data = null,
+    loaded = "",
+    row = 60,
+    column = 90;
 
   async function load() {
     const { name, matrices } = world.model;
@@ -18,8 +21,10 @@ export function matricesView(world) {
     loaded = name;
     row = Math.min(row, data.shape[0] - 1);
     column = Math.min(column, data.shape[1] - 1);
-    say(`Rows are images of ${data.reference}, columns images of ${data.queries}, in order of time. ` +
-      `The two agree with a correlation of ${number(data.pearson, 2)} (Pearson) and ${number(data.spearman, 2)} (Spearman).`);
+    say(
+      `Rows are images of ${data.reference}, columns images of ${data.queries}, in order of time. ` +
+        `The two agree with a correlation of ${number(data.pearson, 2)} (Pearson) and ${number(data.spearman, 2)} (Spearman).`,
+    );
     return true;
   }
 
@@ -30,16 +35,40 @@ export function matricesView(world) {
 
   const lines = () => [
     { type: "line", xref: "paper", x0: 0, x1: 1, y0: row, y1: row, line: { color: "rgba(255,255,255,.85)", width: 1 } },
-    { type: "line", yref: "paper", y0: 0, y1: 1, x0: column, x1: column, line: { color: "rgba(255,255,255,.85)", width: 1 } },
+    {
+      type: "line",
+      yref: "paper",
+      y0: 0,
+      y1: 1,
+      x0: column,
+      x1: column,
+      line: { color: "rgba(255,255,255,.85)", width: 1 },
+    },
   ];
 
   function plot(kind) {
     const title = kind === "metres" ? study.unit : "feature distance";
     return draw(plots[kind], () => ({
-      traces: [{ type: "heatmap", z: data[kind].z, colorscale: "Viridis", hoverinfo: "none",
-        colorbar: { thickness: 10, outlinewidth: 0, title: { text: title, side: "right", font: { color: colour("soft"), size: 12 } }, tickfont: { color: colour("soft") } } }],
-      layout: { xaxis: { title: { text: "query" }, showgrid: false }, shapes: lines(), dragmode: false,
-        yaxis: { title: { text: "reference" }, autorange: "reversed", showgrid: false } },
+      traces: [
+        {
+          type: "heatmap",
+          z: data[kind].z,
+          colorscale: "Viridis",
+          hoverinfo: "none",
+          colorbar: {
+            thickness: 10,
+            outlinewidth: 0,
+            title: { text: title, side: "right", font: { color: colour("soft"), size: 12 } },
+            tickfont: { color: colour("soft") },
+          },
+        },
+      ],
+      layout: {
+        xaxis: { title: { text: "query" }, showgrid: false },
+        shapes: lines(),
+        dragmode: false,
+        yaxis: { title: { text: "reference" }, autorange: "reversed", showgrid: false },
+      },
     }));
   }
 
@@ -53,10 +82,19 @@ export function matricesView(world) {
     const path = (id) => (id === null ? null : studyImage(id));
     const [reference, query] = [data.rows[row], data.columns[column]];
     $("#matrices-detail").replaceChildren(
-      element("p", { className: "name" }, `${number(data.metres.z[row][column])} ${study.unit} apart, ` +
-        `feature distance ${number(data.feature.z[row][column], 2)}`),
-      element("div", { className: "two narrow" }, figure(path(reference), `Reference ${row + 1}`, reference ?? ""),
-        figure(path(query), `Query ${column + 1}`, query ?? "")));
+      element(
+        "p",
+        { className: "name" },
+        `${number(data.metres.z[row][column])} ${study.unit} apart, ` +
+          `feature distance ${number(data.feature.z[row][column], 2)}`,
+      ),
+      element(
+        "div",
+        { className: "two narrow" },
+        figure(path(reference), `Reference ${row + 1}`, reference ?? ""),
+        figure(path(query), `Query ${column + 1}`, query ?? ""),
+      ),
+    );
   }
 
   return {
@@ -80,5 +118,6 @@ export function matricesView(world) {
 function unpacked({ most, steps }, [height, width]) {
   const bytes = Uint8Array.from(atob(steps), (one) => one.charCodeAt(0));
   return Array.from({ length: height }, (_, n) =>
-    Array.from(bytes.subarray(n * width, (n + 1) * width), (one) => one / 255 * most));
+    Array.from(bytes.subarray(n * width, (n + 1) * width), (one) => (one / 255) * most),
+  );
 }

@@ -11,9 +11,12 @@ export function element(tag, properties = {}, ...children) {
 }
 
 export function number(value, digits = 1) {
-  return value === null || value === undefined ? "–" : value.toLocaleString("en", {
-    minimumFractionDigits: digits, maximumFractionDigits: digits,
-  });
+  return value === null || value === undefined
+    ? "–"
+    : value.toLocaleString("en", {
+        minimumFractionDigits: digits,
+        maximumFractionDigits: digits,
+      });
 }
 
 export const percent = (value) => `${number(value)} %`;
@@ -21,12 +24,23 @@ export const percent = (value) => `${number(value)} %`;
 // A picture with a caption; `path` is an address of the server, or a blob that is here already.
 export function figure(path, title, ...lines) {
   const image = element("img", { alt: title });
-  const made = element("figure", {}, image, element("figcaption", {}, element("b", {}, ...breakable(title)), ...breakable(lines.join(" · "))));
+  const made = element(
+    "figure",
+    {},
+    image,
+    element("figcaption", {}, element("b", {}, ...breakable(title)), ...breakable(lines.join(" · "))),
+  );
   if (path === null) image.replaceWith(element("div", { className: "none" }, "no picture"));
   else if (path.startsWith("blob:")) image.src = path;
-  else picture(path).then(({ url }) => { image.src = url; }, (error) => {
-    image.replaceWith(element("div", { className: "none" }, error.message));
-  });
+  else
+    picture(path).then(
+      ({ url }) => {
+        image.src = url;
+      },
+      (error) => {
+        image.replaceWith(element("div", { className: "none" }, error.message));
+      },
+    );
   return made;
 }
 
@@ -37,28 +51,49 @@ function breakable(text) {
 
 export function facts(pairs) {
   const rows = pairs.filter(([, value]) => value !== null);
-  return element("dl", {}, ...rows.flatMap(([name, value]) => {
-    const text = value instanceof Node ? value : String(value);
-    return [element("dt", {}, name), element("dd", {}, text)];
-  }));
+  return element(
+    "dl",
+    {},
+    ...rows.flatMap(([name, value]) => {
+      const text = value instanceof Node ? value : String(value);
+      return [element("dt", {}, name), element("dd", {}, text)];
+    }),
+  );
 }
 
 export function options(select, entries, chosen) {
-  select.replaceChildren(...entries.map(([value, text]) => element("option", { value, selected: value === chosen }, text)));
+  select.replaceChildren(
+    ...entries.map(([value, text]) => element("option", { value, selected: value === chosen }, text)),
+  );
 }
 
 // What the map says of an image, in one sentence, and why it does not believe it.
 export function verdict(found) {
   const sure = found.confident;
-  return element("p", { className: `verdict ${sure ? "good" : "mixed"}` }, element("b", {}, sure ? "Confident" : "Not confident"),
-    sure ? null : `: ${found.reason}`);
+  return element(
+    "p",
+    { className: `verdict ${sure ? "good" : "mixed"}` },
+    element("b", {}, sure ? "Confident" : "Not confident"),
+    sure ? null : `: ${found.reason}`,
+  );
 }
 
-export function candidates(found, first = 1) {
-  const rest = found.candidates.slice(first);
+// Landmarks that are near by their features, but for the one that is shown already.
+export function candidates(found, shown = found.landmark) {
+  const rest = found.candidates.filter((one) => one.landmark !== shown).slice(0, 4);
   if (!rest.length) return null;
-  return element("div", {}, element("h3", {}, "Other candidates"), element("div", { className: "candidates" },
-    ...rest.map((one) => figure(landmarkImage(one.landmark), one.landmark, `feature ${number(one.feature_distance, 2)}`))));
+  return element(
+    "div",
+    {},
+    element("h3", {}, "Other candidates"),
+    element(
+      "div",
+      { className: "candidates" },
+      ...rest.map((one) =>
+        figure(landmarkImage(one.landmark), one.landmark, `feature ${number(one.feature_distance, 2)}`),
+      ),
+    ),
+  );
 }
 
 export function interval(found, unit = found.unit) {

@@ -17,8 +17,12 @@ export function draw(element, make) {
   drawn.set(element, make);
   const { traces, layout = {}, zoom = false } = make();
   return Plotly.react(element, traces, merged(base(), layout), {
-    responsive: true, displaylogo: false, scrollZoom: zoom && !touch.matches, doubleClick: zoom && "reset",
-    displayModeBar: zoom && (touch.matches || "hover"), modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
+    responsive: true,
+    displaylogo: false,
+    scrollZoom: zoom && !touch.matches,
+    doubleClick: zoom && "reset",
+    displayModeBar: zoom && (touch.matches || "hover"),
+    modeBarButtons: [["zoomIn2d", "zoomOut2d", "pan2d", "resetScale2d"]],
   });
 }
 
@@ -38,14 +42,21 @@ export function equalAxes(unit, near = null) {
 }
 
 export function ring(x, y, low, high, name) {
-  const circle = (r, turn) => Array.from({ length: 73 }, (_, n) => {
-    const angle = turn * n * Math.PI / 36;
-    return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
-  });
+  const circle = (r, turn) =>
+    Array.from({ length: 73 }, (_, n) => {
+      const angle = (turn * n * Math.PI) / 36;
+      return [x + r * Math.cos(angle), y + r * Math.sin(angle)];
+    });
   const path = [...circle(high, 1), ...circle(Math.max(low, 0), -1)];
   return {
-    x: path.map(([at]) => at), y: path.map(([, at]) => at), mode: "lines", fill: "toself", name, hoverinfo: "skip",
-    fillcolor: colour("bar", 0.22), line: { width: 0 },
+    x: path.map(([at]) => at),
+    y: path.map(([, at]) => at),
+    mode: "lines",
+    fill: "toself",
+    name,
+    hoverinfo: "skip",
+    fillcolor: colour("bar", 0.22),
+    line: { width: 0 },
   };
 }
 
@@ -54,15 +65,33 @@ export function dots(places, marker, name, others = {}) {
 }
 
 function base() {
+  const narrow = innerWidth < 560;
   const axis = {
-    gridcolor: colour("line"), zeroline: false, linecolor: colour("line"), ticks: "", automargin: true,
-    tickfont: { color: colour("soft") }, title: { font: { color: colour("soft"), size: 12 }, standoff: 6 },
+    gridcolor: colour("line"),
+    zeroline: false,
+    linecolor: colour("line"),
+    ticks: "",
+    tickfont: { color: colour("soft") },
+    title: { font: { color: colour("soft"), size: 12 }, standoff: 6 },
   };
   return {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 44, r: 8, t: 8, b: 38 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    margin: { l: narrow ? 46 : 56, r: 8, t: 8, b: 42 },
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("text") },
-    xaxis: axis, yaxis: axis, dragmode: touch.matches ? false : "pan", uirevision: "kept", hovermode: "closest",
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 12 }, entrywidth: innerWidth < 560 ? 120 : 0 },
+    xaxis: axis,
+    yaxis: axis,
+    dragmode: touch.matches ? false : "pan",
+    uirevision: "kept",
+    hovermode: "closest",
+    legend: {
+      orientation: "h",
+      y: 1.02,
+      yanchor: "bottom",
+      x: 0,
+      font: { size: narrow ? 11 : 12 },
+      entrywidth: narrow ? 92 : 0, // so that there are two columns
+    },
     modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: colour("soft"), activecolor: colour("accent") },
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") } },
   };

@@ -8,14 +8,21 @@ const PER_SECOND = 12;
 
 export function trajectoryView(world) {
   const { study } = world;
-  let at = 0, way = 0, timer = 0;
+  let at = 0,
+    way = 0,
+    timer = 0;
 
   const taken = () => world.found.trajectory;
 
   function traces() {
-    const { truth, ways } = taken(), points = ways[way].positions;
+    const { truth, ways } = taken(),
+      points = ways[way].positions;
     const line = (some, name, shade, others) => ({
-      x: some.map(([x]) => x), y: some.map(([, y]) => y), mode: "lines", name, hoverinfo: "skip",
+      x: some.map(([x]) => x),
+      y: some.map(([, y]) => y),
+      mode: "lines",
+      name,
+      hoverinfo: "skip",
       line: { color: colour(shade), ...others },
     });
     const [here, there] = [truth[at], points[at]];
@@ -24,23 +31,44 @@ export function trajectoryView(world) {
       line(points, "recovered", "bar", { width: 1, dash: "dot" }),
       { ...line(points.slice(0, at + 1), "so far", "bar", { width: 2.5 }), showlegend: false },
       { ...line([here, there], "off", "text", { width: 1.5 }), showlegend: false },
-      { x: [here[0], there[0]], y: [here[1], there[1]], mode: "markers", hoverinfo: "skip", showlegend: false,
-        marker: { size: [13, 11], color: [colour("bar-soft"), colour("bar")], line: { width: 2, color: colour("text") } } },
+      {
+        x: [here[0], there[0]],
+        y: [here[1], there[1]],
+        mode: "markers",
+        hoverinfo: "skip",
+        showlegend: false,
+        marker: {
+          size: [13, 11],
+          color: [colour("bar-soft"), colour("bar")],
+          line: { width: 2, color: colour("text") },
+        },
+      },
     ];
   }
 
   function look(n) {
-    const { truth, ways, images, drive, length, known } = taken(), points = ways[way].positions;
-    $("#trajectory-lead").textContent = `${truth.length} images of ${drive}, along ${number(length, 0)} ${study.unit}. ` +
-      (ways[way].anchored ? `The positions of ${known} of them are known; the others follow from distances between descriptors.`
+    const { truth, ways, images, drive, length, known } = taken(),
+      points = ways[way].positions;
+    $("#trajectory-lead").textContent =
+      `${truth.length} images of ${drive}, along ${number(length, 0)} ${study.unit}. ` +
+      (ways[way].anchored
+        ? `The positions of ${known} of them are known; the others follow from distances between descriptors.`
         : "Distances between descriptors give a shape, but not where it lies: it is moved, turned and scaled onto the truth.");
     at = Math.min(Math.max(n, 0), truth.length - 1);
     $("#time").value = at;
     const offs = points.map(([x, y], k) => Math.hypot(x - truth[k][0], y - truth[k][1]));
     const rms = Math.sqrt(offs.reduce((sum, one) => sum + one * one, 0) / offs.length);
     $("#trajectory-detail").replaceChildren(
-      figure(images[at] === null ? null : studyImage(images[at]), images[at] ?? "", `image ${at + 1} of ${truth.length}`),
-      facts([["off by", `${number(offs[at])} ${study.unit}`], ["root mean square", `${number(rms)} ${study.unit}`]]));
+      figure(
+        images[at] === null ? null : studyImage(images[at]),
+        images[at] ?? "",
+        `image ${at + 1} of ${truth.length}`,
+      ),
+      facts([
+        ["off by", `${number(offs[at])} ${study.unit}`],
+        ["root mean square", `${number(rms)} ${study.unit}`],
+      ]),
+    );
     return draw($("#trajectory-plot"), () => ({ traces: traces(), layout: equalAxes(study.unit), zoom: true }));
   }
 
@@ -53,7 +81,10 @@ export function trajectoryView(world) {
   }
 
   $("#time").oninput = (event) => look(Number(event.target.value));
-  $("#way").onchange = (event) => { way = Number(event.target.value); look(at); };
+  $("#way").onchange = (event) => {
+    way = Number(event.target.value);
+    look(at);
+  };
   $("#play").onclick = () => {
     if (!timer && at + 1 >= taken().truth.length) at = 0;
     play(!timer);
@@ -65,13 +96,21 @@ export function trajectoryView(world) {
     show: async () => {
       $("#trajectory .split").hidden = !taken();
       if (!taken()) {
-        const others = study.models.filter((one) => one.trajectory).map((one) => one.title).join(", ");
-        $("#trajectory-lead").textContent = `No trajectory was recovered for ${world.model.title}; there is one for ${others}.`;
+        const others = study.models
+          .filter((one) => one.trajectory)
+          .map((one) => one.title)
+          .join(", ");
+        $("#trajectory-lead").textContent =
+          `No trajectory was recovered for ${world.model.title}; there is one for ${others}.`;
         return;
       }
       const { ways, truth } = taken();
       way = Math.min(way, ways.length - 1);
-      options($("#way"), ways.map(({ title }, n) => [String(n), title]), String(way));
+      options(
+        $("#way"),
+        ways.map(({ title }, n) => [String(n), title]),
+        String(way),
+      );
       $("#time").max = truth.length - 1;
       await look(at);
     },
