@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.maps.export import Found
     from mappable.maps.map import Map
+    from mappable.places.cache import ImageRows
     from mappable.places.table import Places
 
 Images = Annotated[
@@ -51,6 +52,20 @@ def locate(
             metavar="FILE",
         ),
     ] = None,
+    rerun: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a recording for rerun's viewer, whose name ends in .rrd; positions of tables in the map's "
+            "frame count as true there.",
+            metavar="FILE",
+        ),
+    ] = None,
+    recovered: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --rerun: show what `mappable recover --images` made of the same images, too.", metavar="FOLDER"
+        ),
+    ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: ByBackend = None,
@@ -77,6 +92,9 @@ def locate(
         check_drive(places)
     if pairs is not None:
         check_words(opened, places)
+    recording = None if rerun is None else _Recording(rerun, opened, images, places, recovered)
+    if recovered is not None and rerun is None:
+        raise BadInputError("--recovered is for --rerun FILE, which shows it: give both")
     loaded = encoder_for(opened, encoder, device, backend)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
@@ -91,7 +109,32 @@ def locate(
         typer.echo(json.dumps(to_json(places, found), indent=2))
     else:
         print_positions(opened, places, found)
+    if recording is not None:
+        recording.write(found, pixels)
     end_with([one for one in found if isinstance(one, BadImageError)])
+
+
+class _Recording:
+    """What a recording takes, read and checked before the images are described, and then written."""
+
+    def __init__(self, file: Path, opened: "Map", images: list[Path], places: "Places", recovered: Path | None) -> None:
+        from mappable.maps.rerun_export import check_rerun
+        from mappable.maps.run import known_positions, read_shape
+
+        check_rerun(file)
+        self.file, self.map, self.places = file, opened, places
+        self.truth = known_positions(opened, places, images)
+        self.shape = None if recovered is None else read_shape(recovered, places, opened.dimensions)
+
+    def write(self, found: "Found", pixels: "ImageRows | None") -> None:
+        from mappable.maps.rerun_export import export_rerun
+        from mappable.maps.run import Run
+
+        bad = export_rerun(self.file, Run(self.map, self.places, found, self.truth, self.shape), pixels)
+        if bad:
+            which = f"{len(bad):,} images of landmarks cannot be read and are left out of the recording"
+            typer.echo(f"warning: {which}; the first is {bad[0]}", err=True)
+        typer.echo(f"recording written to {self.file}", err=True)
 
 
 def end_with(bad: "list[BadImageError]") -> None:

@@ -1,0 +1,252 @@
+"""A run as a recording for rerun's viewer: the map from above, and image by image what was found."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from mappable.arrays import Floats, Pixels
+from mappable.errors import BadImageError, BadInputError
+from mappable.maps.locate import Position
+from mappable.maps.run import Run
+from mappable.places.cache import ImageRows
+from mappable.places.files import write_atomically
+from mappable.places.images import Fit, Size, load_image
+from mappable.places.table import NO_TIME, Places
+from mappable.progress import track
+from mappable.recovery.files import check_writable
+
+SUFFIX = ".rrd"
+IMAGE, TIME, LANDMARK = "image", "time", "landmark"  # the timelines
+MOST = 1000  # landmarks of a map all of whose images are written; of a larger one, those that were found
+SIZE: Size = (320, 240)  # of images, where no encoder says what it takes
+CORNERS, QUALITY = 64, 85  # of a circle; of JPEGs
+GREY, WHITE, YELLOW = (150, 150, 150), (250, 250, 250), (220, 210, 90)
+GREEN, ORANGE, BLUE, PURPLE = (60, 190, 90), (240, 150, 40), (80, 150, 250), (190, 100, 220)
+PLOTS = {"error": BLUE, "metres": GREEN, "low": GREY, "high": GREY}
+
+
+def check_rerun(file: Path) -> None:
+    """Refuse what `export_rerun` cannot write, or must not."""
+    if file.suffix != SUFFIX:
+        raise BadInputError(f"{file}: a recording for rerun goes to a file whose name ends in {SUFFIX}")
+    if file.is_file():
+        raise BadInputError(f"{file}: is there already; remove it, or name another file for the recording")
+    check_writable(file)
+    if find_spec("rerun") is None:
+        raise BadInputError("recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")
+
+
+def export_rerun(file: Path, run: Run, images: ImageRows | None = None) -> list[BadImageError]:
+    """Write a recording, whole or not at all; returned are the images of landmarks that do not decode, left out of it.
+
+    Images of the run are `images`, if they are packed, and else decoded from their files; in both cases they are as the
+    encoder sees them.
+    """
+    check_rerun(file)
+    bad: list[BadImageError] = []
+    write_atomically(file, lambda stream: bad.extend(_Recorder(run, images).record(Path(stream.name))))
+    return bad
+
+
+class _Recorder:
+    """Puts a run into a recording. What is `now` is what the time of the viewer selects."""
+
+    def __init__(self, run: Run, images: ImageRows | None) -> None:
+        import rerun
+
+        self.rerun: Any = rerun
+        self.run, self.images = run, images
+        self.at = _in_space(run.landmarks.places.positions)
+        self.row_of = {str(name): row for row, name in enumerate(run.landmarks.places.place_id)}
+        self.pictures: dict[int, Any] = {}  # of landmarks, by row
+        self.bad: list[BadImageError] = []
+        about = run.landmarks.about
+        self.size: Size = SIZE if about is None else about.size
+        self.fit: Fit = "pad" if about is None else about.fit
+        self.timed = bool((run.places.time != NO_TIME).all())
+        ways = {"truth": (run.truth, BLUE), "recovered": (run.recovered, PURPLE)}
+        self.ways = {name: way for name, way in ways.items() if np.isfinite(way[0]).any()}
+        self.stream: Any = rerun.RecordingStream("mappable", recording_id=uuid4())
+
+    def record(self, file: Path) -> list[BadImageError]:
+        self.stream.save(file, default_blueprint=self._blueprint())
+        self.stream.set_log_tick_enabled(False)
+        self.stream.set_log_time_enabled(False)
+        self._log_lasting()
+        for row in track(range(len(self.run.places)), "recording images", len(self.run.places)):
+            self._log_query(row)
+        self.stream.reset_time()
+        rows = range(len(self.at)) if len(self.at) <= MOST else sorted(self.pictures)
+        for row in track(rows, "recording landmarks", len(rows)):
+            self.stream.set_time(LANDMARK, sequence=row)
+            self._log_landmark(row)
+        self.stream.flush()
+        self.stream.disconnect()
+        return self.bad
+
+    def _show(self, entity: str, what: Any) -> None:
+        """From now on `what` is there, or nothing."""
+        self.stream.log(entity, self.rerun.Clear(recursive=False) if what is None else what)
+
+    def _points(self, positions: Floats, colors: Any, radius: float, labels: Any = None) -> Any:
+        return self.rerun.Points3D(positions, colors=colors, radii=-radius, labels=labels, show_labels=False)
+
+    def _lines(self, strips: Sequence[Floats], color: Any, width: float) -> Any:
+        return self.rerun.LineStrips3D(strips, colors=color, radii=-width)  # below 0 it is in pixels, not metres
+
+    def _log_lasting(self) -> None:
+        """What is there at all times: landmarks, all that was found, and whole ways."""
+        run, rerun = self.run, self.rerun
+        colors = np.where(run.landmarks.estimated[:, None], YELLOW, GREY)
+        located = np.isfinite(run.estimates[:, 0])
+        lasting = {
+            "world": rerun.ViewCoordinates.RIGHT_HAND_Z_UP,
+            "world/landmarks": self._points(self.at, colors, 3.0, run.landmarks.places.place_id),
+            "world/estimates": self._points(
+                _in_space(run.estimates[located]),
+                np.where(run.confident[located, None], GREEN, ORANGE),
+                2.5,
+                run.places.place_id[located],
+            ),
+        }
+        for name, (positions, color) in self.ways.items():
+            lasting[f"world/{name}"] = self._lines(_strips(positions, run.places), color, 1.0)
+        for name, color in PLOTS.items():
+            lasting[f"plots/{name}"] = rerun.SeriesLines(colors=color, names=name)
+        for entity, what in lasting.items():
+            self.stream.log(entity, what, static=True)
+
+    def _log_query(self, row: int) -> None:
+        one = self.run.found[row]
+        self.stream.set_time(IMAGE, sequence=row)
+        if self.timed:
+            self.stream.set_time(TIME, timestamp=np.datetime64(int(self.run.places.time[row]), "ns"))
+        for name, (positions, color) in self.ways.items():
+            known = np.isfinite(positions[row]).all()
+            self._show(f"world/now/{name}", self._points(_in_space(positions[row]), color, 6.0) if known else None)
+        if isinstance(one, Position):
+            landmark, shown = self.row_of[one.landmark], self._found(row, one)
+        else:
+            landmark, shown = None, {"query/says": self.rerun.TextDocument(str(one))}
+        for entity in ("world/now/estimate", "world/now/ellipse", "world/now/interval", "query/image", "query/says"):
+            self._show(entity, shown.get(entity))
+        for name in PLOTS:
+            self.stream.log(f"plots/{name}", shown.get(f"plots/{name}", self.rerun.Scalars(np.nan)))  # which is a gap
+        self._log_landmark(landmark)
+
+    def _found(self, row: int, one: Position) -> dict[str, Any]:
+        """What is shown of an image that was located, by entity."""
+        rerun, name, centre = self.rerun, str(self.run.places.place_id[row]), _in_space(one.coordinates)
+        color = GREEN if one.confident else ORANGE
+        off = float(np.linalg.norm(one.coordinates - self.run.truth[row]))  # NaN if that is not known
+        numbers = {"error": off, "metres": one.metres, "low": one.low, "high": one.high}
+        return {
+            "world/now/estimate": self._points(centre, color, 6.0, [name]),
+            "world/now/ellipse": self._ellipse(one, centre[0], color),
+            "world/now/interval": self._interval(one),
+            "query/image": self._query_picture(row),
+            "query/says": rerun.TextDocument(_said(name, one, off)),
+        } | {f"plots/{what}": rerun.Scalars(value) for what, value in numbers.items() if value is not None}
+
+    def _log_landmark(self, row: int | None) -> None:
+        self._show("world/now/landmark", None if row is None else self._points(self.at[[row]], WHITE, 5.0))
+        self._show("landmark/image", None if row is None else self._landmark_picture(row))
+
+    def _ellipse(self, one: Position, centre: Floats, color: Any) -> Any:
+        """Where the image is with the probability of its interval, seen from above, if the place is right."""
+        calibration = self.run.landmarks.calibration
+        if one.covariance is None or calibration is None:
+            return None
+        share = calibration.coverage if one.coverage is None else one.coverage
+        scale = np.sqrt(-2 * np.log1p(-share))  # of two dimensions
+        return self._lines([_ring(centre, scale * np.linalg.cholesky(one.covariance[:2, :2]))], color, 1.5)
+
+    def _interval(self, one: Position) -> Any:
+        """Two circles round the landmark, between which the image is."""
+        if one.low is None or one.high is None:
+            return None
+        centre = self.at[self.row_of[one.landmark]]
+        return self._lines([_ring(centre, radius * np.eye(2)) for radius in (one.low, one.high)], GREY, 1.0)
+
+    def _query_picture(self, row: int) -> Any:
+        return self._picture(self._load(self.run.places, row) if self.images is None else self.images[[row]][0])
+
+    def _landmark_picture(self, row: int) -> Any:
+        if row not in self.pictures:
+            places = self.run.landmarks.places
+            try:
+                self.pictures[row] = self._picture(self._load(places, row))
+            except BadImageError as error:
+                self.bad.append(error)
+                self.pictures[row] = None
+        return self.pictures[row]
+
+    def _load(self, places: Places, row: int) -> Pixels:
+        return load_image(places.root / places.path[row], self.size, self.fit, places.decoding)
+
+    def _picture(self, pixels: Pixels) -> Any:
+        import simplejpeg
+
+        content = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels), quality=QUALITY)
+        return self.rerun.EncodedImage(contents=content, media_type="image/jpeg")
+
+    def _blueprint(self) -> Any:
+        """The map from above; beside it the image and its landmark, what is said of it, and errors."""
+        import rerun.blueprint as views
+
+        low, high = self.at.min(0), self.at.max(0)
+        centre, height = (low + high) / 2, max(float((high - low).max()), 1.0)
+        eye = views.EyeControls3D(position=centre + np.array([0, 0, height]), look_target=centre, eye_up=(0, 1, 0))
+        unit, name = self.run.landmarks.unit, self.run.landmarks.frame.name
+        return views.Blueprint(
+            views.Horizontal(
+                views.Spatial3DView(origin="world", name=f"{name} ({unit})", eye_controls=eye),
+                views.Vertical(
+                    views.Horizontal(
+                        views.Spatial2DView(origin="query/image", name="image"),
+                        views.Spatial2DView(origin="landmark/image", name="landmark"),
+                    ),
+                    views.TextDocumentView(origin="query/says", name="what the map says"),
+                    views.TimeSeriesView(origin="plots", name=f"error, and interval of the landmark ({unit})"),
+                    row_shares=[3, 1.3, 2],
+                ),
+                column_shares=[3, 2],
+            ),
+            views.TimePanel(timeline=IMAGE, fps=2.0, play_state="paused", state="collapsed"),
+            collapse_panels=True,
+        )
+
+
+def _in_space(positions: Floats) -> Floats:
+    """Positions (k,) or (n, k) as (n, 3), on a plane at height 0."""
+    flat = np.atleast_2d(positions)
+    return np.pad(flat, ((0, 0), (0, 3 - flat.shape[1])))
+
+
+def _strips(positions: Floats, places: Places) -> list[Floats]:
+    """The way of each sequence, as far as it is known."""
+    known = np.asarray(np.isfinite(positions).all(axis=1))
+    ways = (rows[known[rows]] for rows in places.sequences().values())
+    return [_in_space(positions[rows]) for rows in ways if len(rows)]
+
+
+def _ring(centre: Floats, shape: Floats) -> Floats:
+    """A closed line (n, 3) round a point (3,): the unit circle by a matrix (2, 2)."""
+    angles = np.linspace(0.0, 2 * np.pi, CORNERS + 1)
+    return centre + _in_space(np.column_stack([np.cos(angles), np.sin(angles)]) @ shape.T)
+
+
+def _said(name: str, one: Position, off: float) -> str:
+    """What is known of an image, a line each."""
+    lines = [name, "(" + ", ".join(f"{value:.2f}" for value in one.coordinates) + f") in {one.frame}"]
+    if one.metres is not None and one.coverage is not None:
+        interval = f"{one.low:.1f} to {one.high:.1f}, {100 * one.coverage:g} %"
+        lines.append(f"{one.metres:.1f} {one.unit} from {one.landmark} ({interval})")
+    lines.append("confident" if one.confident else one.reason)
+    if np.isfinite(off):
+        lines.append(f"off by {off:.2f} {one.unit}")
+    return "\n".join(lines)

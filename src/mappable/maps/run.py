@@ -1,0 +1,124 @@
+"""A run: images located in a map, where they truly are, and what was recovered from them without one."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.maps.export import Found
+from mappable.maps.locate import Position
+from mappable.maps.map import Map
+from mappable.places.files import load_places
+from mappable.places.table import Places
+from mappable.places.unposed import is_table
+from mappable.recovery.align import align
+
+POSITIONS, SUMMARY = "positions.csv", "summary.json"  # of `mappable recover`
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What `mappable recover --images` made of n images: positions (n, k), NaN where there is none, in parts (n,).
+
+    Those that are not `placed` are in coordinates of their own, and each part in others.
+    """
+
+    positions: Floats
+    parts: Ints
+    placed: bool
+
+    def fitted(self, target: Floats) -> Floats:
+        """The positions (n, k), where each part is moved, scaled and mirrored to fit the `target` (n, k).
+
+        That may be NaN; a part with fewer than three images that it is known for cannot be fitted, and becomes NaN.
+        """
+        if self.placed:
+            return self.positions
+        fitted = np.full_like(self.positions, np.nan)
+        usable = np.isfinite(self.positions).all(1) & np.isfinite(target).all(1)
+        for part in np.unique(self.parts):
+            these = self.parts == part
+            known = these & usable
+            if known.sum() >= 3:
+                fitted[these] = align(self.positions[known], target[known])(self.positions[these])
+        return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Images that were asked about, what was found of each, and where they truly are: (n, k), NaN if unknown."""
+
+    landmarks: Map
+    places: Places
+    found: Found
+    truth: Floats
+    shape: Shape | None = None
+
+    @cached_property
+    def confident(self) -> Bools:
+        """Which images (n,) the map is confident of."""
+        return np.array([isinstance(one, Position) and one.confident for one in self.found])
+
+    @cached_property
+    def estimates(self) -> Floats:
+        """Where the images are (n, k) by the map; NaN of those that do not decode."""
+        unknown = np.full(self.landmarks.dimensions, np.nan)
+        return np.array([one.coordinates if isinstance(one, Position) else unknown for one in self.found])
+
+    @cached_property
+    def recovered(self) -> Floats:
+        """The recovered positions (n, k), fitted if need be to the truth, or else to what the map is confident of."""
+        if self.shape is None:
+            return np.full_like(self.truth, np.nan)
+        guess = np.where(self.confident[:, None], self.estimates, np.nan)
+        return self.shape.fitted(np.where(np.isnan(self.truth), guess, self.truth))
+
+
+def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Floats:
+    """Where the places are (n, k) by those of `paths` that are tables in the frame of the map; else NaN."""
+    known: dict[Path, Floats] = {}
+    for table in (load_places(path) for path in paths if is_table(path)):
+        if table.dimensions == landmarks.dimensions and table.frames.get(landmarks.frame.name) == landmarks.frame:
+            table = table.where(frame=landmarks.frame.name)
+            known |= dict(zip(table.files, table.positions, strict=True))
+    unknown = np.full(landmarks.dimensions, np.nan)
+    return np.array([known.get(file, unknown) for file in places.files])
+
+
+def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
+    """What `mappable recover --images` wrote about these very places."""
+    summary, rows = _read_summary(folder), _read_rows(folder)
+    ids = places.place_id.tolist()
+    if summary.get("images", ids) != ids or len(rows) != len(ids):
+        raise BadInputError(f"{folder}: was recovered from {len(rows):,} images, but not the {len(ids):,} given here")
+    if summary.get("dimensions") != dimensions:
+        raise BadInputError(f"{folder}: has {summary.get('dimensions')} dimensions, but the map has {dimensions}")
+    try:
+        positions = np.array([[float(row[axis] or "nan") for axis in "xyz"[:dimensions]] for row in rows])
+        parts = np.array([int(row["part"]) for row in rows])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInputError(f"{folder / POSITIONS}: not as `mappable recover` writes it ({error})") from None
+    return Shape(positions, parts, placed=bool(summary.get("known")))
+
+
+def _read_summary(folder: Path) -> dict[str, Any]:
+    try:
+        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text("utf-8"))
+    except (OSError, ValueError):
+        raise BadInputError(f"{folder}: not a folder made by `mappable recover` ({SUMMARY})") from None
+    return summary
+
+
+def _read_rows(folder: Path) -> list[dict[str, str]]:
+    try:
+        with (folder / POSITIONS).open(newline="", encoding="utf-8") as stream:
+            return list(csv.DictReader(stream))
+    except (OSError, ValueError):
+        raise BadInputError(f"{folder}: not a folder made by `mappable recover` ({POSITIONS})") from None
