@@ -114,12 +114,12 @@ def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
     toy: Toy, settings: NewSettings, tmp_path: Path
 ) -> None:
     encoder = train(*toy, settings(iterations=1), out=tmp_path)
-    fewer = {name: value for name, value in encoder.about.settings.items() if name not in ("schedule", "mirrored")}
+    fewer = {name: value for name, value in encoder.about.settings.items() if name not in ("averaging", "mirrored")}
     encoder.about = replace(encoder.about, settings=fewer)
     encoder.save(tmp_path / "encoder.safetensors")
     assert train(*toy, settings(iterations=1), out=tmp_path, resume=True).fingerprint == encoder.fingerprint
-    with pytest.raises(BadInputError, match=r"was made with schedule 'constant' \(now 'cosine'\); use the same"):
-        train(*toy, settings(iterations=1, schedule="cosine"), out=tmp_path, resume=True)
+    with pytest.raises(BadInputError, match=r"was made with averaging 0\.0 \(now 0\.6\); use the same"):
+        train(*toy, settings(iterations=1, averaging=0.6), out=tmp_path, resume=True)
 
 
 @pytest.fixture

@@ -57,9 +57,9 @@ def tuples(toy: Toy, loss: Loss) -> Tuples:
     return replace(drawn, valid=torch.tensor([True, False, True, True, True]))
 
 
-def step(learner: Learner, loss: Loss, tuples: Tuples, iteration: int = 1, total: int = 1) -> Tensor:
+def step(learner: Learner, loss: Loss, tuples: Tuples, iteration: int = 1) -> Tensor:
     (batch,) = learner.batches([tuples])
-    return learner.step(loss, batch, iteration, total)
+    return learner.step(loss, batch, iteration)
 
 
 def gradients(learner: Learner) -> dict[str, Tensor]:
@@ -155,19 +155,6 @@ def test_a_batch_without_a_valid_tuple_changes_nothing(
     assert learner.encoder.fingerprint == before
 
 
-@pytest.mark.parametrize(("schedule", "rates"), [("constant", [1, 1, 1]), ("cosine", [1, 0.5, 0.0669873])])
-def test_the_rate_of_the_first_the_middle_and_the_last_step(
-    schedule: str, rates: list[float], new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
-) -> None:
-    learner = new_learner(schedule=schedule)
-    for iteration, rate in zip((1, 4, 6), rates, strict=True):
-        before = learner.parameters[0].detach().clone()
-        step(learner, loss, tuples, iteration, 6)
-        gradient = learner.parameters[0].grad
-        assert gradient is not None
-        torch.testing.assert_close(learner.parameters[0].detach(), before - 0.1 * rate * gradient)
-
-
 @pytest.mark.parametrize("trainable", ["all", "conv5"])
 def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
     trainable: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
@@ -175,7 +162,7 @@ def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
     learner = new_learner(averaging=0.6, trainable=trainable)
     after = []
     for iteration in range(1, 6):
-        step(learner, loss, tuples, iteration, 5)
+        step(learner, loss, tuples, iteration)
         after.append([parameter.detach().double() for parameter in learner.parameters])
     learner.finish()
     counting = (0.108, 0.108, 0.144, 0.24, 0.4)  # 0.6 times the next, from the last one's 1 - 0.6 down to the first two

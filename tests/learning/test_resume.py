@@ -95,11 +95,11 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     }
 
 
-def test_a_stopped_run_goes_on_with_its_changes_its_rate_and_its_average(
+def test_a_stopped_run_goes_on_with_its_changes_and_its_average(
     toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
 ) -> None:
     """In the middle of a mining period; and each of these settings has its part in what comes out."""
-    alone: list[dict[str, Any]] = [{"mirrored": 0.5}, {"light": 0.3}, {"schedule": "cosine"}, {"averaging": 0.6}]
+    alone: list[dict[str, Any]] = [{"mirrored": 0.5}, {"light": 0.3}, {"averaging": 0.6}]
     together = {name: value for one in alone for name, value in one.items()}
     whole = train(*toy, settings(**together))
     with before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped, match="6 of 10"):

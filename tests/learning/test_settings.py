@@ -221,7 +221,7 @@ def test_a_long_value_is_shortened() -> None:
         (["second_hinge=residuals"], "second_hinge 'residuals' needs a quadruplet loss"),
         (
             ["mirrored=0.5", "trainable=conv5"],
-            "images cannot be changed (mirrored is 0.5, light 0) where trainable is conv5, which sees each of them",
+            "images cannot be changed (mirrored is 0.5, light 0.3) where trainable is conv5, which sees each of them",
         ),
         (["light=0.2", "trainable=conv5"], "images cannot be changed (mirrored is 0, light 0.2) where trainable is"),
     ],

@@ -16,7 +16,6 @@ PAPER_WAYS = (  # of training, which our presets may do otherwise
     "positives_from=all",
     "mirrored=0",
     "light=0",
-    "schedule=constant",
     "averaging=0",
 )
 OURS = "-ours"

@@ -1,6 +1,5 @@
 """The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
 
-import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -115,15 +114,13 @@ class Learner:
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][own](grouped) if changes else grouped, *others)
 
-    def step(self, loss: Loss, batch: Batch, iteration: int = 1, total: int = 1) -> Tensor:
+    def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
         """One step down the mean loss of the valid tuples; returns TERMS (b, 7) of this process's share of them.
 
         Each process takes its share of the tuples, a micro-batch at a time. Every anchor has its weight in the mean of
         the whole batch, so that however it is divided the gradients are those of the batch at once. It is that of the
-        `iteration`, from 1 on, of a `total`, which the learning rate may depend on.
+        `iteration`, from 1 on, which averages of weights depend on.
         """
-        for parameters in self.optimiser.param_groups:
-            parameters["lr"] = self.settings.learning_rate * _rate(self.settings, iteration, total)
         self.optimiser.zero_grad(set_to_none=not self.records)  # recorded work finds them where they were
         at_once = self.settings.micro_batch or len(batch.inputs)
         backward = self._backward_recorded if self.records else self._backward
@@ -202,11 +199,6 @@ class Learner:
         self.average = [averages[number] for number in range(len(averages))]
         self.encoder.load_state_dict(encoder)
         self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": states})
-
-
-def _rate(settings: Settings, iteration: int, total: int) -> float:
-    """The factor to the learning rate in a step."""
-    return 1.0 if settings.schedule == "constant" else 0.5 + 0.5 * math.cos(math.pi * (iteration - 1) / total)
 
 
 def _optimiser(parameters: list[nn.Parameter], settings: Settings, fused: bool) -> torch.optim.Optimizer:

@@ -128,9 +128,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
     optimizer: Literal["adam", "sgd"] = "adam"
     """Adam with its customary decay rates 0.9 and 0.999, or SGD with momentum."""
     learning_rate: Positive = 1e-6
-    """Learning rate of the first step."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """How the learning rate goes on: `constant`, or falling along half a `cosine` to nearly 0 at the last step."""
+    """Learning rate, the same in all steps."""
     momentum: Share = 0.9
     """Momentum of SGD; Adam has none."""
     weight_decay: NotNegative = 0.0
@@ -236,7 +234,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
             raise WrongSettingsError(
                 ["mirrored", "light", "trainable"],
                 f"images cannot be changed (mirrored is {self.mirrored:g}, light {self.light:g}) where trainable is "
-                f"{self.trainable}, which sees each of them only once",
+                f"{self.trainable}, which sees each of them only once; set both to 0",
             )
         if self.clusters > self.init_images * self.init_locations:
             raise WrongSettingsError(

@@ -228,7 +228,7 @@ class _Run:
             for part, is_usable in zip(parts, usable, strict=True):
                 self.iteration += 1
                 if is_usable:
-                    self.terms.append(self.learner.step(self.loss, next(batches), self.iteration, self.total))
+                    self.terms.append(self.learner.step(self.loss, next(batches), self.iteration))
                     self.waiting.append((self.iteration, part))
                     self.latest = part.rows
                 else:

@@ -8,7 +8,7 @@ import numpy as np
 from mappable.evaluation import paper
 from mappable.evaluation.claims import Claim, judge
 from mappable.evaluation.sections.view import BOUND, Model, Section, View, counted, named
-from mappable.evaluation.summary import spread
+from mappable.evaluation.summary import difference, spread
 from mappable.evaluation.tables import Column, Table, table
 
 
@@ -33,7 +33,7 @@ def table1(view: View, models: list[Model]) -> Section:
     if view.setup.name in paper.SIZES:
         sizes = paper.SIZES[view.setup.name]
         sentences.append(f"The paper has {sizes.test:,} queries and {sizes.landmarks:,} landmarks.")
-    tables = [_accuracy(view, facts), *_by_condition(view), _recall(view)]
+    tables = [_accuracy(view, facts), *_gains(view, models), *_by_condition(view), _recall(view)]
     return Section("table1", "Accuracy", sentences, tables, ("table1", "landmarks"))
 
 
@@ -57,6 +57,24 @@ def _accuracy(view: View, facts: Mapping[str, Any]) -> Table:
         best=[one.positive for one in found],
         references=1,
     )
+
+
+def _gains(view: View, models: list[Model]) -> list[Table]:
+    """What the best model gains over each other one, query by query and with the same seeds."""
+    found = {one.row: one.positive.mean for one in view.summaries}
+    best = max(models, key=lambda model: found[model.row])
+    others = [model for model in models if model is not best]
+    gains = [(model.title, difference(best.results, model.results)) for model in others]
+    told = [(title, gain, ", ".join(map(str, gain.seeds)) or "different") for title, gain in gains if gain]
+    shown = table(
+        "gains",
+        Column("Over", [title for title, _, _ in told]),
+        Column("Points", [gain.mean for _, gain, _ in told]),
+        Column("95 % interval", [gain.interval for _, gain, _ in told]),
+        Column("Seeds", [seeds for _, _, seeds in told]),
+        caption=f"What {best.title} gains within {view.positive} over each other model, on the same queries",
+    )
+    return [shown] if len(told) > 1 else []
 
 
 def _by_condition(view: View) -> list[Table]:

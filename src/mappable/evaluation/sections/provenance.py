@@ -10,6 +10,7 @@ from mappable.evaluation.rows import OFF_THE_SHELF
 from mappable.evaluation.sections.accuracy import judged
 from mappable.evaluation.sections.view import Model, Section, View
 from mappable.evaluation.tables import Column, table
+from mappable.learning.settings import with_defaults
 
 GEOMETRIC = ("geometric_weight", "feature_scale_squared", "huber_delta")  # settings that a visual loss does not use
 
@@ -27,8 +28,11 @@ def settings(view: View) -> Section:
         Column("Training, min", [_minutes(model) for model in models]),
         Column("Encoder", [_listed(result.encoder[:8] for result in model.results) for model in models]),
     )
-    names = sorted({name for model in models for name in model.results[0].settings} - {"seed"})
-    columns = [Column(one.title, [_text(one.results[0].settings.get(name)) for name in names]) for one in models]
+    every = [_settings(model) for model in models]
+    names = sorted({name for one in every for name in one} - {"seed"})
+    columns = [
+        Column(model.title, [_text(one.get(name)) for name in names]) for model, one in zip(models, every, strict=True)
+    ]
     everything = table("settings", Column("Setting", names), *columns, caption="All settings", folded=True)
     tables = [made, everything] if names else [made]
     return Section("settings", "Models and settings", sentences, tables)
@@ -74,17 +78,23 @@ def skipped(view: View) -> Section:
 
 def _differences(models: list[Model]) -> list[str]:
     """In words, of each model the settings that are not the same for all that trained."""
-    trained = [model.results[0].settings for model in models if model.row != OFF_THE_SHELF]
+    trained = [_settings(model) for model in models if model.row != OFF_THE_SHELF]
     names = dict.fromkeys(name for one in trained for name in one if name != "seed")
     varied = [name for name in names if len({_text(one.get(name)) for one in trained}) > 1]
     found = []
     for model in models:
-        own = model.results[0].settings
+        own = _settings(model)
         loss = str(own.get("loss", ""))
         used = varied if loss.endswith(("distance", "huber")) else [name for name in varied if name not in GEOMETRIC]
         told = _listed(f"{name} {_text(own[name])}" for name in used if name in own)
         found.append("never trained" if model.row == OFF_THE_SHELF else told)
     return found
+
+
+def _settings(model: Model) -> dict[str, Any]:
+    """Of its first seed, with those that its version knew nothing of; none of descriptors made elsewhere."""
+    told = model.results[0].settings
+    return with_defaults(told) if told else {}
 
 
 def _minutes(model: Model) -> float | None:
