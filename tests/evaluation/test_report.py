@@ -335,6 +335,18 @@ def test_the_headline_tells_the_gain(page: Path, results: list[Result]) -> None:
     assert list(headline["percentages"]) == ["Off-the-shelf", "Triplet + Huber", "Upper bound"]
 
 
+def test_the_best_model_stands_beside_every_other_one(page: Path, results: list[Result]) -> None:
+    by_row = {row: [one for one in results if one.row == row] for row in QUALITY}
+    rows = tables_of(page)["gains"][1:]
+    assert [row[0] for row in rows] == [ROWS[row].title for row in ("off-the-shelf", "triplet")]
+    for row, told in zip(("off-the-shelf", "triplet"), rows, strict=True):
+        gain = difference(by_row["triplet+huber"], by_row[row])
+        assert gain is not None
+        assert gain.interval is not None
+        interval = f"[{gain.interval.low:.1f}, {gain.interval.high:.1f}]".replace("-", "−")
+        assert told[1:] == [f"{gain.mean:.1f}", interval, "0, 1"]
+
+
 def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results: list[Result]) -> None:
     data, shown = data_of(page), tables_of(page)
     assert [one["name"] for one in data["sections"]] == [

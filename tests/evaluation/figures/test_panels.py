@@ -70,7 +70,7 @@ def test_matrices(results: list[Result], setup: Setup) -> None:
     for image, matrix in zip(images, expected, strict=True):
         np.testing.assert_array_equal(image, matrix)
     r = results[3].scored["distance-matrices"].values["pearson"]
-    assert figure.axes[3].get_title() == f"Triplet + Huber: r = {r:.2f}"
+    assert figure.axes[3].get_title() == f"Triplet + Huber\nr = {r:.2f}"
     assert figure.get_suptitle() == "train-sun (down) against test-sun (across)"
 
 

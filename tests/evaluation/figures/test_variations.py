@@ -25,7 +25,7 @@ def varied(results: list[Result]) -> list[Result]:
 def test_a_panel_a_setting_with_its_values_in_order(varied: list[Result], setup: Setup) -> None:
     figure = draw_variations(varied, setup)
     panels = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_title() for axes in panels] == ["margin", "loss"]
+    assert [axes.get_title() for axes in panels] == ["margin"]
     assert [tick.get_text() for tick in panels[0].get_xticklabels()] == ["0.01", "0.1", "0.3"]
     line = panels[0].lines[0].get_ydata()
     assert line[1] == line[2] > line[0]

@@ -118,7 +118,7 @@ def draw_accuracy(results: Sequence[Result], setup: Setup) -> "Figure":
 
 def _accuracy_title(setup: Setup, models: list[Model]) -> str:
     seeds = max(len(model.seeds) for model in models)
-    dots = f"; dots: {seeds} seeds" if seeds > 1 else ""
+    dots = "; dots: single seeds" if seeds > 1 else ""
     return f"{plain(setup.name)}: accuracy (black lines: {BOUND}{dots})"
 
 

@@ -19,7 +19,7 @@ def draw_matrices(results: Sequence[Result], setup: Setup) -> "Figure":
     shown = {"geometric": (arrays["metres"], f"distance [{setup.unit}]")}
     for model in models:
         r = number(model.first.scored["distance-matrices"].values["pearson"])
-        shown[f"{plain(model.title)}: r = {r}"] = model.first.arrays("distance-matrices")["feature"], "feature distance"
+        shown[f"{plain(model.title)}\nr = {r}"] = model.first.arrays("distance-matrices")["feature"], "feature distance"
     side = min(3.2, (WIDTH - 0.5) / len(shown))
     figure = new_figure(side + 1.2, width=0.5 + side * len(shown))
     panels = figure.subplots(1, len(shown), sharex=True, sharey=True)

@@ -25,7 +25,7 @@ def draw_variations(results: Sequence[Result], setup: Setup) -> "Figure":
     panels: dict[tuple[str, str], dict[str, RowSummary]] = {}  # by row and setting, then by value
     for row, one in found.items():
         base, changes = variation_of(row)
-        if len(changes) == 1 and base in found:
+        if len(changes) == 1 and base in found and "loss" not in changes:  # which is no axis
             (setting, value), *_ = changes.items()
             usual = _text(own[base].get(setting))
             panels.setdefault((base, setting), {usual: found[base]})[_text(value)] = one

@@ -1,0 +1,48 @@
+"""A page of the documentation from a study: its report without what only the whole report is for.
+
+    mappable reproduce street-v1 --rows table1,ours --seeds 0,1,2 --device cuda --out results/street-v1
+    python scripts/page.py results/street-v1 docs/results
+
+writes docs/results/street-v1.md and, in a folder of that name, the figures that it shows. Left out are the examples (they
+show images), what moves, and the table of all settings.
+"""
+
+import argparse
+import re
+import shutil
+from pathlib import Path
+
+from PIL import Image
+
+LEFT_OUT = ("Examples", "In motion")
+ALL_SETTINGS = re.compile(r"\n\*\*All settings\*\*\n.*?(?=\n## |\Z)", flags=re.DOTALL)
+WIDEST, COLOURS = 1200, 200  # of a figure: pixels and a palette
+
+
+def main() -> None:
+    """Write the page and its figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, help="folder with report.md and figures")
+    parser.add_argument("docs", type=Path, help="folder of the page")
+    given = parser.parse_args()
+    first, *sections = (given.study / "report.md").read_text("utf-8").split("\n## ")
+    kept = [section for section in sections if section.split("\n")[0] not in LEFT_OUT]
+    text = ALL_SETTINGS.sub("", "\n## ".join([first, *kept])).replace("; all settings of all models are below.", ".")
+    name = first.split("\n")[0].removeprefix("# ")
+    folder = given.docs / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for figure in re.findall(r"\]\(figures/(.+?)\)", text):
+        shrink(given.study / "figures" / figure, folder / figure)
+    (given.docs / f"{name}.md").write_text(text.replace("](figures/", f"]({name}/"), "utf-8")
+
+
+def shrink(source: Path, target: Path) -> None:
+    """A figure with fewer pixels and colours: a plot does not need more."""
+    with Image.open(source) as image:
+        image.thumbnail((WIDEST, 10 * WIDEST), Image.Resampling.LANCZOS)
+        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
