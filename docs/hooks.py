@@ -1,13 +1,18 @@
-"""Fills the page of readers from the readers themselves, so that the two cannot disagree."""
+"""Fills the pages of readers and of commands from the program itself, so that the two cannot disagree."""
 
-from typing import Any, get_args, get_origin
+import re
+from typing import Any, Literal, get_args, get_origin
 
+import typer
+
+from mappable.cli.app import app
 from mappable.places.readers import Option, find_reader, reader_names
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
-    return markdown.replace("<!-- readers -->", "\n\n".join(map(describe, reader_names())))
+    markdown = markdown.replace("<!-- readers -->", "\n\n".join(map(describe, reader_names())))
+    return re.sub(r"<!-- command (.+?) -->", lambda match: describe_command(match[1].split()), markdown)
 
 
 def describe(name: str) -> str:
@@ -32,3 +37,54 @@ def choices(option: Option) -> str:
 
 def default(option: Option) -> str:
     return "" if option.default is None else f"`{option.default}`"
+
+
+def command_names() -> list[list[str]]:
+    """All commands, those of groups as two words; the readers of `convert` have a page of their own."""
+    root: Any = typer.main.get_command(app)
+    names = []
+    for name in root.commands:
+        below = getattr(root.commands[name], "commands", {})
+        names += [[name, verb] for verb in below] or [[name]]
+    return names
+
+
+def describe_command(words: list[str]) -> str:
+    """What a command says of itself with --help: usage, what it does, arguments and options."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = command.commands[word]
+    help_text = command.help
+    if words == ["convert"]:  # what all readers share
+        command, words = command.get_command(None, "manifest"), ["convert", "READER"]
+    shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
+    plain = [one for one in shown if not (one.rich_help_panel or "").startswith("Options of")]
+    arguments = [one for one in plain if one.param_type_name == "argument"]
+    rows = [f"| `{written(one)}` | {said(one.help)} |" for one in arguments]
+    rows += [f"| `{written(one)}` | {said(one.help)}{by_default(one)} |" for one in plain if one not in arguments]
+    usage = " ".join(["mappable", *words, *(written(one) for one in arguments)])
+    table = "\n".join(["| | |", "|---|---|", *rows])
+    return "\n\n".join([f"`{usage}`", re.sub(r"\s*\n\s*", " ", help_text), table])
+
+
+def written(parameter: Any) -> str:
+    """How it is typed."""
+    shown = (parameter.metavar or parameter.name.upper().replace("_", "-")).strip("{}[]")
+    if parameter.param_type_name == "argument":
+        return shown if parameter.required else f"[{shown}]"
+    names = "/".join([*parameter.opts, *parameter.secondary_opts])
+    if parameter.is_flag:
+        return names
+    kind = parameter.type_descriptor.annotation
+    words = "|".join(get_args(kind)) if get_origin(kind) is Literal else kind.__name__.upper()
+    return f"{names} {parameter.metavar or words}"
+
+
+def by_default(parameter: Any) -> str:
+    if parameter.is_flag or parameter.default in (None, ()) or callable(parameter.default):
+        return " *Required.*" if parameter.required else ""
+    return f" Default: `{parameter.default}`."
+
+
+def said(text: str | None) -> str:
+    return (text or "").replace("|", "\\|")

@@ -3,7 +3,7 @@
     mappable reproduce street-v1 --rows table1,ours --seeds 0,1,2 --device cuda --out results/street-v1
     python scripts/page.py results/street-v1 docs/results
 
-writes docs/results/street-v1.md and, in a folder of that name, the figures that it shows. Left out are the examples (they
+writes docs/results/street-v1.md and, in a folder of that name, its figures. Left out are the examples (they
 show images), what moves, and the table of all settings.
 """
 

@@ -1,5 +1,6 @@
 """What the documentation shows works as shown."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -67,6 +68,36 @@ def test_the_example_table_of_the_guide_is_a_manifest(tmp_path: Path) -> None:
     places = read_places("manifest", tmp_path)
     assert list(places.split) == ["train", "train"]
     assert places.x[1] == 1.1
+
+
+def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text(code_blocks("docs/own-data.md", "csv")[0])
+    places = read_places("manifest", tmp_path)
+    assert list(places.split) == ["train", "train", "calibration"]
+    assert list(places.sequence) == ["run1", "run1", "run3"]
+    assert places.yaw[0] == pytest.approx(0.0)  # a heading of 90 degrees is east
+
+
+def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
+    """By the hook that mkdocs calls, out of the program itself."""
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    page = (ROOT / "docs/commands.md").read_text()
+    assert sorted(re.findall(r"<!-- command (.+?) -->", page)) == sorted(map(" ".join, hooks.command_names()))
+    assert re.findall(r"^### (.+)$", page, flags=re.MULTILINE) == re.findall(r"<!-- command (.+?) -->", page)
+    made = hooks.on_page_markdown(page)
+    assert "<!--" not in made
+    for line in (
+        "`mappable map build PLACES OUT`",
+        "| `--storage float32|float16` | Of descriptors; float16 takes half the room. Default: `float32`. |",
+        "| `--map MAP` | Folder made by `mappable map build`. *Required.* |",
+        "| `[OUT]` | Folder for everything that the demo makes. |",
+        "| `--on-bad-image stop|drop` |",
+    ):
+        assert line in made
 
 
 def test_every_column_is_explained_on_the_page_of_conventions() -> None:
