@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mappable import find_pack, load_places
+from mappable import find_pack, load_places, save_places
 
 Draw = Callable[..., Path]
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -58,6 +58,59 @@ def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
     assert shown["sequences"][0]["length"] == 16.5
     with Image.open(shown["picture"]) as picture:
         assert picture.width > 400
+
+
+@pytest.fixture
+def walks(tmp_path: Path, draw: Draw, typed: Typed) -> Path:
+    """The folder of a converted set of four sequences, of two images each, one of which has a comma in its name."""
+    rows = []
+    for number, name in enumerate(["mon", "tue", "wed", "thu, noon"] * 2):
+        draw(tmp_path / f"walks/{number}.jpg")
+        rows.append(f'{number}.jpg,{number},0,"{name}",test')
+    (tmp_path / "walks/places.csv").write_text("\n".join(["path,x,y,sequence,split", *rows]))
+    assert typed("convert", "manifest", tmp_path / "walks", tmp_path / "out", "--size", "32x24").returncode == 0
+    return tmp_path / "out"
+
+
+def test_sequences_are_kept_from_training(walks: Path, typed: Typed) -> None:
+    before = load_places(walks)
+    pixels = find_pack(walks).load(before)
+    result = typed("places", "split", walks, "--calibration", "tue, wed", "--test", "thu, noon")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == (
+        "train: 1 sequence, 2 places\ncalibration: 2 sequences, 4 places\ntest: 1 sequence, 2 places\n"
+    )
+    places = load_places(walks)
+    splits = {"mon": "train", "tue": "calibration", "wed": "calibration", "thu, noon": "test"}
+    assert places.split.tolist() == [splits[name] for name in places.sequence]
+    assert places.replace(split="") == before.replace(split="")
+    assert (places.root, places.notes) == (before.root, before.notes)
+    assert (find_pack(walks).load(places) == pixels).all()
+    assert typed("places", "split", walks / "places.parquet", "--calibration", "mon").returncode == 0
+    again = load_places(walks)
+    assert set(again.where(split="train").sequence) == {"tue", "wed", "thu, noon"}
+    save_places(again, walks / "table.csv")
+    assert typed("places", "split", walks / "table.csv", "--test", "wed").returncode == 0
+    assert set(load_places(walks / "table.csv").where(split="test").sequence) == {"wed"}
+
+
+def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, typed: Typed) -> None:
+    def refused(part: str, *options: str, table: Path = walks) -> None:
+        assert_one_sentence(typed("places", "split", table, *options), part)
+        assert set(load_places(table).split) == {"test"}
+
+    refused("no sequence 'fri'; there are 'mon', 'tue', 'wed', 'thu, noon'", "--calibration", "fri")
+    refused("there is no sequence 'thu'", "--test", "mon,tue,wed,thu")
+    refused("the sequence 'tue' is given twice", "--calibration", "tue,tue")
+    refused("the sequence 'tue' is given twice", "--calibration", "tue", "--test", "mon,tue")
+    refused("give --calibration, --test or both")
+    refused("give --calibration, --test or both", "--calibration", "")
+    two, none = walks / "two.parquet", walks / "none.parquet"
+    save_places(load_places(walks).where(sequence=("mon", "tue")), two)
+    refused("no sequence is left to train on; there are 'mon', 'tue'", "--calibration", "mon,tue", table=two)
+    save_places(load_places(walks).replace(sequence=""), none)
+    refused("give --calibration, --test or both", table=none)
+    refused("there is no sequence 'mon'; there is ''", "--test", "mon", table=none)
 
 
 def test_a_reader_that_does_not_exist_lists_those_that_do(tmp_path: Path) -> None:

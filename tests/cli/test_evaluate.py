@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from mappable.errors import BadInputError
+from mappable.evaluation.evaluate import evaluate_map, queries_of
 from mappable.evaluation.result import Result as Found
 from mappable.maps.locate import locate
 from mappable.maps.map import Map
@@ -46,6 +47,45 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert json.loads((out / "report.json").read_text())["set"] == "map"
 
 
+@pytest.fixture
+def later(wall: Path, tmp_path: Path) -> Path:
+    """The folder of a later visit, whose images are called as those of the first were."""
+    sun = load_places(wall).where(sequence="sun")
+    shutil.copytree(wall / "sun", tmp_path / "later/sun")
+    save_places(sun.replace(root=tmp_path / "later", split=""), tmp_path / "later/places.parquet")
+    return tmp_path / "later"
+
+
+def test_queries_keep_their_ids_where_landmarks_have_the_same(
+    mappable: Invoke, wall: Path, wall_encoder: Path, copied_map: Path, later: Path, tmp_path: Path
+) -> None:
+    def evaluated(folder: Path) -> Found:
+        opened, queries = Map.open(folder), queries_of(load_places(later))
+        return evaluate_map(
+            opened, encoder_of(opened), queries, positive_radius=5, negative_radius=15, protocols=["table1"]
+        )[0]
+
+    rain, ids = load_places(wall).where(sequence="rain"), load_places(later).place_id.tolist()
+    save_places(rain.replace(split=""), tmp_path / "rain.parquet")
+    build = mappable("map", "build", tmp_path / "rain.parquet", tmp_path / "rain", "--encoder", wall_encoder)
+    assert build.exit_code == 0, build.output
+    assert set(Map.open(copied_map).places.place_id) < set(ids)
+    for folder in (copied_map, tmp_path / "rain"):
+        result = evaluated(folder)
+        assert result.ids.tolist() == ids
+        result.save(tmp_path / f"found-{folder.name}")
+    compared = mappable("compare", tmp_path / "found-map", tmp_path / "found-rain")
+    assert compared.stdout.startswith("80 queries"), compared.exception
+    wing = load_places(wall).where(sequence="fog")[:1].replace(path=["wing.png"], place_id=["wing.png"])
+    (tmp_path / "new").mkdir()
+    shutil.copy(wall / "fog/00020.png", tmp_path / "new/wing.png")
+    save_places(wing.replace(root=tmp_path / "new"), tmp_path / "new/places.parquet")
+    assert mappable("map", "add", copied_map, tmp_path / "new").exit_code == 0
+    landmarks = Map.open(copied_map).places
+    assert set(landmarks.path).isdisjoint(landmarks.place_id)  # paths begin elsewhere now, ids do not
+    assert evaluated(copied_map).ids.tolist() == ids
+
+
 def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     def refused(problem: str, *words: object) -> None:
         result = mappable("evaluate", *words, "--map", wall_map, "--out", tmp_path / "out")
@@ -64,6 +104,10 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
     result = mappable("evaluate", wall, "--map", wall_map, "--out", tmp_path / "file", *RADII)
     assert "cannot be written" in str(result.exception)
     refused("no protocol 'table3'", wall, *RADII, "--protocols", "table3")
+    save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
+    refused(
+        "sun/00000.png is a landmark of the map; ask about images that are none", tmp_path / "train.parquet", *RADII
+    )
     refused("the radii are 5 and 2", wall, "--positive-radius", "5", "--negative-radius", "2")
 
 

@@ -15,6 +15,7 @@ from mappable import load_places, pack_images, save_places
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.map import Map
+from mappable.places.frames import Frame
 
 Run = Callable[..., Result]
 
@@ -63,6 +64,28 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
     assert all(one["low"] <= one["high"] for one in entries if one["confident"] or one["low"] is not None)
     narrow = json.loads(mappable("locate", files[0], "--map", wall_map, "--json", "--coverage", 0.3).stdout)
     assert narrow[0]["high"] - narrow[0]["low"] < entries[0]["high"] - entries[0]["low"]
+
+
+def test_a_georeferenced_map_gives_latitude_and_longitude(
+    mappable: Run, wall: Path, wall_map: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    plain = json.loads(mappable("locate", wall / "fog/00020.png", "--map", wall_map, "--json").stdout)[0]
+    assert (plain["latitude"], plain["longitude"]) == (None, None)
+    assert "latitude" not in mappable("locate", wall / "fog/00020.png", "--map", wall_map).stdout
+    frame = Frame("wall", crs="EPSG:32630", origin=(620_000.0, 5_735_000.0, 0.0))
+    save_places(load_places(wall).where(split="train").replace(frames=frame), tmp_path / "train.parquet")
+    build = mappable("map", "build", tmp_path / "train.parquet", tmp_path / "map", "--encoder", wall_encoder)
+    assert build.exit_code == 0, build.output
+    (tmp_path / "bad.jpg").write_text("no image")
+    asked = ["locate", tmp_path / "bad.jpg", wall / "fog/00020.png", "--map", tmp_path / "map"]
+    entry = json.loads(mappable(*asked, "--json", "--csv", tmp_path / "out.csv").stdout)[1]
+    latitude, longitude = frame.to_latlon(np.array([entry["coordinates"]]))
+    assert (entry["latitude"], entry["longitude"]) == (latitude[0], longitude[0])
+    row = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))[1]
+    assert (float(row["latitude"]), float(row["longitude"])) == (latitude[0], longitude[0])
+    shown = mappable(*asked).stdout
+    assert " ".join(shown.split()).startswith("image x y latitude longitude m to landmark")
+    assert f" {latitude[0]:.6f}   {longitude[0]:.6f} " in shown
 
 
 def test_a_drive_is_located_together(mappable: Run, wall: Path, wall_map: Path) -> None:

@@ -91,9 +91,18 @@ def test_without_a_calibration_split_training_images_take_its_place(
     assert built.stderr == "warning: calibrated on training images, coverage not guaranteed\n"
     few = mappable(*build, "--landmarks", 200)
     assert few.exit_code == 0
-    assert few.stderr == "warning: not calibrated: 40 images are too few to calibrate by; 100 would do\n"
+    assert few.stderr == (
+        "warning: not calibrated: 200 of 240 images are landmarks, which leaves 40 to calibrate by, and 100 are "
+        "needed; take fewer landmarks (--landmarks) or keep a visit back (`mappable places split`)\n"
+    )
     assert Map.open(tmp_path / "map").calibration is None
     assert mappable("map", "show", tmp_path / "map").stderr == few.stderr
+    save_places(both[:80], tmp_path / "both.parquet")
+    assert "80 of 80 images are landmarks, which leaves 0" in (told := mappable(*build).stderr)
+    assert "take more images and keep a visit back" in told
+    save_places(places[places.split != "test"][:120], tmp_path / "both.parquet")  # 40 of them to calibrate by
+    short = mappable(*build).stderr
+    assert short == "warning: not calibrated: 40 images are too few to calibrate by; 100 would do\n"
 
 
 def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path) -> None:

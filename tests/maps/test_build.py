@@ -47,7 +47,8 @@ def test_roles_stand_in_for_splits(town: Any) -> None:
     assert set(built.places.role) == {"reference"}
     assert built.calibration is None
     assert [str(note) for note in built.places.notes] == [
-        "not calibrated: 0 images are too few to calibrate by; 100 would do"
+        f"not calibrated: {count} of {count} images are landmarks, which leaves 0 to calibrate by, and 100 are needed; "
+        "take more images and keep a visit back (`mappable places split`)"
     ]
     queries = Described(places[count:], described.descriptors[count:])
     with pytest.raises(BadInputError, match="no place can be a landmark"):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from mappable.errors import BadImageError, BadInputError
 from mappable.maps.export import export_csv, export_landmarks, export_pairs, export_tum, to_json
 from mappable.maps.locate import Position, locate
 from mappable.maps.map import Map
+from mappable.places.frames import Frame
+from mappable.places.geodesy import project
 
 Found = list[Position | BadImageError]
 
@@ -33,7 +36,7 @@ def asked(world: Any) -> tuple[Any, Found]:
 
 def test_tables_hold_all_that_is_known(world: Any, tmp_path: Path) -> None:
     places, found = asked(world)
-    export_csv(tmp_path / "out.csv", places, found)
+    export_csv(tmp_path / "out.csv", world.map, places, found)
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     axes = "xyz"[: world.map.dimensions]
     assert [row["image"] for row in rows] == places.place_id.tolist()
@@ -44,10 +47,30 @@ def test_tables_hold_all_that_is_known(world: Any, tmp_path: Path) -> None:
     assert first.covariance is not None
     assert float(rows[0]["xy"]) == first.covariance[0, 1]
     assert ("zz" in rows[0]) == (axes == "xyz")
-    entries = json.loads(json.dumps(to_json(places, found)))
+    entries = json.loads(json.dumps(to_json(world.map, places, found)))
     assert entries[10] == {"image": "images/10.jpg", "error": "images/10.jpg: not an image"}
     assert entries[0]["coordinates"] == first.coordinates.tolist()
     assert entries[0]["error"] is None
+    assert (rows[0]["latitude"], rows[0]["longitude"]) == ("", "")
+    assert (entries[0]["latitude"], entries[0]["longitude"]) == (None, None)  # the town is nowhere on Earth
+
+
+def test_tables_of_a_georeferenced_map_hold_latitude_and_longitude(world: Any, tmp_path: Path) -> None:
+    places, found = asked(world)
+    oxford = Frame("town", crs="EPSG:32630", origin=(620_000.0, 5_735_000.0, 0.0))
+    landmarks = replace(world.map, places=world.map.places.replace(frames=oxford))
+    export_csv(tmp_path / "out.csv", landmarks, places, found)
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    entries = to_json(landmarks, places, found)
+    assert list(entries[0])[:4] == ["image", "coordinates", "latitude", "longitude"]
+    assert rows[10]["error"] == entries[10]["error"] == "images/10.jpg: not an image"
+    for row, entry in zip(rows[11:], entries[11:], strict=True):
+        latitude, longitude = entry["latitude"], entry["longitude"]
+        assert (float(row["latitude"]), float(row["longitude"])) == (latitude, longitude)
+        assert -1.4 < longitude < -1.1  # near Oxford, and west of Greenwich
+        easting, northing = project(np.array([latitude]), np.array([longitude]), "EPSG:32630")
+        expected = entry["coordinates"][0] + 620_000, entry["coordinates"][1] + 5_735_000
+        assert (easting[0], northing[0]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_trajectories_hold_what_the_map_is_confident_of(world: Any, tmp_path: Path) -> None:

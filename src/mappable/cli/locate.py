@@ -72,8 +72,8 @@ def locate(
 ) -> None:
     """Say where images were taken: coordinates in the map, and how far that is from the nearest landmark.
 
-    The distance has an interval, and where the map does not know, it says why. An image that cannot be decoded does not
-    stop the others; the exit code is 1 then.
+    Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
+    map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 1 then.
     """
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
     from mappable.maps.map import Map
@@ -99,14 +99,14 @@ def locate(
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:
-        export_csv(csv, places, found)
+        export_csv(csv, opened, places, found)
     if pairs is not None:
         export_pairs(pairs, opened, places, found)
     if tum is not None:
         count = export_tum(tum, places, found)
         typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
     if as_json:
-        typer.echo(json.dumps(to_json(places, found), indent=2))
+        typer.echo(json.dumps(to_json(opened, places, found), indent=2))
     else:
         print_positions(opened, places, found)
     if recording is not None:
@@ -153,8 +153,11 @@ def print_positions(opened: "Map", places: "Places", found: "Found", true: "Floa
     from rich.text import Text
 
     from mappable.cli.output import WIDE
+    from mappable.maps.export import degrees_of_found
 
-    unit, axes = opened.unit, "xyz"[: opened.dimensions]
+    unit, axes = opened.unit, [*"xyz"[: opened.dimensions]]
+    if opened.frame.crs:
+        axes += ["latitude", "longitude"]
     located = [one for one in found if not isinstance(one, BadImageError)]
     coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
     table = Table(box=SIMPLE, pad_edge=False)
@@ -165,6 +168,7 @@ def print_positions(opened: "Map", places: "Places", found: "Found", true: "Floa
         table.add_column("off by", justify="right", no_wrap=True)
     table.add_column("landmark", no_wrap=True)
     table.add_column("", no_wrap=True)
+    degrees = degrees_of_found(opened, found)
     for row, (name, one) in enumerate(zip(places.place_id, found, strict=True)):
         if isinstance(one, BadImageError):
             table.add_row(Text(name), *[""] * (len(axes) + 3 + (true is not None)), Text(one.reason, "red"))
@@ -173,6 +177,7 @@ def print_positions(opened: "Map", places: "Places", found: "Found", true: "Floa
         interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
         told = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
         where = [f"{value:.2f}" for value in one.coordinates]
+        where += [f"{value:.6f}" for value in degrees[row] if value is not None]
         off = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
         table.add_row(Text(name), *where, metres, interval, *off, Text(one.landmark), told)
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)

@@ -1,6 +1,7 @@
-"""`mappable places show OUT`: what a converted set holds."""
+"""`mappable places`: what a converted set holds, and which of it is kept from training."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -8,22 +9,20 @@ import typer
 
 from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
-from mappable.places.files import load_places
+from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.picture import draw_map
 
-app = typer.Typer(help="Look at tables of places.", no_args_is_help=True)
+Table = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Folder written by `mappable convert`, or a table of places.")
+]
+LISTED = 10  # names of sequences in an error
 
-
-@app.callback()
-def _verbs() -> None:
-    """Keeps `show` a verb of its own."""
+app = typer.Typer(help="Look at tables of places, and split them.", no_args_is_help=True)
 
 
 @app.command()
 def show(
-    table: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder written by `mappable convert`, or a table of places.")
-    ],
+    table: Table,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
     picture: Annotated[
         Path | None, typer.Option(help="Where to draw the map (default: map.png beside the table).", metavar="FILE")
@@ -49,3 +48,49 @@ def show(
         typer.echo(json.dumps(summary.to_json() | {"picture": drawn}, indent=2))
     elif drawn:
         typer.echo(f"map picture: {drawn}")
+
+
+@app.command()
+def split(
+    table: Table,
+    calibration: Annotated[
+        str, typer.Option(help="Sequences that measure what a map's distances mean.", metavar="SEQUENCE,SEQUENCE")
+    ] = "",
+    test: Annotated[
+        str, typer.Option(help="Sequences that `mappable evaluate` asks about.", metavar="SEQUENCE,SEQUENCE")
+    ] = "",
+) -> None:
+    """Keep whole sequences from training; all others train, whatever the table said before.
+
+    The names of sequences are those of `mappable places show`. Packed images stay as they are.
+    """
+    places = load_places(table)
+    sequences = places.sequences()
+    splits = dict.fromkeys(sequences, "train")
+    for kept, names in (("calibration", calibration), ("test", test)):
+        for name in _names(names, sequences):
+            if name not in splits:
+                raise BadInputError(f"{table}: there is no sequence {name!r}; {_listed(sequences)}")
+            if splits[name] != "train":
+                raise BadInputError(f"the sequence {name!r} is given twice: it is for calibration or for test, once")
+            splits[name] = kept
+    if "train" not in splits.values():
+        raise BadInputError(f"{table}: no sequence is left to train on; {_listed(sequences)}")
+    if set(splits.values()) == {"train"}:
+        raise BadInputError("no sequence is to be kept from training: give --calibration, --test or both")
+    column = [splits[sequence] for sequence in places.sequence]
+    save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
+    for one in ("train", "calibration", "test"):
+        count = sum(value == one for value in splits.values())
+        typer.echo(f"{one}: {count:,} sequence{'s' * (count != 1)}, {column.count(one):,} places")
+
+
+def _names(text: str, known: Collection[str]) -> list[str]:
+    """The names that commas part, or the one name that has commas itself."""
+    return [text] if text and text in known else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _listed(sequences: Collection[str]) -> str:
+    """The names that there are, of many the first."""
+    some = ", ".join(repr(name) for name in list(sequences)[:LISTED])
+    return f"there {'is' if len(sequences) == 1 else 'are'} {some}{' and others' * (len(sequences) > LISTED)}"

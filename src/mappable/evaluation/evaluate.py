@@ -111,7 +111,7 @@ def evaluate_map(
 def _setup_of_map(
     landmarks: Map, queries: Places, name: str, positive: float, negative: float, block: float | None
 ) -> Setup:
-    """All landmarks, and as queries the split `test`, the role `query`, or all where there is neither."""
+    """All landmarks, and all queries, which keep their ids: it is landmarks that are called otherwise here."""
     if not len(queries):
         raise BadInputError(f"{name}: there are no queries")
     frames = sorted(set(queries.frame))
@@ -120,7 +120,11 @@ def _setup_of_map(
         raise BadInputError(f"{name}: the queries are in frame {listed}, but the map is in {landmarks.frame.name}")
     if queries.unit != landmarks.unit:
         raise BadInputError(f"{name}: the queries are in {queries.unit}, but the map is in {landmarks.unit}")
-    known = landmarks.places.replace(split="", role="reference")
+    both = sorted(set(landmarks.places.files) & set(queries.files))
+    if both:
+        raise BadInputError(f"{name}: {both[0]} is a landmark of the map; ask about images that are none")
+    ids = [f"landmark {place_id}" for place_id in landmarks.places.place_id]
+    known = landmarks.places.replace(split="", role="reference", place_id=ids)
     asked = in_frames(queries, landmarks.places.frames).replace(split="", role="query")
     return setup_of(
         name,

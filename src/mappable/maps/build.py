@@ -12,7 +12,7 @@ from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.embedding import Source as Images
 from mappable.features.encoder import Encoder
-from mappable.maps.calibrate import calibrate
+from mappable.maps.calibrate import FEWEST, calibrate
 from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import frame_of, greedy_landmarks, sequential_landmarks
@@ -130,8 +130,17 @@ def _build(
     try:
         calibration = calibrate(built, seen, places.positions[rows], source=source, elsewhere=absent, **shares)
     except UncalibratedError as error:
-        return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
+        too_few = source == "train" and len(rows) < FEWEST
+        why = _too_few(len(references), len(chosen), len(rows)) if too_few else str(error)
+        return replace(built, places=built.places.noting(Note(f"not calibrated: {why}")))
     return built.with_calibration(calibration)
+
+
+def _too_few(references: int, landmarks: int, left: int) -> str:
+    """What happened where landmarks take the images to calibrate by, and what to do."""
+    taken = f"{landmarks:,} of {references:,} images are landmarks, which leaves {left:,} to calibrate by"
+    advice = "take fewer landmarks (--landmarks) or" if references > FEWEST else "take more images and"
+    return f"{taken}, and {FEWEST} are needed; {advice} keep a visit back (`mappable places split`)"
 
 
 def _usual_count(encoder: Encoder, places: Places) -> int:

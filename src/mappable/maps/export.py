@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +18,54 @@ from mappable.places.table import NO_TIME, Places
 from mappable.recovery.files import write_tum
 
 Found = Sequence[Position | BadImageError]  # of the images of a table, row by row
+Degrees = tuple[float, float] | tuple[None, None]  # latitude and longitude (WGS 84), where they are known
 AXES = "xyz"
 
 
-def to_json(places: Places, found: Found) -> list[dict[str, Any]]:
+def degrees_of(landmarks: Map, positions: Floats) -> Sequence[Degrees]:
+    """Latitude and longitude of positions (n, k) in the frame of a map, where that is georeferenced."""
+    if not landmarks.frame.crs or not len(positions):
+        return [(None, None)] * len(positions)
+    latitude, longitude = landmarks.frame.to_latlon(positions)
+    return list(zip(latitude.tolist(), longitude.tolist(), strict=True))
+
+
+def degrees_of_found(landmarks: Map, found: Sequence[Position | Exception]) -> list[Degrees]:
+    """Latitude and longitude of images, row by row; of those without a position they are not known."""
+    positions = np.array([one.coordinates for one in found if isinstance(one, Position)])
+    known = iter(degrees_of(landmarks, positions))
+    return [next(known) if isinstance(one, Position) else (None, None) for one in found]
+
+
+def to_json(landmarks: Map, places: Places, found: Found) -> list[dict[str, Any]]:
     """An entry for each image: its id, and either its position or an error."""
-    return [
-        {"image": name} | ({"error": str(one)} if isinstance(one, BadImageError) else one.to_json() | {"error": None})
-        for name, one in zip(places.place_id, found, strict=True)
-    ]
+    entries: list[dict[str, Any]] = []
+    for name, one, (latitude, longitude) in _rows(landmarks, places, found):
+        if isinstance(one, BadImageError):
+            entries.append({"image": name, "error": str(one)})
+            continue
+        values = one.to_json()
+        where = {"coordinates": values.pop("coordinates"), "latitude": latitude, "longitude": longitude}
+        entries.append({"image": name, **where, **values, "error": None})
+    return entries
 
 
-def export_csv(file: Path, places: Places, found: Found) -> None:
+def export_csv(file: Path, landmarks: Map, places: Places, found: Found) -> None:
     """A line for each image: coordinates, metres with their interval, covariances (xx, xy, yy, ...), and why not."""
     dimensions = next((len(one.coordinates) for one in found if isinstance(one, Position)), 2)
     pairs = [(a, b) for b in range(dimensions) for a in range(b + 1)]
     plain = ("frame", "unit", "landmark", "feature_distance", "metres", "low", "high", "coverage")
-    header = ["image", *AXES[:dimensions], *plain, *(AXES[a] + AXES[b] for a, b in pairs)]
+    where = (*AXES[:dimensions], "latitude", "longitude")
+    header = ["image", *where, *plain, *(AXES[a] + AXES[b] for a, b in pairs)]
     rows: list[list[Any]] = [[*header, "refined", "confident", "reason", "error"]]
-    for name, one in zip(places.place_id, found, strict=True):
+    for name, one, degrees in _rows(landmarks, places, found):
         if isinstance(one, BadImageError):
             rows.append([name, *[""] * (len(header) + 2), str(one)])
             continue
         covariance = ["" if one.covariance is None else one.covariance[a, b] for a, b in pairs]
         values = [getattr(one, what) for what in plain]
-        rows.append([name, *one.coordinates, *values, *covariance, one.refined, one.confident, one.reason, ""])
+        told = one.refined, one.confident, one.reason, ""
+        rows.append([name, *one.coordinates, *degrees, *values, *covariance, *told])
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     _write(file, text.getvalue())
@@ -102,6 +125,11 @@ def export_landmarks(file: Path, landmarks: Map) -> None:
     descriptors = landmarks.store.take(np.arange(len(landmarks)))
     descriptors = descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)  # float16 rounds
     write_hloc(file, landmarks.places, descriptors)
+
+
+def _rows(landmarks: Map, places: Places, found: Found) -> Iterator[tuple[str, Position | BadImageError, Degrees]]:
+    """The id of each image, what is known of it, and its degrees."""
+    return zip(places.place_id, found, degrees_of_found(landmarks, found), strict=True)
 
 
 def _one_word(path: str) -> str:

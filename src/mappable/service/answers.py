@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mappable.arrays import Floats
+from mappable.maps.export import degrees_of, degrees_of_found
 from mappable.maps.locate import Position
 from mappable.maps.map import Map
 from mappable.maps.summary import summarize_map
@@ -198,19 +199,16 @@ class Health(_Model):
 def located(landmarks: Map, rows: dict[str, int], names: list[str], found: list[Position | RefusedError]) -> Positions:
     """The answer for images of these names; `rows` are those of the landmarks by their ids."""
     at = landmarks.places.positions
-    positions = [one for one in found if isinstance(one, Position)]
-    where = iter(_degrees(landmarks, np.array([one.coordinates for one in positions])))
     entries: list[Located | NotLocated] = []
-    for name, one in zip(names, found, strict=True):
+    for name, one, (latitude, longitude) in zip(names, found, degrees_of_found(landmarks, found), strict=True):
         if isinstance(one, RefusedError):
             entries.append(NotLocated(image=name, error=one.sentence))
             continue
         values = one.to_json()
         for candidate in values["candidates"]:
             candidate["coordinates"] = at[rows[candidate["landmark"]]].tolist()
-        latitude, longitude = next(where)
         entries.append(Located(image=name, latitude=latitude, longitude=longitude, **values))
-    none = found and not positions
+    none = found and not any(isinstance(one, Position) for one in found)
     return Positions(positions=entries, error="none of the images can be used" if none else None)
 
 
@@ -244,7 +242,7 @@ def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
     calibration = None
     if summary.calibration is not None and landmarks.calibration is not None:
         calibration = CalibrationAnswer(**vars(summary.calibration), note=landmarks.calibration.note)
-    degrees = _degrees(landmarks, places.positions)
+    degrees = degrees_of(landmarks, places.positions)
     return MapAnswer(
         frame=summary.frame,
         unit=summary.unit,
@@ -269,14 +267,6 @@ def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
             for row, name in enumerate(places.place_id)
         ],
     )
-
-
-def _degrees(landmarks: Map, positions: Floats) -> list[tuple[float, float]] | list[tuple[None, None]]:
-    """Latitude and longitude of positions (n, k), where the frame knows them."""
-    if not landmarks.frame.crs or not len(positions):
-        return [(None, None)] * len(positions)
-    latitude, longitude = landmarks.frame.to_latlon(positions)
-    return list(zip(latitude.tolist(), longitude.tolist(), strict=True))
 
 
 def _numbers(values: Floats) -> Any:
