@@ -184,15 +184,15 @@ def rejection(world: World, locator: Locator, found: list[Position], calibration
     here, absent = (
         locator.look(
             *locator.map.nearest(world.descriptors[rows], calibration.neighbours, encoder=world.encoder)
-        ).presence
+        ).matched
         for rows in (world.test[world.seen[world.test]], leaving[away])
     )
     sure = np.array([one.confident for one in locator.locate(world.descriptors[leaving[away]], encoder=world.encoder)])
     return {
-        "accepted": share(here >= calibration.threshold),
-        "falsely accepted": share(absent >= calibration.threshold),
+        "accepted": share(here <= calibration.threshold),
+        "falsely accepted": share(absent <= calibration.threshold),
         "falsely confident": share(sure),
-        "accepted at 5 %": share(here >= np.quantile(absent, 1 - FALSE_ACCEPTS)),
+        "accepted at 5 %": share(here <= np.quantile(absent, FALSE_ACCEPTS)),
     }
 
 

@@ -51,6 +51,29 @@ def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
     assert all(one.low is None and one.coverage is None for one in found if "validity" in one.reason)
 
 
+def test_a_street_with_a_copy_does_not_take_the_confidence_from_what_has_none(town: Any) -> None:
+    """From 200 m on it looks like the first 120 m again, all but for a little that tells the two apart."""
+    random = np.random.default_rng(7)
+
+    def drive(count: int, seed: int) -> tuple[Any, Any]:
+        along = np.linspace(0.0, 400.0, count)
+        copied = np.where((along >= 200) & (along < 320), along - 200, along)
+        places = [np.column_stack([x, np.sin(along / 9 + seed)]) for x in (along, copied)]
+        alone, shared = (town.describe(at + [shift, 0.0], seed) for at, shift in zip(places, (9000.0, 0.0), strict=True))
+        seen = shared + 0.35 * alone
+        return places[0], (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
+
+    (at, landmarks), known, (asked, images) = drive(100, 2), drive(1000, 3), drive(600, 5)
+    known_share = random.uniform(0.0, 0.75, (300, 1)).astype(np.float32)
+    mixed = known_share * images[random.permutation(600)[:300]] + (1 - known_share) * town.absent
+    elsewhere = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    bare = Map.build(town.places(at, "landmarks"), landmarks, town.encoder)
+    calibrated = bare.with_calibration(calibrate(bare, known[1], known[0], elsewhere=elsewhere))
+    confident = np.array([one.confident for one in locate(calibrated, images, encoder=town.encoder)])
+    copied = (asked[:, 0] < 120) | ((asked[:, 0] >= 200) & (asked[:, 0] < 320))
+    assert confident[~copied].mean() > 0.8
+
+
 def test_the_threshold_can_do_without_images_from_elsewhere(town: Any) -> None:
     calibration = calibrate(town.bare, town.known[1], town.known[0])
     assert calibration.elsewhere == 0

@@ -84,8 +84,6 @@ def calibrate(
         spread_factor=factor,
         deviation=deviation,
         plain_deviation=plain,
-        presence=Odds(0.0, (0.0, 0.0)),
-        background=float(np.median(evidence.background[right])),
         threshold=0.0,
         place=place,
         share_confident=0.0,
@@ -96,16 +94,11 @@ def calibrate(
         pairs_valid=pairs_valid,
     )
     here = look(at, between, rows, squared, draft)
-    absent = None
     if elsewhere is not None:
-        absent = _presence(look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft))
-    left_out = _left_out(at, between, rows, squared, positions, here, draft, absent)
-    numbers = np.concatenate([_presence(here)[right], left_out])
-    presence = Odds.fit(numbers, np.arange(len(numbers)) < np.count_nonzero(right))
-    absent = left_out if absent is None else absent
-    threshold = float(np.quantile(presence.log(absent), 1 - false_accepts, method="higher"))
-    draft = replace(draft, presence=presence, threshold=threshold)
-    here = look(at, between, rows, squared, draft)
+        absent = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft)
+    else:
+        absent = _left_out(at, between, rows, squared, positions, here, draft)
+    draft = replace(draft, threshold=float(np.quantile(absent.matched, false_accepts, method="lower")))
     sure, beyond = here.confident(draft), truly - here.metres
     enough = [np.count_nonzero(which) >= FEWEST / 2 for which in (sure, ~sure)]
     which = sure if enough[0] else np.ones_like(sure)
@@ -199,32 +192,16 @@ def _deviations(spread: Floats, off: Floats) -> tuple[float, float]:
 
 
 def _left_out(
-    at: Floats,
-    between: Between,
-    rows: Ints,
-    squared: Floats32,
-    positions: Floats,
-    here: Look,
-    draft: Calibration,
-    instead: Floats | None,
-) -> Floats:
-    """Images as if from elsewhere: those of places that look like no other, without the landmarks near them.
-
-    Where these are too few, images that are from elsewhere are taken `instead`.
-    """
+    at: Floats, between: Between, rows: Ints, squared: Floats32, positions: Floats, here: Look, draft: Calibration
+) -> Look:
+    """Images as if from elsewhere: those of places that look like no other, without the landmarks near them."""
     far = np.linalg.norm(at[rows] - positions[:, None], axis=2) > CLEAR * draft.response.reach
     kept = far.any(1) & (here.place >= SURE)
-    if np.count_nonzero(kept) >= FEWEST / 2:
-        return _presence(look(at, between, rows[kept], squared[kept], draft, allowed=far[kept]))
-    if instead is None:
+    if np.count_nonzero(kept) < FEWEST / 2:
         raise UncalibratedError(
             "the map is too small to tell how images from elsewhere look in it: give some that are not on the map"
         )
-    return instead
-
-
-def _presence(seen: Look) -> Floats:
-    return np.column_stack([seen.found.matched, seen.evidence.background])
+    return look(at, between, rows[kept], squared[kept], draft, allowed=far[kept])
 
 
 def _between_images(descriptors: Floats32, positions: Floats, reach: float) -> tuple[Spread | None, float]:

@@ -42,9 +42,7 @@ class Calibration:
     spread_factor: float  # covariance of a refined position = factor x spread + deviation² x identity
     deviation: float
     plain_deviation: float  # of a position that is that of the nearest landmark
-    presence: Odds  # that an image is on the map: by matched and background squared distance
-    background: float  # the usual one of the latter
-    threshold: float  # on the logarithm of these odds
+    threshold: float  # squared feature distance of the nearest point up to which an image is on the map
     place: Odds  # that the place is the right one: by the squared distance that a rival is farther
     share_confident: float  # of the images
     confident: Spread  # metres beyond those from the refined position to the landmark, by feature distance
@@ -82,8 +80,7 @@ class Calibration:
         """What `to_json` gave; KeyError, TypeError or ValueError if it is something else."""
         made = dict(values)
         made["response"] = Response(**_tuples(values["response"]))
-        for name in ("presence", "place"):
-            made[name] = Odds(**_tuples(values[name]))
+        made["place"] = Odds(**_tuples(values["place"]))
         for name in ("confident", "doubtful", "retrieved", "pairs"):
             optional = values[name] is None and name in ("doubtful", "pairs")
             made[name] = None if optional else Spread(**_tuples(values[name]))
@@ -97,13 +94,13 @@ class Look:
     evidence: Evidence
     found: Found
     metres: Floats  # (n,) from the refined position to the nearest landmark
-    presence: Floats  # (n,) logarithms of odds
-    place: Floats
+    matched: Floats  # (n,) squared feature distance of the nearest point
+    place: Floats  # (n,) logarithms of the odds that it is the right one
 
     def confident(self, calibration: Calibration) -> Bools:
         """Which images are on the map, at a place that is not one of several."""
         valid = np.sqrt(self.evidence.nearest) <= calibration.retrieved.furthest
-        sure: Bools = valid & (self.presence >= calibration.threshold) & (self.place >= SURE)
+        sure: Bools = valid & (self.matched <= calibration.threshold) & (self.place >= SURE)
         return sure
 
 
@@ -138,7 +135,7 @@ def look(
         evidence,
         found,
         np.linalg.norm(found.position - positions[evidence.landmark], axis=1),
-        calibration.presence.log(np.column_stack([found.matched, evidence.background])),
+        found.matched,
         calibration.place.log((evidence.rival_squared - found.matched)[:, None]),
     )
 

@@ -7,8 +7,6 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints
 from mappable.maps.store import Floats32
 
-ELSEWHERE = 10  # landmarks of other places, by which it is judged how near an image is to anything
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -22,7 +20,6 @@ class Evidence:
     nearest: Floats
     rival: Ints  # the nearest landmark of another place; -1 where there is none
     rival_squared: Floats
-    background: Floats  # the mean of the ELSEWHERE nearest landmarks of other places
 
 
 def weigh(
@@ -45,13 +42,9 @@ def weigh(
     away = np.linalg.norm(positions[rows] - positions[landmark][:, None], axis=2)
     elsewhere = kept & (away > reach)
     some, second = elsewhere.any(1), elsewhere.argmax(1)
-    counted = elsewhere & (elsewhere.cumsum(1) <= ELSEWHERE)
-    last = distances[:, -1]
-    background = np.where(counted, distances, 0.0).sum(1) / np.maximum(counted.sum(1), 1)
     return Evidence(
         landmark=landmark,
         nearest=distances[images, first],
         rival=np.where(some, rows[images, second], -1),
-        rival_squared=np.where(some, distances[images, second], last),
-        background=np.where(some, background, last),
+        rival_squared=np.where(some, distances[images, second], distances[:, -1]),
     )

@@ -25,7 +25,7 @@ from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places, write_atomically
 from mappable.progress import Advance, progress_bar, track
 
-FORMAT, VERSION = "mappable map", 1
+FORMAT, VERSION = "mappable map", 2  # 1 had other calibrations
 MAP, LOCK = "map.json", ".lock"
 SUFFIXES = {
     "descriptors": ".npy",
@@ -200,6 +200,8 @@ def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
         raise BadInputError(f"{folder / MAP}: edited or damaged, for it is not what was written (checksum)")
     if facts["version"] > VERSION:
         raise BadInputError(f"{folder / MAP}: written by a later version of mappable (format {facts['version']})")
+    if facts["version"] < VERSION and facts["calibration"] is not None:
+        raise BadInputError(f"{folder / MAP}: calibrated by an earlier version of mappable; build the map again")
     return facts
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.maps.between import Between
-from mappable.maps.calibration import SURE, Calibration, Look, between_of, look, neighbours_of
+from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of
 from mappable.maps.map import Map
 from mappable.maps.store import Floats32
 
@@ -133,8 +133,7 @@ class Locator:
         feature, furthest = float(np.sqrt(evidence.nearest[n])), calibration.retrieved.furthest
         if feature > furthest:
             return f"outside validity: feature distance {feature:.3f}, where calibration saw {furthest:.3f} at most"
-        usual = np.array([[seen.found.matched[n], calibration.background]])  # without rivals, which lower it
-        if seen.place[n] >= SURE or calibration.presence.log(usual)[0] < calibration.threshold:
+        if seen.matched[n] > calibration.threshold:
             return f"too far: no landmark is as near as on the map they are (feature distance {feature:.3f})"
         ids, rival = self.map.places.place_id, int(evidence.rival[n])
         if rival < 0:

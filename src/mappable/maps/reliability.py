@@ -68,8 +68,8 @@ def draw_reliability(
     draw_distances(middle, (low, metres, high), truly[sure], landmarks.unit)
     absent = None
     if elsewhere is not None:
-        absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbours, encoder=encoder)).presence
-    _presence(right, seen.presence, absent, calibration.threshold)
+        absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbours, encoder=encoder)).matched
+    _rejection(right, seen.matched, absent, calibration.threshold)
     figure.suptitle(
         f"{len(landmarks):,} landmarks, {len(truly):,} images, of {sure.mean():.0%} of which it is confident"
     )
@@ -113,7 +113,7 @@ def draw_distances(
     axes.set_title("Distances")
 
 
-def _presence(axes: "Axes", here: Floats, absent: Floats | None, threshold: float) -> None:
+def _rejection(axes: "Axes", here: Floats, absent: Floats | None, threshold: float) -> None:
     both = here if absent is None else np.concatenate([here, absent])
     low, high = np.quantile(both, [0.002, 0.998])
     bins = np.linspace(low, high, 50).tolist()
@@ -121,6 +121,6 @@ def _presence(axes: "Axes", here: Floats, absent: Floats | None, threshold: floa
     if absent is not None:
         axes.hist(np.clip(absent, low, high), bins, density=True, color=COLOURS[1], alpha=0.6, label="from elsewhere")
     axes.axvline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
-    axes.set(xlabel="log-odds that an image is on the map", yticks=[])
-    axes.legend(frameon=False, loc="upper left")
+    axes.set(xlabel="squared feature distance to the map", yticks=[])
+    axes.legend(frameon=False, loc="upper right")
     axes.set_title("Rejection")

@@ -43,10 +43,10 @@ def locate_sequence(
         path = _path(at, first, costs, free, stretch)
     near = np.linalg.norm(at[rows] - at[path][:, None], axis=2) <= calibration.response.reach
     seen = locator.look(rows, squared, near)
-    seen = replace(seen, presence=_mean_of_window(seen.presence), place=_mean_of_window(seen.place))
+    seen = replace(seen, matched=_mean_of_window(seen.matched), place=_mean_of_window(seen.place))
     single = locator.judge(rows, squared, seen, coverage)
     covariances = np.stack([one.covariance for one in single if one.covariance is not None])
-    present = seen.presence >= calibration.threshold
+    present = seen.matched <= calibration.threshold
     noise = covariances * np.where(present, 1.0, DOUBTED)[:, None, None]
     jumped = np.linalg.norm(np.diff(at[path], axis=0), axis=1) > free + JUMP * stretch
     breaks = np.flatnonzero(jumped) + 1
