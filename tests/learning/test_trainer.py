@@ -138,6 +138,7 @@ def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) 
     assert about.squared_distance_per_squared_feature == pytest.approx(25 / measured, rel=1e-5)
     assert (about.positive_radius, about.negative_radius, about.unit) == (5.0, 12.0, "m")
     assert (about.seed, about.data, about.init_source) == (5, data.fingerprint, "train")
+    assert about.sequences == tuple(data.train.sequences())
     assert Settings(**about.settings) == chosen
     given = train(*toy, settings(iterations=0, feature_scale_squared=0.6)).about
     assert given.feature_scale_squared == 0.6

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
+from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.maps.build import MOST, build_map_of
 from mappable.maps.locate import locate
@@ -21,6 +22,18 @@ def gathered(town: Any, **columns: Any) -> Described:
     known = town.places(town.known[0], "known", split="calibration", **columns)
     seen = town.map.store.take(np.arange(len(train)))
     return Described(concatenate([train, known]), np.concatenate([seen, town.known[1]]))
+
+
+@pytest.mark.parametrize(("trained", "source"), [(("tuesday",), "train"), (("monday",), "calibration")])
+def test_a_sequence_that_the_encoder_learned_from_is_no_calibration_split(
+    trained: tuple[str, ...], source: str, town: Any
+) -> None:
+    given = gathered(town)
+    places = given.places.replace(sequence=np.where(given.places.split == "train", "monday", "tuesday"))
+    about = About(weights="random", size=(64, 48), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), sequences=trained)
+    built = build_map_of(Described(places, given.descriptors, "made-up", about), every=True)
+    assert built.calibration is not None
+    assert built.calibration.source == source
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])

@@ -26,7 +26,8 @@ class About:
     began from ("random": none). `init_source` says whose images gave the clusters: "train", or a folder; "" if
     there are none yet. The radii are in `unit`, `feature_scale_squared` is the paper's F²; all are unknown before
     training. `proportional` says whether a geometric loss made squared feature distances follow those in the world.
-    `data` is the fingerprint of the training images, `version` that of mappable.
+    `data` is the fingerprint of the training images, `sequences` are those that they are of, `version` is that of
+    mappable.
     """
 
     backbone: str = "vgg16"
@@ -46,6 +47,7 @@ class About:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
     data: str = ""
+    sequences: tuple[str, ...] = ()
     version: str = field(default_factory=version_of_mappable)
 
     @property
@@ -70,9 +72,12 @@ class About:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
         """What `to_json` gave; KeyError, TypeError or ValueError if it is something else."""
+        values = {"sequences": (), **values}  # which earlier versions did not tell
         known = {one.name: values[one.name] for one in fields(cls)}
         width, height = (int(side) for side in known["size"])
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:
             raise ValueError("mean and std must have three values")
-        return cls(**known | {"size": (width, height), "mean": mean, "std": std})
+        return cls(
+            **known | {"size": (width, height), "mean": mean, "std": std, "sequences": tuple(known["sequences"])}
+        )

@@ -79,6 +79,7 @@ def begin(
         settings=settings.model_dump(mode="json"),
         seed=settings.seed,
         data=fingerprint,
+        sequences=tuple(data.train.sequences()),
     )
     return learner
 

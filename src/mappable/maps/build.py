@@ -1,6 +1,6 @@
 """Building a map: landmarks are chosen, described, and calibrated by images that are none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -124,7 +124,7 @@ def _build(
     chosen = references[choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
     table = places[chosen].replace(notes=())  # what is noted there is about the whole collection
     built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
-    rows, source = _calibrating(places, references, chosen)
+    rows, source = _calibrating(places, references, chosen, () if about is None else about.sequences)
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
     shares = {"coverage": coverage, "false_accepts": false_accepts}
     try:
@@ -157,10 +157,15 @@ def _references(places: Places) -> Ints:
     return rows
 
 
-def _calibrating(places: Places, references: Ints, landmarks: Ints) -> tuple[Ints, Source]:
-    """Rows of the images to calibrate by, in the frame of the landmarks, and which split they are of."""
+def _calibrating(places: Places, references: Ints, landmarks: Ints, trained: Collection[str]) -> tuple[Ints, Source]:
+    """Rows of the images to calibrate by, in the frame of the landmarks, and which split they are of.
+
+    Those of a sequence that the encoder was trained on, though nothing of it is in the split `train` any more, count as
+    training images: they were taken out of it afterwards.
+    """
     frame = frame_of(places[landmarks]).name
     rows: Ints = np.flatnonzero((places.split == "calibration") & (places.frame == frame))
-    source: Source = "calibration" if len(rows) else "train"
+    taken_out = set(trained) - set(places.sequence[places.split == "train"])
+    source: Source = "calibration" if len(rows) and not taken_out & set(places.sequence[rows]) else "train"
     rows = rows if len(rows) else np.setdiff1d(references, landmarks)
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(np.int64))], source
