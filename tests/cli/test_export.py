@@ -126,6 +126,15 @@ def test_int8_that_loses_too_much_is_not_written(wall: Path, exported: Path, tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_that_is_there_gives_way_only_when_asked(mappable: Run, wall_encoder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "wall.onnx"
+    out.write_text("mine")
+    refused(mappable("export", wall_encoder, out), f"{out}: is there already; choose another file", "--overwrite")
+    assert out.read_text() == "mine"
+    assert mappable("export", wall_encoder, out, "--overwrite").exit_code == 0
+    assert OnnxEncoder(out).fingerprint == Encoder.load(wall_encoder).fingerprint
+
+
 def test_what_cannot_be_exported_or_measured_is_refused(
     mappable: Run, exported: Path, in_int8: Path, wall: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
@@ -136,7 +145,11 @@ def test_what_cannot_be_exported_or_measured_is_refused(
     few = (*int8, "--images", 5, "--positive-radius", 10)
     refused(mappable("export", exported, out, *few), "5 images to measure ranges on and 160 to ask about", "10 of")
     refused(mappable("export", in_int8, out, *int8), "int8.onnx: int8 is made of a file in float32")
-    refused(mappable("export", exported, exported, *int8), "wall.onnx: int8 is made of", "goes to another file")
+    refused(
+        mappable("export", exported, exported, *int8, "--overwrite"),
+        "wall.onnx: int8 is made of",
+        "goes to another file",
+    )
     for radius, problem in ((-1, "radius is -1.0, but must be above 0"), (1e-6, "no image finds a landmark within")):
         refused(mappable("export", exported, out, *int8, "--images", 10, "--positive-radius", radius), problem)
     refused(mappable("export", exported, out), "wall.onnx: is an ONNX file already")

@@ -59,7 +59,7 @@ def test_a_street_with_a_copy_does_not_take_the_confidence_from_what_has_none(to
         along = np.linspace(0.0, 400.0, count)
         copied = np.where((along >= 200) & (along < 320), along - 200, along)
         places = [np.column_stack([x, np.sin(along / 9 + seed)]) for x in (along, copied)]
-        alone, shared = (town.describe(at + [shift, 0.0], seed) for at, shift in zip(places, (9000.0, 0.0), strict=True))
+        alone, shared = town.describe(places[0] + np.array([9000.0, 0.0]), seed), town.describe(places[1], seed)
         seen = shared + 0.35 * alone
         return places[0], (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
 

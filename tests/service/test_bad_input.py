@@ -60,7 +60,9 @@ def encoded(as_file: Any) -> dict[str, tuple[bytes, str]]:
         "random": (os.urandom(5000), "not a JPEG, PNG or WebP image"),
         "cut JPEG": (jpeg[: len(jpeg) // 2], "damaged or unreadable"),
         "cut PNG": (as_file(rgb)[:2000], "damaged or unreadable"),
-        "cut in its header": (jpeg[:30], "its header is damaged"),
+        "cut in its header": (jpeg[:30], "its header is truncated or damaged"),
+        "cut behind its header": (as_file(rgb)[:33], "truncated or damaged"),
+        "a WAV": (b"RIFF\0\0\0\0WAVEfmt ", "not a JPEG, PNG or WebP image"),
         "animated PNG": (as_file(rgb, "PNG", **animated), "animated, with 2 frames"),
         "animated WebP": (as_file(rgb, "WEBP", **animated), "animated, with 2 frames"),
         "too many pixels": (
@@ -124,10 +126,35 @@ def test_a_form_without_a_boundary_is_refused(client: Any) -> None:
     assert client.post("/locate", b"--x--", "multipart/form-data").status == 400
 
 
+@pytest.mark.parametrize(
+    ("known", "status", "part"),
+    [
+        ("[" * 100_000, 400, "nested too deeply"),
+        ('[{"point": 0, "coordinates": [1e300, 0]}]', 422, "0 coordinates 0: input should be less than or equal to 10"),
+        ('[{"point": 0, "coordinates": [0, NaN]}]', 422, "0 coordinates 1: input should be a finite number"),
+        ('[{"point": 0, "coordinates": [0, 0], "sigma": 1e-300}]', 422, "0 sigma: input should be greater than"),
+        ('[{"point": 1e30, "coordinates": [0, 0]}]', 422, "0 point: unable to parse input string as an integer"),
+    ],
+)
+def test_known_positions_that_nobody_can_mean_are_refused(
+    client: Any, images: Images, known: str, status: int, part: str
+) -> None:
+    answer = client.post_files("/recover", images[:3], known=known)
+    assert answer.status == status
+    assert answer.error.startswith("field known: ")
+    assert part in answer.error
+
+
 def test_too_many_images_are_refused(client: Any, images: Images) -> None:
     answer = client.post_files("/locate", [(f"{n}.png", b"") for n in range(101)])
     assert answer.status == 413
     assert answer.error == "there are 101 images, but at most 100 are taken at once"
+
+
+def test_very_many_parts_are_not_even_counted(client: Any) -> None:
+    part = b'--wall\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\n\r\n'
+    answer = client.post("/locate", 10_001 * part + b"--wall--\r\n", "multipart/form-data; boundary=wall")
+    assert (answer.status, answer.error) == (413, "the body has more than the 10,000 parts that are taken")
 
 
 def test_a_long_body_is_refused_before_it_comes(client: Any) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from mappable.arrays import Pixels
 from mappable.maps.store import Floats32
-from mappable.service.batching import LARGEST, Batcher, measure
+from mappable.service.batching import LARGEST, SECONDS, Batcher, measure
+
+NOISE = np.random.default_rng(0)
 
 
 def describe(pixels: Pixels) -> Floats32:
@@ -27,6 +29,10 @@ def image(number: int) -> Pixels:
         (lambda images: 0.002 * images, 1),
         (lambda images: 0.005, LARGEST),
         (lambda images: 0.005 * max(1, images / 4), 4),
+        (lambda images: 0.005 + 0.002 * images, 16),  # a larger one gains less than a tenth
+        (lambda images: 0.01 * images * NOISE.uniform(0.96, 1.0), 1),
+        (lambda images: 1.5 * images, 1),
+        (lambda images: 100.0 * images, 1),
     ],
 )
 def test_the_size_is_what_pays(seconds: Callable[[int], float], expected: int) -> None:
@@ -39,7 +45,8 @@ def test_the_size_is_what_pays(seconds: Callable[[int], float], expected: int) -
 
     size = measure(slowly, (8, 6), lambda: now)
     assert size.images == expected
-    assert size.per_second == pytest.approx(expected / seconds(expected))
+    assert size.per_second == pytest.approx(expected / seconds(expected), rel=0.05)
+    assert now < max(SECONDS, 2 * seconds(1))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from mappable.cli.app import app
 from mappable.errors import BadInputError
+from mappable.service.server import bind
 
 
 def refused(*arguments: object) -> str:
@@ -29,6 +30,13 @@ def test_a_folder_without_a_study_is_refused(map_folder: Path, tmp_path: Path) -
 def test_an_address_that_is_taken_is_named(map_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
+        said = refused("--map", map_folder, "--port", port)
+    assert said == f"cannot listen at 127.0.0.1, port {port}: address already in use"
+
+
+def test_an_address_is_taken_while_its_server_still_starts(map_folder: Path) -> None:
+    with bind("127.0.0.1", 0) as starting:
+        port = starting.getsockname()[1]
         said = refused("--map", map_folder, "--port", port)
     assert said == f"cannot listen at 127.0.0.1, port {port}: address already in use"
 

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 
 from mappable import Encoder, Map, Places, build_map
 from mappable.features.fast_encoder import FastEncoder
+from mappable.service import answers
 from mappable.service.limits import Limits
 
 Images = list[tuple[str, bytes]]
@@ -60,6 +62,27 @@ def test_the_openapi_document_has_examples(client: Any) -> None:
     schemas = told["components"]["schemas"]
     assert schemas["Located"]["examples"][0]["confident"] is True
     assert schemas["Trajectory"]["examples"][0]["undetermined"]
+    for name, schema in schemas.items():
+        for example in schema.get("examples", []):
+            assert getattr(answers, name).model_validate(example), name
+    assert {"MapAnswer", "Landmark", "Candidate", "Point"} <= {one for one in schemas if "examples" in schemas[one]}
+    for option in told["paths"]["/locate"]["post"]["parameters"] + told["paths"]["/recover"]["post"]["parameters"]:
+        assert option["schema"]["examples"], option
+
+
+def test_the_openapi_document_tells_of_tokens_and_errors(client: Any) -> None:
+    told = client.get("/openapi.json").json
+    assert told["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    assert told["security"] == [{}, {"token": []}]  # as this server asks for none
+    assert "HTTPValidationError" not in told["components"]["schemas"]
+    for path, methods in told["paths"].items():
+        for described in methods.values():
+            answered = described["responses"]
+            assert answered["200"]["content"], path
+            assert ("401" in answered) == (path != "/health") == (described.get("security") != [])
+            assert ("404" in answered) == ("{" in path)
+            for status in set(answered) - {"200", "207"}:
+                assert answered[status]["content"]["application/json"]["schema"]["$ref"].endswith("/Error"), path
 
 
 def counted(client: Any) -> dict[str, float]:
@@ -90,6 +113,7 @@ def test_metrics_count_what_happens(client: Any, images: Images) -> None:
 def test_a_token_is_asked_for(start: Start, map_folder: Path, images: Images) -> None:
     client = start(map_folder, token="s3cret")
     assert client.post("/locate", images[0][1]).status == 200
+    assert client.get("/openapi.json").json["security"] == [{"token": []}]
     for stranger in (replace(client, headers=headers) for headers in ({}, {"Authorization": "Bearer s3creT"})):
         for answer in (stranger.get("/map"), stranger.get("/metrics"), stranger.post("/locate", images[0][1])):
             assert answer.status == 401
@@ -145,6 +169,52 @@ def test_a_late_answer_is_given_up(
     assert client.get("/map").status == 200
     free.set()
     assert client.post("/locate", images[0][1]).status == 200
+
+
+@contextmanager
+def deaf(client: Any) -> Iterator[socket.socket]:
+    """A client that asks for more than sockets hold, and does not read."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", client.port))
+        connection.sendall(1000 * b"GET /map HTTP/1.1\r\nHost: here\r\n\r\n")
+        yield connection
+
+
+def test_clients_that_do_not_read_are_cut_off(start: Start, map_folder: Path) -> None:
+    client, began = start(map_folder, Limits(timeout=0.5, connections=2)), time.perf_counter()
+    with deaf(client), deaf(client):
+        time.sleep(0.2)
+        assert client.get("/health").error == "there are too many connections"
+        while client.get("/health").status != 200:
+            assert time.perf_counter() - began < 10
+            time.sleep(0.1)
+
+
+def test_answers_that_nobody_reads_have_so_much_memory(start: Start, map_folder: Path) -> None:
+    client, began = start(map_folder, Limits(memory=1000)), time.perf_counter()
+    with deaf(client):
+        assert counted(client)["mappable_connections"] == 2
+        while counted(client)["mappable_connections"] > 1:
+            assert time.perf_counter() - began < 10
+            time.sleep(0.1)
+    assert client.get("/map").status == 200
+
+
+def test_nobody_waits_for_all_images_of_another(start: Start, map_folder: Path, images: Images, as_file: Any) -> None:
+    client, large = start(map_folder), as_file(np.zeros((1000, 1000), dtype=np.uint8))
+
+    def seconds(ask: Callable[[], Any]) -> float:
+        began = time.perf_counter()
+        assert ask().status == 200
+        return time.perf_counter() - began
+
+    with ThreadPoolExecutor(1) as pool:
+        many = pool.submit(seconds, lambda: client.post_files("/locate", [("black.png", large)] * 90))
+        while not client.get("/health").json["queue"]:
+            time.sleep(0.01)
+        one = seconds(lambda: client.post("/locate", images[0][1]))
+        assert one < many.result() / 2
 
 
 def test_a_failure_inside_tells_the_client_nothing(

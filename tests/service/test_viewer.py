@@ -267,3 +267,27 @@ def test_what_is_no_study_of_this_map_is_refused(study_folder: Path, tmp_path: P
         open_study(tmp_path)
     with pytest.raises(BadInputError, match="in the frame oxford, those of the map in elsewhere"):
         open_study(study_folder, frame="elsewhere")
+
+
+def test_a_study_is_told_as_its_description_says(study_folder: Path) -> None:
+    study = open_study(study_folder)
+    told = page.StudyAnswer.model_validate_json(b'{"study":%b}' % study.overview).study
+    assert told is not None
+    found = page.StudyModel.model_validate_json(study.models[MODEL])
+    assert len(found.error) == len(told.queries.id)
+    assert found.trajectory is not None
+    assert found.calibration is not None
+    matrices = page.StudyMatrices.model_validate_json(study.matrices[MODEL])
+    assert len(base64.b64decode(matrices.metres.steps)) == np.prod(matrices.shape)
+
+
+def test_a_result_without_its_numbers_is_named(study_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(study_folder, tmp_path / "study")
+    file = folder / "results" / MODEL / "result.json"
+    facts = json.loads(file.read_text())
+    for broken in ({"positive": None}, {"positive": []}, {"median": "few"}):
+        protocols = facts["protocols"] | {"table1": facts["protocols"]["table1"] | broken}
+        file.write_text(json.dumps(facts | {"protocols": protocols}))
+        with pytest.raises(BadInputError) as error:
+            open_study(folder)
+        assert str(error.value) == f"{file}: its protocol table1 lacks numbers; evaluate the model again"

@@ -36,6 +36,7 @@ def export(
     positive_radius: Annotated[
         float | None, typer.Option(help="For int8: right is whoever is within this (default: the encoder's).")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT.onnx may be there, and gives way.")] = False,
 ) -> None:
     """Write an encoder as one ONNX file: uint8 images of any number and size in, descriptors of length one out.
 
@@ -48,6 +49,8 @@ def export(
     from mappable.features.onnx_export import check_file, export_onnx
 
     check_file(out)
+    if out.exists() and not overwrite:
+        raise BadInputError(f"{out}: is there already; choose another file, or overwrite it (--overwrite)")
     if int8 != (calibrate is not None):
         raise BadInputError("--int8 and --calibrate PLACES go together: int8 is measured on your images")
     if encoder_file.suffix == ".onnx" and not int8:

@@ -35,7 +35,9 @@ def serve(
     max_pixels: Annotated[int, typer.Option(help="Megapixels of one image.", min=1)] = 50,
     queue: Annotated[int, typer.Option(help="Images that may wait, and that one request may hold.", min=1)] = 256,
     connections: Annotated[int, typer.Option(help="Connections at a time.", min=1)] = 512,
-    timeout: Annotated[float, typer.Option(help="Seconds for a whole request.", min=0.1)] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds until an answer, and again until it is read.", min=0.1)
+    ] = 60.0,
     read_timeout: Annotated[
         float, typer.Option(help="Seconds in which its head, and its body, must come.", min=0.1)
     ] = 20.0,

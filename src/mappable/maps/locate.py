@@ -134,7 +134,7 @@ class Locator:
         if feature > furthest:
             return f"outside validity: feature distance {feature:.3f}, where calibration saw {furthest:.3f} at most"
         if seen.matched[n] > calibration.threshold:
-            return f"too far: no landmark is as near as on the map they are (feature distance {feature:.3f})"
+            return f"too far: farther from every landmark than images of this map are (feature distance {feature:.3f})"
         ids, rival = self.map.places.place_id, int(evidence.rival[n])
         if rival < 0:
             return "aliased: no other place is on the map to tell this one from"

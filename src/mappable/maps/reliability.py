@@ -116,7 +116,7 @@ def draw_distances(
 def _rejection(axes: "Axes", here: Floats, absent: Floats | None, threshold: float) -> None:
     both = here if absent is None else np.concatenate([here, absent])
     low, high = np.quantile(both, [0.002, 0.998])
-    bins = np.linspace(low, high, 50).tolist()
+    bins = np.linspace(low, max(high, low + 1e-6), 50).tolist()
     axes.hist(np.clip(here, low, high), bins, density=True, color=COLOURS[0], alpha=0.6, label="on the map")
     if absent is not None:
         axes.hist(np.clip(absent, low, high), bins, density=True, color=COLOURS[1], alpha=0.6, label="from elsewhere")

@@ -1,6 +1,6 @@
 """What the server answers, as models that also describe and exemplify it in the OpenAPI document."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +13,9 @@ from mappable.maps.summary import summarize_map
 from mappable.recovery.report import Report
 from mappable.recovery.result import Recovered
 from mappable.service.limits import RefusedError
+
+MOST = 1_000_000_000  # metres of a known position, from the origin
+LEAST_SIGMA = 1e-6  # metres
 
 _WHERE: dict[str, Any] = {"coordinates": [51.3, 7.9], "latitude": 51.75213, "longitude": -1.25794}
 _LANDMARK: dict[str, Any] = {"landmark": "sun/0048.jpg", "feature_distance": 0.412}
@@ -33,10 +36,39 @@ _POSITION: dict[str, Any] = {
     "candidates": [_LANDMARK | {"coordinates": [48.0, 6.1]}],
     "error": None,
 }
+_PLACE: dict[str, Any] = {
+    "id": "sun/0048.jpg",
+    **_WHERE,
+    "yaw": 1.57,
+    "condition": "sun",
+    "estimated": False,
+    "image": "/landmarks/sun/0048.jpg/image",
+}
+_CALIBRATION: dict[str, Any] = {
+    "source": "calibration",
+    "images": 500,
+    "elsewhere": 0,
+    "landmarks": 200,
+    "coverage": 0.9,
+    "false_accepts": 0.05,
+    "reach": 24.0,
+    "valid": 1.02,
+    "confident": 0.83,
+    "width": 5.6,
+    "note": "",
+}
+_POINT: dict[str, Any] = {
+    "image": "0001.jpg",
+    "coordinates": [0.4, -3.1],
+    "covariance": [[0.3, 0.0], [0.0, 0.5]],
+    "part": 0,
+}
 _BAD = {"image": "notes.txt", "error": "notes.txt: not a JPEG, PNG or WebP image"}
 
 
-class _Model(BaseModel):
+class Model(BaseModel):
+    """What is answered, and nothing else."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -44,22 +76,23 @@ def _example(*examples: dict[str, Any]) -> ConfigDict:
     return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": list(examples)})
 
 
-class Error(_Model):
+class Error(Model):
     """Why a request is not answered."""
 
     model_config = _example({"error": "the queue is full: 256 images are waiting"})
     error: str
 
 
-class Candidate(_Model):
+class Candidate(Model):
     """A landmark that is near by its features."""
 
+    model_config = _example(_POSITION["candidates"][0])
     landmark: str
     feature_distance: float
     coordinates: list[float]
 
 
-class Located(_Model):
+class Located(Model):
     """Where an image was taken; `metres` and the interval from `low` to `high` are to the nearest landmark."""
 
     model_config = _example(_POSITION)
@@ -83,7 +116,7 @@ class Located(_Model):
     error: None = None
 
 
-class NotLocated(_Model):
+class NotLocated(Model):
     """An image among several that cannot be used."""
 
     model_config = _example(_BAD)
@@ -91,7 +124,7 @@ class NotLocated(_Model):
     error: str
 
 
-class Positions(_Model):
+class Positions(Model):
     """One entry for each image, in their order."""
 
     model_config = _example({"positions": [_POSITION, _BAD], "error": None})
@@ -99,30 +132,31 @@ class Positions(_Model):
     error: str | None = Field(default=None, description="Set where no image can be used.")
 
 
-class Known(_Model):
+class Known(Model):
     """A position that is known: of which image, counted from 0, and within how many metres."""
 
     model_config = _example({"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5})
-    point: int
-    coordinates: list[float]
-    sigma: float = 0.5
+    point: int = Field(ge=0, le=MOST)
+    coordinates: list[Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]]
+    sigma: float = Field(default=0.5, ge=LEAST_SIGMA, le=MOST, allow_inf_nan=False)
 
 
-class Point(_Model):
+class Point(Model):
     """An image of a trajectory; points of different parts have nothing to do with each other."""
 
+    model_config = _example(_POINT)
     image: str
     coordinates: list[float] | None
     covariance: list[list[float]] | None
     part: int
 
 
-class Trajectory(_Model):
+class Trajectory(Model):
     """Positions that distances alone gave, and all that they leave open."""
 
     model_config = _example(
         {
-            "points": [{"image": "0001.jpg", "coordinates": [0.4, -3.1], "covariance": None, "part": 0}],
+            "points": [_POINT],
             "dimensions": 2,
             "ranges": 812,
             "thrown_out": 14,
@@ -142,9 +176,10 @@ class Trajectory(_Model):
     undetermined: list[str] = Field(description="A sentence for each thing that the distances do not decide.")
 
 
-class Landmark(_Model):
+class Landmark(Model):
     """One of the map; `image` is where its picture is."""
 
+    model_config = _example(_PLACE)
     id: str
     coordinates: list[float]
     latitude: float | None
@@ -155,9 +190,10 @@ class Landmark(_Model):
     image: str
 
 
-class CalibrationAnswer(_Model):
+class CalibrationAnswer(Model):
     """What a map was calibrated on, and what came of it; metres are units of the map."""
 
+    model_config = _example(_CALIBRATION)
     source: str
     images: int
     elsewhere: int
@@ -171,9 +207,23 @@ class CalibrationAnswer(_Model):
     note: str
 
 
-class MapAnswer(_Model):
+class MapAnswer(Model):
     """A map: its frame, its calibration and its landmarks."""
 
+    model_config = _example(
+        {
+            "frame": "utm-30N",
+            "unit": "m",
+            "crs": "EPSG:32630",
+            "dimensions": 2,
+            "encoder": "0f3c9a51d2b7e684",
+            "spacing": 8.4,
+            "low": [-3.0, -41.5],
+            "high": [812.6, 390.2],
+            "calibration": _CALIBRATION,
+            "landmarks": [_PLACE],
+        }
+    )
     frame: str
     unit: str
     crs: str | None
@@ -186,7 +236,7 @@ class MapAnswer(_Model):
     landmarks: list[Landmark]
 
 
-class Health(_Model):
+class Health(Model):
     """Whether the server answers, and what it should tell its owner."""
 
     model_config = _example({"status": "ok", "landmarks": 200, "queue": 0, "notes": []})
@@ -194,6 +244,25 @@ class Health(_Model):
     landmarks: int
     queue: int = Field(description="Images that are being worked on or wait.")
     notes: list[str]
+
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "The body is not what its header says."},
+    401: {"model": Error, "description": "The token is missing or wrong."},
+    404: {"model": Error, "description": "There is nothing of that name."},
+    408: {"model": Error, "description": "The body came too slowly."},
+    410: {"model": Error, "description": "Its image is no longer there."},
+    413: {"model": Error, "description": "The body is too long, or an image too large, or there are too many."},
+    415: {"model": Error, "description": "The content type is none that is taken."},
+    422: {"model": Error, "description": "An image or an option cannot be used."},
+    503: {"model": Error, "description": "There is too much to do; Retry-After says when to try again."},
+    "default": {"model": Error, "description": "It is not answered, for the reason given."},
+}
+
+
+def refusals(*which: int | str) -> dict[int | str, dict[str, Any]]:
+    """Those of `REFUSED`, for the description of an address."""
+    return {one: REFUSED[one] for one in which}
 
 
 def located(landmarks: Map, rows: dict[str, int], names: list[str], found: list[Position | RefusedError]) -> Positions:

@@ -17,15 +17,15 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from mappable.errors import MappableError
-from mappable.service.answers import Error, Health, Known, MapAnswer, Positions, Trajectory, describe_map
-from mappable.service.body import IMAGES, MULTIPART, Form, Sent, kind_of, read_body, take_apart
+from mappable.service.answers import Health, Known, MapAnswer, Positions, Trajectory, describe_map, refusals
+from mappable.service.body import MULTIPART, Form, Sent, kind_of, read_body, take_apart
 from mappable.service.connections import Connections
 from mappable.service.disk import notes_on, picture
 from mappable.service.engine import Engine
 from mappable.service.guard import Guard, answer
 from mappable.service.limits import RefusedError, Share
 from mappable.service.metrics import TYPE, Metrics
-from mappable.service.page import JSON, File, add_page, add_study
+from mappable.service.page import JSON, PICTURE, File, add_page, add_study
 
 if TYPE_CHECKING:
     from mappable.service.study import StudyView
@@ -40,21 +40,12 @@ _FILES: dict[str, Any] = {
         }
     }
 }
-_ONE: dict[str, Any] = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMAGES}
 _KNOWN = {
     "type": "string",
     "description": "JSON",
     "example": '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]',
 }
-_REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": Error, "description": "The body is not what its header says."},
-    401: {"model": Error, "description": "The token is missing or wrong."},
-    408: {"model": Error, "description": "The body came too slowly."},
-    413: {"model": Error, "description": "The body is too long, or an image too large, or there are too many."},
-    415: {"model": Error, "description": "The content type is none that is taken."},
-    422: {"model": Error, "description": "An image or an option cannot be used."},
-    503: {"model": Error, "description": "There is too much to do; Retry-After says when to try again."},
-}
+_ASKED = (400, 401, 408, 413, 415, 422, 503)  # how a question with images may be refused
 
 
 def create_app(
@@ -78,6 +69,7 @@ def create_app(
         version="1",
         docs_url=None,  # its page would come from another server
         redoc_url=None,
+        responses=refusals("default"),  # in place of FastAPI's own form of errors
         lifespan=lifespan,
     )
     limits, metrics = engine.limits, engine.metrics
@@ -92,6 +84,7 @@ def create_app(
     add_study(app, study)
     add_page(app)
     _add_errors(app, metrics)
+    _describe_token(app, needed=token is not None)
     return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token)
 
 
@@ -101,15 +94,17 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
 
     @app.post(
         "/locate",
-        responses={207: {"model": Positions, "description": "Some of the images cannot be used."}, **_REFUSED},
-        openapi_extra={"requestBody": {"required": True, "content": _ONE | _FILES}},
+        responses={207: {"model": Positions, "description": "Some of the images cannot be used."}, **refusals(*_ASKED)},
+        openapi_extra={"requestBody": {"required": True, "content": PICTURE | _FILES}},
     )
     async def locate(
         request: Request,
         response: Response,
-        top_k: Annotated[int, Query(ge=1, le=MOST_CANDIDATES, description="Landmarks to name for each image.")] = 5,
-        sequence: Annotated[bool, Query(description="The images are of one drive, in order.")] = False,
-        coverage: Annotated[float | None, Query(gt=0, lt=1, description="Of the intervals.")] = None,
+        top_k: Annotated[
+            int, Query(ge=1, le=MOST_CANDIDATES, description="Landmarks to name for each image.", examples=[3])
+        ] = 5,
+        sequence: Annotated[bool, Query(description="The images are of one drive, in order.", examples=[True])] = False,
+        coverage: Annotated[float | None, Query(gt=0, lt=1, description="Of the intervals.", examples=[0.95])] = None,
     ) -> Positions:
         """Where images were taken: one image as the body, or several as parts that have file names."""
         kind = kind_of(request, single=True)
@@ -131,13 +126,13 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
 
     @app.post(
         "/recover",
-        responses=_REFUSED,
+        responses=refusals(*_ASKED),
         openapi_extra={"requestBody": {"required": True, "content": _with_known()}},
     )
     async def recover(
         request: Request,
-        dimensions: Annotated[int, Query(ge=2, le=3)] = 2,
-        ordered: Annotated[bool, Query(description="The images are of one drive, in order.")] = True,
+        dimensions: Annotated[int, Query(ge=2, le=3, description="Of the trajectory.", examples=[3])] = 2,
+        ordered: Annotated[bool, Query(description="The images are of one drive, in order.", examples=[False])] = True,
     ) -> Trajectory:
         """The trajectory of images from the distances between them; in the map's coordinates if some are `known`."""
         kind_of(request, single=False)
@@ -155,7 +150,7 @@ def _add_looks(app: FastAPI, engine: Engine, folder: Path) -> None:
     map_json = File(described.model_dump_json().encode(), JSON)
     notes = notes_on(engine.map, folder)
 
-    @app.get("/map", response_model=MapAnswer, responses={401: _REFUSED[401]})
+    @app.get("/map", response_model=MapAnswer, responses=refusals(401))
     def the_map(request: Request) -> Response:
         """The frame, the calibration and the landmarks."""
         return map_json.answer(request)
@@ -163,12 +158,7 @@ def _add_looks(app: FastAPI, engine: Engine, folder: Path) -> None:
     @app.get(
         "/landmarks/{landmark:path}/image",
         response_class=Response,
-        responses={
-            200: {"content": _ONE},
-            401: _REFUSED[401],
-            404: {"model": Error, "description": "The map has no such landmark."},
-            410: {"model": Error, "description": "Its image is no longer there."},
-        },
+        responses={200: {"content": PICTURE}, **refusals(401, 404, 410)},
     )
     def image(landmark: str) -> Response:
         """The picture of a landmark."""
@@ -182,7 +172,7 @@ def _add_looks(app: FastAPI, engine: Engine, folder: Path) -> None:
         """Whether the server answers, and what has become of the map's files; it needs no token."""
         return Health(status="ok", landmarks=len(engine.map), queue=engine.queue.taken, notes=notes())
 
-    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, 401: _REFUSED[401]})
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **refusals(401)})
     async def the_metrics() -> Response:
         """Counts, in the text format that Prometheus reads."""
         return Response(engine.metrics.text(), media_type=TYPE)
@@ -220,6 +210,20 @@ def _add_errors(app: FastAPI, metrics: Metrics) -> None:
         )
 
 
+def _describe_token(app: FastAPI, *, needed: bool) -> None:
+    """Make the OpenAPI document say how a token is sent, so that generated clients can."""
+    described = app.openapi
+
+    def with_token() -> dict[str, Any]:
+        document = described()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}] if needed else [{}, {"token": []}]
+        document["paths"]["/health"]["get"]["security"] = []
+        return document
+
+    app.openapi = with_token  # type: ignore[method-assign]
+
+
 def _with_known() -> dict[str, Any]:
     schema = _FILES[MULTIPART]["schema"]
     return {MULTIPART: {"schema": schema | {"properties": schema["properties"] | {"known": _KNOWN}}}}
@@ -230,8 +234,8 @@ def _known(text: bytes) -> list[Known]:
         return KNOWN.validate_python(json.loads(text))
     except ValidationError as error:
         raise RefusedError(422, "known", f"field known: {_sentence(error.errors()[0])}") from None
-    except ValueError:
-        raise RefusedError(400, "known", "field known: not JSON") from None
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "known", "field known: not JSON, or nested too deeply") from None
 
 
 def _sentence(error: Any) -> str:

@@ -12,11 +12,13 @@ import numpy as np
 from mappable.arrays import Pixels
 from mappable.maps.store import Floats32
 from mappable.places.images import Size
+from mappable.progress import track
 
 Describe = Callable[[Pixels], Floats32]  # images (n, height, width, 3) to descriptors (n, D)
 LARGEST = 32
-WORTH = 1.1  # times as many images a second: then twice the batch pays
+NEARLY = 0.9  # of the best speed is as good: a difference like that may be what else the machine did
 ROUNDS = 3
+SECONDS = 5.0  # for measuring
 
 
 @dataclass(frozen=True)
@@ -28,29 +30,31 @@ class BatchSize:
 
 
 def measure(describe: Describe, size: Size, clock: Callable[[], float] = time.perf_counter) -> BatchSize:
-    """The largest power of two that pays: images of `size` (width, height) are described in batches that double."""
-    images, speed = 1, 0.0
-    while not speed or images < LARGEST:
-        speed, doubled = _speeds(describe, size, (images, 2 * images), clock)
-        if doubled < WORTH * speed:
+    """The smallest power of two that is nearly as fast as any: images of `size` (width, height) are described so."""
+    taken = _times(describe, size, clock)
+    speeds = {images: images / min(times[1:] or times) for images, times in taken.items()}  # the first is to warm up
+    best = max(speeds.values())
+    images = min(images for images, speed in speeds.items() if speed >= NEARLY * best)
+    return BatchSize(images, speeds[images])
+
+
+def _times(describe: Describe, size: Size, clock: Callable[[], float]) -> dict[int, list[float]]:
+    """Seconds that batches took by their size, in turn, so that what else the machine does slows all.
+
+    Batches that would take longer than what is left of the time are left out.
+    """
+    pixels = np.random.default_rng(0).integers(0, 256, (LARGEST, size[1], size[0], 3), dtype=np.uint8)
+    sizes = [1 << power for power in range(LARGEST.bit_length())]
+    taken: dict[int, list[float]] = {}
+    end, last = clock() + SECONDS, 0.0
+    for images in track(sizes * (1 + ROUNDS), "measuring the encoder", len(sizes) * (1 + ROUNDS)):
+        start = clock()
+        if start + (2 * last if images > 1 else 0) > end:
             break
-        images, speed = 2 * images, doubled
-    return BatchSize(images, speed)
-
-
-def _speeds(
-    describe: Describe, size: Size, batches: tuple[int, int], clock: Callable[[], float]
-) -> tuple[float, float]:
-    """Images a second by batches of two sizes, in turn, so that what else the machine does slows both."""
-    pixels = [np.random.default_rng(0).integers(0, 256, (n, size[1], size[0], 3), dtype=np.uint8) for n in batches]
-    taken: list[list[float]] = [[], []]
-    for _ in range(1 + ROUNDS):  # the first is to warm up
-        for batch, times in zip(pixels, taken, strict=True):
-            start = clock()
-            describe(batch)
-            times.append(clock() - start)
-    first, second = (n / min(times[1:]) for n, times in zip(batches, taken, strict=True))
-    return first, second
+        describe(pixels[:images])
+        last = clock() - start
+        taken.setdefault(images, []).append(last)
+    return taken
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and how long one may keep a server waiting for a request."""
+"""Connections: how many there may be, and how long one may keep a server waiting: for a request, or to be read."""
 
 import asyncio
 import json
@@ -34,14 +34,18 @@ class Connections:
 class _Connection(H11Protocol):
     """One that is closed if no request has begun in time, or if an answered one sends on for too long.
 
-    uvicorn itself waits for ever for the head of a request, and for the rest of a body that nobody wants any more.
+    It is cut off if the client does not read an answer in time, or if what clients have not read is too much for the
+    memory. uvicorn itself waits for ever: for the head of a request, for the rest of a body that nobody wants any more,
+    and for a client to read.
     """
 
     shared: Connections
     _due: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # so that writing pauses and resumes as bytes wait here and are gone
         self.shared.open += 1
         if self.shared.open > self.shared.limits.connections + SPARE:
             transport.abort()
@@ -52,8 +56,21 @@ class _Connection(H11Protocol):
         super().data_received(data)
         self._watch()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        limits = self.shared.limits
+        if sum(one.transport.get_write_buffer_size() for one in self.connections) > limits.memory:
+            self.transport.abort()
+        else:
+            self._unread = self.loop.call_later(limits.timeout, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._taken()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        self._taken()
         self.shared.open -= 1
         super().connection_lost(exc)
 
@@ -70,6 +87,11 @@ class _Connection(H11Protocol):
         if self._due is not None:
             self._due.cancel()
             self._due = None
+
+    def _taken(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _close(self) -> None:
         seconds = self.shared.limits.read_timeout

@@ -1,6 +1,7 @@
 """Bytes that a client sent, to pixels by the project's one decode path; what is no such image is refused first."""
 
 import io
+import re
 
 from PIL import Image, UnidentifiedImageError
 
@@ -10,6 +11,7 @@ from mappable.places.images import Fit, Size, decode_image
 from mappable.service.limits import RefusedError
 
 FORMATS = ("JPEG", "PNG", "WEBP")
+BEGINNINGS = re.compile(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP", re.DOTALL)  # of their files
 
 
 def decode(data: bytes, name: str, *, size: Size, fit: Fit, most_pixels: int) -> Pixels:
@@ -32,9 +34,11 @@ def _check_header(data: bytes, name: str, most_pixels: int) -> None:
     except Image.DecompressionBombError:
         raise RefusedError(413, "too_many_pixels", f"{name}: more than {most_pixels:,} pixels") from None
     except UnidentifiedImageError:
+        if BEGINNINGS.match(data):
+            raise RefusedError(422, "damaged_image", f"{name}: truncated or damaged behind its first bytes") from None
         raise RefusedError(422, "not_an_image", f"{name}: not a JPEG, PNG or WebP image") from None
     except Exception:  # decoders promise no closed set of errors
-        raise RefusedError(422, "damaged_image", f"{name}: its header is damaged") from None
+        raise RefusedError(422, "damaged_image", f"{name}: its header is truncated or damaged") from None
     if width * height > most_pixels:
         sentence = f"{name}: {width}x{height} pixels, more than the limit of {most_pixels:,}"
         raise RefusedError(413, "too_many_pixels", sentence)

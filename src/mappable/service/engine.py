@@ -51,7 +51,8 @@ class Engine:
         # The encoder comes first: threads of NumPy's would keep cores from it, and other threads Python's lock.
         self._blas, self._turn = threadpool_limits(1, "blas"), sys.getswitchinterval()
         sys.setswitchinterval(TURN)
-        self._pool = ThreadPoolExecutor(cores(), "images")
+        self._pool = ThreadPoolExecutor(cores(), "requests")
+        self._decoders = ThreadPoolExecutor(cores(), "images")  # large ones are slow: nothing else waits behind them
         self._recoveries = ThreadPoolExecutor(1, "recovery")  # they are long: no two at once
         self.queue = Share(limits.queue, "queue", f"the queue is full: {limits.queue:,} images are waiting")
         self.locator.locate(np.eye(1, self.map.store.dimensions, dtype=np.float32), encoder=self.fingerprint)
@@ -81,6 +82,7 @@ class Engine:
     def close(self) -> None:
         """When no request is left."""
         self._pool.shutdown()
+        self._decoders.shutdown()
         self._recoveries.shutdown()
         self._batcher.close()
         self._blas.restore_original_limits()
@@ -93,14 +95,17 @@ class Engine:
             raise RefusedError(413, "too_many_images", sentence)
         with self.queue.holding() as held:
             held.take(len(images))
-            return await _all(self._describe_one(image) for image in images)
+            turns = Turns(cores(), 2 * self.batch_size.images)
+            return await _all(self._describe_one(image, turns) for image in images)
 
-    async def _describe_one(self, image: Sent) -> "Floats32 | RefusedError":
-        try:
-            pixels: Pixels = await self.run(self._decode, image.data, image.name)
-        except RefusedError as refusal:
-            return refusal
-        return await asyncio.wrap_future(self._batcher.submit(pixels))
+    async def _describe_one(self, image: Sent, turns: "Turns") -> "Floats32 | RefusedError":
+        async with turns.encoding:
+            async with turns.decoding:
+                try:
+                    pixels: Pixels = await self.run(self._decode, image.data, image.name, pool=self._decoders)
+                except RefusedError as refusal:
+                    return refusal
+            return await asyncio.wrap_future(self._batcher.submit(pixels))
 
     def _locate(
         self,
@@ -144,6 +149,16 @@ class Engine:
 
 
 Found = tuple[Positions, list[Position | RefusedError]]
+
+
+class Turns:
+    """How many images of one request are decoded at a time, and are decoded or with the encoder.
+
+    The others wait here, not in a queue that all requests share, so that nobody waits behind all of them.
+    """
+
+    def __init__(self, decoding: int, encoding: int) -> None:
+        self.decoding, self.encoding = asyncio.Semaphore(decoding), asyncio.Semaphore(decoding + encoding)
 
 
 def _batcher(encoder: Describer, metrics: Metrics) -> tuple[BatchSize, Batcher]:

@@ -58,7 +58,8 @@ class Guard:
             raise RefusedError(503, "connections", "there are too many connections")
         if self._token is not None and scope["path"] not in OPEN and not is_open(scope["path"]):
             given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, b"Bearer " + self._token):
+            scheme, _, token = given.partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
                 raise RefusedError(401, "token", "the token is missing or wrong: send Authorization: Bearer TOKEN")
 
 

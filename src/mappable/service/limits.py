@@ -22,10 +22,10 @@ class Limits:
     body: int = 64 * 2**20  # bytes of one request
     pixels: int = 50_000_000  # of one image
     queue: int = 256  # images that are decoded, wait for the encoder or are with it; one request has no more either
-    timeout: float = 60.0  # from the first byte of a request to the last of the answer
+    timeout: float = 60.0  # from a request to its answer, and then again until the client has read it
     read_timeout: float = 20.0  # for its head, and for its body
     connections: int = 512
-    memory: int = 2**30  # bytes of all requests that are being read or answered
+    memory: int = 2**30  # bytes of all requests that are being read or answered; as much again of answers to be read
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -18,13 +18,14 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at an address; clients are not let in before its server runs."""
+    """A socket at an address, which is ours from now on; clients wait until its server runs."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
+            bound.listen()  # until then another may bind to it too
         except BaseException:
             bound.close()
             raise

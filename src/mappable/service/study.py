@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,8 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
     results = {name: one for name, one in loaded.items() if "table1" in one.scored}
     if not results:
         raise BadInputError(f"{folder}: no study here (no result in {RESULTS} has the protocol table1)")
+    for name, result in results.items():
+        _check_table(folder / RESULTS / name / RESULT, result)
     results = dict(sorted(results.items(), key=lambda item: _share(item[1])))
     places = load_places(folder / PLACES)
     rows = {str(name): row for row, name in enumerate(places.place_id)}
@@ -71,6 +74,19 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
 
 
 _ROWS = ("landmarks", "retrieved")
+
+
+def _check_table(file: Path, result: Result) -> None:
+    """Refuse a result whose Table I is not all there."""
+    values, arrays = result.scored["table1"].values, result.arrays("table1")
+    try:
+        numbers = (values["positive"][0], values["negative"][0], values["median"])
+        whole = all(math.isfinite(one) for one in numbers) and "landmarks" in arrays
+        whole &= all(len(arrays[name]) == len(result.ids) for name in ("errors", "retrieved"))
+    except (LookupError, TypeError):
+        whole = False
+    if not whole:
+        raise BadInputError(f"{file}: its protocol table1 lacks numbers; evaluate the model again")
 
 
 def _share(result: Result) -> float:
