@@ -56,7 +56,12 @@ def reports(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("trainable", "optimizer", "precision"),
-    [("all", "adam", "bfloat16"), ("conv5", "sgd", "float32")],
+    [
+        ("all", "adam", "float32"),
+        ("all", "sgd", "bfloat16"),
+        ("conv5", "adam", "bfloat16"),
+        ("conv5", "sgd", "float32"),
+    ],
 )
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     trainable: str,
