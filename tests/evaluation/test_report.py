@@ -448,7 +448,8 @@ def test_the_papers_numbers_stand_beside_those_of_its_sets(results: list[Result]
 
 def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path: Path) -> None:
     region = {"landmarks": 9, "spacing": 1.0, "queries": 9, "positive": 0.0, "negative": 0.0, "bound": 99.0}
-    shares = {"triplet": 70.0, "quadruplet": 80.0, "triplet+huber": 90.0, f"triplet+huber{OURS}": 97.0}
+    shares = {"triplet": 70.0, "quadruplet": 80.0, "triplet+huber": 90.0}
+    shares |= {f"triplet{OURS}": 85.0, f"triplet+huber{OURS}": 97.0}
     results = []
     for row, share in shares.items():
         regions = {"Freiburg A": {"1.0": region | {"positive": share}}}
@@ -458,6 +459,7 @@ def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
     assert shown["generalisation"][2:] == [
         ["Visual (2 models)", "75.0"],
         ["Combined (1 model)", "90.0"],
+        ["Visual (ours) (1 model)", "85.0"],
         ["Combined (ours) (1 model)", "97.0"],
         ["Paper, visual", "87.0"],
         ["Paper, combined", "94.8"],

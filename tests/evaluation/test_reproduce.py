@@ -317,6 +317,7 @@ def test_the_rows_are_those_of_the_paper_and_ours() -> None:
     assert len(rows_named(["table1"])) == 11
     assert [row.name for row in rows_named(["ours", "triplet"])] == [
         "triplet",
+        "triplet-ours",
         "triplet+distance-ours",
         "lazy-quadruplet+distance-ours",
         "triplet+huber-ours",

@@ -27,7 +27,8 @@ def reproduce(
         str,
         typer.Option(
             help="Rows of the paper's table to train, by name, such as off-the-shelf,triplet,triplet+huber; "
-            "table1 are all eleven with the paper's γ and F², ours the four combinations with the preset's.",
+            "table1 are all eleven with the paper's γ and F², ours the four combinations and the triplet alone as the "
+            "preset has them.",
             metavar="ROW,ROW",
         ),
     ] = "table1",

@@ -68,6 +68,5 @@ def _kind(row: str) -> str:
     """What kind of loss a row has, as the paper groups them."""
     if row not in ROWS or row == OFF_THE_SHELF:
         return "Off-the-shelf" if row == OFF_THE_SHELF else "Others"
-    if ROWS[row].combined:
-        return "Combined (ours)" if row.endswith(OURS) else "Combined"
-    return "Visual" if ROWS[row].visual else "Geometric"
+    kind = "Combined" if ROWS[row].combined else "Visual" if ROWS[row].visual else "Geometric"
+    return f"{kind} (ours)" if row.endswith(OURS) else kind
