@@ -1,5 +1,6 @@
 """Training on a GPU: the same bits wherever the images lie and however often it stops, and a host that runs ahead."""
 
+import gc
 import itertools
 import json
 import os
@@ -90,6 +91,19 @@ def reported(folder: Path) -> list[int]:
 def test_a_seed_decides_on_every_bit(backbone: str, precision: str, learn: Callable[..., Encoder]) -> None:
     first, again, other = (learn(backbone=backbone, precision=precision, seed=seed).fingerprint for seed in (3, 3, 4))
     assert first == again != other
+
+
+def test_one_run_after_the_other_takes_no_more_memory(learn: Callable[..., Encoder]) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        learn(backbone="vgg16")
+        before = torch.cuda.memory_allocated()
+        for seed in range(3):
+            learn(backbone="vgg16", seed=seed)
+        assert torch.cuda.memory_allocated() <= before
+    finally:
+        gc.enable()
 
 
 @BACKBONES

@@ -1,9 +1,11 @@
 """Training as a whole: what a seed decides, what comes out, and how it refuses, fails and stops."""
 
+import gc
 import json
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -540,6 +542,27 @@ def test_no_thread_is_left_however_a_run_ends(
         with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(error):
             train(*toy, chosen, out=out)
         assert threading.active_count() == before
+
+
+def test_nothing_but_the_encoder_is_left_of_a_run(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, begin = [], Learner.__init__
+
+    def noticed(learner: Learner, *given: Any, **others: Any) -> None:
+        begin(learner, *given, **others)
+        learner._recorded[object(), 0] = lambda: learner  # type: ignore[index,assignment] - as recorded work does
+        kept.append(weakref.ref(learner))
+
+    monkeypatch.setattr(Learner, "__init__", noticed)
+    gc.collect()
+    gc.disable()  # many gigabytes of a GPU would not wait for it
+    try:
+        encoder = train(*toy, settings(iterations=2), out=tmp_path / "run")
+        assert [learner() for learner in kept] == [None]
+    finally:
+        gc.enable()
+    assert all(parameter.grad is None for parameter in encoder.parameters())
 
 
 def test_an_image_that_cannot_be_read_ends_the_run(

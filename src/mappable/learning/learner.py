@@ -140,9 +140,15 @@ class Learner:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Let the encoder have the averaged weights, if there are any; after that no more steps can be taken."""
+        """Let the encoder have the averaged weights, if there are any; after that no more steps can be taken.
+
+        What only steps need goes: recorded work is many gigabytes, and knows of the learner, so that it would stay
+        until somebody looks for such circles.
+        """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
+        self._recorded.clear()
+        self.optimiser.zero_grad(set_to_none=True)
 
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         """Add these tuples' part to the gradients; returns their TERMS."""
