@@ -101,7 +101,9 @@ def test_a_set_without_images_to_choose_by_is_refused(film: Places) -> None:
         SETS["oxford"].setup_of(film, load_settings("oxford"), choose=True)
 
 
-def test_no_model_is_begun_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch, film: Places) -> None:
+def test_no_model_is_begun_that_might_end_too_late(
+    monkeypatch: pytest.MonkeyPatch, film: Places, tmp_path: Path
+) -> None:
     clock = [0.0]
     monkeypatch.setattr(reproduce.time, "monotonic", lambda: clock[0])
     named = find_set("nordland")
@@ -114,5 +116,5 @@ def test_no_model_is_begun_that_might_end_too_late(monkeypatch: pytest.MonkeyPat
             return model  # type: ignore[return-value]
 
     models = plan(named, rows_named(["table1"]), [0])
-    study = Slow(setup, None, Path("out"), [])  # type: ignore[arg-type]
+    study = Slow(setup, None, tmp_path, [])  # type: ignore[arg-type]
     assert len(list(study.run(models, seconds=75))) == 4

@@ -13,12 +13,13 @@ from PIL import Image
 from mappable.errors import BadInputError
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.report import write_report
-from mappable.evaluation.reproduce import DESCRIPTORS, MODELS, Model, Study, known_results, load_study, plan
+from mappable.evaluation.reproduce import DESCRIPTORS, MODELS, RESULTS, Model, Study, known_results, load_study, plan
 from mappable.evaluation.result import Result
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
 from mappable.learning.folder import OtherRunError
+from mappable.locks import take, wait_for
 from mappable.places.worlds.presets import PRESETS
 
 TRAVERSALS = {
@@ -245,11 +246,13 @@ def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_oth
     few = {"rows": ["off-the-shelf"], "protocols": ["table1"]}
     study, models, (first,) = run("nordland", nordland, **few)
     (file,) = (study.out / DESCRIPTORS / models[0].folder).iterdir()
-    whole = file.read_bytes()
+    whole, result = file.read_bytes(), study.out / RESULTS / models[0].folder / "result.json"
+    result.unlink()
     file.rename(file.with_suffix(".f16.part"))
     file.with_suffix(".f16.part").write_bytes(whole[:100])
     run("nordland", nordland, **few)
     assert file.read_bytes() == whole
+    result.unlink()
     file.write_bytes(whole[:-2])
     with pytest.raises(BadInputError, match="damaged; delete it"):
         run("nordland", nordland, **few)
@@ -279,6 +282,37 @@ def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run:
     _, _, (healed,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
     assert set(healed.scored) == {"proportionality"}
     assert set(healed.arrays("proportionality")) >= {"counts", "matrix"}
+
+
+def test_what_is_whole_is_not_described_again(run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"rows": ["off-the-shelf"], "protocols": ["table1", "curves"], "lean": True}
+    study, _, (first,) = run("nordland", nordland, **few)
+    monkeypatch.setattr(Study, "describe", lambda *_: pytest.fail("described again"))
+    _, _, (again,) = run("nordland", nordland, **few)
+    assert again.keys == first.keys
+    with pytest.raises(pytest.fail.Exception, match="described again"):
+        run("nordland", nordland, **few | {"protocols": ["table1", "proportionality"]})
+    train = study.setup.places.files[np.flatnonzero(study.setup.places.split == "train")[5]]
+    before = train.read_bytes()
+    photograph(train, 999.0)
+    try:
+        with pytest.raises(pytest.fail.Exception, match="described again"):
+            run("nordland", nordland, **few)
+    finally:
+        train.write_bytes(before)
+
+
+def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
+    few = {"rows": ["off-the-shelf", "triplet", "distance"], "protocols": ["table1"]}
+    study, models, _ = run("nordland", nordland, **few | {"rows": ["off-the-shelf"]})
+    models = plan(find_set("nordland"), rows_named(few["rows"]), [0], _settings_of(models[0], "0.1"))
+    lock = take(study.out / RESULTS / f".{models[1].folder}.lock")  # as another process would
+    assert lock is not None
+    with lock:
+        assert [one.row for one in study.run(models)] == ["off-the-shelf", "triplet"]
+    with wait_for(study.out / ".lock", "never"):
+        assert [one.row for one in study.report_on(models)[0]] == ["off-the-shelf", "triplet"]
+    assert [one.row for one in study.run(models)] == ["off-the-shelf", "distance", "triplet"]
 
 
 def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:

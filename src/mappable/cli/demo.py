@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.output import print_accuracy, print_recovery, print_world
+from mappable.errors import BadInputError
 from mappable.places.picture import draw_map
 from mappable.places.worlds.record import SHEET
 
@@ -103,6 +104,8 @@ def _results(study: "Study", models: "list[Model]") -> "list[Result]":
     except TrainingStopped as stopped:
         typer.echo(f"{stopped}; the same command goes on from there", err=True)
         raise typer.Exit(130) from None
+    if len(results) < len(models):
+        raise BadInputError(f"{study.out}: another process is at work there right now; run it again later")
     return results
 
 

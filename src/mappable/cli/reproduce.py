@@ -75,8 +75,10 @@ def reproduce(
 
     Stop it whenever you like: the same command goes on from there. What has not changed is not computed again, and what
     was made with other settings or of other images is never taken for this.
+
+    Start it several times at once, on a machine or on several with one disk, and they share the models.
     """
-    from mappable.evaluation.reproduce import known_results, load_study, plan, vary
+    from mappable.evaluation.reproduce import load_study, plan, vary
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import find_set
     from mappable.learning.trainer import TrainingStopped
@@ -97,20 +99,21 @@ def reproduce(
         lean=lean,
         command=command,
     )
-    results = known_results(study, models) if report_only else []
     if not report_only:
         try:
             for number, result in enumerate(study.run(models, 60 * minutes), 1):
                 share = result.scored["table1"].values["positive"][0] if "table1" in result.scored else None
                 found = "" if share is None else f": {share:.1f} % within {result.positive_radius:g} {result.unit}"
                 typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
-                results.append(result)
         except TrainingStopped as stopped:
             typer.echo(f"{stopped}; the same command goes on from there", err=True)
             raise typer.Exit(130) from None
+    results, page = study.report_on(models, strict=report_only)
     if len(results) < len(models):
-        typer.echo(f"{len(results)} of {len(models)} models are done; the same command goes on from there", err=True)
-    page = study.report(results)
+        others = "another process has some in hand, or " if not report_only and minutes == math.inf else ""
+        typer.echo(
+            f"{len(results)} of {len(models)} models are done; {others}the same command goes on from there", err=True
+        )
     print_accuracy(results)
     typer.echo(f"report: {page}")
 

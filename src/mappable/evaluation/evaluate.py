@@ -26,13 +26,18 @@ from mappable.progress import progress_bar
 OF_A_MAP = ("table1", "curves", "proportionality", "localization", "qualitative", "timing")
 
 
-def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol]) -> Result:
-    """`result` with what the protocols find; what it holds already of this very model and set is kept."""
-    still = {
+def known(scoring: Scoring, result: Result) -> dict[str, str]:
+    """The keys of those protocols of which `result` has what they would find again."""
+    return {
         name: key
         for name, key in result.keys.items()
         if name in PROTOCOLS and PROTOCOLS[name].key(scoring) == key and name in (*result.scored, *result.skipped)
     }
+
+
+def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol]) -> Result:
+    """`result` with what the protocols find; what it holds already of this very model and set is kept."""
+    still = known(scoring, result)
     scored = {name: one for name, one in result.scored.items() if name in still}
     skipped = {name: why for name, why in result.skipped.items() if name in still}
     keys = dict(still)

@@ -19,7 +19,7 @@ import numpy as np
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.embedding import described, image_digest
-from mappable.evaluation.evaluate import ran, score_all
+from mappable.evaluation.evaluate import known, ran, score_all
 from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
 from mappable.evaluation.report import PAGE, write_report
 from mappable.evaluation.result import RESULT, LaterVersionError, Result, empty_result, fingerprint_of
@@ -29,10 +29,12 @@ from mappable.evaluation.sets import NamedSet
 from mappable.evaluation.setup import Setup
 from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.encoder import Encoder
-from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError
+from mappable.learning.data import select
+from mappable.learning.folder import DIVIDING, ENCODER, WATCHING, OtherRunError, look_into
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_defaults
 from mappable.learning.trainer import train
+from mappable.locks import take, wait_for
 from mappable.places.cache import ImageRows
 from mappable.recovery.files import check_writable
 
@@ -98,13 +100,19 @@ class Study:
         """Train, describe and score one model after the other; each result is saved before it is handed on.
 
         None is begun that would be done later than in so many `seconds`, if it took as long as the longest before it.
+        Several processes may share the work: a model that another one has in hand is left to that one.
         """
         start, longest = time.monotonic(), 0.0
         for model in models:
             begun = time.monotonic()
             if begun + longest > start + seconds:
                 return
-            yield self._run(model)
+            lock = take(self.out / RESULTS / f".{model.folder}.lock")
+            if lock is None:
+                continue
+            with lock:
+                result = self._known(model) or self._run(model)
+            yield result
             longest = max(longest, time.monotonic() - begun)
 
     @cached_property
@@ -125,6 +133,25 @@ class Study:
         how: dict[str, Any] = {"precision": settings.precision, "activations": activations}
         rows = _rows_of(self.protocols, self.setup) if self.lean else self.rows
         return encoder, described(encoder, self.images, rows, self.digest, kept, **how)
+
+    @cached_property
+    def data(self) -> str:
+        """The fingerprint of what is trained on."""
+        return select(self.setup.places, self.images, queries=0).fingerprint
+
+    def _known(self, model: Model) -> Result | None:
+        """The result that an earlier run left, if nothing that it depends on has changed and no protocol is missing."""
+        folder, before = self.out / MODELS / model.folder, _before(self.out / RESULTS / model.folder)
+        if before is None or not (folder / ENCODER).exists():
+            return None
+        try:
+            encoder, _ = look_into(folder, model.settings, self.data)
+        except OtherRunError:
+            return None  # training says so, or begins anew
+        assert encoder is not None  # noqa: S101 - it is there
+        nothing = np.empty((0, encoder.dimensions), dtype=np.float16)
+        scoring = Scoring(self.setup, Descriptors(self.rows, nothing, encoder.fingerprint, self.digest), encoder.about)
+        return before if {one.name for one in self.protocols} <= known(scoring, before).keys() else None
 
     def _run(self, model: Model) -> Result:
         settings, out = model.settings, self.out
@@ -161,6 +188,15 @@ class Study:
                 raise
             return train(places, self.images, settings, overwrite=True, **how)
 
+    def report_on(self, models: Sequence[Model], *, strict: bool = True) -> tuple[list[Result], Path]:
+        """The results that there are of the models, whoever made them, and the path of a page about them.
+
+        Of several processes each writes it when it has nothing left to do, and so the last one's is about all.
+        """
+        with wait_for(self.out / FIGURES / ".lock", "writes the report"):
+            results = known_results(self, models, strict=strict)
+            return results, self.report(results)
+
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; gives its path."""
         from mappable.evaluation.figures.everything import draw_all
@@ -175,8 +211,8 @@ def _rows_of(protocols: Iterable[Protocol], setup: Setup) -> Ints:
     return np.unique(np.concatenate([one.rows(setup) for one in protocols]).astype(np.int64))
 
 
-def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
-    """Those results of the models that an earlier run left; one of other settings or another table is refused."""
+def known_results(study: Study, models: Sequence[Model], *, strict: bool = True) -> list[Result]:
+    """Those results of the models that are there; one of other settings or another table is refused or left out."""
     found = []
     for model in models:
         home = study.out / RESULTS / model.folder
@@ -186,6 +222,8 @@ def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
             before = with_defaults(result.settings)
             differing = [key for key in settings if key not in SAME and before[key] != settings[key]]
             if differing or result.setup != fingerprint_of(study.setup, study.digest):
+                if not strict:
+                    continue
                 what = f"another {differing[0]}" if differing else "other images, places, landmarks or radii"
                 raise BadInputError(f"{home}: was made with {what}; run it again without --report-only")
             found.append(result)
@@ -211,7 +249,8 @@ def load_study(
         raise BadInputError("there is nothing to train: name a row and a seed at least")
     wanted = protocols_named(protocols)
     check_writable(out / PAGE)
-    setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
+    with wait_for(out / ".lock", "reads or draws the images"):
+        setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
     return Study(setup, images, out, wanted, device, overwrite, lean, command)
 
 

@@ -15,6 +15,7 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, TensorRows, backbone_precision
 from mappable.features.encoder import Encoder
+from mappable.locks import wait_for
 from mappable.places.cache import ImageRows
 from mappable.progress import progress_bar
 
@@ -99,10 +100,7 @@ class _Store:
 
     def _add(self, images: ImageRows, wanted: list[bytes]) -> None:
         """Compute what is missing; if another process is doing so, wait until it is done."""
-        from filelock import FileLock  # here, so that machines that keep no files need not have it
-
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.file.with_suffix(".lock")):
+        with wait_for(self.file.with_suffix(".lock"), "computes the same layers"):
             known = self._known()
             first = {digest: row for row, digest in reversed(list(enumerate(wanted))) if digest not in known}
             missing = np.array(sorted(first.values()), dtype=np.int64)

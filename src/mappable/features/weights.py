@@ -7,7 +7,7 @@ the normalisation that they were trained with: that is why it is a property of t
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ from mappable.features.weight_sources import (
     hash_digits,
     sha256,
 )
+from mappable.locks import Lock, wait_for
 from mappable.places.files import write_atomically
 
 
@@ -226,23 +227,14 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
 @contextmanager
 def _only_one_process(file: Path, must_keep: bool) -> Iterator[None]:
     """Let one process at a time fetch `file`; where no lock can be written there is no file to quarrel about either."""
-    from filelock import FileLock, Timeout  # here, so that machines that are given their weights need not have it
-
-    lock = FileLock(file.with_name(f"{file.name}.lock"))
+    lock: Lock = nullcontext()
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=1)
-        except Timeout:
-            _say(f"waiting for another process that fetches {file.name}")
-            lock.acquire()
+        lock = wait_for(file.with_name(f"{file.name}.lock"), f"fetches {file.name}")
     except OSError as error:
         if must_keep:
             raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def _say(text: str) -> None:

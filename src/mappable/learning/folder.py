@@ -11,6 +11,7 @@ from mappable.features.encoder import Encoder
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
+from mappable.locks import take
 from mappable.places.files import write_atomically
 
 ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
@@ -55,22 +56,16 @@ def alone_in(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    from filelock import FileLock, Timeout  # here, so that machines that keep no files need not have it
-
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock", timeout=0)
-        lock.acquire()
+        lock = take(folder / ".lock")
     except (FileExistsError, NotADirectoryError):
         raise BadInputError(f"{folder}: is a file, or lies below one, but a run goes to a folder") from None
-    except Timeout:
-        raise BadInputError(f"{folder}: another process is training there right now") from None
     except OSError as error:
         raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
-    try:
+    if lock is None:
+        raise BadInputError(f"{folder}: another process is training there right now")
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:

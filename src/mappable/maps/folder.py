@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
+from mappable.locks import take
 from mappable.maps.exact import Exact
 from mappable.maps.map import File, Map
 from mappable.maps.store import Store
@@ -310,17 +311,11 @@ def _tidy(folder: Path) -> None:
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Within this, no other process can save a map there."""
-    from filelock import FileLock, Timeout  # here, so that machines that only use maps need not have it
-
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / LOCK, timeout=0)
-        lock.acquire()
-    except Timeout:
-        raise BadInputError(f"{folder}: another process is saving a map there right now") from None
+        lock = take(folder / LOCK)
     except OSError as error:
         raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
-    try:
+    if lock is None:
+        raise BadInputError(f"{folder}: another process is saving a map there right now")
+    with lock:
         yield
-    finally:
-        lock.release()

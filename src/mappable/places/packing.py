@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 
 from mappable.errors import BadImageError, BadInputError
 from mappable.interruption import held_back
+from mappable.locks import take, wait_for
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
 from mappable.places.files import sync_folder
@@ -46,18 +47,15 @@ def pack_images(
     and returned in the list. `verify` decodes every file strictly and checks the checksums of what was packed before.
     While another process is packing there, this one is refused, or with `wait` waits until that one is done.
     """
-    from filelock import FileLock, Timeout  # here, so that machines that only read packs need not have it
-
     check_settings(size, fit)
     folder = cache.pack_folder(out, size, fit, places.decoding)
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / "lock", timeout=-1 if wait else 0):
-            cache.begin(folder, size, fit, places)
-            bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or cores())
-            cache.finish(folder, places)
-    except Timeout:
-        raise BadInputError(f"{folder}: another process is packing images there right now") from None
+    lock = wait_for(folder / "lock", "packs the same images") if wait else take(folder / "lock")
+    if lock is None:
+        raise BadInputError(f"{folder}: another process is packing images there right now")
+    with lock:
+        cache.begin(folder, size, fit, places)
+        bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or cores())
+        cache.finish(folder, places)
     return PackedImages(folder), bad
 
 

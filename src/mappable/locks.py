@@ -1,0 +1,33 @@
+"""Locks between processes, such as several that work in one folder; leaving one (`with`) gives it back.
+
+OSError means that the lock cannot be written.
+"""
+
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 1.0  # seconds before it is said what is waited for
+Lock = AbstractContextManager[Any]
+
+
+def take(file: Path, *, within: float = 0.0) -> Lock | None:
+    """The lock of that name; None where another process holds it for so many seconds."""
+    from filelock import FileLock, Timeout  # here, so that machines that keep no files need not have it
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return FileLock(file).acquire(timeout=within)
+    except Timeout:
+        return None
+
+
+def wait_for(file: Path, what: str) -> Lock:
+    """The lock of that name, as soon as no other process holds it; if that takes long, it is said what it does."""
+    lock = take(file, within=PATIENCE)
+    while lock is None:
+        if what:
+            print(f"note: waiting for another process that {what}", file=sys.stderr)
+        lock, what = take(file, within=-1), ""
+    return lock

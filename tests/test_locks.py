@@ -1,0 +1,46 @@
+"""Locks between processes: real ones."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mappable.locks import take, wait_for
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from mappable.locks import take
+with take(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_lock_is_of_one_process_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "folder" / ".lock"
+    command = [sys.executable, "-c", HOLDER, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "held\n"
+        assert take(file) is None
+        other.kill()  # a process that dies gives its locks back
+        other.wait()
+    lock = take(file)
+    assert lock is not None
+    with lock:
+        assert take(file) is None
+    assert capsys.readouterr().err == ""
+
+
+def test_waiting_says_what_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / ".lock"
+    command = [sys.executable, "-c", HOLDER.replace("sys.stdin.readline()", "time.sleep(1.5)"), str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with wait_for(file, "sleeps"):
+            assert take(file) is None
+    assert capsys.readouterr().err == "note: waiting for another process that sleeps\n"
