@@ -480,6 +480,11 @@ def test_a_map_that_was_not_calibrated_is_told_of(setup: Setup, tmp_path: Path) 
     found = section(data_of(written), "localization")
     assert "Triplet: Too few images." in found["sentences"]
     assert "intervals" not in found["tables"]
+    both = [
+        replace(one, scored={"localization": Scored(values, {})}) for one in (known, made_up(setup, "off-the-shelf", 0))
+    ]
+    found = section(data_of(write_report(both, setup, {}, tmp_path, command="")), "localization")
+    assert [one for one in found["sentences"] if "Too few" in one] == ["All models: Too few images."]
     assert found["tables"]["positions"]["columns"] == ["Model", "Top-1: median, m", "Top-1: ≤ 10 m, %"]
 
 

@@ -186,4 +186,6 @@ def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:
 
 
 def _means(numbers: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([one[name] for one in numbers])) for name in numbers[0]}
+    """Of those that have it."""
+    names = dict.fromkeys(name for one in numbers for name in one)
+    return {name: float(np.mean([one[name] for one in numbers if name in one])) for name in names}

@@ -105,7 +105,7 @@ def _recall(view: View) -> Table:
     return table(
         "recall",
         Column("Model", [one.title for one in found]),
-        *(Column(f"recall@{count}", [one.recall[count] for one in found]) for count in found[0].recall),
+        *(Column(f"recall@{count}", [one.recall.get(count) for one in found]) for count in found[0].recall),
         caption=f"Percent of queries with a landmark within {view.positive} among the N nearest by feature",
         best=[one.positive for one in found],
     )

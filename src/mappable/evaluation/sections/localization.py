@@ -19,12 +19,19 @@ def localization(view: View, models: list[Model]) -> Section:
     tables = [
         _positions(view, models),
         _intervals(view, models),
-        _located_by_condition(view, models),
+        *([_located_by_condition(view, models)] if len(facts["by_condition"]) > 1 else []),
         _rejection(models),
     ]
-    notes = [f"{one.title}: {one.values(protocol)['note']}" for one in models if one.values(protocol).get("note")]
-    figures = ("localization", "rejection")
-    return Section(protocol, "Localization", sentences, tables, figures, notes=notes)
+    return Section(protocol, "Localization", sentences, tables, ("localization", "rejection"), notes=_notes(models))
+
+
+def _notes(models: list[Model]) -> list[str]:
+    """What is to be known of some models, each said once."""
+    told: dict[str, list[str]] = {}
+    for model in models:
+        if note := model.values("localization").get("note"):
+            told.setdefault(note, []).append(model.title)
+    return [f"{'All models' if len(of) == len(models) > 1 else ', '.join(of)}: {note}" for note, of in told.items()]
 
 
 def _positions(view: View, models: list[Model]) -> Table:
@@ -36,12 +43,13 @@ def _positions(view: View, models: list[Model]) -> Table:
         bound = models[0].mean("localization", "errors", "bound", number) if way == "top-1" else None
         return Column(title, [*cells, bound], digits, ways[way])
 
+    by_accuracy = [column(way, "positive").cells for way in ("refined", "top-1")]
     return table(
         "positions",
         Column("Model", [*(model.title for model in models), BOUND]),
         *(column(way, number) for way in ways for number in ("median", "positive")),
         caption="Errors of positions",
-        best=column("refined", "positive").cells,
+        best=next((own for own in by_accuracy if any(cell is not None for cell in own)), ()),
         references=1,
     )
 
