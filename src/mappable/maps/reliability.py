@@ -121,6 +121,6 @@ def _rejection(axes: "Axes", here: Floats, absent: Floats | None, threshold: flo
     if absent is not None:
         axes.hist(np.clip(absent, low, high), bins, density=True, color=COLOURS[1], alpha=0.6, label="from elsewhere")
     axes.axvline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
-    axes.set(xlabel="squared feature distance to the map", yticks=[])
+    axes.set(xlabel="squared feature distance to the map", yticks=[], ylim=(0, 1.3 * axes.get_ylim()[1]))
     axes.legend(frameon=False, loc="upper right")
     axes.set_title("Rejection")
