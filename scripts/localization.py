@@ -1,19 +1,18 @@
 """How well maps localize on a simulated world: intervals, rejection, refined positions, sequences; several seeds.
 
-    python scripts/localization.py street-v1 --preset street --device cuda --out street.json --figure street.png
+    mappable reproduce street-v1 --rows triplet+huber-ours --seeds 0,1,2 --device cuda
+    python scripts/localization.py results/street-v1 --device cuda --out street.json --figure street.png
     python scripts/localization.py --table street.json
 
-Each seed trains an encoder, chooses landmarks, and calibrates on the split `calibration`; the threshold of rejection is
-set once by what the map itself shows (`left out`), and once by images of the world's other region (`elsewhere`). All of
-it is scored on the split `test`, on the route that leaves the map, and in the wing that no encoder trained on. Errors
-are distances to the true position in metres.
+With the encoder of each seed of the study, landmarks are chosen and calibrated on the split `calibration`; the
+threshold of rejection is set once by what the map itself shows (`left out`), and once by images of the world's other
+region (`elsewhere`). All of it is scored on the split `test`, on the route that leaves the map, and in the wing that no
+encoder trained on. Errors are distances to the true position in metres.
 """
 
 import argparse
 import json
 import platform
-import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,11 @@ import torch
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import MappableError
 from mappable.evaluation.bootstrap import block_bootstrap, route_blocks
-from mappable.learning.settings import Settings, load_settings
-from mappable.learning.trainer import train
+from mappable.evaluation.reproduce import MODELS
+from mappable.evaluation.sets import PLACES
+from mappable.features.about import About
+from mappable.features.encoder import Encoder
+from mappable.learning.folder import ENCODER
 from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Calibration
 from mappable.maps.densify import densify
@@ -36,9 +38,9 @@ from mappable.maps.ranging import metres_of
 from mappable.maps.reliability import draw_reliability
 from mappable.maps.sequence import locate_sequence
 from mappable.maps.store import Floats32
-from mappable.places.files import write_atomically
+from mappable.places.cache import find_pack
+from mappable.places.files import load_places, write_atomically
 from mappable.places.table import Places
-from mappable.places.worlds.simulation import Simulated, simulate
 from mappable.recovery.multilateration import multilaterate
 
 COUNTS = (50, 100, 200, 400)
@@ -54,8 +56,9 @@ Results = dict[str, Any]
 class World:
     """A simulated world, the descriptors of all its images by one encoder, and who is who among them."""
 
-    def __init__(self, places: Places, descriptors: Floats32, encoder: str, settings: Settings) -> None:
-        self.places, self.descriptors, self.encoder, self.settings = places, descriptors, encoder, settings
+    def __init__(self, places: Places, descriptors: Floats32, encoder: str, about: About) -> None:
+        self.places, self.descriptors, self.encoder = places, descriptors, encoder
+        self.positive_radius, self.negative_radius = about.positive_radius or 0.0, about.negative_radius or 0.0
         named = [name.split("-query")[0].split("-reference")[0] for name in places.sequence]
         self.part = np.array([name if places.role[row] else "main" for row, name in enumerate(named)], dtype=object)
         self.train, self.calibration, self.test = (
@@ -143,7 +146,7 @@ def intervals(found: list[Position], truly: Floats, seen: Bools, locator: Locato
     return {
         "confident": share(sure[seen]),
         "confident, unseen": share(sure[~seen]),
-        "right place where confident": share((truly <= world.settings.negative_radius)[seen & sure]),
+        "right place where confident": share((truly <= world.negative_radius)[seen & sure]),
         "coverage": share(inside[seen & sure]),
         "coverage of all": share(inside[seen & told]),
         "coverage, unseen": share(inside[~seen & sure]),
@@ -180,7 +183,7 @@ def rejection(world: World, locator: Locator, found: list[Position], calibration
     """How many images are held to be on the map: by its threshold, and by one that accepts 5 % of the leaving route."""
     leaving = world.of_part("leaving", "query")
     at = world.places.positions
-    away = np.linalg.norm(at[leaving][:, None] - locator.positions, axis=2).min(1) > world.settings.negative_radius
+    away = np.linalg.norm(at[leaving][:, None] - locator.positions, axis=2).min(1) > world.negative_radius
     here, absent = (
         locator.look(
             *locator.map.nearest(world.descriptors[rows], calibration.neighbours, encoder=world.encoder)
@@ -206,7 +209,7 @@ def sequences(world: World, locator: Locator) -> tuple[Floats, Results]:
         off = world.places.positions[world.test[own]] - coordinates(found)
         errors[own] = np.linalg.norm(off, axis=1)
         squared[own] = np.einsum("ni,nij,nj->n", off, np.linalg.inv(np.stack([one.covariance for one in found])), off)
-    right = world.seen[world.test] & (errors <= world.settings.negative_radius)
+    right = world.seen[world.test] & (errors <= world.negative_radius)
     return errors, {
         "mean": float(squared[right].mean() / off.shape[1]),
         "within 95 % ellipse": share(squared[right] <= ELLIPSE),
@@ -215,14 +218,14 @@ def sequences(world: World, locator: Locator) -> tuple[Floats, Results]:
 
 def accuracy(errors: dict[str, Floats], world: World) -> Results:
     """Medians, and shares within the radii, of conditions that calibration has seen or not."""
-    seen, settings, result = world.seen[world.test], world.settings, {}
+    seen, result = world.seen[world.test], {}
     for group, which in (("seen", seen), ("unseen", ~seen)):
         if which.any():
             result[group] = {
                 name: {
                     "median": float(np.median(values[which])),
-                    "within positive radius": share(values[which] <= settings.positive_radius),
-                    "within negative radius": share(values[which] <= settings.negative_radius),
+                    "within positive radius": share(values[which] <= world.positive_radius),
+                    "within negative radius": share(values[which] <= world.negative_radius),
                 }
                 for name, values in errors.items()
             }
@@ -279,9 +282,9 @@ def wing(world: World, landmarks: Map) -> Results:
         inside = np.array([(each.low or 0) <= far <= (each.high or 0) for each, far in zip(found, truly, strict=True)])
         result[name] = {
             "landmarks": len(one),
-            "within positive radius": share(truly <= world.settings.positive_radius),
+            "within positive radius": share(truly <= world.positive_radius),
             "confident": share(sure),
-            "right place where confident": share((truly <= world.settings.negative_radius)[sure]),
+            "right place where confident": share((truly <= world.negative_radius)[sure]),
             "coverage": share(inside[sure]),
             "median refined": float(np.median(distances(at[queries], coordinates(found)))),
         }
@@ -305,7 +308,7 @@ def densified(world: World, landmarks: Map) -> Results:
         error = distances(world.places.positions[last], coordinates(found))
         result[name] = {
             "median refined": float(np.median(error)),
-            "within positive radius": share(error <= world.settings.positive_radius),
+            "within positive radius": share(error <= world.positive_radius),
         }
     return result
 
@@ -318,7 +321,7 @@ def compare(errors: dict[int, dict[str, list[Floats]]], world: World, seed: int)
         own = np.flatnonzero(places.sequence[test] == name)
         steps = np.linalg.norm(np.diff(places.positions[test[own]], axis=0), axis=1)
         along[own] = np.concatenate([[0.0], np.cumsum(steps)])
-    blocks = route_blocks(along, world.settings.negative_radius if world.settings.negative_radius > 5 else 2.0)
+    blocks = route_blocks(along, world.negative_radius if world.negative_radius > 5 else 2.0)
     for count, values in errors.items():
         for group, which in (("seen", world.seen[test]), ("unseen", ~world.seen[test])):
             for name in ("refined", "sequence"):
@@ -329,36 +332,30 @@ def compare(errors: dict[int, dict[str, list[Floats]]], world: World, seed: int)
     return result
 
 
-def run(name: str, given: argparse.Namespace) -> Results:
-    """All seeds of a world."""
-    drawn: Simulated = simulate(name, device=given.device)
-    places, pixels = drawn.places, drawn.pixels
-    main = np.flatnonzero(places.split != "")
+def run(given: argparse.Namespace) -> Results:
+    """All seeds of a study."""
+    folder = given.study / PLACES
+    places = load_places(folder)
+    images = find_pack(folder).view(places)
     facts: Results = {
-        "world": name,
+        "study": given.study.name,
         "date": datetime.now(UTC).date().isoformat(),
         "device": torch.cuda.get_device_name() if given.device == "cuda" else platform.processor(),
         "torch": torch.__version__,
-        "settings": [*given.values],
         "seeds": {},
     }
     errors: dict[int, dict[str, list[Floats]]] = {}
     for seed in given.seeds:
-        settings = load_settings(given.preset, overrides=[*given.values, f"seed={seed}"])
-        start = time.perf_counter()
-        with tempfile.TemporaryDirectory() as out:
-            encoder = train(places[main], pixels[main], settings, out=out, device=given.device)
-        world = World(places, encoder.embed(pixels), encoder.fingerprint, settings)
-        trained = time.perf_counter() - start
-        facts["seeds"][seed] = {"training and embedding, s": trained}
+        encoder = Encoder.load(given.study / MODELS / f"{given.row}-seed{seed}" / ENCODER).to(
+            torch.device(given.device)
+        )
+        world = World(places, encoder.embed(images), encoder.fingerprint, encoder.about)
+        facts["seeds"][seed] = {}
         for count in given.landmarks:
             facts["seeds"][seed][count], own = score(world, count, seed)
             for kind, values in own.items():
                 errors.setdefault(count, {}).setdefault(kind, []).append(values)
         facts["better than top-1, m"] = compare(errors, world, given.seeds[0])
-        print(
-            f"seed {seed}: {trained:.0f} s of training and embedding, {time.perf_counter() - start:.0f} s", flush=True
-        )
         if given.out:
             text = json.dumps(facts, indent=1) + "\n"
             write_atomically(given.out, lambda stream, text=text: stream.write(text.encode()))
@@ -371,7 +368,7 @@ def picture(world: World, file: Path, seed: int) -> None:
     """The reliability of a map of 200 landmarks."""
     bare, calibrations = maps_of(world, 200, seed)
     leaving, at = world.of_part("leaving", "query"), world.places.positions
-    away = np.linalg.norm(at[leaving][:, None] - bare.places.positions, axis=2).min(1) > world.settings.negative_radius
+    away = np.linalg.norm(at[leaving][:, None] - bare.places.positions, axis=2).min(1) > world.negative_radius
     draw_reliability(
         file,
         bare.with_calibration(calibrations["elsewhere"]),
@@ -388,7 +385,7 @@ def table(facts: Results) -> None:
     first = next(iter(facts["seeds"].values()))
     for count in [key for key in first if key.isdigit()]:
         runs = [one[count] for one in facts["seeds"].values()]
-        print(f"\n{facts['world']}, {count} landmarks, {len(runs)} seeds")
+        print(f"\n{facts['study']}, {count} landmarks, {len(runs)} seeds")
         for line in _means(runs):
             print("  " + line)
     print()
@@ -409,12 +406,11 @@ def _means(runs: list[Any], name: str = "") -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("world", nargs="?", help="the name of a world to draw: street-v1 or rooms-v1")
-    parser.add_argument("--preset", help="settings: street or rooms")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("study", nargs="?", type=Path, help="the folder of a study of street-v1 or rooms-v1")
+    parser.add_argument("--row", default="triplet+huber-ours", help="which of its encoders")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--landmarks", type=int, nargs="+", default=list(COUNTS))
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--set", dest="values", nargs="+", default=[], metavar="KEY=VALUE", help="other settings")
     parser.add_argument("--out", type=Path, help="a JSON file for all of it")
     parser.add_argument(
         "--figure", type=Path, help="a picture of the reliability with 200 landmarks, of the first seed"
@@ -424,9 +420,9 @@ def main() -> None:
     if given.table:
         table(json.loads(given.table.read_text()))
         return
-    if not given.world or not given.preset:
-        parser.error("name a world and a preset")
-    table(json.loads(json.dumps(run(given.world, given))))
+    if not given.study:
+        parser.error("name the folder of a study")
+    table(json.loads(json.dumps(run(given))))
 
 
 if __name__ == "__main__":

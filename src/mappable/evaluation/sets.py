@@ -19,7 +19,7 @@ from mappable.places.packing import pack_images
 from mappable.places.readers import read_places
 from mappable.places.table import Places
 from mappable.places.worlds.presets import PRESETS, Preset
-from mappable.places.worlds.simulation import write_simulated
+from mappable.places.worlds.simulation import find_simulated, write_simulated
 
 # Of the paper's rows on our sets: 1,200 steps of 8 anchors where Oxford has 15,006 of 2, at ten times the paper's rate.
 OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
@@ -59,7 +59,9 @@ class NamedSet:
         if self.read is None:
             if root is not None:
                 raise BadInputError(f"{self.name} is drawn, not read: leave {root} out")
-            places = write_simulated(self.name, folder, every=every, overwrite=overwrite)
+            places = find_simulated(self.name, folder, every=every) or write_simulated(
+                self.name, folder, every=every, overwrite=overwrite
+            )
         elif root is None:
             raise BadInputError(f"{self.name}: give the folder that holds the images")
         else:

@@ -19,7 +19,7 @@ from mappable.places.worlds import drives
 from mappable.places.worlds.contact_sheet import same_places
 from mappable.places.worlds.drives import draw, plan, table
 from mappable.places.worlds.presets import find_preset
-from mappable.places.worlds.simulation import Simulated, image_hash, simulate, write_simulated
+from mappable.places.worlds.simulation import Simulated, find_simulated, image_hash, simulate, write_simulated
 
 SMALL = (32, 24)
 NAME, FEW = "street-v1-3d", 30  # quickly drawn: five runs, and of each every 30th image
@@ -141,6 +141,24 @@ def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Pat
     write_simulated(NAME, copy, size=SMALL, every=FEW)
     assert contents(copy) == contents(written)
     assert files[3].stat().st_mtime_ns == before
+
+
+def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: Path) -> None:
+    few = 4 * FEW
+    assert find_simulated(NAME, tmp_path / "none", every=few) is None
+    places = write_simulated(NAME, tmp_path, every=few)
+    places.files[0].unlink()
+    found = find_simulated(NAME, tmp_path, every=few)
+    assert found == places
+    assert found.files == places.files
+    assert find_simulated(NAME, tmp_path, every=FEW) is None
+    record = json.loads((tmp_path / "world.json").read_text())
+    (tmp_path / "world.json").write_text(json.dumps(record | {"device": "cuda"}))
+    assert find_simulated(NAME, tmp_path, every=few) == places  # drawn beforehand, on a GPU
+    (tmp_path / "world.json").write_text(json.dumps(record | {"drawing_code": "other"}))
+    assert find_simulated(NAME, tmp_path, every=few) is None
+    (tmp_path / "world.json").write_text(json.dumps({key: record[key] for key in record if key != "image_hash"}))
+    assert find_simulated(NAME, tmp_path, every=few) is None  # stopped before the end
 
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_result(written: Path, tmp_path: Path) -> None:

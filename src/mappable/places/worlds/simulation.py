@@ -132,6 +132,20 @@ def write_simulated(
     return places
 
 
+def find_simulated(name: str, out: Path | str, *, every: int = 1) -> Places | None:
+    """The table of a folder that holds all of a preset as `write_simulated` left it, on whatever device; else None.
+
+    Its images are not looked at again: that takes a while, and packed they are checked by who reads them.
+    """
+    out, preset = Path(out), find_preset(name)
+    if not (out / RECORD).exists() or not (out / TABLE).exists():
+        return None
+    record, (_, drives) = read_record(out), plan(preset, None, every)
+    identity = _identity(preset, drives, preset.size, str(record.get("device")), every)
+    whole = "image_hash" in record and _something_else(out, identity) is None
+    return table(preset, drives, out / IMAGES) if whole else None
+
+
 def image_hash(places: Places, pixels: Iterable[Pixels]) -> str:
     """SHA-256 over the ids of the places and the SHA-256 of their images (height, width, 3), in row order."""
     return _combined(places, [hashlib.sha256(image.tobytes()).digest() for image in pixels])
