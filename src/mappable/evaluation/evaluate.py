@@ -26,7 +26,7 @@ from mappable.progress import progress_bar
 OF_A_MAP = ("table1", "curves", "proportionality", "localization", "qualitative", "timing")
 
 
-def known(scoring: Scoring, result: Result) -> dict[str, str]:
+def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
     """The keys of those protocols of which `result` has what they would find again."""
     return {
         name: key
@@ -37,7 +37,7 @@ def known(scoring: Scoring, result: Result) -> dict[str, str]:
 
 def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol]) -> Result:
     """`result` with what the protocols find; what it holds already of this very model and set is kept."""
-    still = known(scoring, result)
+    still = still_known(scoring, result)
     scored = {name: one for name, one in result.scored.items() if name in still}
     skipped = {name: why for name, why in result.skipped.items() if name in still}
     keys = dict(still)

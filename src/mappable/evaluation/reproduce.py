@@ -19,7 +19,7 @@ import numpy as np
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.embedding import described, image_digest
-from mappable.evaluation.evaluate import known, ran, score_all
+from mappable.evaluation.evaluate import ran, score_all, still_known
 from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
 from mappable.evaluation.report import PAGE, write_report
 from mappable.evaluation.result import RESULT, LaterVersionError, Result, empty_result, fingerprint_of
@@ -151,7 +151,7 @@ class Study:
         assert encoder is not None  # noqa: S101 - it is there
         nothing = np.empty((0, encoder.dimensions), dtype=np.float16)
         scoring = Scoring(self.setup, Descriptors(self.rows, nothing, encoder.fingerprint, self.digest), encoder.about)
-        return before if {one.name for one in self.protocols} <= known(scoring, before).keys() else None
+        return before if {one.name for one in self.protocols} <= still_known(scoring, before).keys() else None
 
     def _run(self, model: Model) -> Result:
         settings, out = model.settings, self.out
