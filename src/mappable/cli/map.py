@@ -371,5 +371,7 @@ def _print(shown: "Map") -> None:
         )
         width = f"{100 * known.coverage:g} % intervals of about {known.width:.1f} {one.unit}"
         typer.echo(f"confident of {100 * known.confident:.1f} % of them, with {width}")
+        if not known.elsewhere:
+            typer.echo("it has seen no images from elsewhere, and may take some for its own: build it with --elsewhere")
     for note in one.notes:
         typer.echo(f"warning: {note}", err=True)

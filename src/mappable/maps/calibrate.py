@@ -46,7 +46,9 @@ def calibrate(
 
     `source` says which split they are of: on images that the encoder was trained on intervals come out too narrow.
     `elsewhere` (e, D) are descriptors of images that are not on the map; they set the threshold of rejection to a share
-    of `false_accepts`. Without them each image stands for one from elsewhere once, the landmarks near it left out.
+    of `false_accepts`. Without them each image stands for one from elsewhere once, the landmarks near it left out; but
+    an encoder tells places apart best that it was trained on, so that such a threshold may let far more through, and
+    as large a share of the images that are found is turned away as well.
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
@@ -95,10 +97,12 @@ def calibrate(
     )
     here = look(at, between, rows, squared, draft)
     if elsewhere is not None:
-        absent = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft)
+        absent, highest = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft), np.inf
     else:
         absent = _left_out(at, between, rows, squared, positions, here, draft)
-    draft = replace(draft, threshold=float(np.quantile(absent.matched, false_accepts, method="lower")))
+        highest = float(np.quantile(here.matched[right], 1 - false_accepts))
+    threshold = float(np.quantile(absent.matched, false_accepts, method="lower"))
+    draft = replace(draft, threshold=min(threshold, highest))
     sure, beyond = here.confident(draft), truly - here.metres
     enough = [np.count_nonzero(which) >= FEWEST / 2 for which in (sure, ~sure)]
     which = sure if enough[0] else np.ones_like(sure)
