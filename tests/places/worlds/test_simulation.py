@@ -147,11 +147,14 @@ def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: 
     few = 4 * FEW
     assert find_simulated(NAME, tmp_path / "none", every=few) is None
     places = write_simulated(NAME, tmp_path, every=few)
-    places.files[0].unlink()
+    places.files[0].write_bytes(b"damaged")
     found = find_simulated(NAME, tmp_path, every=few)
     assert found == places
     assert found.files == places.files
     assert find_simulated(NAME, tmp_path, every=FEW) is None
+    places.files[0].rename(tmp_path / "away")
+    assert find_simulated(NAME, tmp_path, every=few) is None
+    (tmp_path / "away").rename(places.files[0])
     record = json.loads((tmp_path / "world.json").read_text())
     (tmp_path / "world.json").write_text(json.dumps(record | {"device": "cuda"}))
     assert find_simulated(NAME, tmp_path, every=few) == places  # drawn beforehand, on a GPU

@@ -135,15 +135,17 @@ def write_simulated(
 def find_simulated(name: str, out: Path | str, *, every: int = 1) -> Places | None:
     """The table of a folder that holds all of a preset as `write_simulated` left it, on whatever device; else None.
 
-    Its images are not looked at again: that takes a while, and packed they are checked by who reads them.
+    Its images must be there, but are not looked at again: that takes a while.
     """
     out, preset = Path(out), find_preset(name)
     if not (out / RECORD).exists() or not (out / TABLE).exists():
         return None
     record, (_, drives) = read_record(out), plan(preset, None, every)
     identity = _identity(preset, drives, preset.size, str(record.get("device")), every)
-    whole = "image_hash" in record and _something_else(out, identity) is None
-    return table(preset, drives, out / IMAGES) if whole else None
+    if "image_hash" not in record or _something_else(out, identity) is not None:
+        return None
+    places = table(preset, drives, out / IMAGES)
+    return places if all(file.exists() for file in places.files) else None
 
 
 def image_hash(places: Places, pixels: Iterable[Pixels]) -> str:
