@@ -312,7 +312,40 @@ def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
         assert [one.row for one in study.run(models)] == ["off-the-shelf", "triplet"]
     with wait_for(study.out / ".lock", "never"):
         assert [one.row for one in study.report_on(models)[0]] == ["off-the-shelf", "triplet"]
+    assert study.report_on(models[1:2]) == ([], None)  # all in the hands of others
     assert [one.row for one in study.run(models)] == ["off-the-shelf", "distance", "triplet"]
+
+
+def test_a_report_is_about_nothing_stale(run: Run, nordland: Path) -> None:
+    few = {"rows": ["triplet"], "protocols": ["table1"], "lean": True}
+    study, models, _ = run("nordland", nordland, **few)
+    (found,), page = study.report_on(models)
+    assert page is not None
+    assert found.row == "triplet"
+    assert replace(study, protocols=protocols_named(["table1", "curves"])).report_on(models) == ([], None)
+    outside = np.setdiff1d(np.flatnonzero(study.setup.places.split == "train"), study.rows)
+    train = study.setup.places.files[outside[0]]
+    before = train.read_bytes()
+    photograph(train, 999.0)
+    try:
+        changed = load_study(find_set("nordland"), nordland, study.out, models, protocols=["table1"], lean=True)
+        assert changed.digest == study.digest
+        assert changed.report_on(models) == ([], None)
+    finally:
+        train.write_bytes(before)
+    (study.out / RESULTS / models[0].folder / "arrays.safetensors").write_bytes(b"torn")
+    assert study.report_on(models) == ([], None)
+
+
+def test_a_damaged_image_of_a_world_is_drawn_again(run: Run) -> None:
+    few = {"rows": ["off-the-shelf"], "protocols": ["table1"], "every": 60}
+    study, _, (first,) = run("street-v1-3d", None, **few)
+    file = study.setup.places.files[1]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:300])
+    _, _, (again,) = run("street-v1-3d", None, **few)
+    assert file.read_bytes() == whole
+    assert again.keys == first.keys
 
 
 def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:

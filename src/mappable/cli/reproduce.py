@@ -78,7 +78,7 @@ def reproduce(
 
     Start it several times at once, on a machine or on several with one disk, and they share the models.
     """
-    from mappable.evaluation.reproduce import load_study, plan, vary
+    from mappable.evaluation.reproduce import known_results, load_study, plan, vary
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import find_set
     from mappable.learning.trainer import TrainingStopped
@@ -108,14 +108,19 @@ def reproduce(
         except TrainingStopped as stopped:
             typer.echo(f"{stopped}; the same command goes on from there", err=True)
             raise typer.Exit(130) from None
-    results, page = study.report_on(models, strict=report_only)
+    if report_only:
+        results = known_results(study, models)
+        page: Path | None = study.report(results)
+    else:
+        results, page = study.report_on(models)
     if len(results) < len(models):
         others = "another process has some in hand, or " if not report_only and minutes == math.inf else ""
         typer.echo(
             f"{len(results)} of {len(models)} models are done; {others}the same command goes on from there", err=True
         )
-    print_accuracy(results)
-    typer.echo(f"report: {page}")
+    if page is not None:
+        print_accuracy(results)
+        typer.echo(f"report: {page}")
 
 
 def _names(text: str) -> list[str]:

@@ -43,7 +43,8 @@ def described(
     images are never taken for these; they are deleted. A run that was stopped goes on where it was. `activations` is
     where those of frozen layers are kept, if the encoder has such.
     """
-    key = hashlib.sha256(f"{encoder.fingerprint} {digest} {encoder.dimensions}".encode()).hexdigest()[:16]
+    told = f"{encoder.fingerprint} {digest} {encoder.dimensions}".encode() + rows.tobytes()
+    key = hashlib.sha256(told).hexdigest()[:16]
     file = folder / f"{key}{SUFFIX}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

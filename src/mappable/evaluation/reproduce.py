@@ -146,9 +146,10 @@ class Study:
             return None
         try:
             encoder, _ = look_into(folder, model.settings, self.data)
-        except OtherRunError:
-            return None  # training says so, or begins anew
-        assert encoder is not None  # noqa: S101 - it is there
+        except BadInputError:
+            return None  # training says what is wrong, or begins anew
+        if encoder is None:
+            return None
         nothing = np.empty((0, encoder.dimensions), dtype=np.float16)
         scoring = Scoring(self.setup, Descriptors(self.rows, nothing, encoder.fingerprint, self.digest), encoder.about)
         return before if {one.name for one in self.protocols} <= still_known(scoring, before).keys() else None
@@ -188,14 +189,14 @@ class Study:
                 raise
             return train(places, self.images, settings, overwrite=True, **how)
 
-    def report_on(self, models: Sequence[Model], *, strict: bool = True) -> tuple[list[Result], Path]:
-        """The results that there are of the models, whoever made them, and the path of a page about them.
+    def report_on(self, models: Sequence[Model]) -> tuple[list[Result], Path | None]:
+        """The results of the models that are whole, whoever made them, and the path of a page about them, if any.
 
         Of several processes each writes it when it has nothing left to do, and so the last one's is about all.
         """
         with wait_for(self.out / FIGURES / ".lock", "writes the report"):
-            results = known_results(self, models, strict=strict)
-            return results, self.report(results)
+            results = [result for model in models if (result := self._known(model))]
+            return results, self.report(results) if results else None
 
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; gives its path."""
@@ -211,8 +212,8 @@ def _rows_of(protocols: Iterable[Protocol], setup: Setup) -> Ints:
     return np.unique(np.concatenate([one.rows(setup) for one in protocols]).astype(np.int64))
 
 
-def known_results(study: Study, models: Sequence[Model], *, strict: bool = True) -> list[Result]:
-    """Those results of the models that are there; one of other settings or another table is refused or left out."""
+def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
+    """Those results of the models that are there; one of other settings or another table is refused."""
     found = []
     for model in models:
         home = study.out / RESULTS / model.folder
@@ -222,8 +223,6 @@ def known_results(study: Study, models: Sequence[Model], *, strict: bool = True)
             before = with_defaults(result.settings)
             differing = [key for key in settings if key not in SAME and before[key] != settings[key]]
             if differing or result.setup != fingerprint_of(study.setup, study.digest):
-                if not strict:
-                    continue
                 what = f"another {differing[0]}" if differing else "other images, places, landmarks or radii"
                 raise BadInputError(f"{home}: was made with {what}; run it again without --report-only")
             found.append(result)

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Ints
-from mappable.errors import BadInputError
+from mappable.errors import BadImageError, BadInputError
 from mappable.evaluation.setup import Region, Setup, setup_of
 from mappable.learning.settings import Settings
 from mappable.places.cache import ImageRows
@@ -68,7 +69,14 @@ class NamedSet:
             places = self.read(root)
             save_places(places, folder / TABLE)
         setup = self.setup_of(places, settings, choose=choose)
-        packed, _ = pack_images(places, folder, size=settings.size, fit=settings.fit, wait=True)
+        pack = partial(pack_images, places, folder, size=settings.size, fit=settings.fit, wait=True)
+        try:
+            packed, _ = pack()
+        except BadImageError:
+            if self.read is not None:
+                raise
+            write_simulated(self.name, folder, every=every, overwrite=overwrite)  # draws again what is damaged
+            packed, _ = pack()
         return setup, packed.view(places)
 
     def setup_of(self, places: Places, settings: Settings, *, choose: bool = False) -> Setup:

@@ -29,6 +29,7 @@ TEMPERATURES = (0.0125, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)  # of the 
 TRIED = 1000  # images by which response and temperature are found
 TRIMMED = 0.05  # share of the worst positions that do not count for the covariance
 WINDOW = 200  # pairs of like feature distance that are judged together
+TURNED_AWAY = 0.05  # share of images on the map, at least, where none from elsewhere are known
 LOST = 0.2  # share of pairs out of reach from which on feature distances tell no range
 
 
@@ -48,7 +49,7 @@ def calibrate(
     `elsewhere` (e, D) are descriptors of images that are not on the map; they set the threshold of rejection to a share
     of `false_accepts`. Without them each image stands for one from elsewhere once, the landmarks near it left out; but
     an encoder tells places apart best that it was trained on, so that such a threshold may let far more through, and
-    as large a share of the images that are found is turned away as well.
+    a few of the images that are found are turned away as well.
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
@@ -100,7 +101,7 @@ def calibrate(
         absent, highest = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft), np.inf
     else:
         absent = _left_out(at, between, rows, squared, positions, here, draft)
-        highest = float(np.quantile(here.matched[right], 1 - false_accepts))
+        highest = float(np.quantile(here.matched[right], 1 - TURNED_AWAY))
     threshold = float(np.quantile(absent.matched, false_accepts, method="lower"))
     draft = replace(draft, threshold=min(threshold, highest))
     sure, beyond = here.confident(draft), truly - here.metres

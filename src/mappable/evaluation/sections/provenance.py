@@ -26,7 +26,7 @@ def settings(view: View) -> Section:
         Column("Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]),
         Column("What differs", _differences(models) if several else [None]),
         Column("Training, min", [_minutes(model) for model in models]),
-        Column("Encoder", [_listed(result.encoder[:8] for result in model.results) for model in models]),
+        Column("Encoder", [_listed(one.encoder[:8] for one in model.results if one.encoder) for model in models]),
     )
     every = [_settings(model) for model in models]
     names = sorted({name for one in every for name in one} - {"seed"})
