@@ -26,8 +26,8 @@ def take(file: Path, *, within: float = 0.0) -> Lock | None:
 def wait_for(file: Path, what: str) -> Lock:
     """The lock of that name, as soon as no other process holds it; if that takes long, it is said what it does."""
     lock = take(file, within=PATIENCE)
+    if lock is None:
+        print(f"note: waiting for another process that {what}", file=sys.stderr)
     while lock is None:
-        if what:
-            print(f"note: waiting for another process that {what}", file=sys.stderr)
-        lock, what = take(file, within=-1), ""
+        lock = take(file, within=-1)  # however long it takes
     return lock
