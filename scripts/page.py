@@ -24,11 +24,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", type=Path, help="folder with report.md and figures")
     parser.add_argument("docs", type=Path, help="folder of the page")
+    parser.add_argument("--note", help="a sentence below the first ones, about how it was run")
     given = parser.parse_args()
     first, *sections = (given.study / "report.md").read_text("utf-8").split("\n## ")
     kept = [section for section in sections if section.split("\n")[0] not in LEFT_OUT]
     text = ALL_SETTINGS.sub("", "\n## ".join([first, *kept])).replace("; all settings of all models are below.", ".")
     name = first.split("\n")[0].removeprefix("# ")
+    if given.note:
+        text = text.replace(first, f"{first.rstrip()}\n\n*{given.note}*\n", 1)
     folder = given.docs / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     EXAMPLES = auto()
     MIRRORED = auto()
     LIGHT = auto()
+    BOOTSTRAP_RUNS = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -57,10 +57,33 @@ def test_the_same_seed_gives_the_same_interval_and_another_a_similar_one(route: 
     assert (other.low, other.high) == pytest.approx((first.low, first.high), abs=0.03)
 
 
-def test_several_seeds_of_a_method_are_averaged_query_by_query(route: tuple[Floats, Ints]) -> None:
+def test_of_several_runs_some_are_drawn_too(route: tuple[Floats, Ints]) -> None:
     values, blocks = route
-    seeds = np.stack([values - 1.0, values, values + 4.0])
-    assert block_bootstrap(seeds, blocks, seed=0) == block_bootstrap(seeds.mean(axis=0), blocks, seed=0)
+    runs = np.stack([values - 0.2, values, values + 0.3])
+    found, one = block_bootstrap(runs, blocks, seed=0), block_bootstrap(values, blocks, seed=0)
+    assert found.mean == pytest.approx(runs.mean())
+    random, names, means = np.random.default_rng(1), np.unique(blocks), []
+    for _ in range(10_000):
+        rows = np.concatenate([np.flatnonzero(blocks == name) for name in random.choice(names, len(names))])
+        means.append(float(runs[random.choice(3, 3)][:, rows].mean()))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.03)
+    assert found.low < one.low
+    assert found.high > one.high
+
+
+def test_runs_that_are_alike_make_no_interval_wider(route: tuple[Floats, Ints]) -> None:
+    values, blocks = route
+    found, one = block_bootstrap(np.stack([values] * 3), blocks, seed=0), block_bootstrap(values, blocks, seed=0)
+    assert (found.mean, found.low, found.high) == pytest.approx((one.mean, one.low, one.high))
+
+
+def test_one_run_of_three_that_stands_out_does_not_make_a_method_better() -> None:
+    """The gain of one run is beyond any doubt, over all three it is on average, but the two others show none."""
+    blocks = route_blocks(np.arange(400.0), 10.0)
+    gains = np.stack([np.full(400, 27.0), np.full(400, 0.5), np.full(400, -0.5)])
+    assert block_bootstrap(gains.mean(axis=0), blocks, seed=0).above_zero
+    assert not block_bootstrap(gains, blocks, seed=0).above_zero
+    assert block_bootstrap(gains + 1.0, blocks, seed=0).above_zero
 
 
 def test_two_methods_that_fail_on_the_same_stretches_are_told_apart_only_in_pairs(route: tuple[Floats, Ints]) -> None:
@@ -129,8 +152,8 @@ def test_blocks_of_a_route_with_gaps_are_numbered_by_position() -> None:
     [
         ([1.0, 0.0, 1.0], [0, 1], "there are values of 3 queries, but 2 blocks"),
         ([1.0, 0.0], [[0, 1]], "there are values of 2 queries, but 1 x 2 blocks"),
-        ([], [], "values are one number a query, or a row of them a seed, not 1 x 0 of them"),
-        ([[[1.0]]], [0], "values are one number a query, or a row of them a seed, not 1 x 1 x 1 of them"),
+        ([], [], "values are one number a query, or a row of them a run, not 1 x 0 of them"),
+        ([[[1.0]]], [0], "values are one number a query, or a row of them a run, not 1 x 1 x 1 of them"),
         ([1.0, np.nan], [0, 1], "the value of query 1 is nan, but must be a number"),
         ([[1.0, 1.0], [np.inf, 1.0]], [0, 1], "the value of query 0 is inf, but must be a number"),
         ([1.0, 0.0, 1.0], [4, 4, 4], "all 3 queries are in one block, but blocks are drawn among several"),

@@ -161,12 +161,15 @@ def test_cold_without_the_other_regions_goes_without_them(run: Run, cold: Path, 
 
 
 def test_nordland(run: Run, nordland: Path) -> None:
-    study, _, results = run("nordland", nordland)
+    study, models, results = run("nordland", nordland)  # by all protocols
     setup = study.setup
     assert (setup.unit, setup.landmarks, setup.block) == ("frames", None, 20.0)
     assert (len(setup.references), len(setup.queries)) == (30, 30)
     assert (setup.places.x[setup.queries] >= 60).all()
     assert {"generalisation", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
+    told, page = study.report_on(models)
+    assert [one.row for one in told] == [one.row for one in results]
+    assert page is not None
 
 
 @pytest.mark.usefixtures("few_sweeps")

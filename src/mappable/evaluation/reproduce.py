@@ -28,6 +28,7 @@ from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.sets import NamedSet
 from mappable.evaluation.setup import Setup
 from mappable.features.activations import FOLDER as ACTIVATIONS
+from mappable.features.devices import find_device
 from mappable.features.encoder import Encoder
 from mappable.learning.data import select
 from mappable.learning.folder import DIVIDING, ENCODER, WATCHING, OtherRunError, look_into
@@ -150,8 +151,9 @@ class Study:
             return None  # training says what is wrong, or begins anew
         if encoder is None:
             return None
-        nothing = np.empty((0, encoder.dimensions), dtype=np.float16)
-        scoring = Scoring(self.setup, Descriptors(self.rows, nothing, encoder.fingerprint, self.digest), encoder.about)
+        nothing = Descriptors(self.rows, np.empty((0, 0), dtype=np.float16), encoder.fingerprint, self.digest)
+        trained = encoder.to(find_device(self.device))  # by which a protocol may tell one machine from another
+        scoring = Scoring(self.setup, nothing, encoder.about, lambda: (trained, self.images))
         return before if {one.name for one in self.protocols} <= still_known(scoring, before).keys() else None
 
     def _run(self, model: Model) -> Result:

@@ -37,8 +37,9 @@ class RowSummary:
 
     `positive`, `negative` and `median` (of the errors) spread over the seeds of training, `landmarks_positive` and
     `landmarks_negative` over landmark seeds, each of them the mean over seeds of training. `interval` is that of
-    `positive`, by the block bootstrap; None if all queries are in one block. Numbers by condition are means over seeds:
-    `queries`, `positive`, `negative`, `median` and `bound`, the percentage with a landmark within the positive radius.
+    `positive`, by the block bootstrap over queries and seeds; None if all queries are in one block. Numbers by
+    condition are means over seeds: `queries`, `positive`, `negative`, `median` and `bound`, the percentage with a
+    landmark within the positive radius.
     """
 
     row: str
@@ -63,8 +64,9 @@ class RowSummary:
 class Difference:
     """By how many percentage points of queries within the positive radius the first of two models is ahead.
 
-    `interval` is that of the paired block bootstrap, at 95 %; None if all queries are in one block. `seeds` are those
-    that both have and that are compared; where there is none, the means of all seeds are.
+    `interval` is that of the paired block bootstrap over queries and seeds, at 95 %; None if all queries are in one
+    block. `seeds` are those that both have and that are compared, one by one; where there is none, the means of all
+    seeds are.
     """
 
     mean: float
@@ -127,10 +129,10 @@ def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference 
         return None
     shared = sorted(_seeds(first) & _seeds(second))
     if shared:
-        first, second = ([result for result in one if result.seed in shared] for one in (first, second))
+        first, second = ([next(run for run in one if run.seed == seed) for seed in shared] for one in (first, second))
     errors = errors_of([*first, *second])
-    right = _right(first[0], errors)
-    ahead = right[: len(first)].mean(axis=0) - right[len(first) :].mean(axis=0)
+    one, two = np.split(_right(first[0], errors), [len(first)])
+    ahead = one - two if shared else one.mean(axis=0) - two.mean(axis=0)
     return Difference(float(ahead.mean()), _interval(ahead, first[0].blocks), tuple(shared))
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from threading import get_ident
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -29,7 +31,7 @@ def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -
     called a few times first. Its results are overwritten each time. Recordings with the same `pool`
     (`torch.cuda.graph_pool_handle()`) share their memory: the results of one last until the next of them is called.
     """
-    aside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    aside = _stream(device, get_ident())
     aside.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.device(device), torch.cuda.stream(aside):
         for _ in range(REHEARSALS):
@@ -43,3 +45,9 @@ def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -
     ):
         result = work()
     return Recording(graph, work, result)
+
+
+@cache
+def _stream(device: torch.device, thread: int) -> torch.cuda.Stream:
+    """The one on which a thread records: for every stream that they ever see, libraries keep memory, 64 MiB each."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

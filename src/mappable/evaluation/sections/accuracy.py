@@ -21,8 +21,10 @@ def table1(view: View, models: list[Model]) -> Section:
         "A query is put where the landmark lies that is nearest to it by feature. Counted is the share of the "
         f"{facts['queries']:,} queries that this puts at most {view.positive}, or {view.negative}, from where they "
         f"are, with {facts['landmarks']:,} landmarks. The upper bound is what a perfect encoder would reach.",
-        "Brackets hold the 95 % interval of a bootstrap that draws stretches of the route, "
-        f"{view.setup.block:g} {view.unit} long." + " A ± is the standard deviation over training runs." * several,
+        f"Brackets hold the 95 % interval of a bootstrap that draws {'training runs and ' * several}stretches of the "
+        f"route, {view.setup.block:g} {view.unit} long."
+        + " A ± is the standard deviation over training runs."
+        * several,
         f"{counted(without, 'query has', 'queries have')} no landmark within {view.positive}; such queries count as "
         "not found here, and are left out of recall@N."
         if without
@@ -130,7 +132,8 @@ def claims(view: View, models: list[Model]) -> Section:
     """The claims, where the models allow to judge any of them."""
     sentences = [
         "What the paper says in words, judged by the models above. One is better than another if the 95 % interval of "
-        "their difference, query by query, excludes 0. Models with our own γ and F² count for the last claim only."
+        "their difference, query by query and seed by seed, excludes 0. Models with our own γ and F² count for the "
+        "last claim only."
     ]
     return Section("claims", "The paper's claims", sentences, claims=judged(view))
 
