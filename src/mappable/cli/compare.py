@@ -30,7 +30,7 @@ def compare(
     """Compare results on the queries that all of them have.
 
     Results that differ in nothing but their seed are one model. A model is better or worse than the first if the 95 %
-    interval of the difference, by stretches of the route, excludes 0.
+    interval of the difference, by stretches of the route and by seeds, excludes 0.
     """
     from mappable.evaluation.compare import compare as compare_results
 

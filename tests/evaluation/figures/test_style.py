@@ -18,6 +18,7 @@ def test_all_rows_look_different_and_as_in_the_paper() -> None:
         assert look.line == (":" if geometric_or_none else "-" if ROWS[row].combined else "--")
         assert bool(look.mark) == ROWS[row].combined
         assert look.hollow == row.endswith("-ours")
+        assert look.mark or not look.hollow  # else nothing would be seen of it
     assert look_of("mine", 0) != look_of("yours", 1)
 
 

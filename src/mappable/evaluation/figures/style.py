@@ -68,7 +68,8 @@ def look_of(row: str, number: int = 0) -> Look:
     paper = row.removesuffix(OURS)
     if paper not in LOOKS:
         return OTHERS[number % len(OTHERS)]
-    return replace(LOOKS[paper], hollow=paper != row)
+    look = LOOKS[paper]
+    return look if paper == row else replace(look, hollow=True, mark=look.mark or "v")
 
 
 def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
