@@ -16,9 +16,8 @@ def test_all_rows_look_different_and_as_in_the_paper() -> None:
     for row, look in looks.items():
         geometric_or_none = not ROWS[row].visual
         assert look.line == (":" if geometric_or_none else "-" if ROWS[row].combined else "--")
-        assert bool(look.mark) == ROWS[row].combined
         assert look.hollow == row.endswith("-ours")
-        assert look.mark or not look.hollow  # else nothing would be seen of it
+        assert bool(look.mark) == (ROWS[row].combined or look.hollow)  # of which nothing would be seen without
     assert look_of("mine", 0) != look_of("yours", 1)
 
 
