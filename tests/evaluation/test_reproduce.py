@@ -287,6 +287,17 @@ def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run:
     assert set(healed.arrays("proportionality")) >= {"counts", "matrix"}
 
 
+def test_a_damaged_encoder_is_named_and_gives_way_if_it_may(run: Run, nordland: Path) -> None:
+    few = {"rows": ["triplet"], "protocols": ["table1"]}
+    study, models, (first,) = run("nordland", nordland, **few)
+    encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
+    encoder.write_bytes(encoder.read_bytes()[:-100])
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: "):
+        run("nordland", nordland, **few)
+    _, _, (again,) = run("nordland", nordland, overwrite=True, **few)
+    assert again.encoder == first.encoder
+
+
 def test_what_is_whole_is_not_described_again(run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"rows": ["off-the-shelf"], "protocols": ["table1", "curves"], "lean": True}
     study, _, (first,) = run("nordland", nordland, **few)

@@ -1,10 +1,10 @@
 """The folder of a run: what it holds already, whether we may go on with that, and a tidy place to begin in."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
@@ -18,10 +18,11 @@ ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
 # What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.
 WATCHING = frozenset({"checkpoint_every", "checkpoint_seconds", "monitor_every", "monitor_queries", "landmarks"})
 DIVIDING = frozenset({"micro_batch", "batch_size"})
+Loaded = TypeVar("Loaded")
 
 
 class OtherRunError(BadInputError):
-    """The folder holds a run with other settings or of other images."""
+    """The folder holds a run with other settings or of other images, or one that cannot be read."""
 
 
 def check_free(folder: Path, resume: bool, overwrite: bool) -> None:
@@ -40,14 +41,21 @@ def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | No
     """The finished encoder or the last checkpoint of this very run, if the folder has one."""
     encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
     if encoder.exists():
-        finished = Encoder.load(encoder)
+        finished = _read(Encoder.load, encoder)
         _check_same(encoder, finished.about.settings, finished.about.data, settings, data)
         return finished, None
     if checkpoint.exists():
-        found = Checkpoint.load(checkpoint)
+        found = _read(Checkpoint.load, checkpoint)
         _check_same(checkpoint, found.about["settings"], found.about["data"], settings, data)
         return None, found
     return None, None
+
+
+def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
+    try:
+        return load(file)
+    except BadInputError as error:
+        raise OtherRunError(str(error)) from None
 
 
 @contextmanager
