@@ -193,7 +193,7 @@ def test_what_rests_on_one_seed_is_not_decided_and_can_be_seen() -> None:
         for seed, share in enumerate(own)
     ]
     found = claim("v", runs)
-    assert found.verdict == "not decidable"
+    assert (found.verdict, found.compared) == ("not decidable", True)
     assert found.evidence[0].endswith("(seeds 0, 1, 2 of both: +1.0, +60.0, +1.0).")
 
 

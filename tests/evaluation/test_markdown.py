@@ -25,7 +25,7 @@ def test_a_table() -> None:
 
 
 def test_a_page() -> None:
-    claim = Claim("i", "All is well.", "holds", ("Seen *twice*.",))
+    claim = Claim("i", "All is well.", "holds", ("Seen *twice*.",), compared=True)
     empty = table("none", Column("Model", ["a"]), Column("Found", [1.0]), caption="A caption")
     section = Section("one", "A <title>", ["First."], [empty], ("shown", "missing"), [claim], ["Last."], ["make it"])
     page = markdown_of("street", ["So it is.", ""], [section], {"shown": ("figures/shown.png", "What is shown")})

@@ -27,12 +27,16 @@ CLOSE = 5.0  # percentage points that make no difference
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, what became of it here, and the numbers that say so, in sentences."""
+    """A claim of the paper, what became of it here, and the numbers that say so, in sentences.
+
+    `compared` is True if all models were there that it is about, though that may not have been enough to decide it.
+    """
 
     number: str
     text: str
     verdict: Verdict
     evidence: tuple[str, ...]
+    compared: bool
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -204,10 +208,9 @@ def _claim(
     """The claim that has these parts; not decidable where rows are `missing`."""
     evidence = [*(part.sentence for part in parts), *notes]
     if missing:
-        return Claim(
-            number, text, "not decidable", (*evidence, f"Not trained: {', '.join(missing).removesuffix('.')}.")
-        )
-    return Claim(number, text, _verdict([part.shown for part in parts]), tuple(evidence))
+        lacking = f"Not trained: {', '.join(missing).removesuffix('.')}."
+        return Claim(number, text, "not decidable", (*evidence, lacking), compared=False)
+    return Claim(number, text, _verdict([part.shown for part in parts]), tuple(evidence), compared=bool(parts))
 
 
 def _verdict(shown: Sequence[bool | None]) -> Verdict:

@@ -125,7 +125,7 @@ def curves(view: View, models: list[Model]) -> Section:
 def judged(view: View) -> Sequence[Claim]:
     """All claims, or none where the models that they compare were not trained."""
     found = judge(view.results)
-    return found if any(claim.verdict != "not decidable" for claim in found) else ()
+    return found if any(claim.compared for claim in found) else ()
 
 
 def claims(view: View, models: list[Model]) -> Section:
