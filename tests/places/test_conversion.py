@@ -42,6 +42,17 @@ def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, 
     assert load_places(tmp_path / "out").unit == "frames"
 
 
+def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Path) -> None:
+    table = "path,x,y,sequence\na.jpg,0,0,monday\nb.jpg,1,0,tuesday\n"
+    (root / "places.csv").write_text(table)
+    out = tmp_path / "out"
+    save_places(convert("manifest", root, out).replace(split=["train", "calibration"]), out / "places.parquet")
+    (root / "c.jpg").write_bytes((root / "a.jpg").read_bytes())
+    (root / "places.csv").write_text(f"{table}c.jpg,2,0,wednesday\n")
+    assert convert("manifest", root, out).split.tolist() == ["train", "calibration", "train"]
+    assert convert("manifest", root, out, overwrite=True).split.tolist() == ["", "", ""]
+
+
 def test_options_are_taken_as_text_and_refused_if_they_are_something_else(root: Path) -> None:
     with pytest.raises(BadInputError, match=r"reader 'video': spacing is '1 m', but must be a float"):
         read_places("video", root, spacing="1 m")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mappable.errors import BadInputError
-from mappable.places.files import TABLE, save_places, write_atomically
+from mappable.places.files import TABLE, load_places, save_places, write_atomically
 from mappable.places.images import Fit, Size
 from mappable.places.notes import warn
 from mappable.places.packing import OnBadImage, pack_images
@@ -35,9 +35,10 @@ def convert(
 ) -> Places:
     """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
 
-    Running it again goes on where it stopped and redoes nothing. Bad images stop it (`on_bad="stop"`), or are dropped
-    from the table and listed in its notes. An `out` that holds another set, or this one read with other options, is
-    refused unless `overwrite` says so. `size` is (width, height); `dimensions` says whether z counts, if given.
+    Running it again goes on where it stopped and redoes nothing; sequences that were kept from training stay so, where
+    the reader knows of no splits itself. Bad images stop it (`on_bad="stop"`), or are dropped from the table and listed
+    in its notes. An `out` that holds another set, or this one read with other options, is refused unless `overwrite`
+    says so. `size` is (width, height); `dimensions` says whether z counts, if given.
     """
     out, home, options = Path(out), Path(root).resolve(), options or {}
     found = find_reader(reader)
@@ -52,6 +53,8 @@ def convert(
     places = read_places(reader, root, **options)
     if dimensions is not None:
         places = places.replace(dimensions=dimensions)
+    if not overwrite and (out / TABLE).is_file() and not any(places.split):
+        places = _split_as(load_places(out / TABLE), places)
     if pixels:
         _, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
         dropped = {Path(error.path): error for error in bad}
@@ -64,6 +67,14 @@ def convert(
     save_places(places, out / TABLE)
     write_atomically(out / RECORD, lambda stream: stream.write(json.dumps(record, indent=2).encode()))
     return places
+
+
+def _split_as(before: Places, places: Places) -> Places:
+    """The places, their sequences split as they were before; new ones train."""
+    splits = dict(zip(before.sequence, before.split, strict=True))
+    if not any(splits.values()):
+        return places
+    return places.replace(split=[splits.get(sequence, "train") for sequence in places.sequence])
 
 
 def _refuse_another_set(out: Path, source: dict[str, Any]) -> None:
