@@ -16,7 +16,7 @@ from PIL import Image
 
 LEFT_OUT = ("Examples", "In motion")
 ALL_SETTINGS = re.compile(r"\n\*\*All settings\*\*\n.*?(?=\n## |\Z)", flags=re.DOTALL)
-WIDEST, COLOURS = 1200, 200  # of a figure: pixels and a palette
+WIDEST = 1200  # pixels of a figure
 
 
 def main() -> None:
@@ -41,10 +41,12 @@ def main() -> None:
 
 
 def shrink(source: Path, target: Path) -> None:
-    """A figure with fewer pixels and colours: a plot does not need more."""
+    """A figure with fewer pixels and a palette, but one that has the colours of thin lines, too."""
     with Image.open(source) as image:
         image.thumbnail((WIDEST, 10 * WIDEST), Image.Resampling.LANCZOS)
-        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+        plain = image.convert("RGB")
+        few = plain.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE)
+        few.save(target, optimize=True)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,21 @@ def test_one_run_of_three_that_stands_out_does_not_make_a_method_better() -> Non
     assert block_bootstrap(gains + 1.0, blocks, seed=0).above_zero
 
 
+def test_methods_whose_runs_are_others_are_compared_run_by_run_at_random(route: tuple[Floats, Ints]) -> None:
+    hard, blocks = route
+    first, second = np.stack([hard + 1.0, hard + 1.2]), np.stack([hard, hard + 0.1, hard + 0.5])
+    found = block_bootstrap(first, blocks, seed=0, minus=second)
+    assert found.mean == pytest.approx(first.mean() - second.mean())
+    random, means = np.random.default_rng(1), []
+    for _ in range(10_000):  # the route is the same for both, so that blocks make no difference here
+        means.append(np.mean(random.choice([1.0, 1.2], 2)) - np.mean(random.choice([0.0, 0.1, 0.5], 3)))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
+    one = block_bootstrap(hard + 1.0, blocks, seed=0, minus=hard)
+    assert (one.low, one.high) == pytest.approx((1.0, 1.0))
+    with pytest.raises(BadInputError, match="there are values of 3 queries, but 95 blocks"):
+        block_bootstrap(hard, blocks, seed=0, minus=np.arange(3.0))
+
+
 def test_two_methods_that_fail_on_the_same_stretches_are_told_apart_only_in_pairs(route: tuple[Floats, Ints]) -> None:
     hard, blocks = route
     better = hard + 0.05 + 0.01 * np.random.default_rng(3).normal(size=len(hard))

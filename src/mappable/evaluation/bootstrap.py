@@ -30,36 +30,49 @@ class Interval:
 
 
 def block_bootstrap(
-    values: Floats, blocks: Ints, *, seed: int, draws: int = 10_000, probability: float = 0.95
+    values: Floats,
+    blocks: Ints,
+    *,
+    seed: int,
+    minus: Floats | None = None,
+    draws: int = 10_000,
+    probability: float = 0.95,
 ) -> Interval:
     """The percentile interval of the mean of `values` (queries,), where blocks of queries are drawn with replacement.
 
     `blocks` (queries,) has the number of each query's block. Of values (runs, queries) runs are drawn, too, so that of
     three runs the interval reaches about as far as the one that is farthest off. For two methods on the same queries
-    give the differences of their values, run by run: that is the paired bootstrap. The same seed and blocks give the
-    same draws, whatever the values.
+    give the differences of their values, run by run: that is the paired bootstrap. Where their runs have nothing in
+    common, give those of the other method as `minus` (its runs, queries), which are drawn by themselves. The same seed
+    and blocks give the same draws, whatever the values.
 
     >>> right = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
     >>> block_bootstrap(right, route_blocks(np.arange(8.0), 2.0), seed=0)
     Interval(mean=0.625, low=0.25, high=1.0)
     """
-    values, blocks = np.atleast_2d(np.asarray(values, dtype=np.float64)), np.asarray(blocks)
-    _check(values, blocks, draws, probability)
+    blocks = np.asarray(blocks)
+    methods = [np.atleast_2d(np.asarray(one, dtype=np.float64)) for one in (values, minus) if one is not None]
+    for one in methods:
+        _check(one, blocks, draws, probability)
     names, number = np.unique(blocks, return_inverse=True)
     if len(names) == 1:
         raise BadInputError(f"all {len(blocks):,} queries are in one block, but blocks are drawn among several")
-    sums, counts = np.stack([np.bincount(number, run) for run in values], axis=1), np.bincount(number)
-    times = _times(seed, Purpose.BOOTSTRAP, len(names), draws)
-    of_runs = (times @ sums) / (times @ counts)[:, None]
-    means = (of_runs * _times(seed, Purpose.BOOTSTRAP_RUNS, len(values), draws)).sum(axis=1) / len(values)
+    times = _times(seed, Purpose.BOOTSTRAP, 0, len(names), draws)
+    drawn = times @ np.bincount(number)
+    mean, means = 0.0, np.zeros(draws)
+    for which, (sign, runs) in enumerate(zip((1.0, -1.0), methods, strict=False)):
+        of_runs = times @ np.stack([np.bincount(number, run) for run in runs], axis=1) / drawn[:, None]
+        shares = _times(seed, Purpose.BOOTSTRAP_RUNS, which, len(runs), draws) / len(runs)
+        means += sign * (of_runs * shares).sum(axis=1)
+        mean += sign * float(runs.mean())
     low, high = np.quantile(means, [(1.0 - probability) / 2.0, (1.0 + probability) / 2.0])
-    return Interval(float(values.mean()), float(low), float(high))
+    return Interval(mean, float(low), float(high))
 
 
 @lru_cache(maxsize=4)
-def _times(seed: int, purpose: Purpose, count: int, draws: int) -> Ints:
+def _times(seed: int, purpose: Purpose, which: int, count: int, draws: int) -> Ints:
     """How often each of the blocks, or runs, comes in each of the draws; many means are taken of the same ones."""
-    times: Ints = generator(seed, purpose).multinomial(count, np.full(count, 1.0 / count), size=draws)
+    times: Ints = generator(seed, purpose, which).multinomial(count, np.full(count, 1.0 / count), size=draws)
     return times
 
 

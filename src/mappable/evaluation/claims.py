@@ -29,7 +29,7 @@ CLOSE = 5.0  # percentage points that make no difference
 class Claim:
     """A claim of the paper, what became of it here, and the numbers that say so, in sentences.
 
-    `compared` is True if all models were there that it is about, though that may not have been enough to decide it.
+    `compared` is True if no model is missing and some could be compared, though that may not have decided it.
     """
 
     number: str

@@ -177,7 +177,7 @@ def _seeds(lines: Sequence[Line]) -> list[str]:
         if line.difference is None:
             continue
         seeds = line.summary.seeds, lines[0].summary.seeds
-        if max(map(len, seeds)) > 1 and any(set(one) != set(line.difference.seeds) for one in seeds):
+        if any(set(one) - {None} != set(line.difference.seeds) for one in seeds):
             notes.append(f"{line.name}: the difference is that of {line.difference.compared}")
     if lines[0].summary.interval is None:
         notes.append("all queries are in one stretch of the route, so that no difference can be decided")

@@ -65,8 +65,8 @@ class Difference:
     """By how many percentage points of queries within the positive radius the first of two models is ahead.
 
     `interval` is that of the paired block bootstrap over queries and seeds, at 95 %; None if all queries are in one
-    block. `seeds` are those that both have and that are compared, one by one; where there is none, the means of all
-    seeds are.
+    block. `seeds` are those that both have and that are compared, one by one; where there is none, all seeds of the
+    one are compared with all of the other.
     """
 
     mean: float
@@ -84,7 +84,7 @@ class Difference:
     def compared(self) -> str:
         """What was compared, in words."""
         if not self.seeds:
-            return "means of all seeds, as the two have none in common"
+            return "all seeds of both, as they have none in common"
         return f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))} of both"
 
     def to_json(self) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference 
         first, second = ([next(run for run in one if run.seed == seed) for seed in shared] for one in (first, second))
     errors = errors_of([*first, *second])
     one, two = np.split(_right(first[0], errors), [len(first)])
-    ahead = one - two if shared else one.mean(axis=0) - two.mean(axis=0)
-    return Difference(float(ahead.mean()), _interval(ahead, first[0].blocks), tuple(shared))
+    interval = _interval(one - two, first[0].blocks) if shared else _interval(one, first[0].blocks, minus=two)
+    return Difference(float(one.mean() - two.mean()), interval, tuple(shared))
 
 
 def errors_of(results: Sequence[Result]) -> Floats:
@@ -169,8 +169,8 @@ def _right(first: Result, errors: Floats) -> Floats:
     return np.where(errors <= first.positive_radius, 100.0, 0.0)
 
 
-def _interval(values: Floats, blocks: Ints) -> Interval | None:
-    return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0)
+def _interval(values: Floats, blocks: Ints, minus: Floats | None = None) -> Interval | None:
+    return None if len(np.unique(blocks)) < 2 else block_bootstrap(values, blocks, seed=0, minus=minus)
 
 
 def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:

@@ -53,6 +53,4 @@ class Checkpoint:
                     parts[part][own] = opened.get_tensor(name)
             return Checkpoint(about["iteration"], parts["learner"], parts["tuples"], about["about"])
         except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
-            raise BadInputError(
-                f"{file}: not a checkpoint that can be read ({error}); begin anew with --overwrite"
-            ) from None
+            raise BadInputError(f"{file}: not a checkpoint that can be read ({error})") from None

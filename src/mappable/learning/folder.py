@@ -55,7 +55,7 @@ def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
     try:
         return load(file)
     except BadInputError as error:
-        raise OtherRunError(str(error)) from None
+        raise OtherRunError(f"{error}; begin anew with --overwrite") from None
 
 
 @contextmanager

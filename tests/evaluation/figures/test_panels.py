@@ -40,6 +40,9 @@ def test_places_along_a_line_in_frames(results: list[Result], setup: Setup) -> N
     figure = draw_landmarks(results, replace(setup, places=line))
     assert figure.axes[0].get_xlabel() == "x [frames]"
     figure.canvas.draw()
+    every = [changed(results[0], "table1", {}, landmarks=setup.references)]
+    with pytest.raises(NothingToDrawError, match="a row of dots"):
+        draw_landmarks(every, replace(setup, places=line))
 
 
 def test_scatter(results: list[Result], setup: Setup) -> None:
@@ -71,7 +74,8 @@ def test_matrices(results: list[Result], setup: Setup) -> None:
         np.testing.assert_array_equal(image, matrix)
     r = results[3].scored["distance-matrices"].values["pearson"]
     assert figure.axes[3].get_title() == f"Triplet + Huber\nr = {r:.2f}"
-    assert figure.get_suptitle() == "train-sun (down) against test-sun (across)"
+    assert figure.get_suptitle() == "train-sun (down) against test-sun (across); seed 0"
+    assert draw_matrices(results[:1], setup).get_suptitle() == "train-sun (down) against test-sun (across)"
 
 
 def test_recovery(results: list[Result], setup: Setup) -> None:

@@ -141,10 +141,7 @@ def _positions(
 ) -> "tuple[list[Artist], Callable[[Floats], None]]":
     """The map: the true position, and lines from it to where each model takes it to be."""
     dots(axes, landmarks, s=16, color=FAINT, linewidths=0, label="landmarks")
-    lines = [
-        axes.plot([], [], color=one.look.colour, marker=one.look.mark or "o", markevery=[1], label=plain(one.title))[0]
-        for one in models
-    ]
+    lines = [axes.plot([], [], markevery=[1], label=plain(one.title), **one.look.point())[0] for one in models]
     truth = axes.plot([], [], "*", color=BLACK, markersize=15, markeredgecolor="white", label="true position")[0]
     axes.figure.legend(loc="outside lower left", ncols=4, fontsize=9, frameon=False)
 

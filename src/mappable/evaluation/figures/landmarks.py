@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mappable.evaluation.figures.models import models_of
+from mappable.evaluation.figures.models import NothingToDrawError, models_of
 from mappable.evaluation.figures.style import BLUE, FAINT, ORANGE, VERMILLION, as_map, dots, new_figure, plain
 from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.result import Result
@@ -24,6 +24,8 @@ def draw_landmarks(results: Sequence[Result], setup: Setup) -> "Figure":
     at, unit = setup.places.positions[:, :2], setup.unit
     landmarks, far = at[found["landmarks"]], setup.queries[found["bound"] > setup.positive_radius]
     span = np.ptp(at[np.concatenate([setup.references, setup.queries])], axis=0)
+    if not span[1] and len(landmarks) == len(setup.references):
+        raise NothingToDrawError("all references are landmarks, on one line: it would be a row of dots")
     figure = new_figure(MARGINS + float(np.clip(ROOM * span[1] / max(span[0], 1e-9), 2.0, 7.0)))
     axes = figure.add_subplot()
     for points, size, colour, name in (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mappable.evaluation.figures.models import few_of, models_of
+from mappable.evaluation.figures.models import few_of, models_of, of_seed
 from mappable.evaluation.figures.style import SHADES, WIDTH, new_figure, number, plain
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
@@ -21,7 +21,7 @@ def draw_matrices(results: Sequence[Result], setup: Setup) -> "Figure":
         r = number(model.first.scored["distance-matrices"].values["pearson"])
         shown[f"{plain(model.title)}\nr = {r}"] = model.first.arrays("distance-matrices")["feature"], "feature distance"
     side = min(3.2, (WIDTH - 0.5) / len(shown))
-    figure = new_figure(side + 1.2, width=0.5 + side * len(shown))
+    figure = new_figure(side + 1.6, width=0.5 + side * len(shown))
     panels = figure.subplots(1, len(shown), sharex=True, sharey=True)
     for axes, (title, (matrix, label)) in zip(panels, shown.items(), strict=True):
         image = axes.imshow(matrix, cmap=SHADES, vmin=0, interpolation="nearest", aspect="auto")
@@ -29,5 +29,6 @@ def draw_matrices(results: Sequence[Result], setup: Setup) -> "Figure":
         axes.set_box_aspect(1)
         figure.colorbar(image, ax=axes, orientation="horizontal", label=label, pad=0.02)
     panels[0].set_ylabel("reference image")
-    figure.suptitle(f"{plain(values['reference'])} (down) against {plain(values['queries'])} (across)", fontsize=11)
+    runs = f"{plain(values['reference'])} (down) against {plain(values['queries'])} (across)"
+    figure.suptitle(f"{runs}{of_seed(models)}", fontsize=11)
     return figure

@@ -75,6 +75,12 @@ def models_of(results: Sequence[Result], protocol: str) -> list[Model]:
     return found
 
 
+def of_seed(models: Sequence[Model]) -> str:
+    """What to add to the title of a figure that shows one seed each, where there are more."""
+    several = any(len(model.seeds) > 1 for model in models)
+    return f"; seed {models[0].first.seed}" if several else ""
+
+
 def best_of(models: Sequence[Model]) -> Model:
     """The most accurate combination of losses; where there is none, of what trained, or of all."""
     trained = [one for one in models if one.row != OFF_THE_SHELF]

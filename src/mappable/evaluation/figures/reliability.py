@@ -50,8 +50,7 @@ def _coverage(axes: "Axes", models: list[Model]) -> None:
     for place, model in enumerate(models):
         covered, confident = (_by_condition(model, conditions, name) for name in ("covered", "confident"))
         heights = lines + 0.22 * (place - (len(models) - 1) / 2)
-        mark = model.look.mark or "o"
-        axes.plot(covered, heights, mark, color=model.look.colour, markersize=6.5, label=plain(model.title))
+        axes.plot(covered, heights, linestyle="", markersize=6.5, label=plain(model.title), **model.look.point())
         for y, share in zip(heights, confident, strict=True):
             beside(axes, y, f"{number(share, '.0f')} %", fontsize=8.5, color=model.look.colour)
         lowest = min(lowest, *covered[np.isfinite(covered)], 100.0)

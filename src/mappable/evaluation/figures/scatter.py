@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.evaluation.figures.models import few_of, models_of
+from mappable.evaluation.figures.models import few_of, models_of, of_seed
 from mappable.evaluation.figures.style import BLACK, SHADES, VERMILLION, WIDTH, new_figure, number, plain
 from mappable.evaluation.result import Result
 from mappable.evaluation.scoring import Arrays
@@ -42,7 +42,7 @@ def draw_proportionality(results: Sequence[Result], setup: Setup) -> "Figure":
     panels[0].set_ylabel("feature distance")
     figure.colorbar(drawn, ax=list(panels), label="pairs of images", pad=0.02, aspect=30)
     name = next(iter(models[0].first.scored["proportionality"].values["sequences"]))
-    figure.suptitle(f"{plain(name)}: {facts['pairs']:,} pairs of images", fontsize=11)
+    figure.suptitle(f"{plain(name)}: {facts['pairs']:,} pairs of images{of_seed(models)}", fontsize=11)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure

@@ -42,9 +42,18 @@ class Look:
             "linewidth": 2.0 if self.line == ":" else 1.6,
             "marker": self.mark,
             "markersize": 5.5,
-            "markerfacecolor": "white" if self.hollow else self.colour,
+            "markerfacecolor": self.face,
             "markevery": every,
         }
+
+    def point(self) -> dict[str, Any]:
+        """The same for points that no line joins; all models have a mark there."""
+        return {"color": self.colour, "marker": self.mark or "o", "markerfacecolor": self.face}
+
+    @property
+    def face(self) -> str:
+        """The colour within a mark."""
+        return "white" if self.hollow else self.colour
 
 
 LOOKS = {
