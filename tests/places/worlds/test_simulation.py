@@ -164,6 +164,16 @@ def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: 
     assert find_simulated(NAME, tmp_path, every=few) is None  # stopped before the end
 
 
+@pytest.mark.parametrize("name", ["street-v1-3d", "rooms-v1-3d"])
+def test_a_run_alone_has_the_same_poses(name: str) -> None:
+    world, planned = plan(find_preset(name))
+    met = drives.traverse(world, planned[0].run)
+    alone = planned[0].poses
+    assert len(met.parked) > 0 == len(alone.parked) == len(alone.moving)
+    for column in ("x", "y", "z", "yaw", "pitch", "time"):
+        np.testing.assert_array_equal(getattr(alone, column), getattr(met, column))
+
+
 def test_killed_at_any_moment_it_goes_on_to_the_same_result(written: Path, tmp_path: Path) -> None:
     out = tmp_path / "demo"
     code = f"from mappable.places.worlds.simulation import write_simulated as w; w({NAME!r}, {str(out)!r}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -55,7 +55,7 @@ def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> 
     world: World = build(preset.seed)
     drives, first = [], 0
     for run in runs:
-        poses = replace(traverse(world, run), parked=(), moving=())
+        poses = traverse(world, run, alone=True)
         along = np.append(0.0, np.cumsum(steps(np.column_stack([poses.x, poses.y]))))
         images = np.flatnonzero(along <= (np.inf if run.length is None else run.length))[:: run.every * every]
         drives.append(Drive(run, poses, images, first))
@@ -63,11 +63,14 @@ def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> 
     return world, drives
 
 
-def traverse(world: World, run: Run) -> Traversal:
-    """The whole route, even if a part of it is kept: its images are then the same in each preset that has them."""
+def traverse(world: World, run: Run, *, alone: bool = False) -> Traversal:
+    """The whole route, even if a part of it is kept: its images are then the same in each preset that has them.
+
+    `alone` gives the same poses, but nothing that one meets on the way, which takes most of the time.
+    """
     if isinstance(world, rooms.Building):
-        return rooms.traverse(world, run.route, spacing=run.spacing, seed=run.seed)
-    return street.traverse(world, run.route, spacing=run.spacing, seed=run.seed)
+        return rooms.traverse(world, run.route, spacing=run.spacing, seed=run.seed, alone=alone)
+    return street.traverse(world, run.route, spacing=run.spacing, seed=run.seed, alone=alone)
 
 
 def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Places:

@@ -1,6 +1,7 @@
 """A robot's run through rooms: along a route, turning on the spot at its corners and looking round at its ends."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
@@ -23,11 +24,11 @@ YAW_SD, PITCH_SD = math.radians(2.0), math.radians(0.3)
 FIRST_DAY, DAY, SECOND = 1_735_689_600, 86_400, 10**9  # 2025-01-01 in seconds since 1970
 
 
-def traverse(world: Building, route: str, *, spacing: float, seed: int) -> Traversal:
+def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: bool = False) -> Traversal:
     """Walk a route, an image every `spacing` metres and every 15 degrees of turning.
 
     Each seed is a run on a day of its own: beside the route by an offset of its own, with other things standing about
-    and other people walking.
+    and other people walking, if not `alone`.
     """
     if route not in world.routes:
         raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
@@ -51,9 +52,11 @@ def traverse(world: Building, route: str, *, spacing: float, seed: int) -> Trave
     seconds = at / SPEED + turned / TURN_SPEED
     time: Ints = start * SECOND + np.round((seconds - seconds[0]) * SECOND).astype(np.int64)
     poses = Traversal(x, y, z, yaw, pitch, time)
+    if alone:
+        return poses
     parked = parked_things(world, poses, np.random.default_rng([seed, 23]))
     moving = walking_people(world, poses, np.random.default_rng([seed, 24]))
-    return Traversal(x, y, z, yaw, pitch, time, parked, moving)
+    return replace(poses, parked=parked, moving=moving)
 
 
 def _schedule(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -73,8 +73,8 @@ class Run:
     decks: Sequence[Deck]
 
 
-def traverse(world: World, route: str, *, spacing: float, seed: int) -> Traversal:
-    """Drive a route with an image every `spacing` metres; whom one meets where does not depend on it."""
+def traverse(world: World, route: str, *, spacing: float, seed: int, alone: bool = False) -> Traversal:
+    """Drive a route with an image every `spacing` metres; whom one meets, if not `alone`, does not depend on it."""
     if route not in world.routes:
         raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
     if not spacing > 0:
@@ -92,19 +92,20 @@ def traverse(world: World, route: str, *, spacing: float, seed: int) -> Traversa
     noise = streams[1].normal(0, (HEADING_NOISE, PITCH), (len(along), 2))
     run = Run(track, along, seconds, points, full_seconds, full_points, world.scene.decks)
     first = (FIRST_DAY + seed * DAY_STEP % DAYS) * DAY_NS + int(streams[1].uniform(8, 17) * DAY_NS / 24)
-    return Traversal(
+    poses = Traversal(
         points[:, 0],
         points[:, 1],
         ground_height(world.scene.decks, points),
         wrap(heading + HEADING * sway(along) + noise[:, 0]),
         noise[:, 1],
         first + np.round(seconds * 1e9).astype(np.int64),
-        [*_parked(world, run, streams[2]), *_works(world, run, streams[6])],
-        [
-            *_oncoming(run, streams[3]),
-            *_ahead(run, streams[4]),
-            *_walkers(world, run, streams[5]),
-        ],
+    )
+    if alone:
+        return poses
+    return replace(
+        poses,
+        parked=[*_parked(world, run, streams[2]), *_works(world, run, streams[6])],
+        moving=[*_oncoming(run, streams[3]), *_ahead(run, streams[4]), *_walkers(world, run, streams[5])],
     )
 
 
