@@ -15,7 +15,7 @@ import torch
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.learning.folder import alone_in
+from mappable.learning.folder import OtherRunError, alone_in
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.places.table import Places
@@ -81,6 +81,15 @@ def test_a_folder_that_cannot_be_written_is_named(toy: Toy, settings: NewSetting
     (tmp_path / "file").touch()
     with pytest.raises(BadInputError, match=r"file/out: is a file, or lies below one, but a run goes to a folder"):
         train(*toy, settings(), out=tmp_path / "file/out")
+
+
+@pytest.mark.parametrize("name", ["encoder.safetensors", "checkpoint.safetensors"])
+def test_a_damaged_file_says_how_to_begin_anew(toy: Toy, settings: NewSettings, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"not tensors at all")
+    with pytest.raises(OtherRunError, match=rf"{name}: .*; begin anew with --overwrite$"):
+        train(*toy, settings(iterations=1), out=tmp_path, resume=True)
+    assert contents(tmp_path)[name] == b"not tensors at all"
+    train(*toy, settings(iterations=1), out=tmp_path, overwrite=True)
 
 
 def test_a_finished_run_is_not_trained_again(

@@ -49,7 +49,9 @@ def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Pa
     save_places(convert("manifest", root, out).replace(split=["train", "calibration"]), out / "places.parquet")
     (root / "c.jpg").write_bytes((root / "a.jpg").read_bytes())
     (root / "places.csv").write_text(f"{table}c.jpg,2,0,wednesday\n")
-    assert convert("manifest", root, out).split.tolist() == ["train", "calibration", "train"]
+    again = convert("manifest", root, out)
+    assert again.split.tolist() == ["train", "calibration", "train"]
+    assert "the split is the one that the table had; --overwrite forgets it" in map(str, again.notes)
     assert convert("manifest", root, out, overwrite=True).split.tolist() == ["", "", ""]
 
 

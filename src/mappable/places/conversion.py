@@ -10,7 +10,7 @@ import numpy as np
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places, write_atomically
 from mappable.places.images import Fit, Size
-from mappable.places.notes import warn
+from mappable.places.notes import Note, warn
 from mappable.places.packing import OnBadImage, pack_images
 from mappable.places.readers import CONVERTED, find_reader, read_places
 from mappable.places.table import Places
@@ -35,8 +35,8 @@ def convert(
 ) -> Places:
     """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
 
-    Running it again goes on where it stopped and redoes nothing; sequences that were kept from training stay so, where
-    the reader knows of no splits itself. Bad images stop it (`on_bad="stop"`), or are dropped from the table and listed
+    Running it again goes on where it stopped and redoes nothing; what was kept from training stays so, where the
+    reader knows of no splits itself. Bad images stop it (`on_bad="stop"`), or are dropped from the table and listed
     in its notes. An `out` that holds another set, or this one read with other options, is refused unless `overwrite`
     says so. `size` is (width, height); `dimensions` says whether z counts, if given.
     """
@@ -70,11 +70,16 @@ def convert(
 
 
 def _split_as(before: Places, places: Places) -> Places:
-    """The places, their sequences split as they were before; new ones train."""
-    splits = dict(zip(before.sequence, before.split, strict=True))
-    if not any(splits.values()):
+    """The places, split as they were before, and that said; new ones as their sequence, or for training."""
+    if not any(before.split):
         return places
-    return places.replace(split=[splits.get(sequence, "train") for sequence in places.sequence])
+    known, usual = (dict(zip(names, before.split, strict=True)) for names in (before.place_id, before.sequence))
+    column = [
+        known.get(place_id, usual.get(sequence, "train"))
+        for place_id, sequence in zip(places.place_id, places.sequence, strict=True)
+    ]
+    told = Note("the split is the one that the table had; --overwrite forgets it", warning=False)
+    return places.replace(split=column).noting(told)
 
 
 def _refuse_another_set(out: Path, source: dict[str, Any]) -> None:
