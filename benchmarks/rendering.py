@@ -21,12 +21,12 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Bools, Ints, Pixels
-from mappable.places.worlds import conditions, rooms, street
-from mappable.places.worlds.drives import draw, plan, traverse
-from mappable.places.worlds.presets import PRESETS, Preset, Run
-from mappable.places.worlds.rendering.casting import NEAR, NO_HIT, Caster, Solids, View
-from mappable.places.worlds.rendering.renderer import Renderer
-from mappable.places.worlds.scene import Deck, Shape, World
+from mappable.worlds import conditions, rooms, street
+from mappable.worlds.drives import draw, plan, traverse
+from mappable.worlds.presets import PRESETS, Preset, Run
+from mappable.worlds.rendering.casting import NEAR, NO_HIT, Caster, Solids, View
+from mappable.worlds.rendering.renderer import Renderer
+from mappable.worlds.scene import Deck, Shape, World
 
 NAMES = ("street-v1", "rooms-v1")
 COMPARED = {"street-v1": "overcast", "rooms-v1": "cloudy"}  # conditions for all cores and for casting

@@ -26,10 +26,10 @@ import numpy as np
 import scipy
 from scipy.spatial import cKDTree
 
-from mappable.arrays import Ints
+from mappable.arrays import Floats32, Ints
 from mappable.maps.approximate import Approximate
 from mappable.maps.exact import Exact
-from mappable.maps.store import Floats32, Store
+from mappable.maps.store import Store
 
 SMALL, LARGE = ((200, 32_768), (10_000, 512)), ((10_000, 32_768), (1_000_000, 512))
 QUERIES, BATCH = 64, 64

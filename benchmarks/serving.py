@@ -27,13 +27,12 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
-from mappable.arrays import Floats, Pixels
+from mappable.arrays import Floats, Floats32, Pixels
 from mappable.features.backends import load_encoder
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
 from mappable.maps.calibrate import calibrate
 from mappable.maps.map import Map
-from mappable.maps.store import Floats32
 from mappable.places.frames import Frame
 from mappable.places.images import Size
 from mappable.places.table import Places

@@ -33,8 +33,8 @@ from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import train
 from mappable.places.frames import Frame
 from mappable.places.images import Size
-from mappable.places.packing import cores
 from mappable.places.table import Places
+from mappable.threads import cores
 
 COUNTS = {"oxford": 15_006, "cold": 29_237}  # the paper's training images
 FILES, FILE_SIZE = 400, (1280, 960)  # that the plain loops decode

@@ -27,11 +27,11 @@ from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.recovery.align import align
-from mappable.recovery.anchored import recover_anchored
+from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
-from mappable.recovery.pipeline import recover
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, measure, route
+from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.unanchored.pipeline import recover
 
 BEFORE, AFTER = "off-the-shelf-seed0", "triplet+huber-ours-seed0"
 NEAR, FAR = 10.0, 25.0  # the radii of the demo

@@ -25,11 +25,11 @@ from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.recovery.align import aligned_score
-from mappable.recovery.baselines import trivial_rows
-from mappable.recovery.learned_noise import FARTHEST, LearnedNoise, Profile, fit_learned, measure_learned
-from mappable.recovery.mask import choose_threshold
-from mappable.recovery.pipeline import recover
+from mappable.recovery.matrices.mask import choose_threshold
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.study.baselines import trivial_rows
+from mappable.recovery.study.learned_noise import FARTHEST, LearnedNoise, Profile, fit_learned, measure_learned
+from mappable.recovery.unanchored.pipeline import recover
 
 BANDS = (0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 40.0, np.inf)  # metres
 Pairs = tuple[Floats, Floats, Ints, Ints]  # squared feature distances, metres, and the rows of the two images

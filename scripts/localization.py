@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import MappableError
 from mappable.evaluation.bootstrap import block_bootstrap, route_blocks
 from mappable.evaluation.reproduce import MODELS
 from mappable.evaluation.sets import PLACES
 from mappable.features.about import About
 from mappable.features.encoder import Encoder
+from mappable.files import write_atomically
 from mappable.learning.folder import ENCODER
 from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Calibration
@@ -37,9 +38,8 @@ from mappable.maps.map import Map
 from mappable.maps.ranging import metres_of
 from mappable.maps.reliability import draw_reliability
 from mappable.maps.sequence import locate_sequence
-from mappable.maps.store import Floats32
 from mappable.places.cache import find_pack
-from mappable.places.files import load_places, write_atomically
+from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.recovery.multilateration import multilaterate
 

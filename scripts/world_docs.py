@@ -10,10 +10,10 @@ import numpy as np
 
 from mappable.arrays import Pixels
 from mappable.places.picture import draw_map
-from mappable.places.worlds.contact_sheet import contact_sheet, same_places
-from mappable.places.worlds.drives import draw, plan, table
-from mappable.places.worlds.presets import PRESETS, find_preset
-from mappable.places.worlds.statistics import Statistics, statistics
+from mappable.worlds.contact_sheet import contact_sheet, same_places
+from mappable.worlds.drives import draw, plan, table
+from mappable.worlds.presets import PRESETS, find_preset
+from mappable.worlds.statistics import Statistics, statistics
 
 DOCS = Path(__file__).parent.parent / "docs"
 STREET = ("train-sun", "train-snow", "train-overcast", "train-night-rain", "test-night", "test-rain")

@@ -163,8 +163,8 @@ def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="session")
 def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
     """Draw each so many-th image of some runs of a preset, and none of its others: preparing a run takes its time."""
-    from mappable.places.worlds import drives
-    from mappable.places.worlds.presets import find_preset
+    from mappable.worlds import drives
+    from mappable.worlds.presets import find_preset
 
     def draw(name: str, runs: tuple[str, ...], every: int, size: tuple[int, int]) -> tuple[Places, Pixels]:
         preset = replace(find_preset(name), runs=tuple(run for run in find_preset(name).runs if run.name in runs))
@@ -181,7 +181,7 @@ def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
 @pytest.fixture
 def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth of what is usually drawn from all that fits: what is said does not hang on it."""
-    from mappable.recovery.anchored import recover_anchored
+    from mappable.recovery.anchored.pipeline import recover_anchored
 
     monkeypatch.setitem(recover_anchored.__kwdefaults__, "sweeps", 20)
 

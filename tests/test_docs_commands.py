@@ -44,8 +44,8 @@ from mappable.maps.map import Map
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.places.worlds.presets import PRESETS
-from mappable.recovery.simulator import NOISES, measure, route
+from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.worlds.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]

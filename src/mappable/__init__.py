@@ -58,18 +58,18 @@ if TYPE_CHECKING:
     from mappable.places.summary import summarize as summarize
     from mappable.places.table import NO_TIME as NO_TIME
     from mappable.places.table import Places as Places
-    from mappable.places.worlds.simulation import Simulated as Simulated
-    from mappable.places.worlds.simulation import simulate as simulate
-    from mappable.places.worlds.simulation import write_simulated as write_simulated
-    from mappable.recovery.anchored import recover_anchored as recover_anchored
+    from mappable.recovery.anchored.pipeline import recover_anchored as recover_anchored
     from mappable.recovery.hints import Anchors as Anchors
     from mappable.recovery.hints import Odometry as Odometry
     from mappable.recovery.hints import Turns as Turns
     from mappable.recovery.multilateration import Multilaterated as Multilaterated
     from mappable.recovery.multilateration import multilaterate as multilaterate
-    from mappable.recovery.pipeline import recover as recover
     from mappable.recovery.ranges import Ranges as Ranges
     from mappable.recovery.result import Recovered as Recovered
+    from mappable.recovery.unanchored.pipeline import recover as recover
+    from mappable.worlds.simulation import Simulated as Simulated
+    from mappable.worlds.simulation import simulate as simulate
+    from mappable.worlds.simulation import write_simulated as write_simulated
 
 _HOMES = {
     "mappable.errors": ("BadImageError", "BadInputError", "MappableError"),
@@ -105,11 +105,11 @@ _HOMES = {
     "mappable.places.routes": ("crop_by_length", "distance_along"),
     "mappable.places.summary": ("summarize",),
     "mappable.places.table": ("NO_TIME", "Places"),
-    "mappable.places.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
-    "mappable.recovery.anchored": ("recover_anchored",),
+    "mappable.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
+    "mappable.recovery.anchored.pipeline": ("recover_anchored",),
     "mappable.recovery.hints": ("Anchors", "Odometry", "Turns"),
     "mappable.recovery.multilateration": ("Multilaterated", "multilaterate"),
-    "mappable.recovery.pipeline": ("recover",),
+    "mappable.recovery.unanchored.pipeline": ("recover",),
     "mappable.recovery.ranges": ("Ranges",),
     "mappable.recovery.result": ("Recovered",),
 }

@@ -16,7 +16,7 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.recovery.files import read_truth
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, measure, route
+from mappable.recovery.study.simulator import NOISES, measure, route
 
 TRUTH = route("loop", 150, seed=2, length=300.0)
 
@@ -231,7 +231,7 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     ranges_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mappable.recovery.study.run_study", lambda *_: pytest.fail("has begun"))
+    monkeypatch.setattr("mappable.recovery.study.study.run_study", lambda *_: pytest.fail("has begun"))
     monkeypatch.setattr("mappable.recovery.report.report", lambda *_, **__: pytest.fail("has begun"))
     refused(run("study", "--out", tmp_path), "cannot be written (it is a folder)")
     refused(run("study", "--out", ranges_file / "study.json"), "cannot be written", "is no folder")

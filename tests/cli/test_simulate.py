@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mappable import find_pack, load_places
-from mappable.places.worlds.presets import PRESETS
+from mappable.worlds.presets import PRESETS
 
 COMMAND = [sys.executable, "-c", "from mappable.cli import main; main()"]
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]

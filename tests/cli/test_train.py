@@ -22,7 +22,7 @@ from mappable.features.encoder import Encoder
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import TrainingStopped
 from mappable.places import packing
-from mappable.places.worlds.record import write_record
+from mappable.places.world_record import write_record
 
 SMALL = {
     "backbone": "small",

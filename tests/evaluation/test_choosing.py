@@ -15,7 +15,7 @@ from mappable.evaluation.sets import SETS, find_set
 from mappable.learning.settings import load_settings
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.places.worlds.presets import find_preset
+from mappable.worlds.presets import find_preset
 
 
 def test_a_row_is_followed_by_its_variations() -> None:

@@ -20,7 +20,7 @@ from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
 from mappable.learning.folder import OtherRunError
 from mappable.locks import take, wait_for
-from mappable.places.worlds.presets import PRESETS
+from mappable.worlds.presets import PRESETS
 
 TRAVERSALS = {
     "2014-11-18-13-20-12": "train",

@@ -24,7 +24,7 @@ from mappable.learning.settings import (
     settings_to_yaml,
     value_text,
 )
-from mappable.places.worlds.presets import PRESETS as WORLDS
+from mappable.worlds.presets import PRESETS as WORLDS
 
 PAGE = (Path(__file__).parents[2] / "docs/settings.md").read_text("utf-8")
 COLUMNS = ("oxford", "cold", "street", "street-laptop", "rooms", "nordland")  # of the documentation's table of presets

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from mappable.arrays import Floats32
 from mappable.errors import BadInputError
 from mappable.maps import approximate
 from mappable.maps.approximate import KEY, Approximate
 from mappable.maps.exact import Exact
-from mappable.maps.store import Floats32
 
 LANDMARKS, DIMENSIONS = 3000, 64
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps import exact
 from mappable.maps.exact import Exact, in_single
-from mappable.maps.store import Floats32
 
 
 def unit(vectors: Floats) -> Floats32:

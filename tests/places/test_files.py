@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappable.errors import BadInputError
+from mappable.files import write_atomically
 from mappable.places.decoding import RawDecoding
-from mappable.places.files import is_own_table, load_places, save_places, write_atomically
+from mappable.places.files import is_own_table, load_places, save_places
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, Places
-from mappable.places.tabular import read_table
+from mappable.tables import read_table
 
 SUFFIXES = ["csv", "parquet"]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mappable.arrays import Bools, Floats
-from mappable.recovery.completion import squared_distances_of
+from mappable.recovery.matrices.completion import squared_distances_of
 
 Problem = tuple[Floats, Floats, Bools]
 

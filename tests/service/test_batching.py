@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mappable.arrays import Pixels
-from mappable.maps.store import Floats32
+from mappable.arrays import Floats32, Pixels
 from mappable.service.batching import LARGEST, SECONDS, Batcher, measure
 
 NOISE = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import typer
 from mappable.cli.output import print_accuracy, print_recovery, print_world
 from mappable.errors import BadInputError
 from mappable.places.picture import draw_map
-from mappable.places.worlds.record import SHEET
+from mappable.places.world_record import SHEET
 
 if TYPE_CHECKING:
     from mappable.evaluation.reproduce import Model, Study

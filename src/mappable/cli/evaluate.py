@@ -55,10 +55,10 @@ def evaluate(
     from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map, queries_of
     from mappable.evaluation.figures.everything import draw_all
     from mappable.evaluation.report import PAGE, write_report
+    from mappable.files import check_writable
     from mappable.maps.map import Map
     from mappable.maps.queries import encoder_of
     from mappable.places.files import load_places
-    from mappable.recovery.files import check_writable
 
     check_writable(out / PAGE)
     opened = Map.open(folder)

@@ -75,11 +75,11 @@ def locate(
     Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
     map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 1 then.
     """
+    from mappable.files import check_writable
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
     from mappable.maps.map import Map
     from mappable.maps.queries import locate_images
     from mappable.places.unposed import find_images
-    from mappable.recovery.files import check_writable
 
     opened = Map.open(folder)
     places = find_images(images)

@@ -248,10 +248,10 @@ def reliability(
     device: Device = "auto",
 ) -> None:
     """Draw how far the map's intervals and its confidence can be trusted, on images of known position."""
+    from mappable.files import check_writable
     from mappable.maps.map import Map
     from mappable.maps.reliability import draw_reliability
     from mappable.places.files import load_places
-    from mappable.recovery.files import check_writable
 
     check_writable(out)
     opened = Map.open(folder)

@@ -42,8 +42,8 @@ def print_summary(summary: "Summary", most: int = 40) -> None:
 def print_world(folder: Path, places: "Places") -> None:
     """The summary of the places of a simulated world, what it asks of a method, and whether it is the frozen one."""
     from mappable.places.summary import summarize
-    from mappable.places.worlds.record import read_record
-    from mappable.places.worlds.statistics import Statistics
+    from mappable.places.world_record import read_record
+    from mappable.worlds.statistics import Statistics
 
     print_summary(summarize(places))
     record = read_record(folder)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.recovery.ranges import Ranges
     from mappable.recovery.report import Report
-    from mappable.recovery.study import Summary
+    from mappable.recovery.study.study import Summary
 
 POSITIONS, TRAJECTORY, SUMMARY, FIGURE = "positions.csv", "trajectory.txt", "summary.json", "recovery.png"
 
@@ -184,10 +184,11 @@ def _recover(
     seed: int,
 ) -> None:
     """What both ways in share."""
+    from mappable.files import check_writable
     from mappable.recovery import files
-    from mappable.recovery.anchored import recover_anchored
-    from mappable.recovery.methods import method as find_method
+    from mappable.recovery.anchored.pipeline import recover_anchored
     from mappable.recovery.report import report
+    from mappable.recovery.study.methods import method as find_method
 
     chosen = find_method(method)
     if out.exists() and not out.is_dir():
@@ -214,7 +215,7 @@ def _recover(
     if true is not None and true.shape[1] < wanted:
         raise BadInputError(f"{truth}: has {true.shape[1]} dimensions, but {wanted} are asked for")
     true = None if true is None else true[:, :wanted]
-    files.check_writable(out / POSITIONS)
+    check_writable(out / POSITIONS)
 
     if known is None:
         recovered = chosen.run(ranges, wanted, seed)
@@ -266,10 +267,10 @@ def study(
     `learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight
     line or the circle has not recovered a shape.
     """
-    from mappable.recovery.files import check_writable
-    from mappable.recovery.methods import method
-    from mappable.recovery.simulator import Kind
-    from mappable.recovery.study import cases, run_study, save_study, summarise
+    from mappable.files import check_writable
+    from mappable.recovery.study.methods import method
+    from mappable.recovery.study.simulator import Kind
+    from mappable.recovery.study.study import cases, run_study, save_study, summarise
 
     kinds = _listed(kind)
     for one in kinds:

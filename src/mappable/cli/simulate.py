@@ -8,8 +8,8 @@ import typer
 
 from mappable.cli.output import print_world
 from mappable.places.images import parse_size
-from mappable.places.worlds.presets import PRESETS
-from mappable.places.worlds.record import SHEET
+from mappable.places.world_record import SHEET
+from mappable.worlds.presets import PRESETS
 
 
 def _list(wanted: bool) -> None:
@@ -42,7 +42,7 @@ def simulate(
 
     The same preset gives the same images each time. Stop it whenever you like: the same command goes on from there.
     """
-    from mappable.places.worlds.simulation import write_simulated
+    from mappable.worlds.simulation import write_simulated
 
     places = write_simulated(
         preset,

@@ -101,6 +101,6 @@ def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "ImageR
 
 def _preset_of(folder: Path) -> str | None:
     """The preset that belongs to a simulated world."""
-    from mappable.places.worlds.record import RECORD, read_record
+    from mappable.places.world_record import RECORD, read_record
 
     return str(read_record(folder)["frame"]).split("-")[0] if (folder / RECORD).is_file() else None

@@ -26,7 +26,7 @@ from mappable.evaluation.sections.view import BOUND, Model, Section, View, count
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
 FORMAT, VERSION = "mappable-report", 1

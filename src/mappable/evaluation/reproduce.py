@@ -30,6 +30,7 @@ from mappable.evaluation.setup import Setup
 from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.devices import find_device
 from mappable.features.encoder import Encoder
+from mappable.files import check_writable
 from mappable.learning.data import select
 from mappable.learning.folder import DIVIDING, ENCODER, WATCHING, OtherRunError, look_into
 from mappable.learning.metrics import METRICS
@@ -37,7 +38,6 @@ from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_d
 from mappable.learning.trainer import train
 from mappable.locks import take, wait_for
 from mappable.places.cache import ImageRows
-from mappable.recovery.files import check_writable
 
 SAME = WATCHING | DIVIDING  # settings that change no weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"

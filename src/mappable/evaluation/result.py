@@ -16,7 +16,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.scoring import Arrays, Scored
 from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
 FORMAT, VERSION = "mappable-result", 1

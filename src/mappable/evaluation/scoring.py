@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import MappableError
 from mappable.evaluation.setup import Setup
 from mappable.features.about import About
 from mappable.maps.calibration import Calibration
 from mappable.maps.landmarks import greedy_landmarks
-from mappable.maps.store import Floats32, squared_between
+from mappable.maps.store import squared_between
 
 if TYPE_CHECKING:
     from mappable.features.embedding import Source

@@ -19,8 +19,8 @@ from mappable.places.notes import Note
 from mappable.places.packing import pack_images
 from mappable.places.readers import read_places
 from mappable.places.table import Places
-from mappable.places.worlds.presets import PRESETS, Preset
-from mappable.places.worlds.simulation import find_simulated, write_simulated
+from mappable.worlds.presets import PRESETS, Preset
+from mappable.worlds.simulation import find_simulated, write_simulated
 
 # Of the paper's rows on our sets: 1,200 steps of 8 anchors where Oxford has 15,006 of 2, at ten times the paper's rate.
 OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")

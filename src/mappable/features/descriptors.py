@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Floats32
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, VERSION, check_hloc
@@ -19,8 +19,6 @@ from mappable.progress import track
 
 TOLERANCE = 1e-3  # of a length of one; half-precision numbers keep well within it
 BLOCK = 1024  # rows at a time, so that little memory is needed beside the descriptors
-
-Floats32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.places.cache import ImageRows
 from mappable.places.images import Fit, Size, load_image
-from mappable.places.packing import cores, in_order
 from mappable.places.table import Places
 from mappable.progress import progress_bar
+from mappable.threads import cores, in_order
 
 Precision = Literal["auto", "float32", "bfloat16"]
 AHEAD = 3  # batches that are read, or being read, while the network works

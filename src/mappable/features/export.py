@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.places.files import TABLE, save_places, sync_folder, write_atomically
+from mappable.files import sync_folder, write_atomically
+from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
 from mappable.progress import track
 

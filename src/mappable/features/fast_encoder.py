@@ -7,18 +7,16 @@ from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from mappable.arrays import Ints, Pixels
+from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, actual_precision, backbone_precision, images_of
 from mappable.features.encoder import Encoder
 from mappable.features.recording import Recording, record
 
 MOST = 32  # images at a time; more are taken in several goes
-
-Floats32 = NDArray[np.float32]
 
 
 class FastEncoder:

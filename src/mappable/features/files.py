@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 
 FORMAT, VERSION = "mappable encoder", 1
 KEY = "mappable"  # of our JSON in the file's own metadata

@@ -17,7 +17,7 @@ from mappable.errors import BadInputError
 from mappable.features.embedding import backbone_precision
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_file import DESCRIPTORS, IMAGES, KEY, Facts, require
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 from mappable.places.images import Size
 from mappable.progress import progress_bar
 

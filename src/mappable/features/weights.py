@@ -26,8 +26,8 @@ from mappable.features.weight_sources import (
     hash_digits,
     sha256,
 )
+from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
-from mappable.places.files import write_atomically
 
 
 @dataclass(frozen=True)

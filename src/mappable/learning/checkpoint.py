@@ -10,7 +10,7 @@ import safetensors.torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
 FORMAT, VERSION = "mappable checkpoint", 1

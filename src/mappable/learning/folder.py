@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
+from mappable.files import write_atomically
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 from mappable.locks import take
-from mappable.places.files import write_atomically
 
 ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
 # What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.

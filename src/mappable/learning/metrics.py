@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from mappable.errors import BadInputError
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 
 METRICS = "metrics.jsonl"
 

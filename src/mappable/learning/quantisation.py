@@ -13,9 +13,9 @@ from mappable.features.embedding import Source, fetch, images_of
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import check_file
 from mappable.features.onnx_int8 import to_int8, with_accuracy
+from mappable.files import write_atomically
 from mappable.learning.monitor import Monitor
 from mappable.places.cache import ImageRows
-from mappable.places.files import write_atomically
 from mappable.places.table import Places
 
 LEAST = 10  # images to measure ranges on, and to ask about

@@ -19,6 +19,7 @@ from mappable.features.about import About
 from mappable.features.activations import frozen_activations
 from mappable.features.embedding import Source, backbone_precision, describe, fetch, images_of
 from mappable.features.encoder import Encoder
+from mappable.files import write_atomically
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import TrainingData
 from mappable.learning.distributed import Group
@@ -26,7 +27,7 @@ from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import Learner
 from mappable.learning.settings import Settings
 from mappable.places.cache import ImageRows
-from mappable.places.files import load_places, write_atomically
+from mappable.places.files import load_places
 
 RESIDENT = 0.5  # images stay on the GPU if they take at most this share of its free memory
 

@@ -10,11 +10,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from mappable.arrays import Bools, Ints
+from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
+from mappable.files import write_atomically
 from mappable.maps.exact import GATHERED, Exact, first_of_each
-from mappable.maps.store import Floats32, check_search
-from mappable.places.files import write_atomically
+from mappable.maps.store import check_search
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Bools, Floats, Ints
-from mappable.maps.store import Floats32, Store, squared_between
+from mappable.arrays import Bools, Floats, Floats32, Ints
+from mappable.maps.store import Store, squared_between
 
 STEPS = 4  # a chord between two landmarks is cut into so many pieces
 CHORD = 2.5  # spacings: landmarks farther apart have no chord

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from mappable.arrays import Ints
+from mappable.arrays import Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
@@ -17,7 +17,6 @@ from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import frame_of, greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
-from mappable.maps.store import Floats32
 from mappable.places.cache import ImageRows
 from mappable.places.notes import Note
 from mappable.places.table import Places

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, find, spacing_of
 from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
@@ -17,7 +17,7 @@ from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.response import Response
 from mappable.maps.spread import Spread
-from mappable.maps.store import Floats32, squared_between
+from mappable.maps.store import squared_between
 
 FEWEST = 100  # images
 SAMPLE = 512  # landmarks, and the nearest to each image, whose distances are looked at

@@ -7,14 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.maps.between import FAR, Between, Found, find
 from mappable.maps.evidence import Evidence, weigh
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.response import Response
 from mappable.maps.spread import Spread
-from mappable.maps.store import Floats32
 
 SAMPLE = 1000  # landmarks around which others are counted
 FEWEST, MOST = 64, 512  # landmarks that are looked at for one image

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Bools, Strings
+from mappable.arrays import Bools, Floats32, Strings
 from mappable.errors import BadInputError
 from mappable.maps.locate import Locator, Position
 from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
-from mappable.maps.store import Floats32
 from mappable.places.table import Places
 
 ON_TOP = 0.02  # spacings: no image is added that near to a measured landmark

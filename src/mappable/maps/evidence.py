@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints
-from mappable.maps.store import Floats32
+from mappable.arrays import Bools, Floats, Floats32, Ints
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Bools, Ints
+from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
-from mappable.maps.store import Floats32, check_lengths, check_search, shape, squared_lengths
+from mappable.maps.store import check_lengths, check_search, shape, squared_lengths
 
 QUERIES = 1024  # at a time
 SCORES = 2**18  # at a time

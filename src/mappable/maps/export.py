@@ -11,9 +11,9 @@ import numpy as np
 from mappable.arrays import Floats
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.export import write_hloc
+from mappable.files import write_atomically
 from mappable.maps.locate import Position
 from mappable.maps.map import Map
-from mappable.places.files import write_atomically
 from mappable.places.table import NO_TIME, Places
 from mappable.recovery.files import write_tum
 

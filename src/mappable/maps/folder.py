@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
+from mappable.files import write_atomically
 from mappable.locks import take
 from mappable.maps.exact import Exact
 from mappable.maps.map import File, Map
 from mappable.maps.store import Store
-from mappable.places.files import load_places, save_places, write_atomically
+from mappable.places.files import load_places, save_places
 from mappable.progress import Advance, progress_bar, track
 
 FORMAT, VERSION = "mappable map", 2  # 1 had other calibrations

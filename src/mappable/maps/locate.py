@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of
 from mappable.maps.map import Map
-from mappable.maps.store import Floats32
 
 CANDIDATES = 5  # landmarks that a position names
 

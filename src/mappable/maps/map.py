@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import check_descriptors
 from mappable.maps.exact import Exact
 from mappable.maps.landmarks import frame_of
-from mappable.maps.store import Floats32, Store
+from mappable.maps.store import Store
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
 from mappable.places.table import Places

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mappable.arrays import Ints, Pixels
+from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.devices import find_device
 from mappable.features.embedding import ImageFiles
@@ -17,7 +17,6 @@ from mappable.maps.locate import Locator, Position
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
 from mappable.maps.sequence import locate_sequence
-from mappable.maps.store import Floats32
 from mappable.places.cache import ImageRows
 from mappable.places.images import Fit, Size
 from mappable.places.table import Places

@@ -4,10 +4,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Floats32
 from mappable.errors import BadInputError
 from mappable.maps.calibration import Calibration
-from mappable.maps.store import Floats32, squared_between
+from mappable.maps.store import squared_between
 from mappable.recovery.ranges import Ranges
 
 BLOCK = 1024  # images whose distances to all others are computed at a time

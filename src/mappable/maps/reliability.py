@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Strings
+from mappable.arrays import Bools, Floats, Floats32, Strings
 from mappable.errors import BadInputError
 from mappable.maps.locate import Locator, Position
 from mappable.maps.map import Map
-from mappable.maps.store import Floats32
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,14 +10,13 @@ import numpy as np
 
 from mappable.arrays import Floats, Pixels
 from mappable.errors import BadImageError, BadInputError
+from mappable.files import check_writable, write_atomically
 from mappable.maps.locate import Position
 from mappable.maps.run import Run
 from mappable.places.cache import ImageRows
-from mappable.places.files import write_atomically
 from mappable.places.images import Fit, Size, load_image
 from mappable.places.table import NO_TIME, Places
 from mappable.progress import track
-from mappable.recovery.files import check_writable
 
 SUFFIX = ".rrd"
 IMAGE, TIME, LANDMARK = "image", "time", "landmark"  # the timelines

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps.locate import Locator, Position
-from mappable.maps.store import Floats32
 
 ALIKE = 0.2  # of the reach: images along such a way err alike, and are worth one; at least so many:
 LEAST_ALIKE = 5

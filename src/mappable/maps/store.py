@@ -5,12 +5,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Bools, Ints
+from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
 
 TOO_LONG = 2.0**32  # squared; longer is also what is infinite or no number in half precision, once it is converted
-
-Floats32 = NDArray[np.float32]
 
 
 class Store(Protocol):

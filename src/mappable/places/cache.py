@@ -16,8 +16,8 @@ import pyarrow.parquet
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
+from mappable.files import write_atomically
 from mappable.places.decoding import RawDecoding
-from mappable.places.files import write_atomically
 from mappable.places.images import Fit, Size, read_bytes
 from mappable.places.table import Places
 

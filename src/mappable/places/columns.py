@@ -9,8 +9,8 @@ from mappable.errors import BadInputError
 from mappable.places.angles import yaw_from_compass
 from mappable.places.notes import Note
 from mappable.places.table import NO_TIME
-from mappable.places.tabular import Table
-from mappable.places.times import NUMBER, TimeUnit, guess_unit, nanoseconds
+from mappable.tables import Table
+from mappable.times import NUMBER, TimeUnit, guess_unit, nanoseconds
 
 FULL_TURN = 2 * np.pi + 1e-6
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mappable.errors import BadInputError
-from mappable.places.files import TABLE, load_places, save_places, write_atomically
+from mappable.files import write_atomically
+from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.images import Fit, Size
 from mappable.places.notes import Note, warn
 from mappable.places.packing import OnBadImage, pack_images

@@ -3,22 +3,20 @@
 import csv
 import io
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 
 from mappable.errors import BadInputError
+from mappable.files import write_atomically
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
-from mappable.places.tabular import read_arrow, read_csv
+from mappable.tables import read_arrow, read_csv
 
 VERSION = 1
 TABLE = "places.parquet"  # the name of the table in a folder made by `mappable convert`
@@ -80,35 +78,6 @@ def is_own_table(file: Path) -> bool:
 def _beside(file: Path) -> Path:
     """The file that holds what a CSV cannot."""
     return file.with_name(f"{file.name}.json")
-
-
-def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Let `write` fill a new file that takes the place of `file` only when it is complete and on disk."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_name(f".{file.name}.{uuid4().hex}")
-        try:
-            with temporary.open("xb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(file)
-            sync_folder(file.parent)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring the names of a folder's files to disk: a new file outlives a power cut only then."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _about(places: Places, file: Path) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from mappable.places import columns
 from mappable.places.frames import WIDEST, Frame, frame_from_latlon
 from mappable.places.notes import Note, warn
 from mappable.places.table import NO_TIME
-from mappable.places.tabular import read_table
-from mappable.places.times import NUMBER, nanoseconds
 from mappable.places.tracks import Track, rising
+from mappable.tables import read_table
+from mappable.times import NUMBER, nanoseconds
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,22 @@ suffice: decoding and resizing release Python's lock.
 """
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, TypeVar
 
 from mappable.errors import BadImageError, BadInputError
-from mappable.interruption import held_back
+from mappable.files import sync_folder
 from mappable.locks import take, wait_for
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
-from mappable.places.files import sync_folder
 from mappable.places.images import Fit, Size, check_image, check_settings, decode_image, read_bytes
 from mappable.places.table import Places
 from mappable.progress import progress_bar
+from mappable.threads import cores, in_order
 
 OnBadImage = Literal["stop", "drop"]
 TASK = 4  # images that a worker takes at a time
@@ -57,11 +56,6 @@ def pack_images(
         bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or cores())
         cache.finish(folder, places)
     return PackedImages(folder), bad
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -197,31 +191,6 @@ class _Appender:
         self.journal.close()
         if nothing_written:
             (self.folder / cache.JOURNAL).unlink()
-
-
-def in_order(
-    pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Sequence[Task], ahead: int
-) -> Iterator[Result]:
-    """Results of `work` in the order of `tasks`, with at most `ahead` of them under way or waiting to be fetched.
-
-    Ctrl-C takes effect between two results: anywhere else it could leave a lock of the pool held for ever.
-    """
-    waiting: deque[Future[Result]] = deque()
-    try:
-        with held_back() as interrupted:
-            for task in tasks:
-                waiting.append(pool.submit(work, task))
-                if len(waiting) >= ahead and not interrupted():
-                    yield waiting.popleft().result()
-                if interrupted():
-                    break
-            while waiting and not interrupted():
-                yield waiting.popleft().result()
-        if interrupted():  # and whoever handles it let it pass
-            raise KeyboardInterrupt
-    finally:
-        for future in waiting:
-            future.cancel()
 
 
 def _sound_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:

@@ -6,7 +6,6 @@ x, y, in 3-D z, and if known sigma. Points are numbered from 0, in the order of 
 
 import csv
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
-from mappable.recovery.simulator import NOISES
+from mappable.recovery.study.simulator import NOISES
 
 AXES = "xyz"
 ASSUMED = NOISES["mid"]  # of ranges whose sigma is not given
@@ -130,15 +129,6 @@ def read_truth(file: Path | str, count: int) -> Floats:
     truth: Floats = np.full((count, positions.shape[1]), np.nan)
     truth[points] = positions
     return truth
-
-
-def check_writable(file: Path | str) -> None:
-    """Refuse a file that cannot be written, before the work whose result it is to hold; folders may be missing."""
-    path = Path(file).absolute()
-    above = next(folder for folder in path.parents if folder.exists())
-    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
-        reason = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
-        raise BadInputError(f"{file}: cannot be written ({reason})")
 
 
 def write_positions(file: Path | str, recovered: Recovered) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappable.arrays import Pixels
-from mappable.maps.store import Floats32
+from mappable.arrays import Floats32, Pixels
 from mappable.places.images import Size
 from mappable.progress import track
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mappable.arrays import Pixels
+from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.backends import Describer
 from mappable.features.encoder import Encoder
@@ -21,18 +21,17 @@ from mappable.maps.locate import CANDIDATES, Locator, Position
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
 from mappable.maps.sequence import locate_sequence
-from mappable.maps.store import Floats32
-from mappable.places.packing import cores
-from mappable.recovery.anchored import recover_anchored
+from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
-from mappable.recovery.pipeline import recover
 from mappable.recovery.report import report
+from mappable.recovery.unanchored.pipeline import recover
 from mappable.service.answers import Known, Positions, Trajectory, located, trajectory
 from mappable.service.batching import Batcher, BatchSize, Describe, measure
 from mappable.service.body import Sent
 from mappable.service.decoding import decode
 from mappable.service.limits import Limits, RefusedError, Share
 from mappable.service.metrics import Metrics
+from mappable.threads import cores
 
 TURN = 0.0005  # seconds after which a thread hands on Python's lock
 Result = TypeVar("Result")

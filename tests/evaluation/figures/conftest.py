@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mappable.arrays import Bools, Floats, Ints, Pixels
+from mappable.arrays import Bools, Floats, Floats32, Ints, Pixels
 from mappable.evaluation.figures.gallery import Images
 from mappable.evaluation.metrics import precision_recall
 from mappable.evaluation.protocols import PROTOCOLS
@@ -14,7 +14,6 @@ from mappable.evaluation.rows import ROWS
 from mappable.evaluation.scoring import Descriptors, Scored, Scoring
 from mappable.evaluation.setup import Setup, along, setup_of
 from mappable.features.about import About
-from mappable.maps.store import Floats32
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Floats32
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import Region, setup_of
 from mappable.features.about import About
-from mappable.maps.store import Floats32
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 

@@ -13,9 +13,9 @@ from mappable.evaluation.protocols import map_recovery
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scored, Scoring
 from mappable.evaluation.setup import NO_ROWS, along
 from mappable.places.frames import Frame
-from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.study.baselines import interpolated, trivial_rows
 
 
 @pytest.fixture(scope="module", autouse=True)

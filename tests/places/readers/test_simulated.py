@@ -8,7 +8,7 @@ import pytest
 from mappable import convert, find_pack, load_places
 from mappable.errors import BadInputError
 from mappable.places.readers import read_places
-from mappable.places.worlds.simulation import write_simulated
+from mappable.worlds.simulation import write_simulated
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from PIL import Image
 
 from mappable.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILLION
 from mappable.evaluation.protocols.proportionality import evenly
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mappable.arrays import Floats
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 from mappable.places.picture import COLOURS
 
 if TYPE_CHECKING:

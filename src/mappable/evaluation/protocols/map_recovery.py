@@ -23,11 +23,10 @@ from mappable.maps.calibration import Calibration
 from mappable.maps.ranging import ranges_between
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
-from mappable.recovery.anchored import recover_anchored
-from mappable.recovery.baselines import interpolated, trivial_rows
-from mappable.recovery.completion import Completed, s_stress
+from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
-from mappable.recovery.mask import (
+from mappable.recovery.matrices.completion import Completed, s_stress
+from mappable.recovery.matrices.mask import (
     MaskReport,
     Threshold,
     choose_threshold,
@@ -36,11 +35,12 @@ from mappable.recovery.mask import (
     oracle_mask,
     threshold_mask,
 )
-from mappable.recovery.pipeline import recover
+from mappable.recovery.matrices.sdp import sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.sdp import sdp_trace
-from mappable.recovery.smacof import smacof
-from mappable.recovery.study import spread_out
+from mappable.recovery.study.baselines import interpolated, trivial_rows
+from mappable.recovery.study.study import spread_out
+from mappable.recovery.unanchored.pipeline import recover
+from mappable.recovery.unanchored.smacof import smacof
 
 IMAGES, REPETITIONS, KNOWN = 100, 10, 10
 FEWEST = 20  # images

@@ -12,7 +12,7 @@ from mappable.arrays import Floats, Ints
 from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
 from mappable.maps.exact import Exact
-from mappable.places.packing import cores
+from mappable.threads import cores
 
 MOST, WARM_UP = {"cuda": 500, "cpu": 10}, {"cuda": 20, "cpu": 2}  # queries
 

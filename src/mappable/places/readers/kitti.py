@@ -32,7 +32,7 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
 from mappable.places.rotations import CAMERA_PLANE, are_rotations, viewing_yaw
 from mappable.places.table import NO_TIME, Places
-from mappable.places.tabular import read_words
+from mappable.tables import read_words
 
 Camera = Literal["auto", "image_0", "image_1", "image_2", "image_3"]
 ROW = [f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")]  # of the matrix, row by row

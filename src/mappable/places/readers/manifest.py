@@ -29,7 +29,7 @@ from mappable.places.files import is_own_table, load_places
 from mappable.places.frames import WIDEST, Frame, Unit, frame_from_latlon
 from mappable.places.notes import Note
 from mappable.places.table import SPLITS, Places
-from mappable.places.tabular import Table, read_table
+from mappable.tables import Table, read_table
 
 TIME_UNITS = Literal["auto", "s", "ms", "us", "ns"]
 

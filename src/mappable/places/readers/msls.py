@@ -40,8 +40,8 @@ from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings, Note
 from mappable.places.table import NO_TIME, Places
-from mappable.places.tabular import Table, read_table
-from mappable.places.times import guess_unit, nanoseconds
+from mappable.tables import Table, read_table
+from mappable.times import guess_unit, nanoseconds
 
 VALIDATION = frozenset({"cph", "sf"})
 TEST = frozenset({"miami", "athens", "buenosaires", "stockholm", "bengaluru", "kampala"})

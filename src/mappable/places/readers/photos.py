@@ -41,7 +41,7 @@ from mappable.places.frames import WIDEST, frame_from_latlon
 from mappable.places.notes import Findings
 from mappable.places.readers import image_files
 from mappable.places.table import NO_TIME, Places
-from mappable.places.times import nanoseconds
+from mappable.times import nanoseconds
 
 TO_CONVERT = frozenset((".heic", ".heif", ".hif", ".avif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf"))
 DAY = re.compile(r"(\d{4})[:/-](\d\d)[:/-](\d\d)", re.ASCII)

@@ -45,8 +45,8 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Findings, Note, count_beside_paper, warn
 from mappable.places.routes import crop_by_length
 from mappable.places.table import Places
-from mappable.places.tabular import Table, read_csv
 from mappable.places.tracks import Track, rising
+from mappable.tables import Table, read_csv
 
 Source = Literal["ins", "gps", "rtk"]
 Crop = Literal["own", "reference"]

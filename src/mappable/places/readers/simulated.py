@@ -15,7 +15,7 @@ from typing import Annotated
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places
 from mappable.places.table import Places
-from mappable.places.worlds.record import RECORD, read_record
+from mappable.places.world_record import RECORD, read_record
 
 SIZE = (160, 120)
 

@@ -33,9 +33,9 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
 from mappable.places.rotations import AXES, PLANES, rotate, slerp, viewing_yaw
 from mappable.places.table import Places
-from mappable.places.tabular import Table, read_words
-from mappable.places.times import nanoseconds
 from mappable.places.tracks import PosesAt, Track, rising
+from mappable.tables import Table, read_words
+from mappable.times import nanoseconds
 
 POSITION, QUATERNION = ["tx", "ty", "tz"], ["qx", "qy", "qz", "qw"]
 TOLERANCE = 0.05  # how far the length of a quaternion may be from 1

@@ -42,8 +42,8 @@ from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, warn
 from mappable.places.readers import CONVERTED
 from mappable.places.table import NO_TIME, Places
-from mappable.places.times import from_datetime, guess_unit, nanoseconds
 from mappable.places.zones import home_zones, zone_code
+from mappable.times import from_datetime, guess_unit, nanoseconds
 
 FIELDS = 14  # of a full name
 USED = {"zone": 3, "letter": 4, "latitude": 5, "heading": 9, "height": 12, "timestamp": 13, "note": 14}

@@ -39,14 +39,14 @@ import numpy as np
 from mappable import progress
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, MappableError
-from mappable.places.files import write_atomically
+from mappable.files import write_atomically
 from mappable.places.frames import Frame
 from mappable.places.gpx import in_frames, read_track
 from mappable.places.joining import concatenate
 from mappable.places.notes import Note, merged, warn
 from mappable.places.table import Places
-from mappable.places.times import nanoseconds
 from mappable.places.tracks import Track, arc_length, course
+from mappable.times import nanoseconds
 
 SUFFIXES = frozenset(
     (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".3gp", ".wmv")

@@ -1,0 +1,47 @@
+"""Writing files so that a reader never sees half of one."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+from mappable.errors import BadInputError
+
+
+def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Let `write` fill a new file that replaces `file` only when it is complete and on disk."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_name(f".{file.name}.{uuid4().hex}")
+        try:
+            with temporary.open("xb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(file)
+            sync_folder(file.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's file names to disk: a new file survives a power cut only then."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def check_writable(file: Path | str) -> None:
+    """Raise if a file cannot be written, before the work whose result it will hold; folders may be missing."""
+    path = Path(file).absolute()
+    above = next(folder for folder in path.parents if folder.exists())
+    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
+        reason = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
+        raise BadInputError(f"{file}: cannot be written ({reason})")

@@ -1,0 +1,1 @@
+"""Recovery when some positions are known."""

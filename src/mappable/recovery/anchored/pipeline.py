@@ -1,0 +1,335 @@
+"""Recovery in map coordinates: some points are known, and ranges carry the others along."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import spsolve
+from threadpoolctl import threadpool_limits
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.progress import track
+from mappable.randomness import Purpose, generator
+from mappable.recovery.align import align
+from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
+from mappable.recovery.anchored.refine import Refined, fit, sample
+from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
+from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.result import Recovered
+from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.mds import landmark_geodesic_mds
+from mappable.recovery.unanchored.smacof import sparse_smacof
+
+FLAT = 1e-6  # known positions lie in a line, or plane, if they leave it by less than this share of their extent
+CHAINS, SWEEPS = 10, 100  # how often drawing begins anew, and how often is drawn then
+ASIDE = 0.1  # of the longest range: metres beside the middle of others that a point begins at
+LIKELY = 0.05  # chance of the other side that is worth saying
+LONG = 12.0  # times the longest range: way between known positions whose turns short ranges cannot decide
+LONG_END = 2.0  # likewise: way beyond the last of them
+
+
+def recover_anchored(
+    ranges: Ranges,
+    anchors: Anchors,
+    *,
+    ordered: bool | Sequence[ArrayLike] = True,
+    odometry: Odometry | None = None,
+    turns: Turns | None = None,
+    seed: int = 0,
+    sweeps: int = SWEEPS,
+    progress: bool = False,
+) -> Recovered:
+    """Positions in the anchors' coordinates, with covariances; nothing is aligned afterwards.
+
+    Points are `ordered` if they are the images of one drive one after the other. Else give a list of drives, each the
+    numbers of its points in order (landmarks of a map are in none), or False. A camera is taken to go at a steady pace,
+    straight on or turning; how steady and how straight is found out, and so are the noise of the ranges, what each
+    image does to all its ranges, and which are false. Positions are then the mean of all that fits, and covariances
+    tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times, with a bar of
+    `progress` or without. Without an order, or with 0 sweeps, positions are what fits best, and covariances those of
+    small deviations from it.
+
+    Points that no range connects with an anchor are left out: their coordinates are not numbers.
+    """
+    if sweeps < 0:
+        raise BadInputError(f"there are {sweeps} sweeps, but must be at least 0")
+    drives = _checked(ranges, anchors, ordered, odometry, turns)
+    kept = common_neighbour_filter(ranges)
+    parts = _parts(ranges.where(kept), odometry)
+    held = np.isin(parts, parts[anchors.points])
+    points, number = np.flatnonzero(held), np.cumsum(held) - 1
+    origin = anchors.positions.mean(0)
+    solver = _Solver(
+        ranges.where(kept).among(points),
+        Anchors(number[anchors.points], anchors.positions - origin, anchors.sigma),
+        [number[drive] for drive in _unbroken(drives, held)],
+        among(odometry, held),  # type: ignore[arg-type]
+        among(turns, held),  # type: ignore[arg-type]
+    )
+    with threadpool_limits(1):  # the systems are too small for several threads
+        refined, sides, weak = solver.solve(seed, sweeps, progress)
+    dimensions = anchors.positions.shape[1]
+    positions = np.full((ranges.count, dimensions), np.nan)
+    covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
+    positions[points], covariances[points] = refined.positions + origin, refined.covariances
+    false = refined.true <= 0.5
+    used = kept.copy()
+    used[held[ranges.i] & held[ranges.j] & kept] = ~false
+    said = [*_undetermined(anchors, solver.odometry, held), *_between(solver, refined.positions, points, sides)]
+    if len(false) and not (sweeps and drives):
+        said.append(
+            "Positions are what fits best, and covariances tell of small deviations from it: if some points are on the"
+            " wrong side of others, they do not."
+        )
+    if false.sum() > 0.5 * len(false):
+        said.append(
+            f"{false.sum():,} of {len(false):,} ranges are held to be false: they are, or sigma is far too small."
+        )
+    if weak and len(false):
+        said.append(
+            "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
+        )
+    return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+
+
+class _Solver:
+    """The points that are held by anchors, numbered from 0."""
+
+    def __init__(
+        self, ranges: Ranges, anchors: Anchors, drives: list[Ints], odometry: Odometry | None, turns: Turns | None
+    ) -> None:
+        self.ranges, self.anchors, self.drives, self.odometry, self.turns = ranges, anchors, drives, odometry, turns
+        self.reach = float(ranges.metres.max(initial=0.0)) or 1.0
+        self.vagueness = vagueness(ranges)
+        self.extent = max(float(np.ptp(anchors.positions, axis=0).max() + ranges.count * self.reach), 1.0)
+        self.led = np.zeros(ranges.count, dtype=bool)  # True for points with odometry
+        if odometry is not None:
+            self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
+            self.led[odometry.i] = self.led[odometry.j] = True
+
+    def solve(self, seed: int, sweeps: int, progress: bool) -> tuple[Refined, list[Side], bool]:
+        """What was found, which gaps have another side, and whether the ranges say little."""
+        between = self._between_anchors(seed)
+        problem, refined = self._best([between, *self._drawn(seed)])
+        weak = refined.noise * self.vagueness > WEAK
+        if problem.motion is None or not sweeps:
+            return refined, [], weak
+        rng = generator(seed, Purpose.ANCHORED)
+        if weak:  # what fits best would have the noise of the ranges in its bends
+            problem = self._problem(between)
+            refined, sides = Refined(problem.state, refined.covariances, 1.0, refined.true), []
+        else:
+            sides = other_sides(problem, refined.state)
+        starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
+        shown = track(starts, "drawing from all that fits", len(starts)) if progress else starts
+        return sample(problem, shown, rng, sweeps=sweeps), sides, weak
+
+    def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
+        """Stretches of drives with a known point at either end or at one, and their lengths in longest ranges.
+
+        Where odometry or turns are known all the way, there is no gap.
+        """
+        hinted = self.led.copy()
+        if self.turns is not None:
+            hinted[self.turns.points] = True
+        found = []
+        for drive in self.drives:
+            known = np.flatnonzero(np.isin(drive, self.anchors.points)).tolist()
+            for begin, end in pairwise([0, *known, len(drive) - 1] if known else []):
+                if end - begin > 1 and not hinted[drive[begin + 1 : end]].all():
+                    steps = np.diff(positions[drive[begin : end + 1]], axis=0)
+                    way = float(np.linalg.norm(steps, axis=1).sum())
+                    found.append((int(drive[begin]), int(drive[end]), way / self.reach))
+        return found
+
+    def _problem(self, start: Floats) -> Problem:
+        return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent)
+
+    def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
+        """From several starts the one that explains the ranges better; the truth is not asked."""
+        found = []
+        for start in starts:
+            problem = self._problem(start)
+            refined = fit(problem, problem.state)
+            found.append((float(problem.costs().sum()), problem, refined))
+        _, problem, refined = min(found, key=lambda one: one[0])
+        return problem, refined
+
+    def _between_anchors(self, seed: int) -> Floats:
+        """Drives as bows between known positions, and all else where odometry leads or in the middle of what is near.
+
+        Points in no drive are put a little beside that: from the line between two others no way leads to either side.
+        """
+        known, step = self.anchors, self._step()
+        at = np.full((self.ranges.count, known.positions.shape[1]), np.nan)
+        at[known.points] = known.positions
+        for drive in self.drives:
+            for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
+                if not self.led[drive[begin + 1 : end]].all():
+                    at[drive[begin : end + 1]] = _bow(at[drive[begin]], at[drive[end]], end - begin, step)
+        aside = np.isnan(at[:, 0])
+        for drive in self.drives:
+            aside[drive] = False
+        filled = _harmonic(*self._links(), at)
+        noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
+        filled[aside] += ASIDE * self.reach * noise
+        return filled
+
+    def _step(self) -> float:
+        """Metres from one image to the next, if ranges tell; else 0."""
+        near = consecutive(self.ranges, self.drives)
+        return float(np.median(self.ranges.metres[near])) if near.any() and self.vagueness <= WEAK else 0.0
+
+    def _links(self) -> tuple[csr_array, Floats]:
+        """How strongly points (n, n) belong together, the nearer the more, and where odometry pulls them (n, k)."""
+        i, j, strength = self.ranges.i, self.ranges.j, np.square(1 / (self.ranges.metres + self.ranges.sigma))
+        pull = np.zeros((self.ranges.count, self.anchors.positions.shape[1]))
+        if self.odometry is not None:
+            i, j = np.concatenate([i, self.odometry.i]), np.concatenate([j, self.odometry.j])
+            sure = self.odometry.sigma**-2.0
+            strength = np.concatenate([strength, sure])
+            np.add.at(pull, self.odometry.j, sure[:, None] * self.odometry.metres)
+            np.add.at(pull, self.odometry.i, -sure[:, None] * self.odometry.metres)
+        one_way = csr_array((strength, (i, j)), shape=(self.ranges.count, self.ranges.count))
+        return (one_way + one_way.T).tocsr(), pull
+
+    def _drawn(self, seed: int) -> list[Floats]:
+        """The map of the ranges alone, if they connect all, brought to the known positions."""
+        known, ranges = self.anchors, self.ranges
+        if not len(ranges) or (ranges.parts > 0).any():
+            return []
+        drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, known.positions.shape[1], seed=seed)).points
+        return [align(drawn[known.points], known.positions, scale=False)(drawn)]
+
+
+def _bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
+    """Positions (steps + 1, k) from one to another on half a wave of about the length that so many steps have.
+
+    It leaves the straight line in any case: from there no way leads to either side.
+    """
+    line = end - begin
+    chord = float(np.linalg.norm(line))
+    part = np.linspace(0.0, 1.0, steps + 1)[:, None]
+    sideways = np.zeros_like(line)
+    sideways[:2] = (-line[1], line[0]) if chord > 0 and np.any(line[:2]) else (1.0, 0.0)
+    sideways /= np.linalg.norm(sideways)
+    longer = max(steps * step - chord, 0.0)
+    height = max(2 / np.pi * np.sqrt(chord * longer), longer / 4, 0.01 * chord)
+    positions: Floats = begin + part * line + height * np.sin(np.pi * part) * sideways
+    return positions
+
+
+def _harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
+    """Every position that is not a number becomes the mean of those it is linked to, weighted, and pulled from it."""
+    free = np.isnan(positions[:, 0])
+    if not free.any():
+        return positions
+    some = links[free]
+    own = diags_array(np.asarray(some.sum(axis=1)).ravel()) - some[:, free]
+    filled = positions.copy()
+    right = some[:, ~free] @ positions[~free] + pull[free]
+    filled[free] = spsolve(own.tocsc(), right).reshape(right.shape)
+    return filled
+
+
+def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:
+    """The part (n,) that each point is in, if points are connected by ranges or odometry."""
+    if odometry is None:
+        return ranges.parts
+    i, j = np.concatenate([ranges.i, odometry.i]), np.concatenate([ranges.j, odometry.j])
+    links = csr_array((np.ones(len(i)), (i, j)), shape=(ranges.count, ranges.count))
+    labels: Ints = connected_components(links, directed=False)[1].astype(np.int64)
+    return labels
+
+
+def _checked(
+    ranges: Ranges,
+    anchors: Anchors,
+    ordered: bool | Sequence[ArrayLike],
+    odometry: Odometry | None,
+    turns: Turns | None,
+) -> list[Ints]:
+    """The drives, if everything names points that there are."""
+    check_points("an anchor", anchors.points, ranges.count)
+    dimensions = anchors.positions.shape[1]
+    if odometry is not None:
+        check_points("odometry", np.concatenate([odometry.i, odometry.j]), ranges.count)
+        if odometry.metres.shape[1] != dimensions:
+            raise BadInputError(f"odometry has {odometry.metres.shape[1]} dimensions, but known positions {dimensions}")
+    if turns is not None:
+        check_points("a turn", turns.points, ranges.count)
+        if dimensions != 2:
+            raise BadInputError("turns to the left and right are for maps of two dimensions")
+    if ordered is True:
+        drives = [np.arange(ranges.count)]
+    else:
+        drives = [] if ordered is False else [whole_numbers("a drive", drive) for drive in ordered]
+    every = np.concatenate(drives) if drives else np.arange(0)
+    check_points("a drive", every, ranges.count)
+    if len(np.unique(every)) < len(every):
+        twice = np.flatnonzero(np.bincount(every) > 1)[0]
+        raise BadInputError(f"point {twice} is in the order of drives more than once")
+    if turns is not None:
+        lost = np.setdiff1d(turns.points, np.concatenate([np.arange(0), *(drive[1:-1] for drive in drives)]))
+        if len(lost):
+            raise BadInputError(f"the turn at point {lost[0]} has no step before it, or none behind it, in any drive")
+    return drives
+
+
+def _unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
+    """Drives without the points that are not held: they break there."""
+    found = []
+    for drive in drives:
+        breaks = np.flatnonzero(~held[drive])
+        found += [piece[held[piece]] for piece in np.split(drive, breaks)]
+    return [piece for piece in found if len(piece)]
+
+
+def _undetermined(anchors: Anchors, odometry: Odometry | None, held: Bools) -> list[str]:
+    """What the ranges and the known positions together leave open."""
+    said = []
+    ways = anchors.positions - anchors.positions.mean(0)
+    if odometry is not None:  # it is in the directions of the map
+        ways = np.concatenate([ways, odometry.metres])
+    spread = np.linalg.svd(ways, compute_uv=False)
+    dimensions = anchors.positions.shape[1]
+    spanned = int((spread > FLAT * max(spread[0], 1e-12)).sum()) if spread[0] > 0 else 0
+    if spanned < dimensions:
+        where = {0: "one point", 1: "a line", 2: "a plane"}[spanned]
+        said.append(
+            f"The known positions lie in {where}: the map could as well be mirrored at it"
+            + (", or turned about it." if spanned < dimensions - 1 else ".")
+        )
+    if not held.all():
+        said.append(f"{(~held).sum():,} of {len(held):,} points are connected with no known one, and left out.")
+    return said
+
+
+def _between(solver: _Solver, positions: Floats, points: Ints, sides: list[Side]) -> list[str]:
+    """What is open between known points that follow each other, and beyond the first and the last."""
+    said = []
+    for side in sides:
+        if side.chance > LIKELY:
+            said.append(
+                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]} the way could run on"
+                " the other side of the line that joins them."
+            )
+    for begin, end, way in solver.gaps(positions):
+        known = [int(points[point]) for point in (begin, end) if point in solver.anchors.points]
+        if len(known) == 2 and way > LONG:
+            said.append(
+                f"The way between the known points {known[0]} and {known[1]} is long: turns there are a guess, and"
+                " covariances hold if it is right."
+            )
+        if len(known) == 1 and way > LONG_END:
+            beyond = "before" if known[0] == points[end] else "behind"
+            said.append(
+                f"The way {beyond} the known point {known[0]} ends at no other: turns there are a guess, and"
+                " covariances hold if it is right."
+            )
+    return said

@@ -1,0 +1,240 @@
+"""All that is known about some points as one problem: what it costs, and the linear system of small changes.
+
+Ranges, known positions, odometry and the way a camera moves are one sum of squares about the present positions, over
+pairs of points.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.spatial import KDTree
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.recovery.anchored.deviations import Deviations
+from mappable.recovery.anchored.elimination import Elimination
+from mappable.recovery.anchored.motion import Motion
+from mappable.recovery.anchored.range_noise import RangeNoise
+from mappable.recovery.hints import Anchors, Odometry, Turns
+from mappable.recovery.ranges import Ranges
+
+CLOSE, FOLLOWING = 0.7, 3  # of the longest range: points so close have a range, as a rule; and so near in order
+STILL = 1e-3  # of the longest range: metres of a step, at least, that a camera is taken to make
+LEAST_MISSING = 0.02  # share of these ranges
+WEAK = 0.3  # vagueness above which ranges say less than the order of images does
+USUAL_LONGEST = 0.98  # of all ranges, the share that is no longer than the longest, but for odd ones
+
+
+class Problem:
+    """All that is known about some points, and the linear system of it at a given state.
+
+    A state (n, k + 1) is the positions of the points and, last, the deviations of their ranges.
+    """
+
+    def __init__(
+        self,
+        ranges: Ranges,
+        known: Anchors,
+        sequences: Sequence[Ints],
+        odometry: Odometry | None,
+        turns: Turns | None,
+        start: Floats,
+        looseness: float,
+    ) -> None:
+        self.count, self.dimensions = start.shape
+        self.ranges, self.known, self.odometry = ranges, known, odometry
+        self.start, self.loosely = start, looseness**-2
+        self.noise = RangeNoise(ranges, consecutive(ranges, sequences))
+        self.reach = (float(np.quantile(ranges.metres, USUAL_LONGEST)) if len(ranges) else 0.0) or self.noise.longest
+        before = _before(sequences, self.count)
+        self.motion = _motion(ranges, sequences, turns, start, self.reach, vagueness(ranges) > WEAK)
+        step = self.motion.step if self.motion is not None else 1.0
+        self.deviations = Deviations(before, step, self.reach)
+        pairs = [np.stack([ranges.i, ranges.j], 1), np.stack([self.deviations.before, self.deviations.later], 1)]
+        pairs.append(np.zeros((0, 2), int) if odometry is None else np.stack([odometry.i, odometry.j], 1))
+        if self.motion is not None:
+            order = self.motion.order
+            pairs += [np.stack([order[:-lag], order[lag:]], 1) for lag in (1, 2, 3)]
+        keys = [_keys(some, self.count) for some in pairs]
+        all_keys, pair_of = np.unique(np.concatenate(keys), return_inverse=True)
+        self.range_pairs, self.next_pairs, self.odometry_pairs, *self.lag_pairs = np.split(
+            pair_of, np.cumsum([len(some) for some in keys])[:-1]
+        )
+        self.swapped = [some[:, 0] > some[:, 1] for some in pairs[3:]]
+        self.plan = Elimination(self.count, self.dimensions + 1, all_keys // self.count, all_keys % self.count)
+        self.pairs = len(all_keys)
+        rows, ones, shape = np.arange(len(ranges)), np.ones(len(ranges)), (self.count, len(ranges))
+        self.at_i, self.at_j = (csr_array((ones, (ends, rows)), shape=shape) for ends in (ranges.i, ranges.j))
+        self.true: Floats = np.ones(len(ranges))  # weights: chances, or draws, that a range is not false
+        self.look(np.column_stack([start, np.zeros(self.count)]))
+
+    def look(self, state: Floats) -> None:
+        """Take everything as it is at this state."""
+        self.state, self.positions = state, state[:, :-1]
+        apart = self.positions[self.ranges.i] - self.positions[self.ranges.j]
+        distances = np.maximum(np.linalg.norm(apart, axis=1), 1e-6)
+        self.directions = apart / distances[:, None]
+        self.noise.look(distances, self._shifts(state))
+        if self.motion is not None:
+            self.motion.look(self.positions)
+
+    def look_nearby(self, state: Floats) -> None:
+        """Take the noise of ranges as it is at a state near the one looked at, to first order."""
+        apart = state[self.ranges.i, :-1] - state[self.ranges.j, :-1]
+        self.noise.look(np.maximum((apart * self.directions).sum(1), 1e-6), self._shifts(state))
+
+    def _shifts(self, state: Floats) -> Floats:
+        shifts: Floats = state[self.ranges.i, -1] + state[self.ranges.j, -1]
+        return shifts
+
+    def twin(self) -> "Problem":
+        """The same problem, to try something else with."""
+        twin = copy(self)
+        twin.noise, twin.deviations, twin.motion = copy(self.noise), copy(self.deviations), copy(self.motion)
+        return twin
+
+    def objective(self) -> float:
+        """What a step shall lower: the negative logarithm of the likelihood, as things stand."""
+        return float(self._costs().sum() - self.true @ self.noise.log_likelihood)
+
+    def costs(self) -> Floats:
+        """What each point (n,) has of the negative logarithm of the likelihood, whichever ranges are false."""
+        halves = 0.5 * self.noise.costs()
+        ends = np.concatenate([self.ranges.i, self.ranges.j])
+        costs: Floats = self._costs() + np.bincount(ends, np.concatenate([halves, halves]), self.count)
+        return costs + self._crowding()
+
+    def _crowding(self) -> Floats:
+        """What each point (n,) has of the cost of points that have come close, and between which there is no range.
+
+        How often a range between close points is missing is seen where they follow each other in order.
+        """
+        costs = np.zeros(self.count)
+        if self.motion is None:
+            return costs
+        pairs = KDTree(self.positions).query_pairs(CLOSE * self.reach, output_type="ndarray")
+        missing = ~np.isin(_keys(pairs, self.count), _keys(np.stack([self.ranges.i, self.ranges.j], 1), self.count))
+        place = np.full(self.count, np.nan)  # those in no order are no measure, nor strange to each other
+        place[self.motion.order] = np.arange(len(self.motion.order))
+        one, two = place[pairs].T
+        following = np.abs(one - two) <= FOLLOWING
+        if following.any():
+            share = np.clip(missing[following].mean(), LEAST_MISSING, 1.0)
+            strange = missing & ~following & ~(np.isnan(one) & np.isnan(two))
+            np.add.at(costs, pairs[strange], -0.5 * np.log(share))
+        return costs
+
+    def _costs(self) -> Floats:
+        """The same but for ranges."""
+        known = self.known
+        costs: Floats = 0.5 * self.loosely * np.square(self.positions - self.start).sum(1)
+        off = (self.positions[known.points] - known.positions) / known.sigma[:, None]
+        costs[known.points] += 0.5 * np.square(off).sum(1)
+        costs += self.deviations.costs(self.state[:, -1])
+        if self.motion is not None:
+            costs[self.motion.order[1:-1]] += self.motion.costs()
+        if self.odometry is not None:
+            slips = 0.5 * np.square(self._slips(self.odometry) / self.odometry.sigma[:, None]).sum(1)
+            costs += np.bincount(self.odometry.j, slips, self.count)
+        return costs
+
+    def system(self) -> tuple[Floats, Floats, Floats]:
+        """The matrix, as `diagonal` (n, k + 1, k + 1) and `coupling` (pairs, k + 1, k + 1), and the right side."""
+        n, k = self.count, self.dimensions
+        diagonal, coupling = np.zeros((n, k + 1, k + 1)), np.zeros((self.pairs, k + 1, k + 1))
+        weight, pull = self.true * self.noise.weight, self.true * self.noise.pull
+        # A range has the slopes (u, s) by the state of i, and (-u, s) by that of j.
+        by_i = np.column_stack([self.directions, self.noise.spread])
+        own = (weight[:, None] * by_i)[:, :, None] * by_i[:, None, :]
+        turn = np.array([-1.0] * k + [1.0])
+        flat = own.reshape(len(own), (k + 1) ** 2)
+        diagonal += (self.at_i @ flat + self.at_j @ (flat * np.outer(turn, turn).ravel())).reshape(diagonal.shape)
+        coupling[self.range_pairs] = own * turn
+        right = self.at_i @ (pull[:, None] * by_i) + self.at_j @ (pull[:, None] * by_i * turn)
+        axes = np.arange(k)
+        inverse = self.known.sigma**-2.0
+        diagonal[self.known.points[:, None], axes, axes] += inverse[:, None]
+        right[self.known.points, :k] += inverse[:, None] * (self.known.positions - self.positions[self.known.points])
+        diagonal[:, axes, axes] += self.loosely
+        right[:, :k] += self.loosely * (self.start - self.positions)
+        gradient, own_w, next_w = self.deviations.system(self.state[:, -1])
+        right[:, k] += gradient
+        diagonal[:, k, k] += own_w
+        coupling[self.next_pairs, k, k] += next_w
+        if self.motion is not None:
+            gradient, bands = self.motion.system()
+            right[self.motion.order, :k] += gradient
+            diagonal[self.motion.order, :k, :k] += bands[0]
+            for pairs, swapped, band in zip(self.lag_pairs, self.swapped, bands[1:], strict=True):
+                coupling[pairs, :k, :k] += np.where(swapped[:, None, None], band.transpose(0, 2, 1), band)
+        if self.odometry is not None:
+            inverse = self.odometry.sigma**-2.0
+            slips = inverse[:, None] * self._slips(self.odometry)
+            for ends, toward in ((self.odometry.i, -1.0), (self.odometry.j, 1.0)):
+                np.add.at(right[:, :k], ends, toward * slips)
+                np.add.at(diagonal, (ends[:, None], axes, axes), inverse[:, None])
+            np.add.at(coupling, (self.odometry_pairs[:, None], axes, axes), -inverse[:, None])
+        return diagonal, coupling, right
+
+    def _slips(self, odometry: Odometry) -> Floats:
+        slips: Floats = odometry.metres - (self.positions[odometry.j] - self.positions[odometry.i])
+        return slips
+
+    def doubt(self, diagonal: Floats, coupling: Floats) -> Floats:
+        """The variance (edges,) of what ranges should be, given the blocks of a covariance."""
+        k = self.dimensions
+        by_i = np.column_stack([self.directions, self.noise.spread])
+        by_j = by_i * ([-1.0] * k + [1.0])
+        across = coupling[self.range_pairs]
+        doubt: Floats = np.einsum("ea,eab,eb->e", by_i, diagonal[self.ranges.i], by_i)
+        doubt += np.einsum("ea,eab,eb->e", by_j, diagonal[self.ranges.j], by_j)
+        doubt += 2 * np.einsum("ea,eab,eb->e", by_i, across, by_j)
+        return doubt
+
+
+def vagueness(ranges: Ranges) -> float:
+    """The spread of a usual range, as a share of its length."""
+    return float(np.median(ranges.sigma / np.maximum(ranges.metres, 1e-9))) if len(ranges) else 1.0
+
+
+def consecutive(ranges: Ranges, sequences: Sequence[Ints]) -> Bools:
+    """True (edges,) for ranges from one point of a sequence to the next."""
+    before = _before(sequences, ranges.count)
+    found: Bools = (before[ranges.j] == ranges.i) | (before[ranges.i] == ranges.j)
+    return found
+
+
+def _keys(pairs: Ints, count: int) -> Ints:
+    keys: Ints = pairs.min(1) * count + pairs.max(1)
+    return keys
+
+
+def _before(sequences: Sequence[Ints], count: int) -> Ints:
+    """The point (n,) before each in order, or -1."""
+    before = np.full(count, -1)
+    for sequence in sequences:
+        before[sequence[1:]] = sequence[:-1]
+    return before
+
+
+def _motion(
+    ranges: Ranges, sequences: Sequence[Ints], turns: Turns | None, start: Floats, reach: float, vague: bool
+) -> Motion | None:
+    long = [sequence for sequence in sequences if len(sequence) > 2]
+    if not long:
+        return None
+    order = np.concatenate(long)
+    sequence = np.repeat(np.arange(len(long)), [len(one) for one in long])
+    together = sequence[1:] == sequence[:-1]
+    near = ranges.metres[consecutive(ranges, long)]
+    if len(near) < len(order) // 4 or vague:
+        near = np.linalg.norm(np.diff(start[order], axis=0), axis=1)[together]
+    motion = Motion(order, together[1:] & together[:-1], max(float(np.median(near)), STILL * reach), reach)
+    if turns is not None:
+        place = np.full(len(start), -1)
+        place[order] = np.arange(len(order))
+        at = place[turns.points] - 1
+        inside = (at >= 0) & (at < len(motion.inside))
+        motion.hint(at[inside], turns.radians[inside], turns.sigma[inside])
+    return motion

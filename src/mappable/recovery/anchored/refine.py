@@ -1,0 +1,131 @@
+"""Refinement: the positions that fit a problem best, or the mean of all that fit, and how sure they are.
+
+Gauss-Newton steps find the best fit. Where images are in order, positions are then drawn again and again together with
+all that is unknown besides them (Gibbs sampling): where there are turns, how sharp they are, how noisy the ranges are,
+and which of them are false. The mean of the draws is the best guess, and their covariance tells how sure it is.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Floats
+from mappable.recovery.anchored.elimination import Factor, SingularError
+from mappable.recovery.anchored.problem import Problem
+
+SKIPPED = 0.3  # share of the draws of a chain that depend on where it began
+THINNED = 10  # one draw in so many gives its covariance
+
+
+def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float = 1e-3) -> Floats:
+    """A state of least objective near this one, by damped Gauss-Newton steps that never make it worse."""
+    problem.look(state)
+    value, damping = problem.objective(), 1e-6
+    axes = np.arange(state.shape[1])
+    for _ in range(steps):
+        diagonal, coupling, right = problem.system()
+        for _ in range(12):
+            damped = diagonal.copy()
+            damped[:, axes, axes] *= 1 + damping
+            try:
+                step = problem.plan.factor(damped, coupling).solve(right)
+            except SingularError:
+                step = np.full_like(state, np.nan)
+            problem.look(state + step)
+            trial = problem.objective()
+            if trial <= value:
+                break
+            damping *= 10
+        else:
+            problem.look(state)
+            return state
+        state, value, damping = state + step, trial, max(damping / 10, 1e-9)
+        if np.abs(step).max() < tolerance:
+            break
+    return state
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What was found: all in the same numbers as the problem's."""
+
+    state: Floats  # (n, k + 1)
+    covariances: Floats  # (n, k, k)
+    noise: float
+    true: Floats  # (edges,): the chance of each range not to be false
+
+    @property
+    def positions(self) -> Floats:
+        return self.state[:, :-1]
+
+
+def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
+    """The state by Gauss-Newton, in turn with the noise of the ranges and the chances that they are true."""
+    noise, k = problem.noise, problem.dimensions
+    for _ in range(rounds):
+        state = settle(problem, state, steps=5)
+        diagonal, coupling, _ = problem.system()
+        own, between = problem.plan.factor(diagonal, coupling).inverse()
+        doubt = problem.doubt(own, between) / np.square(noise.spread)
+        problem.true = noise.chances(doubt)
+        noise.learn(problem.true, doubt)
+        problem.deviations.learn(state[:, k], own[:, k, k])
+        if problem.motion is not None:
+            problem.motion.relax()
+            problem.motion.measure_steps(state[:, :k])
+    return Refined(state, own[:, :k, :k], noise.noise, problem.true)
+
+
+def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator, *, sweeps: int) -> Refined:
+    """Mean and covariance of states drawn from all that fits, so many times from each of these starts on."""
+    noise, motion, deviations, k = problem.noise, problem.motion, problem.deviations, problem.dimensions
+    if motion is None:
+        raise ValueError("states are drawn of points in order only")
+    skipped = int(SKIPPED * sweeps)
+    origin = problem.state
+    total, squared, chains = np.zeros_like(origin), np.zeros((problem.count, k, k)), 0
+    inner, inners = np.zeros_like(squared), 0
+    true, level = np.zeros(len(problem.ranges)), 0.0
+    initial = noise.noise, noise.false
+    for start in starts:
+        chains += 1
+        mean = state = start
+        noise.noise, noise.false = initial
+        problem.look(mean)
+        motion.reset()
+        motion.measure_steps(start[:, :k])
+        deviations.reset()
+        for sweep in range(sweeps):
+            problem.look_nearby(state)
+            chances = noise.chances()
+            problem.true = (rng.random(len(chances)) < chances).astype(np.float64)
+            noise.learn(problem.true, 0.0, rng)
+            deviations.learn(state[:, k], 0.0, rng)
+            motion.draw(state[:, :k], rng)
+            mean, factor = _advance(problem, mean)
+            state = mean + factor.draw(rng)
+            if sweep >= skipped:
+                off = mean - origin
+                total += off
+                squared += off[:, :k, None] * off[:, None, :k]
+                true += chances
+                level += noise.noise
+                if (sweep - skipped) % THINNED == 0:
+                    inner += factor.inverse()[0][:, :k, :k]
+                    inners += 1
+    draws = chains * (sweeps - skipped)
+    mean = total / draws
+    between = squared / draws - mean[:, :k, None] * mean[:, None, :k]
+    return Refined(origin + mean, inner / inners + between, level / draws, true / draws)
+
+
+def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor]:
+    """The state after one step, damped if need be, and the factor of the system that the step came from."""
+    problem.look(state)
+    value = problem.objective()
+    diagonal, coupling, right = problem.system()
+    factor = problem.plan.factor(diagonal, coupling)
+    ahead = state + factor.solve(right)
+    problem.look(ahead)
+    return (ahead if problem.objective() <= value else settle(problem, state, steps=1)), factor

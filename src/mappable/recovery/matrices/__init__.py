@@ -1,0 +1,1 @@
+"""The paper's way, and others like it: whole matrices of distances, for small n."""

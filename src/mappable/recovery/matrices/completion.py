@@ -1,0 +1,125 @@
+"""Completion of a masked matrix of squared distances by two ways that others use, to compare the default with.
+
+Both are dense: time grows with n³ (rank alternation) and memory with n², so that they are for a few hundred points.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse.csgraph import dijkstra
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.randomness import Purpose, generator
+from mappable.recovery.matrices.mask import observed
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.unanchored.mds import classical_mds
+
+
+@dataclass(frozen=True)
+class Completed:
+    """All squared distances, in the unit of the observed ones, and where that puts the points."""
+
+    squared_distances: Floats  # (n, n)
+    positions: Floats  # (n, k), by classical MDS about the origin, or where some are known in the coordinates of these
+    converged: bool  # False if the method came to the end of its iterations first
+
+    @property
+    def gram(self) -> Floats:
+        """The Gram matrix (n, n) of the points about their centre, G = -J D J / 2."""
+        half = -0.5 * (self.squared_distances - self.squared_distances.mean(0))
+        centred: Floats = half - half.mean(1, keepdims=True)
+        return centred
+
+
+def rank_alternation(
+    squared_distances: Floats, mask: Bools, dimensions: int, *, iterations: int = 1000, tolerance: float = 1e-7
+) -> Completed:
+    """Rank alternation (Dokmanic et al., "Euclidean Distance Matrices", 2015).
+
+    Squared distances of points in k dimensions have rank k + 2 at most. By turns, the matrix is brought to the nearest
+    one of this rank, and the observed entries are put back; it starts with the mean of these everywhere else. It ends
+    when a turn changes less than `tolerance` of the matrix.
+    """
+    ranges = observed(squared_distances, mask, dimensions)
+    pair, values = (ranges.i, ranges.j), np.square(ranges.metres)
+    completed = np.full((ranges.count, ranges.count), values.mean())
+    converged = False
+    for _ in range(iterations):
+        before = completed
+        completed = np.maximum(_of_rank(_with_observed(before, pair, values), dimensions + 2), 0.0)
+        change = np.linalg.norm(completed - before)
+        if converged := bool(change <= tolerance * np.linalg.norm(completed)):
+            break
+    completed = _with_observed(completed, pair, values)
+    return Completed(completed, classical_mds(completed, dimensions), converged)
+
+
+def s_stress(
+    squared_distances: Floats, mask: Bools, dimensions: int, *, starts: int = 5, seed: int = 0, iterations: int = 5000
+) -> Completed:
+    """The points of the lowest s-stress found: the sum of (||x_i - x_j||² - d_ij)² over observed pairs.
+
+    L-BFGS goes down from the points that the shortest paths along the pairs suggest, and from random ones, as the
+    s-stress has many hollows; the lowest end counts.
+    """
+    ranges = observed(squared_distances, mask, dimensions)
+    if starts < 1:
+        raise BadInputError(f"there are {starts} starts, but must be at least 1")
+    unit = float(np.square(ranges.metres).max())
+    squared = np.square(ranges.metres) / unit
+    geodesic = classical_mds(geodesics(ranges) / unit, dimensions)
+    rng, spread = generator(seed, Purpose.COMPLETION), float(geodesic.std())
+    randoms = (spread * rng.standard_normal(geodesic.shape) for _ in range(starts - 1))
+    ends = [_descend(ranges, squared, start, iterations) for start in (geodesic, *randoms)]
+    _, points, converged = min(ends, key=lambda end: end[0])
+    points = np.sqrt(unit) * (points - points.mean(0))
+    return Completed(squared_distances_of(points), points, converged)
+
+
+def squared_distances_of(points: Floats) -> Floats:
+    """All squared distances (n, n) among points (n, k)."""
+    squared: Floats = np.square(points[:, None, :] - points[None, :, :]).sum(2)
+    return squared
+
+
+def geodesics(ranges: Ranges) -> Floats:
+    """The squared lengths (n, n) of the shortest paths along connected ranges."""
+    squared: Floats = np.square(dijkstra(ranges.graph, directed=False))
+    return (squared + squared.T) / 2
+
+
+def _descend(ranges: Ranges, squared: Floats, start: Floats, iterations: int) -> tuple[float, Floats, bool]:
+    """The s-stress at the end of a way down from a start, the points there, and whether it went all the way."""
+    settings = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 20}
+    arguments = (start.shape, ranges.i, ranges.j, squared)
+    end = minimize(_value_and_slope, start.ravel(), arguments, jac=True, method="L-BFGS-B", options=settings)
+    return float(end.fun), end.x.reshape(start.shape), bool(end.success)
+
+
+def _value_and_slope(flat: Floats, shape: tuple[int, ...], i: Ints, j: Ints, squared: Floats) -> tuple[float, Floats]:
+    """The s-stress of points, their coordinates in a row, and its slope in each of these."""
+    points = flat.reshape(shape)
+    along = points[i] - points[j]
+    misfit = np.square(along).sum(1) - squared
+    pull = 4.0 * misfit[:, None] * along
+    slope = np.zeros_like(points)
+    np.add.at(slope, i, pull)
+    np.subtract.at(slope, j, pull)
+    return float(misfit @ misfit), slope.ravel()
+
+
+def _with_observed(matrix: Floats, pair: tuple[Ints, Ints], values: Floats) -> Floats:
+    filled = matrix.copy()
+    filled[pair] = filled[pair[::-1]] = values
+    np.fill_diagonal(filled, 0.0)
+    return filled
+
+
+def _of_rank(matrix: Floats, rank: int) -> Floats:
+    """The nearest matrix of a rank to a symmetric one: its eigenvalues of the greatest magnitude alone."""
+    values, vectors = np.linalg.eigh(matrix)
+    strongest = np.argsort(-np.abs(values))[:rank]
+    nearest: Floats = (vectors[:, strongest] * values[strongest]) @ vectors[:, strongest].T
+    return nearest

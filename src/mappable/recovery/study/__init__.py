@@ -1,0 +1,1 @@
+"""Simulated routes and ranges, and all methods on them."""

@@ -1,0 +1,1 @@
+"""Recovery from ranges alone: no position is known."""

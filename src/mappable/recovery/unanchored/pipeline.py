@@ -1,0 +1,114 @@
+"""Recovery without known positions, by default: false ranges out, shortest paths laid out, fitted to the ranges."""
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints
+from mappable.errors import BadInputError
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.result import Recovered
+from mappable.recovery.unanchored.closures import closure_filter
+from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.keyframes import SPACING, keyframes, place_others
+from mappable.recovery.unanchored.mds import landmark_geodesic_mds
+from mappable.recovery.unanchored.smacof import sparse_smacof
+from mappable.recovery.unanchored.undetermined import sentences
+
+FAR_OFF = 4.0  # times the spread of the residuals
+LEAST_SPREAD = 0.25  # sigmas
+FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off because the map is
+MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, for it takes as long again
+
+
+def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float = SPACING) -> Recovered:
+    """Positions of all points from the ranges alone.
+
+    False ranges are found one by one by the common-neighbour filter, and those of stretches that only look alike by the
+    closure filter; landmark MDS lays the points out by the shortest paths, and weighted SMACOF fits them to the ranges.
+    If some of these are far off then, it is done again without them. Of a sequence denser than `keyframe_spacing`
+    metres only keyframes take part in this, and the others are laid between them. Parts that no range connects are
+    recovered apart, each about the origin.
+
+    What comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
+    can be told only up to its turns, and a single loop hardly better than as a circle.
+    """
+    if dimensions not in (2, 3):
+        raise BadInputError(f"points are recovered in 2 or 3 dimensions, not in {dimensions}")
+    if ranges.count < 3:
+        raise BadInputError(f"there are {ranges.count} points, but a map needs at least 3")
+    if not len(ranges):
+        raise BadInputError(f"there is no range between any of the {ranges.count:,} points")
+    key = keyframes(ranges, keyframe_spacing)
+    some = ranges if len(key) == ranges.count else ranges.among(key)
+    positions, kept = _fitted(some, dimensions, seed)
+    true = some.where(kept)
+    parts = true.parts
+    noise = noise_level(true, positions, parts)
+    positions = _centred(positions, parts)
+    undetermined = sentences(true, positions, parts, noise, names=key, seed=seed)
+    if some is not ranges:
+        positions, parts = place_others(ranges, key, positions, parts)
+        kept = _used(ranges, key, kept, positions, parts, noise)
+    return Recovered(positions, parts, kept, noise, undetermined)
+
+
+def _fitted(ranges: Ranges, dimensions: int, seed: int) -> tuple[Floats, Bools]:
+    """Positions (count, k), and the ranges that they were fitted to."""
+    kept = common_neighbour_filter(ranges)
+    kept[kept] = closure_filter(ranges.where(kept))
+    positions = _laid_out(ranges.where(kept), dimensions, seed)
+    for _ in range(MORE_LOOKS if ranges.count <= LOOKED_AGAIN else 0):
+        true = ranges.where(kept)
+        off = np.abs(_residuals(true, positions))
+        near = off <= FAR_OFF * max(_spread(off), LEAST_SPREAD)
+        if not FEW < 1 - near.mean() < MANY or true.where(near).parts.max() > true.parts.max():
+            break
+        kept[kept] = near
+        positions = _laid_out(ranges.where(kept), dimensions, seed)
+    return positions, kept
+
+
+def _laid_out(ranges: Ranges, dimensions: int, seed: int) -> Floats:
+    return sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed)).points
+
+
+def _centred(positions: Floats, parts: Ints) -> Floats:
+    """Each part about the origin."""
+    sums = np.stack([np.bincount(parts, column) for column in positions.T], 1)
+    centred: Floats = positions - (sums / np.bincount(parts)[:, None])[parts]
+    return centred
+
+
+def noise_level(ranges: Ranges, positions: Floats, parts: Ints) -> float:
+    """The spread of the residuals in units of sigma, by their median, made up for the coordinates fitted to them.
+
+    Not a number where there are hardly more ranges than coordinates.
+    """
+    sizes, dimensions = np.bincount(parts), positions.shape[1]
+    fitted = np.where(
+        sizes > dimensions, sizes * dimensions - dimensions * (dimensions + 1) // 2, sizes * (sizes - 1) // 2
+    ).sum()
+    if len(ranges) <= 1.1 * fitted:
+        return float("nan")
+    return _spread(_residuals(ranges, positions)) * float(np.sqrt(len(ranges) / (len(ranges) - fitted)))
+
+
+def _residuals(ranges: Ranges, positions: Floats) -> Floats:
+    """How far (edges,) ranges are off, in sigmas."""
+    lengths = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
+    off: Floats = (lengths - ranges.metres) / ranges.sigma
+    return off
+
+
+def _spread(residuals: Floats) -> float:
+    """The standard deviation of what is normal about them."""
+    return 1.4826 * float(np.median(np.abs(residuals)))
+
+
+def _used(ranges: Ranges, key: Ints, kept: Bools, positions: Floats, parts: Ints, noise: float) -> Bools:
+    """What was kept among keyframes; of the others those ranges that are not far off in the end."""
+    is_key = np.zeros(ranges.count, dtype=bool)
+    is_key[key] = True
+    near = np.abs(_residuals(ranges, positions)) <= FAR_OFF * (noise if noise > 1 else 1.0)
+    used: Bools = near & (parts[ranges.i] == parts[ranges.j])
+    used[is_key[ranges.i] & is_key[ranges.j]] = kept
+    return used

@@ -1,0 +1,42 @@
+"""Worker threads: how many cores there are, and results in the order of their tasks."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from mappable.interruption import held_back
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(
+    pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Sequence[Task], ahead: int
+) -> Iterator[Result]:
+    """Yield results of `work` in the order of `tasks`, with at most `ahead` of them running or waiting to be fetched.
+
+    Ctrl-C takes effect between two results: anywhere else it could leave a lock of the pool held forever.
+    """
+    waiting: deque[Future[Result]] = deque()
+    try:
+        with held_back() as interrupted:
+            for task in tasks:
+                waiting.append(pool.submit(work, task))
+                if len(waiting) >= ahead and not interrupted():
+                    yield waiting.popleft().result()
+                if interrupted():
+                    break
+            while waiting and not interrupted():
+                yield waiting.popleft().result()
+        if interrupted():  # and its handler let it pass
+            raise KeyboardInterrupt
+    finally:
+        for future in waiting:
+            future.cancel()

@@ -1,0 +1,112 @@
+"""Completion by rank alternation and by s-stress: exact on problems that have one answer, and what they go down by."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.recovery.align import aligned_score
+from mappable.recovery.matrices.completion import (
+    Completed,
+    _value_and_slope,
+    geodesics,
+    rank_alternation,
+    s_stress,
+    squared_distances_of,
+)
+from mappable.recovery.matrices.mask import observed, oracle_mask
+from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.unanchored.mds import classical_mds
+
+
+def check(completed: Completed, points: Floats, tolerance: float) -> None:
+    """All squared distances to within `tolerance` of the largest, and the points to within as much of their spread."""
+    truth = squared_distances_of(points)
+    np.testing.assert_allclose(completed.squared_distances, truth, atol=tolerance * truth.max())
+    assert aligned_score(completed.positions, points, scale=False).of_gyration < 100 * tolerance
+    centred = points - points.mean(0)
+    np.testing.assert_allclose(completed.gram, centred @ centred.T, atol=tolerance * truth.max())
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("count", [12, 20])
+def test_complete_distances_are_met_exactly(problem: Any, count: int, dimensions: int) -> None:
+    points, squared, mask = problem(count, dimensions, 1.0)
+    for complete in (rank_alternation, s_stress):
+        completed = complete(squared, mask, dimensions)
+        assert completed.converged
+        check(completed, points, 1e-9)
+    assert aligned_score(classical_mds(squared, dimensions), points, scale=False).of_gyration < 1e-9
+
+
+@pytest.mark.parametrize(("count", "dimensions", "kept"), [(20, 2, 0.6), (20, 3, 0.6), (16, 2, 0.6), (20, 2, 0.5)])
+def test_exact_distances_that_are_masked_are_found_again(
+    problem: Any, count: int, dimensions: int, kept: float
+) -> None:
+    points, squared, mask = problem(count, dimensions, kept)
+    check(rank_alternation(squared, mask, dimensions), points, 1e-3)
+    check(s_stress(squared, mask, dimensions), points, 1e-5)
+
+
+def test_s_stress_finds_points_of_which_six_in_ten_distances_are_masked_out(problem: Any) -> None:
+    for dimensions in (2, 3):
+        points, squared, mask = problem(20, dimensions, 0.4)
+        check(s_stress(squared, mask, dimensions), points, 1e-5)
+
+
+def test_rank_alternation_keeps_the_observed_and_says_when_it_did_not_converge(problem: Any) -> None:
+    _, squared, mask = problem(20, 2, 0.6)
+    early = rank_alternation(squared, mask, 2, iterations=3)
+    assert not early.converged
+    np.testing.assert_allclose(early.squared_distances[mask], squared[mask])
+    assert rank_alternation(squared, mask, 2).converged
+    assert (early.squared_distances >= 0).all()
+
+
+def test_the_slope_of_the_s_stress_is_that_of_differences(problem: Any) -> None:
+    points, squared, mask = problem(8, 3, 1.0)
+    ranges = observed(squared, mask, 3)
+    start = points + np.random.default_rng(0).normal(size=points.shape)
+
+    def value(flat: Floats) -> float:
+        at = flat.reshape(points.shape)
+        return sum(
+            float((np.sum((at[i] - at[j]) ** 2) - squared[i, j]) ** 2) for i in range(8) for j in range(i + 1, 8)
+        )
+
+    found, slope = _value_and_slope(start.ravel(), start.shape, ranges.i, ranges.j, np.square(ranges.metres))
+    assert found == pytest.approx(value(start.ravel()))
+    np.testing.assert_allclose(slope, approx_fprime(start.ravel(), value), rtol=1e-3, atol=1e-3 * np.abs(slope).max())
+
+
+def test_s_stress_keeps_the_lowest_of_its_starts_and_follows_from_the_seed() -> None:
+    truth = route("loop", 60, seed=0)
+    ranges = measure(truth, NOISES["mid"], seed=0, radius=40.0)
+    squared = np.square(ranges.graph.toarray())
+    mask = oracle_mask(squared, 1600.0) & (squared > 0)
+
+    def stress(completed: Completed) -> float:
+        residual = (completed.squared_distances - squared)[mask]
+        return float(residual @ residual)
+
+    one, several, again = (s_stress(squared, mask, 2, starts=starts, seed=3, iterations=300) for starts in (1, 4, 4))
+    assert stress(several) <= stress(one)
+    np.testing.assert_array_equal(several.positions, again.positions)
+    with pytest.raises(BadInputError, match="there are 0 starts"):
+        s_stress(squared, mask, 2, starts=0)
+
+
+def test_paths_go_through_points_at_the_same_place() -> None:
+    squared = squared_distances_of(np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 0.0], [3.0, 4.0]]))
+    chain = np.abs(np.subtract.outer(range(4), range(4))) <= 1
+    assert geodesics(observed(squared, chain, 2))[0].tolist() == [0.0, 9.0, 9.0, 49.0]
+
+
+@pytest.mark.parametrize("complete", [rank_alternation, s_stress])
+def test_bad_input_is_refused(refused: Any, complete: Any) -> None:
+    for values, kept, sentence in refused:
+        with pytest.raises(BadInputError, match=sentence):
+            complete(values, kept, 2)

@@ -1,0 +1,256 @@
+"""Masks: what they keep against loops over pairs, how a threshold is chosen, connections, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mappable.arrays import Bools, Floats
+from mappable.errors import BadInputError
+from mappable.recovery.matrices.mask import (
+    choose_threshold,
+    connect,
+    mask_report,
+    observed,
+    oracle_mask,
+    paper_mask,
+    soft_weights,
+    threshold_mask,
+)
+from mappable.recovery.ranges import ranges_of_matrix
+
+
+def matrix(count: int, seed: int = 0) -> Floats:
+    """Distances of points along a line that is wound a little."""
+    rng = np.random.default_rng(seed)
+    points = np.stack([4.0 * np.arange(count), rng.normal(size=count)], 1)
+    distances: Floats = np.linalg.norm(points[:, None] - points[None], axis=2)
+    return distances
+
+
+def random_mask(count: int, share: float, seed: int) -> Bools:
+    """A symmetric mask that keeps about that share of the pairs."""
+    kept = np.triu(np.random.default_rng(seed).random((count, count)) < share, 1)
+    mask: Bools = kept | kept.T | np.eye(count, dtype=bool)
+    return mask
+
+
+# What is kept
+
+
+@pytest.mark.parametrize("bound", [0.5, 9.0, 1000.0])
+def test_masks_keep_what_is_up_to_their_bound_both_ways_and_each_point_itself(bound: float) -> None:
+    distances = matrix(12)
+    for mask in (oracle_mask(distances, bound), paper_mask(distances, bound)):
+        for i in range(12):
+            for j in range(12):
+                assert mask[i, j] == (i == j or distances[i, j] <= bound)
+
+
+@given(st.integers(1, 60), st.integers(0, 1000), st.floats(0.5, 1.0))
+def test_the_threshold_is_the_highest_with_the_precision_asked_for(count: int, seed: int, precision: float) -> None:
+    rng = np.random.default_rng(seed)
+    metres = rng.uniform(0, 40, count)
+    squared = np.round(metres / 40 + rng.normal(0, 0.2, count), 1).clip(0)  # with many alike
+
+    def share(bound: float) -> float:
+        return float((metres[squared <= bound] <= 15.0).mean())
+
+    good = [bound for bound in set(squared.tolist()) if share(bound) >= precision]
+    if not good:
+        with pytest.raises(BadInputError, match="no bound of the feature distance has"):
+            choose_threshold(squared, metres, 10.0, precision=precision)
+        return
+    chosen = choose_threshold(squared, metres, 10.0, precision=precision)
+    assert chosen.squared == max(good)
+    assert chosen.precision == pytest.approx(share(chosen.squared))
+    assert chosen.recall == pytest.approx((squared[metres <= 15.0] <= chosen.squared).mean())
+
+
+def test_a_threshold_says_what_it_is_and_makes_a_mask() -> None:
+    squared = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    chosen = choose_threshold(squared, np.array([1.0, 5.0, 14.0, 16.0, 9.0, 99.0]), 10.0, precision=0.8)
+    assert chosen.squared == 0.5
+    assert chosen.tau(2.0) == 0.5
+    assert str(chosen) == (
+        "squared feature distances up to 0.5: of such training pairs 80.0% are within 15 m, "
+        "and they are 100.0% of all that are"
+    )
+    features = np.array([[0.0, 0.5, 0.51], [0.5, 0.0, 0.2], [0.51, 0.2, 0.0]])
+    assert threshold_mask(features, chosen).tolist() == [[True, True, False], [True, True, True], [False, True, True]]
+
+
+def test_the_papers_mask_keeps_all_where_the_feature_scale_is_that_of_unrelated_images() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 1024))
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    squared = np.maximum(2.0 - 2.0 * features @ features.T, 0.0)
+    assert paper_mask(squared, 2.25).all()
+    report = mask_report(paper_mask(squared, 2.25), matrix(40), 10.0)
+    assert report.recall == 1.0
+    assert report.precision is not None
+    assert report.precision < 0.15
+
+
+# Soft weights
+
+
+def test_a_flat_stretch_of_the_response_curve_weighs_nothing() -> None:
+    metres = matrix(6)
+    weights = soft_weights(metres, lambda d: np.where(d < 10.0, 1.0, np.where(d < 15.0, 0.1, 0.0)), 0.25)
+    assert weights[0, 1] == pytest.approx(4.0)
+    assert weights[0, 3] == pytest.approx(0.04)
+    assert weights[0, 5] == 0.0
+    assert not np.diag(weights).any()
+    np.testing.assert_array_equal(weights, weights.T)
+
+
+def test_weights_are_the_inverse_variance_of_metres_read_off_a_curve() -> None:
+    rng = np.random.default_rng(0)
+    metres = np.array([[0.0, 12.0], [12.0, 0.0]])
+    measured = 10.0 * np.tanh(12.0 / 10.0) + rng.normal(0, 0.05, 200_000)
+    read_off = 10.0 * np.arctanh(measured / 10.0)
+    weights = soft_weights(metres, lambda d: 1.0 / np.cosh(d / 10.0) ** 2, lambda d: np.full(d.shape, 0.05**2))
+    assert weights[0, 1] == pytest.approx(1.0 / read_off.var(), rel=0.02)
+    np.testing.assert_array_equal(weights, soft_weights(metres, 1.0 / np.cosh(metres / 10.0) ** 2, 0.05**2))
+    ranges = ranges_of_matrix(metres**2, 1.0, weights > 0, sigma=1.0 / np.sqrt(weights + np.eye(2)))
+    assert 1.0 / ranges.sigma**2 == pytest.approx(weights[0, 1])
+
+
+# Reports and connections
+
+
+@given(st.integers(2, 20), st.floats(0.0, 1.0), st.integers(0, 1000))
+def test_a_report_counts_as_loops_do(count: int, share: float, seed: int) -> None:
+    mask, distances = random_mask(count, share, seed), matrix(count, seed)
+    report = mask_report(mask, distances, 10.0)
+    pairs = [(i, j) for i in range(count) for j in range(i)]
+    kept, near = ({pair for pair in pairs if truth[pair]} for truth in (mask, distances <= 10.0))
+    assert report.per_row.tolist() == [sum(i in pair for pair in kept) for i in range(count)]
+    if kept:
+        assert report.precision == pytest.approx(len(kept & near) / len(kept))
+    assert report.recall == pytest.approx(len(kept & near) / len(near))
+    assert report.parts.sum() == count
+    assert (report.parts[:-1] >= report.parts[1:]).all()
+
+
+def test_a_report_reads_as_sentences() -> None:
+    mask = oracle_mask(matrix(5), 9.0)
+    assert str(mask_report(mask)) == (
+        "the mask keeps 7 of 10 pairs, a point 3 in the middle and 2 at least; all points are connected"
+    )
+    mask[2:, :2] = mask[:2, 2:] = False
+    assert str(mask_report(mask, matrix(5), 5.0)) == (
+        "the mask keeps 4 of 10 pairs, a point 2 in the middle and 1 at least; 75.0% of them are truly within 5 m "
+        "(precision), 75.0% of those that are were kept (recall); 2 parts are not connected, of 3 and 2 points"
+    )
+    assert str(mask_report(np.eye(9, dtype=bool))).endswith(
+        "9 parts are not connected, of 1, 1, 1, 1, 1 and fewer points"
+    )
+
+
+@given(st.integers(1, 20), st.floats(0.0, 0.3), st.integers(0, 1000))
+def test_a_connected_mask_is_connected_and_loses_no_pair(count: int, share: float, seed: int) -> None:
+    mask = random_mask(count, share, seed)
+    parts = mask_report(mask).parts
+    by_neighbours = connect(mask)
+    assert len(mask_report(by_neighbours.mask).parts) == 1
+    assert (by_neighbours.mask >= mask).all()
+    assert by_neighbours.points.tolist() == list(range(count))
+    added = np.argwhere(np.triu(by_neighbours.mask & ~mask))
+    assert all(j == i + 1 for i, j in added)
+    largest = connect(mask, by="largest")
+    assert len(largest.points) == parts[0]
+    assert len(mask_report(largest.mask).parts) == 1
+    np.testing.assert_array_equal(largest.mask, mask[np.ix_(largest.points, largest.points)])
+
+
+def test_it_is_said_how_a_mask_was_connected() -> None:
+    mask = np.eye(5, dtype=bool)
+    mask[:2, :2] = mask[3:, 3:] = True
+    assert connect(mask).what == (
+        "the mask left 3 parts that are not connected: 2 pairs of neighbours were added to connect them"
+    )
+    mask[1:4, 1:4] = True
+    assert connect(mask).what == "all 5 points are connected"
+    mask[4, :4] = mask[:4, 4] = False
+    largest = connect(mask, by="largest")
+    assert largest.what == "the mask left 2 parts that are not connected: the largest was kept, 4 of 5 points"
+
+
+# What is refused
+
+
+def wrong(change: tuple[int, int], value: float) -> Floats:
+    """Distances of which one, and its mirror image only if it is the same, has that value."""
+    values = matrix(5)
+    values[change] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (np.zeros((2, 3)), "a matrix of distances is square, not 2 x 3"),
+        (wrong((1, 2), np.nan), r"distance 1, 2 \(nan\) is not a number"),
+        (wrong((1, 2), -1.0), r"distance 1, 2 \(-1.0\) is negative"),
+        (wrong((3, 0), 1.0), r"distance 0, 3 .* differs from its mirror image"),
+    ],
+)
+def test_matrices_that_are_none_are_refused(values: Floats, sentence: str) -> None:
+    for made in (
+        lambda: paper_mask(values, 2.0),
+        lambda: oracle_mask(values, 2.0),
+        lambda: soft_weights(values, np.ones(()), 1.0),
+    ):
+        with pytest.raises(BadInputError, match=sentence):
+            made()
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    distances = matrix(4)
+    with pytest.raises(BadInputError, match="the squared feature scale is 0, but must be above 0"):
+        paper_mask(distances, 0.0)
+    with pytest.raises(BadInputError, match="the radius is nan m"):
+        oracle_mask(distances, np.nan)
+    with pytest.raises(BadInputError, match="a variance is -1, but must be above 0"):
+        soft_weights(distances, distances, -1.0)
+    with pytest.raises(BadInputError, match="a slope of the response curve is not a number"):
+        soft_weights(distances, distances * np.nan, 1.0)
+    with pytest.raises(BadInputError, match="only be said with a radius"):
+        mask_report(np.eye(4, dtype=bool), distances)
+    with pytest.raises(BadInputError, match=r"the mask is \(3, 3\), but the matrix of true distances \(4, 4\)"):
+        mask_report(np.eye(3, dtype=bool), distances, 1.0)
+    with pytest.raises(BadInputError, match="a mask is square, not 0 x 0"):
+        connect(np.zeros((0, 0), dtype=bool))
+    with pytest.raises(BadInputError, match="the true distance of training pair 1 is nan"):
+        choose_threshold(np.ones(2), np.array([1.0, np.nan]), 10.0)
+    with pytest.raises(BadInputError, match="training pairs have one feature distance"):
+        choose_threshold(np.ones(2), np.ones(3), 10.0)
+    with pytest.raises(BadInputError, match="a positive radius of 0 m"):
+        choose_threshold(np.ones(2), np.ones(2), 0.0)
+
+
+def test_what_no_completion_can_use_is_refused() -> None:
+    distances, everything = matrix(5), np.ones((5, 5), dtype=bool)
+    for values, mask, sentence in (
+        (distances[:2, :2], everything[:2, :2], "there are 2 points, but a map needs at least 3"),
+        (distances, np.eye(5, dtype=bool), "the mask keeps no pair of points at all"),
+        (0 * distances, everything, "all distances that the mask keeps are 0"),
+        (distances, oracle_mask(distances, 1.0) | (distances < 5) & (distances[0] < 5), "parts that no pair connects"),
+        (wrong((1, 2), np.nan), everything, "is not a number"),
+        (wrong((1, 2), -1.0), everything, "is negative"),
+        (wrong((3, 0), 1.0), everything, "differs from its mirror image"),
+        (distances, everything[:4, :4], "the mask is"),
+    ):
+        with pytest.raises(BadInputError, match=sentence):
+            observed(values, mask, 2)
+    with pytest.raises(BadInputError, match="2 or 3 dimensions, not 4"):
+        observed(distances, everything, 4)
+
+
+def test_distances_that_are_masked_out_may_be_anything() -> None:
+    distances, mask = matrix(5), oracle_mask(matrix(5), 9.0)
+    expected = observed(distances, mask, 2)
+    found = observed(np.where(mask, distances, np.nan), mask, 2)
+    np.testing.assert_array_equal(found.metres, expected.metres)

@@ -1,0 +1,209 @@
+"""The noise profile `learned`: a fit finds what pairs were made with, and ranges have the errors of the profile."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError
+from mappable.recovery.study.learned_noise import LearnedNoise, Profile, fit_learned, learned_profile, measure_learned
+from mappable.recovery.study.simulator import route
+
+NOISE = LearnedNoise(
+    offset=0.06,
+    slope=0.032,
+    plateau=0.46,
+    image_sigma=0.15,
+    image_metres=5.0,
+    near_sigma=0.27,
+    far_sigma=0.19,
+)
+EXACT = replace(NOISE, image_sigma=0.0, near_sigma=0.0, far_sigma=0.0)
+
+
+def made_pairs(noise: LearnedNoise, count: int, seed: int) -> tuple[Floats, Floats, Ints, Ints]:
+    """Pairs up to 40 m along a route of 2 m steps, by a loop over images and a dense covariance."""
+    random = np.random.default_rng(seed)
+    positions = route("open", count, seed=seed, length=2.0 * count)
+    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) * 2.0
+    alike = np.exp(-apart / noise.image_metres) + 1e-9 * np.eye(count)
+    deviations = noise.image_sigma * np.linalg.cholesky(alike) @ random.normal(size=count)
+    rows = []
+    for i in range(count):
+        for j in range(i + 1, count):
+            metres = float(np.linalg.norm(positions[i] - positions[j]))
+            if metres <= 40:
+                own = random.normal() * float(noise.pair_sigma(np.array(metres)))
+                rise = (noise.plateau - noise.offset) * (1 - np.exp(-metres / noise.reach))
+                rows.append(((noise.offset + rise) * np.exp(deviations[i] + deviations[j] + own), metres, i, j))
+    squared, metres_, first, second = (np.array(column) for column in zip(*rows, strict=True))
+    return squared, metres_, first, second
+
+
+# The response
+
+
+def test_the_response_begins_at_its_offset_rises_by_its_slope_and_ends_at_its_plateau() -> None:
+    metres = np.array([0.0, 1e-6, 1e6])
+    found = NOISE.response(metres)
+    assert found[0] == pytest.approx(0.06)
+    assert (found[1] - found[0]) / 1e-6 == pytest.approx(0.032, rel=1e-4)
+    assert found[2] == pytest.approx(0.46)
+
+
+def test_metres_are_read_off_the_response_within_its_bounds() -> None:
+    metres = np.linspace(0, 39, 40)
+    np.testing.assert_allclose(NOISE.metres(NOISE.response(metres)), metres, atol=1e-9)
+    np.testing.assert_allclose(NOISE.metres(np.array([0.0, 0.05, 0.46, 2.0])), [0, 0, 40, 40], atol=1e-9)
+
+
+def test_sigma_is_the_noise_divided_by_the_slope() -> None:
+    """Against many draws, where the response is nearly straight within the noise."""
+    small = replace(NOISE, image_sigma=0.015, near_sigma=0.027, far_sigma=0.019)
+    random = np.random.default_rng(0)
+    for metres in (2.0, 8.0):
+        spread = np.sqrt(small.image_variance(np.array(metres)) + small.pair_sigma(np.array(metres)) ** 2)
+        squared = small.response(np.array(metres)) * np.exp(spread * random.normal(size=20_000))
+        assert small.metres(squared).std() == pytest.approx(float(small.sigma(np.array(metres))), rel=0.03)
+
+
+# Fitting
+
+
+def test_a_fit_finds_what_the_pairs_were_made_with() -> None:
+    """The middle of five fits: a single run of some hundred metres has few deviations that are independent."""
+    fits = [fit_learned(*made_pairs(NOISE, 240, seed)) for seed in range(5)]
+    for name, tolerance in (
+        ("offset", 0.1),
+        ("slope", 0.1),
+        ("plateau", 0.06),
+        ("image_sigma", 0.15),
+        ("image_metres", 0.35),
+        ("near_sigma", 0.1),
+        ("far_sigma", 0.12),
+    ):
+        middle = float(np.median([getattr(fit, name) for fit in fits]))
+        assert middle == pytest.approx(getattr(NOISE, name), rel=tolerance), name
+
+
+def test_a_fit_to_exact_pairs_has_their_curve_and_no_noise() -> None:
+    found = fit_learned(*made_pairs(EXACT, 120, 0))
+    assert (found.offset, found.slope, found.plateau) == pytest.approx((0.06, 0.032, 0.46), rel=1e-3)
+    for name in ("image_sigma", "near_sigma", "far_sigma"):
+        assert getattr(found, name) < 1e-3
+
+
+def test_images_are_told_by_their_numbers_whatever_these_are() -> None:
+    squared, metres, i, j = made_pairs(NOISE, 120, 0)
+    plain, renamed = fit_learned(squared, metres, i, j), fit_learned(squared, metres, 7 * i + 100, 7 * j + 100)
+    assert plain == renamed
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"squared": np.ones(3)}, "as many"),
+        ({"squared": np.zeros(60)}, "squared feature distance of pair 0 is 0, but must be above 0"),
+        ({"metres": np.full(60, np.nan)}, "distance of pair 0 is nan"),
+        ({"metres": -np.ones(60)}, "at least 0"),
+        ({"j": np.arange(60)}, "pair 0 is of an image with itself"),
+    ],
+)
+def test_pairs_that_cannot_be_are_refused(change: dict[str, Floats], part: str) -> None:
+    pairs = {"squared": np.ones(60), "metres": np.ones(60), "i": np.arange(60), "j": np.arange(60) + 1} | change
+    with pytest.raises(BadInputError) as refused:
+        fit_learned(*pairs.values())
+    assert part in str(refused.value)
+
+
+def test_a_few_pairs_are_not_enough() -> None:
+    with pytest.raises(BadInputError, match="9 pairs, but a profile needs at least 50"):
+        fit_learned(np.ones(9), np.ones(9), np.arange(9), np.arange(9) + 1)
+
+
+# Measuring
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_without_noise_the_calibrated_distances_are_the_true_ones(dimensions: int) -> None:
+    positions = np.zeros((200, dimensions))
+    positions[:, :2] = route("loop", 200, seed=0)
+    profile = Profile(EXACT, NOISE, bound=float(EXACT.response(np.array(9.0))))
+    ranges = measure_learned(positions, profile, seed=0)
+    true = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
+    np.testing.assert_allclose(ranges.metres, true, atol=1e-9)
+    apart = np.linalg.norm(positions[:, None] - positions, axis=2)
+    assert len(ranges) == np.triu(apart <= 9.0, 1).sum()
+    np.testing.assert_allclose(ranges.sigma, NOISE.sigma(ranges.metres))
+
+
+def test_ranges_have_the_noise_of_the_profile() -> None:
+    """A fit to what was measured, with everything let through, finds the profile again."""
+    profile = Profile(NOISE, replace(NOISE, offset=1e-6, slope=1.0, plateau=1e6), bound=np.inf)  # s is metres then
+    positions = route("open", 400, seed=1, length=800.0)
+    ranges = measure_learned(positions, profile, seed=0)
+    true = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
+    assert len(ranges) == 400 * 399 // 2
+    near = true <= 40
+    found = fit_learned(ranges.metres[near], true[near], ranges.i[near], ranges.j[near])
+    assert (found.offset, found.plateau) == pytest.approx((0.06, 0.46), rel=0.25)
+    assert found.image_sigma == pytest.approx(0.15, rel=0.25)
+    assert found.near_sigma == pytest.approx(0.27, rel=0.25)
+
+
+def test_consecutive_images_stay_connected_and_the_stated_share_of_others_is_missing() -> None:
+    positions, profile = route("open", 400, seed=0), learned_profile()
+    full, some = (measure_learned(positions, profile, seed=0, missing=share) for share in (0.0, 0.3))
+    assert not some.parts.any()
+    assert ((some.j - some.i) == 1).sum() == 399
+    others = [((ranges.j - ranges.i) > 1).sum() for ranges in (full, some)]
+    assert others[1] / others[0] == pytest.approx(0.7, abs=0.06)
+
+
+def test_the_same_seed_gives_the_same_ranges() -> None:
+    positions, profile = route("loop", 100, seed=0), learned_profile()
+    one, same, other = (measure_learned(positions, profile, seed=seed).metres for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("positions", "missing", "part"),
+    [(np.zeros((1, 2)), 0.0, "(1, 2)"), (np.full((3, 2), np.nan), 0.0, "numbers"), (np.zeros((3, 2)), 1.0, "missing")],
+)
+def test_what_cannot_be_measured_is_refused(positions: Floats, missing: float, part: str) -> None:
+    with pytest.raises(BadInputError) as refused:
+        measure_learned(positions, learned_profile(), seed=0, missing=missing)
+    assert part in str(refused.value)
+
+
+# The shipped profile
+
+
+def test_the_shipped_profile_says_where_it_comes_from_and_is_less_kind_than_the_simulator() -> None:
+    profile = learned_profile()
+    for name in ("commands", "seed", "date", "encoder"):
+        assert profile.about[name] not in ("", None)
+    assert profile.actual.offset > 0.02
+    assert profile.actual.plateau < 0.6
+    assert profile.actual != profile.calibration  # of other runs
+    metres = np.array([5.0])
+    assert profile.calibration.sigma(metres)[0] > 0.15 * 5 + 0.5  # more than the noise `high`
+
+
+def test_a_profile_survives_the_way_through_a_file(tmp_path: Path) -> None:
+    profile = Profile(NOISE, EXACT, 0.2, {"seed": 3})
+    (tmp_path / "mine.json").write_text(profile.to_json())
+    assert learned_profile(tmp_path / "mine.json") == profile
+
+
+@pytest.mark.parametrize("text", ["", "[]", json.dumps({"actual": {}}), json.dumps({"actual": 1, "calibration": 2})])
+def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.json").write_text(text)
+    with pytest.raises(BadInputError, match="not a noise profile"):
+        learned_profile(tmp_path / "mine.json")
+    with pytest.raises(BadInputError, match="no such file"):
+        learned_profile(tmp_path / "no.json")

@@ -1,0 +1,133 @@
+"""What is said about the limits of a map is true, and is said where it should be."""
+
+import numpy as np
+import pytest
+from scipy.spatial import KDTree
+
+from mappable.arrays import Floats
+from mappable.recovery.align import aligned_score
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.unanchored.pipeline import recover
+from mappable.recovery.unanchored.undetermined import expected_error, sentences, undecided_turns
+
+
+def said(ranges: Ranges, positions: Floats, noise: float = 1.0) -> str:
+    return "\n".join(sentences(ranges, positions, ranges.parts, noise, names=np.arange(ranges.count)))
+
+
+@pytest.mark.parametrize("noise", ["low", "mid", "high"])
+def test_the_turns_of_an_open_route_are_never_decided(noise: str) -> None:
+    for seed in range(20):
+        positions = route("open", 400, seed=seed)
+        ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, outliers=0.01)
+        recovered = recover(ranges)
+        assert any("left or right is not decided" in sentence for sentence in recovered.undetermined)
+        undecided, tried = undecided_turns(ranges.where(recovered.used), recovered.positions, recovered.noise)
+        assert len(undecided) > 0.7 * tried
+
+
+def test_nor_are_those_of_an_open_route_where_it_is_known() -> None:
+    """Also at the true positions, with all the bends: on each straight stretch the rest can be mirrored."""
+    for seed in range(20):
+        positions = route("open", 400, seed=seed)
+        undecided, tried = undecided_turns(measure(positions, NOISES["mid"], seed=seed), positions)
+        assert 0.3 * tried < len(undecided) < tried
+
+
+def test_a_loop_is_held_in_two_places() -> None:
+    for seed in range(5):
+        positions = route("loop", 400, seed=seed)
+        ranges = measure(positions, NOISES["mid"], seed=seed)
+        assert not len(undecided_turns(ranges, positions)[0])
+        text = said(ranges, positions)
+        assert "left or right" not in text
+        assert "hold the shape loosely" in text
+
+
+def test_ranges_that_reach_around_corners_decide_the_turns() -> None:
+    positions = route("open", 400, seed=1)
+    far = measure(positions, NOISES["low"], seed=0, radius=150.0)
+    assert not len(undecided_turns(far, positions)[0])
+    assert not any(word in said(far, positions) for word in ("left or right", "loosely"))
+
+
+@pytest.mark.parametrize(("dimensions", "radius"), [(2, 15.0), (3, 30.0)])
+def test_points_all_over_are_held_firmly(dimensions: int, radius: float) -> None:
+    positions = np.random.default_rng(0).uniform(0, 100, (500, dimensions))
+    ranges = measure(positions, NOISES["mid"], seed=0, radius=radius)
+    text = said(ranges, positions)
+    assert not any(word in text for word in ("left or right", "loosely", "parts", "no range"))
+    assert text.startswith("The map has no place and no direction of its own and may be its own mirror image")
+    assert "scale is as good as the calibration" in text
+
+
+@pytest.mark.parametrize(("dimensions", "radius"), [(2, 20.0), (3, 40.0)])
+def test_the_expected_error_is_the_error(dimensions: int, radius: float) -> None:
+    """Of ranges with noise alone; those of the simulator are short, too, as what comes out longer is not seen."""
+    errors = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        positions = rng.uniform(0, 100, (300, dimensions))
+        i, j = KDTree(positions).query_pairs(radius, output_type="ndarray").T
+        metres = np.linalg.norm(positions[i] - positions[j], axis=1) + rng.normal(0, 0.5, len(i))
+        ranges = Ranges(300, i, j, np.abs(metres), 0.5)
+        recovered = recover(ranges, dimensions)
+        found = aligned_score(recovered.positions, positions, scale=False).rmse
+        errors.append(found / expected_error(ranges, recovered.positions))
+    assert 0.85 < np.median(errors) < 1.25
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_the_expected_error_by_the_whole_inverse(dimensions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mappable.recovery.unanchored.undetermined.PROBES", 4000)
+    positions = np.random.default_rng(0).uniform(0, 10, (12, dimensions))
+    i, j = np.triu_indices(12, 1)
+    metres = np.linalg.norm(positions[i] - positions[j], axis=1)
+    slopes = np.zeros((len(i), 12, dimensions))
+    slopes[np.arange(len(i)), i] = (positions[i] - positions[j]) / metres[:, None] / 0.3
+    slopes[np.arange(len(i)), j] = -slopes[np.arange(len(i)), i]
+    jacobian = slopes.reshape(len(i), -1)
+    wanted = np.sqrt(np.trace(np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-9)) / 12)
+    found = expected_error(Ranges(12, i, j, metres, 0.1), positions, 3.0)
+    assert found == pytest.approx(wanted, rel=0.05)
+
+
+def test_parts_and_points_alone_are_counted() -> None:
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    i, j = np.triu_indices(4, 1)
+    metres = np.linalg.norm(square[i] - square[j], axis=1)
+    ranges = Ranges(10, np.append(i, i + 4), np.append(j, j + 4), np.append(metres, metres), 0.01)
+    text = said(ranges, np.concatenate([square, square, np.zeros((2, 2))]))
+    assert "2 parts (4, 4 points) that nothing connects" in text
+    assert "2 points have no range, so that nothing is known of where they are (first: 8)" in text
+    assert "fewer than 3 ranges" not in text
+
+
+def test_points_with_few_ranges_are_flexible() -> None:
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
+    i, j = np.array([[0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4]])
+    ranges = Ranges(5, i, j, np.linalg.norm(square[i] - square[j], axis=1), 0.01)
+    names = np.array([10, 20, 30, 40, 50])
+    text = "\n".join(sentences(ranges, square, ranges.parts, 1.0, names=names))
+    assert "1 point has fewer than 3 ranges and could lie elsewhere as well (first: 50)" in text
+
+
+def test_noise_that_is_too_large_or_unknown_is_said() -> None:
+    positions = np.random.default_rng(0).uniform(0, 10, (8, 2))
+    i, j = np.triu_indices(8, 1)
+    ranges = Ranges(8, i, j, np.linalg.norm(positions[i] - positions[j], axis=1), 0.1)
+    assert "off by 2.0 times what their sigma says" in said(ranges, positions, 2.0)
+    assert "their noise cannot be known" in said(ranges, positions, float("nan"))
+    assert "noise" not in said(ranges, positions, 1.0)
+
+
+def test_huge_parts_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mappable.recovery.unanchored.undetermined.EXAMINED", 100)
+    positions = route("loop", 200, seed=0)
+    assert "was not examined: it has 200 points" in said(measure(positions, NOISES["mid"], seed=0), positions)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_points_without_any_range(count: int) -> None:
+    assert f"{count} point" in said(Ranges(count, [], [], [], []), np.zeros((count, 2)))
