@@ -1,4 +1,4 @@
-"""Progress bars: seen at a terminal, silent elsewhere, and never in the way of the items."""
+"""Progress: a bar at a terminal, a line per minute elsewhere, and never in the way of the items."""
 
 import os
 import pty
@@ -26,7 +26,71 @@ with progress_bar("training", 1200) as advance:
 """
 
 
-def test_without_a_terminal_items_pass_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+class Clock:
+    """Stands still until it is moved on."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("mappable.progress.time.monotonic", clock)
+    return clock
+
+
+def test_without_a_terminal_long_work_prints_a_line_per_minute(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("training", 6000) as advance:
+        for step in range(60):
+            clock.seconds += 10
+            advance(100, f"loss {0.9 - step / 100:.2f}")
+    out, lines = capfd.readouterr()
+    first, *middle, last = lines.splitlines()
+    assert out == ""
+    assert first == "training: 600 of 6,000 (10 %), about 9 min left, loss 0.85"
+    assert len(middle) == 8
+    assert middle[-1] == "training: 5,400 of 6,000 (90 %), about 1 min left, loss 0.37"
+    assert last == "training: 6,000 of 6,000 in 10 min"
+
+
+def test_time_left_does_not_count_what_an_earlier_process_did(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("describing", 1000) as advance:
+        advance(900)
+        for _ in range(9):
+            clock.seconds += 450
+            advance(10)
+    assert capfd.readouterr().err.splitlines()[0] == "describing: 910 of 1,000 (91 %), about 1 h 8 min left"
+
+
+def test_work_that_fails_or_prints_nothing_has_no_last_line(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        with progress_bar("packing", 10) as advance:
+            clock.seconds += 61
+            advance(0, "reading")
+            raise KeyError("inside")
+
+    with pytest.raises(KeyError, match="inside"):
+        fail()
+    with progress_bar("drawing", 10) as advance:
+        clock.seconds += 61
+        advance(10)
+    assert capfd.readouterr().err == "packing: 0 of 10 (0 %), reading\n"
+
+
+def test_of_several_processes_the_first_alone_prints_lines(
+    clock: Clock, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    for _ in track(range(5), "packing", 5):
+        clock.seconds += 61
+    assert capfd.readouterr().err == ""
+
+
+def test_without_a_terminal_short_work_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
     assert list(track((letter for letter in "abc"), "packing", total=3)) == ["a", "b", "c"]
     with progress_bar("packing", 3) as advance:
         advance(2)

@@ -1,7 +1,8 @@
-"""Progress bars on standard error; silent when nobody is watching."""
+"""Progress on standard error: a bar at a terminal, a line per minute in a log."""
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
@@ -9,8 +10,11 @@ from typing import Protocol, TypeVar
 Item = TypeVar("Item")
 
 
+MINUTE = 60.0
+
+
 class Advance(Protocol):
-    """Moves a bar on, and says how things stand below it."""
+    """Moves a bar on, and shows a note below it."""
 
     def __call__(self, count: int, note: str = "") -> None: ...
 
@@ -24,22 +28,25 @@ def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
 
 
 def speaks() -> bool:
-    """True in the one process that speaks to the user, be it that its group is joined, not yet, or no more."""
+    """True in the one process of a group that prints: rank 0."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Advance]:
-    """A bar titled `what` that moves on by n of `total` with each `advance(n)`; `advance(n, note)` shows a text too."""
-    if not (sys.stderr.isatty() and speaks()):
+    """Show progress of the work `what`: `advance(n)` counts n more of `total`, `advance(n, note)` also shows a text."""
+    if not speaks():
         yield lambda count, note="": None
+        return
+    if not sys.stderr.isatty():
+        yield from _lines(what, total)
         return
     from rich.console import Console, RenderableType
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
     class NotedProgress(Progress):
-        """The note is below the bar, for beside it a usual terminal has no room."""
+        """The note is below the bar: beside the bar a usual terminal has no room."""
 
         note = ""
 
@@ -57,3 +64,36 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
             bar.advance(task, count)
 
         yield advance
+
+
+def _lines(what: str, total: int) -> Iterator[Advance]:
+    """Print a line per minute, and a last one when work that printed lines ends."""
+    start = told = time.monotonic()
+    done = before = 0
+
+    def advance(count: int, note: str = "") -> None:
+        nonlocal done, before, told
+        done += count
+        now = time.monotonic()
+        if now - start < 1:  # work that goes on counts at once what an earlier process has done
+            before = done
+        if now - told < MINUTE or done >= total:
+            return
+        told = now
+        left = f", about {_duration((now - start) * (total - done) / (done - before))} left" if done > before else ""
+        _say(f"{what}: {done:,} of {total:,} ({100 * done // total} %){left}{', ' * bool(note)}{note}")
+
+    yield advance
+    if told > start:
+        _say(f"{what}: {done:,} of {total:,} in {_duration(time.monotonic() - start)}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / MINUTE)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

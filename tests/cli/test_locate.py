@@ -118,7 +118,7 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     (tmp_path / "bad.jpg").write_text("no image")
     paths = [tmp_path / name for name in ("bad.jpg", "good.png", "gone.png")]
     result = mappable("locate", *paths, "--map", wall_map, "--json", "--csv", tmp_path / "out.csv")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     bad, good, gone = json.loads(result.stdout)
     assert "not an image in a known format" in bad["error"]
     assert "no such file" in gone["error"]
@@ -129,10 +129,10 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     assert [bool(row["error"]) for row in rows] == [True, False, True]
     assert float(rows[1]["x"]) == good["coordinates"][0]
     shown = mappable("locate", *paths, "--map", wall_map)
-    assert shown.exit_code == 1
+    assert shown.exit_code == 3
     assert "not an image in a known format" in shown.stdout
     nothing = mappable("locate", paths[0], "--map", wall_map, "--sequence")
-    assert nothing.exit_code == 1
+    assert nothing.exit_code == 3
     assert "confident of 0 of 1 images" in nothing.stdout
 
 
@@ -233,7 +233,7 @@ def test_images_without_positions_become_landmarks(
 
     (tmp_path / "drive/bad.png").write_text("no image")
     some = mappable("densify", copied_map, tmp_path / "drive", "--within", 2)
-    assert some.exit_code == 1
+    assert some.exit_code == 3
     assert "bad.png: not an image" in some.stderr
     assert len(Map.open(copied_map)) > 60
     refused(mappable("densify", copied_map, tmp_path / "drive"), "already, whose position stays as it is")
@@ -246,7 +246,7 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
     assert "0 of 119 images added" in none.stdout
     assert "position not known well enough" in none.stdout
     (tmp_path / "bad.jpg").write_text("no image")
-    assert mappable("densify", copied_map, tmp_path / "bad.jpg").exit_code == 1
+    assert mappable("densify", copied_map, tmp_path / "bad.jpg").exit_code == 3
     refused(mappable("densify", copied_map, wall / "fog", wall / "rain", "--sequence"), "2 sequences, 'fog'")
     refused(mappable("densify", copied_map, wall / "fog", "--within", 0), "above 0")
     refused(mappable("densify", copied_map, wall / "fog", "--out", wall), "holds files, but no map")

@@ -1,5 +1,7 @@
 """All verbs together."""
 
+from typing import Annotated
+
 import typer
 
 from mappable.cli import (
@@ -28,6 +30,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"mappable {version('mappable')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _mappable(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of `mappable` itself."""
+
+
 app.add_typer(convert.app, name="convert")
 app.add_typer(places.app, name="places")
 app.command()(simulate.simulate)

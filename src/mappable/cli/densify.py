@@ -5,8 +5,17 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.locate import EncoderFile, Images, Together, end_with
-from mappable.cli.map import Device, MapFolder, encoder_for, packed, warn_of_new_paths
+from mappable.cli.common import (
+    Device,
+    EncoderFile,
+    Images,
+    MapFolder,
+    Together,
+    encoder_for,
+    end_with,
+    packed,
+    warn_of_new_paths,
+)
 
 
 def densify(

@@ -6,35 +6,23 @@ from typing import Annotated, Literal
 
 import typer
 
-from mappable.cli.map import ByBackend
+from mappable.cli.common import ByBackend, Device, EncoderPath, OfSplit, Table
 from mappable.errors import BadInputError
 
 
 def embed(
-    encoder_file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="ENCODER", help="The file encoder.safetensors, the folder of a training run, or an .onnx file."
-        ),
-    ],
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
-        ),
-    ],
+    encoder_file: EncoderPath,
+    table: Table,
     out: Annotated[Path, typer.Argument(help="Folder to write to; for hloc a file whose name ends in .h5.")],
     file_format: Annotated[
         Literal["npy", "hloc"],
         typer.Option("--format", help="npy: descriptors.npy and places.parquet, row by row the same; hloc: HDF5."),
     ] = "npy",
-    split: Annotated[
-        Literal["train", "calibration", "test"] | None, typer.Option(help="Only the places of this split.")
-    ] = None,
+    split: OfSplit = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Images at a time (default: 256 on a GPU, else 32).", min=1)
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N; auto: a GPU if there is one.")] = "auto",
+    device: Device = "auto",
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
         typer.Option(help="Of the convolutions; auto: bfloat16 where the device has it. An .onnx file has its own."),

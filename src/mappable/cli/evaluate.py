@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.locate import EncoderFile
-from mappable.cli.map import Device
+from mappable.cli.common import Device, EncoderFile
 from mappable.cli.output import print_accuracy
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.map import ByBackend, Device, encoder_for, packed
+from mappable.cli.common import ByBackend, Device, EncoderFile, Images, Together, encoder_for, end_with, packed
 from mappable.errors import BadImageError, BadInputError
 
 if TYPE_CHECKING:
@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from mappable.maps.map import Map
     from mappable.places.cache import ImageRows
     from mappable.places.table import Places
-
-Images = Annotated[
-    list[Path],
-    typer.Argument(metavar="IMAGES...", help="Image files, folders of images, or folders made by `mappable convert`."),
-]
-Together = Annotated[
-    bool,
-    typer.Option("--sequence", help="The images of each folder, or sequence of a table, are one drive, in order."),
-]
-EncoderFile = Annotated[
-    Path | None,
-    typer.Option("--encoder", help="The encoder's file, where the map keeps none.", metavar="FILE"),
-]
 
 
 def locate(
@@ -73,7 +60,7 @@ def locate(
     """Say where images were taken: coordinates in the map, and how far that is from the nearest landmark.
 
     Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
-    map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 1 then.
+    map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 3 then.
     """
     from mappable.files import check_writable
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
@@ -135,14 +122,6 @@ class _Recording:
             which = f"{len(bad):,} images of landmarks cannot be read and are left out of the recording"
             typer.echo(f"warning: {which}; the first is {bad[0]}", err=True)
         typer.echo(f"recording written to {self.file}", err=True)
-
-
-def end_with(bad: "list[BadImageError]") -> None:
-    """Name the images that could not be read; if there are any, the command has failed."""
-    for error in bad:
-        typer.echo(f"error: {error}", err=True)
-    if bad:
-        raise typer.Exit(1)
 
 
 def print_positions(opened: "Map", places: "Places", found: "Found", true: "Floats | None" = None) -> None:

@@ -6,6 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from mappable.cli.common import (
+    ByBackend,
+    Device,
+    EncoderFile,
+    MapFolder,
+    OfSplit,
+    Seed,
+    Split,
+    Table,
+    encoder_for,
+    packed,
+    warn_of_new_paths,
+)
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -13,24 +26,6 @@ if TYPE_CHECKING:
     from mappable.maps.map import Map
     from mappable.places.cache import ImageRows
     from mappable.places.table import Places
-
-MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder made by `mappable map build`.")]
-Table = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
-    ),
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N; auto: a GPU if there is one.")]
-ByBackend = Annotated[
-    Literal["torch", "onnx"] | None,
-    typer.Option(
-        "--backend",
-        help="What computes the encoder (default: torch; for an .onnx file onnx, which is onnxruntime). For onnx any "
-        "other file is exported to the cache, once.",
-    ),
-]
-Seed = Annotated[int, typer.Option(help="What all random choices follow from.", min=0)]
 
 app = typer.Typer(help="Build maps of landmarks, look at them, change, check and export them.", no_args_is_help=True)
 
@@ -154,9 +149,7 @@ def show(
 def add(
     folder: MapFolder,
     table: Table,
-    split: Annotated[
-        Literal["train", "calibration", "test"] | None, typer.Option(help="Only the places of this split.")
-    ] = None,
+    split: OfSplit = None,
     sequence: Annotated[str | None, typer.Option(help="Only the places of this sequence.")] = None,
     condition: Annotated[str | None, typer.Option(help="Only the places of this condition.")] = None,
     landmarks: Annotated[
@@ -165,9 +158,7 @@ def add(
     spacing: Annotated[
         float | None, typer.Option(help="Or: only one each so many metres along each sequence.", metavar="METRES")
     ] = None,
-    encoder: Annotated[
-        Path | None, typer.Option(help="The encoder's file, where the map keeps none.", metavar="FILE")
-    ] = None,
+    encoder: EncoderFile = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -236,15 +227,11 @@ def reliability(
     folder: MapFolder,
     table: Table,
     out: Annotated[Path, typer.Argument(metavar="OUT.png", help="The picture to write (.png, .svg or .pdf).")],
-    split: Annotated[
-        Literal["train", "calibration", "test"], typer.Option(help="Places of this split are asked about.")
-    ] = "test",
+    split: Annotated[Split, typer.Option(help="Locate the places of this split.")] = "test",
     elsewhere: Annotated[
         Path | None, typer.Option(help="Places that are not on the map, to show beside them.", metavar="PLACES")
     ] = None,
-    encoder: Annotated[
-        Path | None, typer.Option(help="The encoder's file, where the map keeps none.", metavar="FILE")
-    ] = None,
+    encoder: EncoderFile = None,
     device: Device = "auto",
 ) -> None:
     """Draw how far the map's intervals and its confidence can be trusted, on images of known position."""
@@ -288,36 +275,6 @@ def export(
     opened = Map.verify(folder)
     export_landmarks(out, opened)
     typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}")
-
-
-def packed(table: Path, places: "Places", encoder: "Encoder") -> "ImageRows | None":
-    """The images of places as the folder of their table has them packed for the encoder, if it has."""
-    from mappable.places.cache import find_packed
-
-    return find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
-
-
-def encoder_for(
-    opened: "Map", file: Path | None, device: str, backend: Literal["torch", "onnx"] | None = None
-) -> "Encoder":
-    """The encoder that a map keeps, or that of a file, which must be the same, by a backend."""
-    from mappable.features.backends import backend_of, load_encoder
-    from mappable.maps.queries import encoder_of
-
-    given = file or opened.encoder_file
-    if given is None or backend_of(given, backend) == "torch":
-        return encoder_of(opened, file, device)
-    loaded = load_encoder(given, device, backend)
-    if loaded.fingerprint != opened.encoder:
-        raise BadInputError(f"{given}: is encoder {loaded.fingerprint}, but the map is of encoder {opened.encoder}")
-    return cast("Encoder", loaded)  # of which maps need no more than both have
-
-
-def warn_of_new_paths(before: "Map", after: "Map") -> None:
-    """Say so if the landmarks of a map that has grown are no longer under the paths that they had."""
-    if after.places.root != before.places.root:
-        root = f"{before.places.root}, so all paths are now relative to {after.places.root}"
-        typer.echo(f"warning: images that were added lie outside of {root}; ids are as they were", err=True)
 
 
 def _some_places(table: Path) -> "Places":

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
-from mappable.cli.locate import EncoderFile
-from mappable.cli.map import Device, encoder_for, packed
+from mappable.cli.common import Device, EncoderFile, Seed, encoder_for, packed
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ Method = Annotated[
 ]
 Radius = Annotated[float | None, typer.Option(help="Use only the pairs within so many metres.")]
 Drawn = Annotated[bool, typer.Option("--figure", help=f"Also draw {FIGURE}.")]
-Seed = Annotated[int, typer.Option(help="What all random choices follow from.", min=0)]
 
 
 class Verbs(TyperGroup):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mappable.cli.common import Device
 from mappable.cli.output import print_accuracy
 from mappable.errors import BadInputError
 
@@ -60,7 +61,7 @@ def reproduce(
     every: Annotated[
         int, typer.Option(help="Keep each N-th image of each run of a simulated set, for a quicker look.", min=1)
     ] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing: report on the models that are there.")
     ] = False,

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.locate import EncoderFile
-from mappable.cli.map import ByBackend, Device, encoder_for
+from mappable.cli.common import ByBackend, Device, EncoderFile, encoder_for
 from mappable.errors import BadInputError
 
 

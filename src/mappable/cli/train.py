@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mappable.cli.common import Device
 from mappable.cli.output import print_training
 from mappable.errors import BadInputError
 from mappable.progress import speaks
@@ -39,7 +40,7 @@ def train(
     values: Annotated[
         list[str] | None, typer.Option("--set", help="Any setting, may be repeated.", metavar="KEY=VALUE")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that OUT holds, if any.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever OUT holds.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write OUT/tensorboard.")] = False,

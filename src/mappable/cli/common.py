@@ -1,0 +1,94 @@
+"""What several verbs share: types of arguments and options, and how they open encoders and images."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from mappable.errors import BadImageError, BadInputError
+
+if TYPE_CHECKING:
+    from mappable.features.encoder import Encoder
+    from mappable.maps.map import Map
+    from mappable.places.cache import ImageRows
+    from mappable.places.table import Places
+
+PARTLY = 3  # exit code: done, but some images could not be read
+
+MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder made by `mappable map build`.")]
+Table = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
+    ),
+]
+Images = Annotated[
+    list[Path],
+    typer.Argument(metavar="IMAGES...", help="Image files, folders of images, or folders made by `mappable convert`."),
+]
+EncoderPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="ENCODER", help="The file encoder.safetensors, the folder of a training run, or an .onnx file."
+    ),
+]
+Split = Literal["train", "calibration", "test"]
+OfSplit = Annotated[Split | None, typer.Option("--split", help="Use only the places of this split.")]
+Device = Annotated[
+    str, typer.Option(help="Device: auto, cpu, cuda or cuda:N. auto takes a GPU if the machine has one.")
+]
+ByBackend = Annotated[
+    Literal["torch", "onnx"] | None,
+    typer.Option(
+        "--backend",
+        help="Library that computes the encoder; onnx is onnxruntime (default: onnx for an .onnx file, else torch). "
+        "With onnx any other encoder is exported to the cache, once.",
+    ),
+]
+EncoderFile = Annotated[
+    Path | None,
+    typer.Option("--encoder", help="The encoder's file, for a map that keeps no copy of it.", metavar="FILE"),
+]
+Together = Annotated[
+    bool,
+    typer.Option("--sequence", help="Treat the images of each folder, or sequence of a table, as one drive, in order."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+
+
+def packed(table: Path, places: "Places", encoder: "Encoder") -> "ImageRows | None":
+    """The images of places as the folder of their table has them packed for the encoder, if it has."""
+    from mappable.places.cache import find_packed
+
+    return find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
+
+
+def encoder_for(
+    opened: "Map", file: Path | None, device: str, backend: Literal["torch", "onnx"] | None = None
+) -> "Encoder":
+    """The encoder that a map keeps, or that of a file, which must be the same, by a backend."""
+    from mappable.features.backends import backend_of, load_encoder
+    from mappable.maps.queries import encoder_of
+
+    given = file or opened.encoder_file
+    if given is None or backend_of(given, backend) == "torch":
+        return encoder_of(opened, file, device)
+    loaded = load_encoder(given, device, backend)
+    if loaded.fingerprint != opened.encoder:
+        raise BadInputError(f"{given}: is encoder {loaded.fingerprint}, but the map is of encoder {opened.encoder}")
+    return cast("Encoder", loaded)  # of which maps need no more than both have
+
+
+def warn_of_new_paths(before: "Map", after: "Map") -> None:
+    """Say so if the landmarks of a map that has grown are no longer under the paths that they had."""
+    if after.places.root != before.places.root:
+        root = f"{before.places.root}, so all paths are now relative to {after.places.root}"
+        typer.echo(f"warning: images that were added lie outside of {root}; ids are as they were", err=True)
+
+
+def end_with(bad: "list[BadImageError]") -> None:
+    """Name the images that could not be read; if there are any, the exit code says so."""
+    for error in bad:
+        typer.echo(f"error: {error}", err=True)
+    if bad:
+        raise typer.Exit(PARTLY)
