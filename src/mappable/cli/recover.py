@@ -33,7 +33,14 @@ Bends = Annotated[
     ),
 ]
 Unordered = Annotated[
-    bool, typer.Option("--unordered", help="With known positions: points are in no order, as along no drive.")
+    bool, typer.Option("--unordered", help="The points are not the images of one drive in order. Assume no steps.")
+]
+Steps = Annotated[
+    bool,
+    typer.Option(
+        "--assume-steps",
+        help="Assume a usual step where no range joins a point to the next, as `recover --images` does.",
+    ),
 ]
 Truth = Annotated[
     Path | None,
@@ -96,6 +103,7 @@ def from_file(
     mask: Annotated[
         Path | None, typer.Option(help="Of a matrix: use the pairs that are true in this one.", metavar="NPY")
     ] = None,
+    assume_steps: Steps = False,
     figure: Drawn = False,
     seed: Seed = 0,
 ) -> None:
@@ -106,7 +114,7 @@ def from_file(
     """
     _recover(
         lambda: Measured(_ranges(file, scale, radius, mask), str(file), {"file": str(file)}),
-        out, anchors, odometry, turns, unordered, truth, dimensions, method, radius, figure, seed,
+        out, anchors, odometry, turns, unordered, truth, dimensions, method, radius, assume_steps, figure, seed,
     )  # fmt: skip
 
 
@@ -136,7 +144,8 @@ def from_images(
     """Recover the positions of images from the feature distances between them, by the calibration of a map.
 
     Points are the images in the order of their names, or of the rows of a table; all of them must decode. The map need
-    not show the same place; its landmarks are not used.
+    not show the same place; its landmarks are not used. Where no range joins an image to the next, a usual step is
+    assumed, and the result says so.
     """
 
     def measure() -> Measured:
@@ -153,7 +162,7 @@ def from_images(
         return Measured(ranges, str(path), facts, seconds_of(places))
 
     _recover(
-        measure, out, anchors, odometry, turns, unordered, truth, dimensions, method, radius, figure, seed
+        measure, out, anchors, odometry, turns, unordered, truth, dimensions, method, radius, True, figure, seed
     )  # fmt: skip
 
 
@@ -178,17 +187,18 @@ def _recover(
     dimensions: int | None,
     method: str,
     radius: float | None,
+    assume_steps: bool,
     figure: bool,
     seed: int,
 ) -> None:
     """What both ways in share."""
     from mappable.files import check_writable
     from mappable.recovery import files
-    from mappable.recovery.anchored.pipeline import recover_anchored
+    from mappable.recovery.drive import recover_drive
     from mappable.recovery.report import report
     from mappable.recovery.study.methods import method as find_method
 
-    chosen = find_method(method)
+    find_method(method)  # refuse a wrong name before the work
     if out.exists() and not out.is_dir():
         raise BadInputError(f"{out}: is a file; give a folder to write to")
     measured = measure()
@@ -197,12 +207,10 @@ def _recover(
     wanted = dimensions or (2 if known is None else known.positions.shape[1])
     if known is not None and known.positions.shape[1] != wanted:
         raise BadInputError(f"{anchors}: has {known.positions.shape[1]} dimensions, but {wanted} are asked for")
-    if known is not None and method != "default":
-        raise BadInputError(f"known positions are used by the default method alone, not by {method}")
     hints = {
         "--odometry": None if odometry is None else files.read_odometry(odometry),
         "--turns": None if turns is None else files.read_turns(turns),
-        "--unordered": unordered or None,
+        "--unordered": (unordered and not assume_steps) or None,
     }
     for option, given in hints.items():
         if known is None and given is not None:
@@ -215,18 +223,18 @@ def _recover(
     true = None if true is None else true[:, :wanted]
     check_writable(out / POSITIONS)
 
-    if known is None:
-        recovered = chosen.run(ranges, wanted, seed)
-    else:
-        recovered = recover_anchored(
-            ranges,
-            known,
-            ordered=not unordered,
-            odometry=hints["--odometry"],  # type: ignore[arg-type]
-            turns=hints["--turns"],  # type: ignore[arg-type]
-            seed=seed,
-            progress=True,
-        )
+    recovered = recover_drive(
+        ranges,
+        wanted,
+        anchors=known,
+        ordered=not unordered,
+        assume_steps=assume_steps,
+        odometry=hints["--odometry"],  # type: ignore[arg-type]
+        turns=hints["--turns"],  # type: ignore[arg-type]
+        method=method,
+        seed=seed,
+        progress=True,
+    )
     said = report(ranges, recovered, anchors=known, truth=true, radius=radius)
     _print_report(said)
     files.write_positions(out / POSITIONS, recovered)
@@ -336,6 +344,8 @@ def _print_report(said: "Report") -> None:
     typer.echo(f"{said.points:,} points in {said.dimensions} dimensions, {said.ranges:,} ranges, {parts}")
     if said.known:
         typer.echo(f"{said.known:,} position{' was' if said.known == 1 else 's were'} known")
+    if said.assumed:
+        typer.echo(f"{said.assumed:,} step{' was' if said.assumed == 1 else 's were'} assumed")
     if said.thrown_out:
         typer.echo(f"{said.thrown_out:,} range{' was' if said.thrown_out == 1 else 's were'} thrown out as false")
     if said.noise is not None:

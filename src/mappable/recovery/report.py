@@ -40,6 +40,7 @@ class Report:
     thrown_out: int  # ranges that were found to be false
     parts: tuple[int, ...]  # their sizes, the largest first
     known: int  # positions
+    assumed: int  # steps from an image to the next that no range measures
     noise: float | None  # spread of the residuals in units of the stated sigma
     undetermined: tuple[str, ...]
     nearness: Nearness | None = None
@@ -70,6 +71,7 @@ def report(
         thrown_out=int((~recovered.used).sum()),
         parts=tuple(np.bincount(recovered.parts[placed]).tolist()) if placed.any() else (),
         known=0 if anchors is None else len(anchors.points),
+        assumed=recovered.assumed,
         noise=recovered.noise if np.isfinite(recovered.noise) else None,
         undetermined=recovered.undetermined,
     )

@@ -15,3 +15,4 @@ class Recovered:
     noise: float  # spread of the residuals in units of the stated sigma: 1 if that was right
     undetermined: tuple[str, ...]  # a sentence for each thing that the distances do not decide; never left out
     covariances: Floats | None = None  # (n, k, k) in square metres, where they can be known
+    assumed: int = 0  # steps from an image to the next that no range measures

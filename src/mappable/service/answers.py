@@ -162,6 +162,7 @@ class Trajectory(Model):
             "thrown_out": 14,
             "parts": [120],
             "known": 0,
+            "assumed": 3,
             "noise": 1.06,
             "undetermined": ["Where the map lies, how it is turned, and whether it is mirrored."],
         }
@@ -172,6 +173,7 @@ class Trajectory(Model):
     thrown_out: int = Field(description="Ranges that were found to be false.")
     parts: list[int] = Field(description="Their sizes, the largest first.")
     known: int
+    assumed: int = Field(description="Steps from an image to the next that no range measures: a usual one is assumed.")
     noise: float | None
     undetermined: list[str] = Field(description="A sentence for each thing that the distances do not decide.")
 
@@ -300,6 +302,7 @@ def trajectory(names: list[str], recovered: Recovered, said: Report) -> Trajecto
         thrown_out=said.thrown_out,
         parts=list(said.parts),
         known=said.known,
+        assumed=said.assumed,
         noise=said.noise,
         undetermined=list(said.undetermined),
     )

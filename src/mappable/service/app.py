@@ -132,7 +132,13 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
     async def recover(
         request: Request,
         dimensions: Annotated[int, Query(ge=2, le=3, description="Of the trajectory.", examples=[3])] = 2,
-        ordered: Annotated[bool, Query(description="The images are of one drive, in order.", examples=[False])] = True,
+        ordered: Annotated[
+            bool,
+            Query(
+                description="The images are of one drive, in order; a usual step is assumed where no range joins two.",
+                examples=[False],
+            ),
+        ] = True,
     ) -> Trajectory:
         """The trajectory of images from the distances between them; in the map's coordinates if some are `known`."""
         kind_of(request, single=False)

@@ -21,10 +21,9 @@ from mappable.maps.locate import CANDIDATES, Locator, Position
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
 from mappable.maps.sequence import locate_sequence
-from mappable.recovery.anchored.pipeline import recover_anchored
+from mappable.recovery.drive import recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.report import report
-from mappable.recovery.unanchored.pipeline import recover
 from mappable.service.answers import Known, Positions, Trajectory, located, trajectory
 from mappable.service.batching import Batcher, BatchSize, Describe, measure
 from mappable.service.body import Sent
@@ -140,10 +139,7 @@ class Engine:
         self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
     ) -> Trajectory:
         ranges = ranges_between(self.locator.calibration, descriptors)
-        if anchors is None:
-            recovered = recover(ranges, dimensions)
-        else:
-            recovered = recover_anchored(ranges, anchors, ordered=ordered)
+        recovered = recover_drive(ranges, dimensions, anchors=anchors, ordered=ordered)
         return trajectory(names, recovered, report(ranges, recovered, anchors=anchors))
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,19 @@ from mappable.evaluation.protocols import map_recovery
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scored, Scoring
 from mappable.evaluation.setup import NO_ROWS, along
 from mappable.places.frames import Frame
+from mappable.recovery import drive
+from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.result import Recovered
 from mappable.recovery.study.baselines import interpolated, trivial_rows
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:
-    """24 images, two repetitions, and no solver."""
+    """24 images, two repetitions, few sweeps, and no solver."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(recover_anchored.__kwdefaults__, "sweeps", 10)
         for name, value in {"IMAGES": 24, "REPETITIONS": 2, "_has_solver": lambda: False}.items():
             patch.setattr(map_recovery, name, value)
         yield
@@ -42,10 +45,11 @@ def scored(scoring: Scoring) -> Scored:
 def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Known positions are only interpolated, which is quicker."""
 
-    def between(ranges: Ranges, anchors: Anchors, **_: Any) -> SimpleNamespace:
-        return SimpleNamespace(positions=interpolated(ranges.count, anchors.points, anchors.positions))
+    def between(ranges: Ranges, anchors: Anchors, **_: Any) -> Recovered:
+        positions = interpolated(ranges.count, anchors.points, anchors.positions)
+        return Recovered(positions, np.zeros(ranges.count, np.int64), np.ones(len(ranges), bool), 1.0, ())
 
-    monkeypatch.setattr(map_recovery, "recover_anchored", between)
+    monkeypatch.setattr(drive, "recover_anchored", between)
 
 
 def rows_of(scored: Scored) -> dict[str, dict[str, Any]]:

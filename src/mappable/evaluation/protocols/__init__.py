@@ -61,7 +61,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         Protocol("generalisation", "places that the encoder never trained on"),
         Protocol("localization", "metres with intervals, refined positions, rejection"),
         Protocol("qualitative", "examples to look at"),
-        Protocol("map-recovery", "the trajectory of a sequence from feature distances alone"),
+        Protocol("map-recovery", "the trajectory of a sequence from feature distances alone", version=2),
         Protocol("timing", "milliseconds a query"),
     )
 }

@@ -23,7 +23,7 @@ from mappable.maps.calibration import Calibration
 from mappable.maps.ranging import ranges_between
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
-from mappable.recovery.anchored.pipeline import recover_anchored
+from mappable.recovery.drive import missing_steps, recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.matrices.completion import Completed, s_stress
 from mappable.recovery.matrices.mask import (
@@ -39,7 +39,6 @@ from mappable.recovery.matrices.sdp import sdp_trace
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.study.baselines import interpolated, trivial_rows
 from mappable.recovery.study.study import spread_out
-from mappable.recovery.unanchored.pipeline import recover
 from mappable.recovery.unanchored.smacof import smacof
 
 IMAGES, REPETITIONS, KNOWN = 100, 10, 10
@@ -177,7 +176,7 @@ class _Repetition:
         if ruler.threshold is not None:
             self.mask = threshold_mask(self.squared, ruler.threshold)
             self.report = mask_report(self.mask, self.true, ruler.threshold.near)
-        self.added = self.linked = 0
+        self.added = self.assumed = 0
         self.converged: list[bool] = []
         self.failed: list[str] = []
         self.drawn: list[_Drawn] = []
@@ -228,7 +227,7 @@ class _Repetition:
         if self.calibration is None:
             return
         ranges = ranges_between(self.calibration, self.described)
-        self.linked = len(_linked(ranges)) - len(ranges)
+        self.assumed = len(missing_steps(ranges))
         yield self._aligned(OURS, "ours", self._recovered(ranges))
         if self.mask is not None:
             masked = ranges.where(self.mask[ranges.i, ranges.j])
@@ -242,7 +241,7 @@ class _Repetition:
         yield self._in_place("a steady pace between known positions", self._anchored(steady))
         if self.calibration is not None:
             ranges = ranges_between(self.calibration, self.described)
-            yield self._in_place(ANCHORED, self._anchored(_linked(ranges)))
+            yield self._in_place(ANCHORED, self._anchored(ranges))
 
     def _completed(self, mask: Bools) -> Completed:
         squared_metres, dimensions = self.ruler.scale * self.squared, self.truth.shape[1]
@@ -260,10 +259,10 @@ class _Repetition:
             yield self._aligned(SDP_SMACOF + what, "paper", scaled)
 
     def _recovered(self, ranges: Ranges) -> Floats:
-        return recover(_linked(ranges), self.truth.shape[1], seed=self.seed).positions
+        return recover_drive(ranges, self.truth.shape[1], seed=self.seed).positions
 
     def _anchored(self, ranges: Ranges) -> Floats:
-        return recover_anchored(ranges, self.anchors, seed=self.seed, sweeps=0).positions
+        return recover_drive(ranges, anchors=self.anchors, seed=self.seed).positions
 
     def _aligned(self, method: str, group: str, points: Floats) -> _Drawn:
         similar, rigid = (aligned_score(points, self.truth, scale=scale).rmse for scale in (True, False))
@@ -272,22 +271,6 @@ class _Repetition:
     def _in_place(self, method: str, points: Floats) -> _Drawn:
         error = plain_score(points, self.truth).rmse
         return _Drawn(method, "ours, known positions", error, points=points)
-
-
-def _linked(ranges: Ranges) -> Ranges:
-    """Also a usual step, give or take as much, from an image to the next where there is no range: else drives break."""
-    if not len(ranges):
-        raise BadInputError("no two of the images are near enough by feature to tell their distance")
-    following = ranges.j - ranges.i == 1
-    missing = np.setdiff1d(np.arange(ranges.count - 1), ranges.i[following])
-    step = np.full(len(missing), np.median(ranges.metres[following] if following.any() else ranges.metres))
-    return Ranges(
-        ranges.count,
-        np.concatenate([ranges.i, missing]),
-        np.concatenate([ranges.j, missing + 1]),
-        np.concatenate([ranges.metres, step]),
-        np.concatenate([ranges.sigma, step]),
-    )
 
 
 def _steady(count: int, length: float) -> Ranges:
@@ -338,7 +321,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _notes(done: list[_Repetition]) -> Iterator[str]:
     """What must be known of how the rows came about."""
-    added, linked = (float(np.mean([getattr(one, name) for one in done])) for name in ("added", "linked"))
+    added, assumed = (float(np.mean([getattr(one, name) for one in done])) for name in ("added", "assumed"))
     solved = [converged for one in done for converged in one.converged]
     if added:
         yield f"Neighbours in time connect what the mask leaves apart: {added:.1f} pairs a repetition."
@@ -350,8 +333,11 @@ def _notes(done: list[_Repetition]) -> Iterator[str]:
     else:
         left = f"{solved.count(False)} of {len(solved)} solutions had not converged after {STEPS:,} steps"
         yield f"Rows of the SDP are of the first {min(SOLVED, len(done))} repetitions; {left}."
-    if linked:
-        yield f"Ours: {linked:.1f} images a repetition have no range to the next, and are taken to be a usual step off."
+    if assumed:
+        yield (
+            f"Ours: on average {assumed:.1f} images per repetition have no range to the next. A usual step is assumed"
+            " there, as `mappable recover --images` does."
+        )
     failed = [problem for one in done for problem in one.failed]
     for problem in dict.fromkeys(failed):
         yield f"In {failed.count(problem)} of {len(done)} repetitions rows are missing: {problem}."
