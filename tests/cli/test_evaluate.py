@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from mappable.errors import BadInputError
-from mappable.evaluation.evaluate import evaluate_map, queries_of
+from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.result import Result as Found
 from mappable.maps.locate import locate
 from mappable.maps.map import Map
@@ -44,6 +44,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert told["confident"] == pytest.approx(100 * np.mean([one.confident for one in found]))
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
     assert f"report: {out / 'report.html'}" in shown.output
+    assert "119 queries; 80 references and 160 calibration images left out" in shown.stderr
     assert json.loads((out / "report.json").read_text())["set"] == "map"
 
 
@@ -60,7 +61,7 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
     mappable: Invoke, wall: Path, wall_encoder: Path, copied_map: Path, later: Path, tmp_path: Path
 ) -> None:
     def evaluated(folder: Path) -> Found:
-        opened, queries = Map.open(folder), queries_of(load_places(later))
+        opened, queries = Map.open(folder), load_places(later)
         return evaluate_map(
             opened, encoder_of(opened), queries, positive_radius=5, negative_radius=15, protocols=["table1"]
         )[0]
@@ -105,6 +106,8 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
     assert "cannot be written" in str(result.exception)
     refused("no protocol 'table3'", wall, *RADII, "--protocols", "table3")
     save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
+    refused("train.parquet: no place has the split 'test'", tmp_path / "train.parquet", *RADII)
+    save_places(load_places(wall).where(split="train").replace(split=""), tmp_path / "train.parquet")
     refused(
         "sun/00000.png is a landmark of the map; ask about images that are none", tmp_path / "train.parquet", *RADII
     )

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import typer
 import yaml
@@ -19,9 +21,12 @@ from mappable import find_pack, load_places
 from mappable.cli.train import train
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
+from mappable.learning.data import TrainingData, select
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import TrainingStopped
 from mappable.places import packing
+from mappable.places.files import save_places
+from mappable.places.table import Places
 from mappable.places.world_record import write_record
 
 SMALL = {
@@ -77,6 +82,28 @@ def test_an_encoder_is_trained_and_the_run_summed_up(toy_folder: Path, small: Pa
     assert Encoder.load(out / "encoder.safetensors").embed(load_places(toy_folder)[:2]).shape == (2, 12)
     assert "encoder: " in run(toy_folder, out, "--settings", small, "--resume").stdout
     assert isinstance(run(toy_folder, out, "--settings", small).exception, BadInputError)
+
+
+def test_queries_of_a_folder_without_splits_do_not_train(
+    unpacked: Path, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = load_places(unpacked)
+    roles = np.where(places.split == "train", "reference", "query").astype(object)
+    save_places(places.replace(split="", role=roles), unpacked / "places.parquet")
+    shown: list[Places] = []
+
+    def selected(*arguments: Any, **options: Any) -> TrainingData:
+        data = select(*arguments, **options)
+        shown.append(data.train)
+        assert len(data.images) == len(data.train)
+        return data
+
+    monkeypatch.setattr("mappable.learning.trainer.select", selected)
+    result = run(unpacked, tmp_path / "out", "--settings", small, "--iterations", 1)
+    assert result.exit_code == 0, result.output
+    assert shown[0].path.tolist() == places.path[places.split == "train"].tolist()
+    assert set(Encoder.load(tmp_path / "out/encoder.safetensors").about.sequences) == {"sun", "dusk"}
+    assert "40 references; 20 queries left out" in result.stderr
 
 
 def test_settings_come_from_preset_file_and_command_line_in_that_order(
@@ -175,7 +202,8 @@ def test_a_run_that_was_stopped_is_no_error(
     monkeypatch.setattr("mappable.learning.trainer.train", stop)
     result = run(toy_folder, tmp_path / "out", "--settings", small)
     sentence = "stopped at iteration 6 of 10; go on with the same command and --resume\n"
-    assert (result.exit_code, result.stderr) == (130, sentence)
+    assert result.exit_code == 130
+    assert result.stderr.splitlines(keepends=True)[1:] == [sentence]
 
 
 def test_at_a_terminal_a_bar_shows_loss_speed_and_time_left(

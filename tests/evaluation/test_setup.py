@@ -50,7 +50,7 @@ def test_where_there_are_no_splits_roles_do(table: Callable[..., Places]) -> Non
     [
         ({"split": "train"}, {}, "town: there are no queries: no place has the split 'test' or the role 'query'"),
         ({"split": "test"}, {}, "town: there are no references: no place has the split 'train'"),
-        ({"split": ""}, {}, "town: there are no references"),
+        ({"split": ""}, {}, "town: there are no queries"),
         (
             {"frame": [NOWHERE.name] * 4 + ["town"] * 4, "frames": [NOWHERE, Frame("town")]},
             {},

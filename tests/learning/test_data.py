@@ -50,9 +50,9 @@ def test_a_table_without_splits_is_trained_on_as_a_whole(toy: Toy) -> None:
 def test_a_table_without_training_split_is_refused(toy: Toy) -> None:
     places, pixels = toy
     others = np.flatnonzero(places.split != "train")
-    with pytest.raises(BadInputError, match=r"no place has the split 'train'; the splits here are: calibration, test$"):
+    with pytest.raises(BadInputError, match="none of the 20 places can train"):
         select(places[others], pixels[others], queries=4)
-    with pytest.raises(BadInputError, match="no place has the split 'train'"):
+    with pytest.raises(BadInputError, match="none of the 0 places can train"):
         select(places[:0], pixels[:0], queries=4)
     with pytest.raises(BadInputError, match="there are 60 places, but 59 images"):
         select(places, pixels[:59], queries=4)

@@ -8,15 +8,16 @@ from typing import Annotated
 import typer
 
 from mappable.cli.common import Device, EncoderFile
-from mappable.cli.output import print_accuracy
+from mappable.cli.output import print_accuracy, print_taken
+from mappable.errors import BadInputError
 
 
 def evaluate(
     queries: Annotated[
         Path,
         typer.Argument(
-            help="Folder made by `mappable convert` or `mappable simulate`: its test split, places of the role query, "
-            "or all places are located."
+            help="Folder made by `mappable convert` or `mappable simulate`: the split test, or the role query, or "
+            "without splits and roles all places are located."
         ),
     ],
     folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
@@ -51,23 +52,29 @@ def evaluate(
     """
     import numpy as np
 
-    from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map, queries_of
+    from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map
     from mappable.evaluation.figures.everything import draw_all
     from mappable.evaluation.report import PAGE, write_report
     from mappable.files import check_writable
     from mappable.maps.map import Map
     from mappable.maps.queries import encoder_of
     from mappable.places.files import load_places
+    from mappable.places.roles import asked
 
     check_writable(out / PAGE)
     opened = Map.open(folder)
-    places = queries_of(load_places(queries))
+    table = load_places(queries)
+    rows = asked(table)
+    if not len(rows):
+        none = "no place has the split 'test', or the role 'query' and no split"
+        raise BadInputError(f"{queries}: {none}; keep a sequence for the test (`mappable places split --test`)")
+    print_taken(table, "asking about", queries=rows)
     loaded = encoder_of(opened, encoder, device)
     command = shlex.join(["mappable", *sys.argv[1:]])
     result, setup, images = evaluate_map(
         opened,
         loaded,
-        places,
+        table[rows],
         name=name or folder.resolve().name,
         positive_radius=positive_radius,
         negative_radius=negative_radius,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mappable.cli.output import print_taken
 from mappable.errors import BadInputError
 
 
@@ -77,6 +78,7 @@ def _quantise(source: Path, out: Path, table: Path, count: int, tolerate: float,
     from mappable.places.files import load_places
 
     places, about = load_places(table), OnnxEncoder(source).about
+    print_taken(places, "measuring int8 on", references=places.references(), calibration=places.calibration())
     packed = find_packed(table, places, about.size, about.fit) if table.is_dir() else None
     found = export_int8(source, out, places, packed, count=count, tolerate=tolerate, radius=radius)
     within = f"within {found.radius:g} {about.unit or 'm'} of the nearest of {found.landmarks:,} landmarks"

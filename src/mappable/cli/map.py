@@ -19,6 +19,7 @@ from mappable.cli.common import (
     packed,
     warn_of_new_paths,
 )
+from mappable.cli.output import print_taken
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -95,9 +96,9 @@ def build(
 ) -> None:
     """Build a map: choose landmarks, describe them, and measure on other images what feature distances mean in metres.
 
-    Landmarks are chosen among the split `train` (or the role `reference`, or all); the split `calibration` measures, or
-    where there is none, references that are no landmarks do. The map keeps a copy of the encoder: its folder is all
-    that `mappable locate` needs.
+    Landmarks are chosen among the split `train` (without splits: the role `reference`, or all but queries). The split
+    `calibration` measures; without one, references that are no landmarks do. The map keeps a copy of the encoder: its
+    folder is all that `mappable locate` needs.
     """
     from mappable.features.backends import load_encoder
     from mappable.features.descriptors import read_descriptors
@@ -118,12 +119,14 @@ def build(
         for note in described.notes:
             typer.echo(f"warning: {note}", err=True)
         absent = None if elsewhere is None else read_descriptors(elsewhere)
+        _print_taken(described.places)
         built = build_map_of(described, fingerprint, elsewhere=absent, **options)
     elif encoder_file is None:
         raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
     else:
         loaded = cast("Encoder", load_encoder(encoder_file, device, backend))  # of which maps need what all have
         absent_images = None if elsewhere is None else _images(elsewhere, _some_places(elsewhere), loaded)
+        _print_taken(places)
         built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
     _print((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file))
     typer.echo(f"written to {out}")
@@ -285,6 +288,11 @@ def _some_places(table: Path) -> "Places":
     if not len(places):
         raise BadInputError(f"{table}: names no place")
     return places
+
+
+def _print_taken(places: "Places") -> None:
+    references, calibration = places.references(), places.calibration()
+    print_taken(places, "building the map from", references=references, calibration=calibration)
 
 
 def _wants_index(built: "Map", asked: bool | None) -> bool:

@@ -6,12 +6,14 @@ from pathlib import Path
 from statistics import harmonic_mean
 from typing import TYPE_CHECKING
 
+import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from mappable.arrays import Ints
     from mappable.evaluation.result import Result
     from mappable.places.summary import Summary
     from mappable.places.table import Places
@@ -103,6 +105,13 @@ def print_training(out: Path, unit: str) -> None:
         shares = " -> ".join(f"{100 * line['accuracy']:.1f} %" for line in ([looks[0], looks[-1]] if steps else looks))
         console.print(f"calibration images whose nearest landmark is within {looks[0]['radius']:g} {unit}: {shares}")
     console.print(f"encoder: {out / 'encoder.safetensors'}")
+
+
+def print_taken(places: "Places", doing: str, **rows: "Ints") -> None:
+    """Print the images of a table that a command takes and those that it leaves out, on one line of standard error."""
+    from mappable.places.roles import taken
+
+    typer.echo(taken(places, doing, **rows), err=True)
 
 
 def print_accuracy(results: "Sequence[Result]") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.common import Device
-from mappable.cli.output import print_training
+from mappable.cli.output import print_taken, print_training
 from mappable.errors import BadInputError
 from mappable.progress import speaks
 
@@ -48,7 +48,7 @@ def train(
         bool, typer.Option("--show-settings", help="Print the settings as merged, as YAML, and do nothing.")
     ] = False,
 ) -> None:
-    """Train an encoder on the images of a converted set whose split is `train` (all, if it has no splits).
+    """Train an encoder on the images of the split `train`, or without splits on all images that are not queries.
 
     Settings come from a preset, a YAML file and `--set`, in that order; docs/settings.md explains each. Stop it with
     Ctrl-C, or kill it: `--resume` goes on to the same result. With several GPUs:
@@ -71,6 +71,8 @@ def train(
     if folder.is_file():
         raise BadInputError(f"{folder}: is a file; give the folder that holds the table and the images")
     places = load_places(folder)
+    if speaks():
+        print_taken(places, "training on", references=places.training())
     try:
         run(
             places,

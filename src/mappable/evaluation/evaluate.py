@@ -140,11 +140,3 @@ def _setup_of_map(
         gallery_landmarks=len(known),
         matrices=None,
     )
-
-
-def queries_of(places: Places) -> Places:
-    """Those places of a table that are to be located: the split `test`, the role `query`, or all of them."""
-    for asked in (places.split == "test", places.role == "query"):
-        if asked.any():
-            return places[np.flatnonzero(asked)]
-    return places

@@ -146,19 +146,17 @@ def setup_of(
 ) -> Setup:
     """The usual evaluation of any table with splits; what `others` say of a `Setup` comes before what is usual.
 
-    References are the split `train`, else the role `reference`; queries the split `test`, else the role `query`.
-    Sequences to look at closely are query sequences, the one with the most images first. Of parts beside the main one,
-    which have roles and no split, those with a reference sequence of their own are regions to generalise to.
+    References, queries and calibration images are those of `Places.references`, `queries` and `calibration`. Sequences
+    to look at closely are query sequences, the one with the most images first. Of parts beside the main one, which
+    have roles and no split, those with a reference sequence of their own are regions to generalise to.
     """
-    test, train = places.split == "test", places.split == "train"
-    queries = np.flatnonzero(test if test.any() else (places.role == "query") & (places.split == ""))
-    references = np.flatnonzero(train if train.any() else (places.role == "reference") & (places.split == ""))
+    references, queries = places.references(), places.queries()
     found = places[queries].sequences() if len(queries) else {}
     sequences = sorted(found, key=lambda one: -len(found[one]))
     usual: dict[str, object] = {
         "references": references,
         "queries": queries,
-        "calibration": np.flatnonzero(places.split == "calibration"),
+        "calibration": places.calibration(),
         "tolerance": negative_radius,
         "proportional": tuple(sequences),
         "matrices": _pair(places, references, sequences),

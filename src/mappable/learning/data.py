@@ -1,4 +1,4 @@
-"""What is trained on: the places of the training split, their images, and a few others to watch the progress with."""
+"""Training data: the places that train, a few calibration places to watch the progress with, and their images."""
 
 import hashlib
 from dataclasses import dataclass
@@ -38,23 +38,21 @@ class TrainingData:
 
 
 def select(places: Places, images: Pixels | ImageRows, *, queries: int) -> TrainingData:
-    """The training split (the whole table, if it has no splits), and up to `queries` places of the calibration split.
+    """The places that train (`Places.training`), and up to `queries` places of the calibration split.
 
-    These are the same for all runs, so that what the monitor says can be compared.
+    The latter are the same for all runs, so that what the monitor says can be compared.
 
     `images` (n, height, width, 3) are those of `places`, in their order.
     """
     if len(images) != len(places):
         raise BadInputError(f"there are {len(places):,} places, but {len(images):,} images")
-    splits = set(places.split)
-    train = np.flatnonzero(places.split == ("" if splits == {""} else "train"))
+    train = places.training()
     if not len(train):
-        listed = ", ".join(f"{name or '(none)'}" for name in sorted(splits))
         raise BadInputError(
-            f"no place has the split 'train'; the splits here are: {listed or 'none, for there is none'}"
+            f"none of the {len(places):,} places can train: they are for calibration, test or queries; "
+            "give some the split 'train'"
         )
-    others = np.flatnonzero(places.split == "calibration")
-    chosen = np.sort(generator(0, Purpose.MONITOR).permutation(others)[:queries])
+    chosen = np.sort(generator(0, Purpose.MONITOR).permutation(places.calibration())[:queries])
     used: Ints = np.concatenate([train, chosen])
     every = images if isinstance(images, ImageRows) else ImageRows(images, np.arange(len(images)))
     return TrainingData(places[train], places[chosen], ImageRows(every.images, every.rows[used]))

@@ -54,11 +54,10 @@ def export_int8(
 
     `source` is its file in float32, by `export_onnx`; it stays as it is.
 
-    Ranges of activations are measured on `count` references of the places, spread evenly: the split `train`, or if
-    there is none all that are for neither calibration nor test. Of these landmarks are chosen too. Asked about is the
-    split `calibration`; where there is none, every other reference, of which no range is measured and no landmark
-    made. `radius` is what counts as right (default: the encoder's positive radius). `images` (n, height, width, 3) are
-    those of the places, whose files are decoded otherwise.
+    Ranges of activations are measured on `count` of `places.references()`, spread evenly; landmarks are chosen among
+    them too. Queries are `places.calibration()`; if that is empty, every other reference, which then gives no range
+    and no landmark. `radius` is what counts as right (default: the encoder's positive radius). `images` (n, height,
+    width, 3) are those of the places, whose files are decoded otherwise.
     """
     file, encoder = check_file(file), OnnxEncoder(source)
     if encoder.precision != "float32" or file.resolve() == Path(source).resolve():
@@ -115,10 +114,7 @@ def _some(places: Places, images: Source | None, rows: Ints) -> Places | Source:
 
 def _split(places: Places) -> tuple[Ints, Ints]:
     """Rows of references, and of images to ask about."""
-    held_out = np.isin(places.split.astype(str), ("calibration", "test"))
-    train, calibration = places.split == "train", places.split == "calibration"
-    references: Ints = np.flatnonzero(train if train.any() else ~held_out)
-    queries: Ints = np.flatnonzero(calibration)
+    references, queries = places.references(), places.calibration()
     if not len(queries):
         references, queries = references[::2], references[1::2]
     return references, queries[_evenly(len(queries), MOST)]

@@ -12,10 +12,10 @@ from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.embedding import Source as Images
 from mappable.features.encoder import Encoder
-from mappable.maps.calibrate import FEWEST, calibrate
+from mappable.maps.calibrate import FEWEST, calibrate, calibrating
 from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
-from mappable.maps.landmarks import frame_of, greedy_landmarks, sequential_landmarks
+from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
 from mappable.places.cache import ImageRows
 from mappable.places.notes import Note
@@ -52,9 +52,8 @@ def build_map(
 ) -> Map:
     """A map of some of the places, with a calibration measured on others; for what else to choose see `Options`.
 
-    Landmarks are references: the split `train`; if there is none, places of the role `reference`; else all that are for
-    neither calibration, test nor query. There are as many as the encoder's settings say, unless `options` do. The map
-    is calibrated by the split `calibration`, and where there is none by references that are no landmarks, which makes
+    Landmarks are chosen among `places.references()`, as many as the encoder's settings say, unless `options` do.
+    `places.calibration()` calibrates the map. If that is empty, references that are no landmarks do, which makes
     intervals too narrow. A map that cannot be calibrated has a note in its table that says why.
 
     `images` (n, height, width, 3) are those of the places, whose files are decoded otherwise; `elsewhere` are images
@@ -119,7 +118,9 @@ def _build(
     for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
         if not 0 < value < 1:
             raise BadInputError(f"{name} is {value}, but must be between 0 and 1")
-    references = _references(places)
+    references = places.references()
+    if not len(references):
+        raise BadInputError("no place can be a landmark: all are for calibration, test or queries")
     chosen = references[choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
     table = places[chosen].replace(notes=())  # what is noted there is about the whole collection
     built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
@@ -143,28 +144,17 @@ def _too_few(references: int, landmarks: int, left: int) -> str:
 
 
 def _usual_count(encoder: Encoder, places: Places) -> int:
-    return min(int(encoder.about.settings.get("landmarks", LANDMARKS)), len(_references(places)))
-
-
-def _references(places: Places) -> Ints:
-    """Rows of the places among which landmarks are chosen."""
-    train, reference = places.split == "train", places.role == "reference"
-    held_out = np.isin(places.split.astype(str), ("calibration", "test")) | (places.role == "query")
-    rows: Ints = np.flatnonzero(train if train.any() else reference if reference.any() else ~held_out)
-    if not len(rows):
-        raise BadInputError("no place can be a landmark: all are for calibration, test or queries")
-    return rows
+    return min(int(encoder.about.settings.get("landmarks", LANDMARKS)), len(places.references()))
 
 
 def _calibrating(places: Places, references: Ints, landmarks: Ints, trained: Collection[str]) -> tuple[Ints, Source]:
-    """Rows of the images to calibrate by, in the frame of the landmarks, and which split they are of.
+    """Rows of the images to calibrate by, and whether the encoder was trained on them.
 
-    Those of a sequence that the encoder was trained on, though nothing of it is in the split `train` any more, count as
-    training images: they were taken out of it afterwards.
+    It was if their sequence was among those that it was trained on, and none of that sequence would train now: the
+    sequence was taken out of the training images afterwards.
     """
-    frame = frame_of(places[landmarks]).name
-    rows: Ints = np.flatnonzero((places.split == "calibration") & (places.frame == frame))
-    taken_out = set(trained) - set(places.sequence[places.split == "train"])
-    source: Source = "calibration" if len(rows) and not taken_out & set(places.sequence[rows]) else "train"
-    rows = rows if len(rows) else np.setdiff1d(references, landmarks)
+    rows, source = calibrating(places.calibration(), references, landmarks)
+    taken_out = set(trained) - set(places.sequence[places.training()])
+    if taken_out & set(places.sequence[rows]):
+        source = "train"
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(np.int64))], source

@@ -33,6 +33,11 @@ TURNED_AWAY = 0.05  # share of images on the map, at least, where none from else
 LOST = 0.2  # share of pairs out of reach from which on feature distances tell no range
 
 
+def calibrating(kept: Ints, references: Ints, landmarks: Ints) -> tuple[Ints, Source]:
+    """Rows to calibrate by: those `kept` for it, or if there are none, references that are no landmarks."""
+    return (kept, "calibration") if len(kept) else (np.setdiff1d(references, landmarks), "train")
+
+
 def calibrate(
     landmarks: Map,
     descriptors: Floats32,

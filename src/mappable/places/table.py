@@ -11,6 +11,7 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, Strings
 from mappable.errors import BadInputError, BadRowError
+from mappable.places import roles
 from mappable.places.angles import wrap
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
@@ -175,6 +176,22 @@ class Places:
             allowed = {wanted} if isinstance(wanted, str) else set(wanted)
             mask &= np.array([value in allowed for value in getattr(self, name)], dtype=bool)
         return self[mask]
+
+    def training(self) -> Ints:
+        """Rows that train an encoder; `mappable.places.roles` has the rule, for this and the next three."""
+        return roles.training(self)
+
+    def references(self) -> Ints:
+        """Rows among which the landmarks of a map are chosen."""
+        return roles.references(self)
+
+    def calibration(self) -> Ints:
+        """Rows that calibrate a map of the references."""
+        return roles.calibration(self)
+
+    def queries(self) -> Ints:
+        """Rows to locate in a map of the references."""
+        return roles.queries(self)
 
     def sequences(self) -> dict[str, Ints]:
         """Row numbers of each sequence, in row order; sequences in order of first appearance."""

@@ -12,7 +12,7 @@ from mappable.evaluation.protocols.proportionality import evenly
 from mappable.evaluation.protocols.table1 import by_condition
 from mappable.evaluation.scoring import AT_ONCE, Scored, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
-from mappable.maps.calibrate import calibrate
+from mappable.maps.calibrate import calibrate, calibrating
 from mappable.maps.calibration import Calibration, Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.locate import Locator, Position
@@ -35,10 +35,9 @@ def rows_to_calibrate(setup: Setup) -> Ints:
 
 
 def known(setup: Setup) -> tuple[Ints, Source]:
-    """Rows of the images to calibrate by, and their split: where none are kept for it, references but the landmarks."""
-    if len(setup.calibration):
-        return _some(setup.calibration, CALIBRATION), "calibration"
-    return _some(np.setdiff1d(setup.references, landmarks_of(setup)), TRAIN), "train"
+    """Rows of the images to calibrate by, and whether the encoder was trained on them."""
+    images, source = calibrating(setup.calibration, setup.references, landmarks_of(setup))
+    return _some(images, CALIBRATION if source == "calibration" else TRAIN), source
 
 
 def calibrated_map(scoring: Scoring) -> tuple[Map, str]:

@@ -1,0 +1,89 @@
+"""What each image of a table is for: training, landmarks, calibration or questions. The only place that decides it.
+
+The columns `split` and `role` decide:
+
+- **Training**: the split `train`. Without one, images without a split: those of the role `reference`, or if no image
+  has that role, all but queries.
+- **References**, among which landmarks are chosen: the training images. If nothing may train, images of the role
+  `reference`, whatever their split.
+- **Calibration**: the split `calibration`, in a frame of the references.
+- **Queries**: the split `test`. Without one, images of the role `query` that have no split.
+
+A split comes before a role: a query of the split `train` trains. References are never queries and never calibrate, so
+that no image is in two of the groups training, calibration and queries.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mappable.arrays import Bools, Ints
+
+if TYPE_CHECKING:
+    from mappable.places.table import Places
+
+
+def training(places: "Places") -> Ints:
+    """Rows that train."""
+    train, unsplit = places.split == "train", places.split == ""
+    return np.flatnonzero(_first(train, unsplit & (places.role == "reference"), unsplit & (places.role != "query")))
+
+
+def references(places: "Places") -> Ints:
+    """Rows among which landmarks are chosen."""
+    rows = training(places)
+    return rows if len(rows) else np.flatnonzero(places.role == "reference")
+
+
+def calibration(places: "Places") -> Ints:
+    """Rows that calibrate a map of the references."""
+    known = references(places)
+    frames = set(places.frame[known]) or set(places.frame)
+    near = np.array([frame in frames for frame in places.frame], dtype=bool)
+    return np.setdiff1d(np.flatnonzero((places.split == "calibration") & near), known)
+
+
+def queries(places: "Places") -> Ints:
+    """Rows to locate in a map of the references."""
+    asked = _first(places.split == "test", (places.split == "") & (places.role == "query"))
+    return np.setdiff1d(np.flatnonzero(asked), references(places))
+
+
+def asked(places: "Places") -> Ints:
+    """Rows to locate in a map of another table: the queries, or all rows if the table has neither splits nor roles."""
+    if not any(places.split) and not any(places.role):
+        return np.arange(len(places))
+    return queries(places)
+
+
+def taken(places: "Places", doing: str, **rows: Ints) -> str:
+    """A sentence with the rows that a command takes, by group, and the rows that it leaves out.
+
+    For example `taken(places, "training on", references=places.training())` is "training on 1,204 references; 310
+    queries left out".
+    """
+    used = np.concatenate(list(rows.values()))
+    groups = {"references": references(places), "calibration": calibration(places), "queries": queries(places)}
+    left = {name: np.setdiff1d(group, used) for name, group in groups.items()}
+    left["others"] = np.setdiff1d(np.arange(len(places)), np.concatenate([used, *groups.values()]))
+    without = f"; {_counts(left)} left out" if any(map(len, left.values())) else ""
+    return f"{doing} {_counts(rows)}{without}"
+
+
+_NAMES = {
+    "references": ("reference", "references"),
+    "calibration": ("calibration image", "calibration images"),
+    "queries": ("query", "queries"),
+    "others": ("other image", "other images"),
+}
+
+
+def _counts(groups: dict[str, Ints]) -> str:
+    """The size of each group that has any rows: "1,204 references, 20 calibration images and 1 query"."""
+    parts = [f"{len(rows):,} {_NAMES[name][len(rows) != 1]}" for name, rows in groups.items() if len(rows)]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts or ["nothing"])
+
+
+def _first(*masks: Bools) -> Bools:
+    """The first mask that holds anywhere, else the last."""
+    return next((mask for mask in masks if mask.any()), masks[-1])
