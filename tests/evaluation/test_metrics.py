@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import spearmanr
 
 from mappable.arrays import Bools, Floats
 from mappable.evaluation.metrics import (
-    by_group,
     correlations,
     interval_scores,
     percent_within,
@@ -43,15 +42,6 @@ def test_a_curve_counts_queries_for_each_tolerance(errors: list[float], toleranc
         assert percent == pytest.approx(percent_within(np.array(errors), tolerance))
 
 
-def test_groups_are_in_the_order_of_their_names_and_keep_the_order_of_values() -> None:
-    found = by_group(np.array([3.0, 1.0, 2.0, 0.0]), np.array(["snow", "", "snow", "dusk"], dtype=object))
-    assert [(name, values.tolist()) for name, values in found.items()] == [
-        ("", [1.0]),
-        ("dusk", [0.0]),
-        ("snow", [3.0, 2.0]),
-    ]
-
-
 # Recall
 
 
@@ -84,9 +74,9 @@ def test_correlations_are_those_of_scipy(kind: type) -> None:
     wide, far = feature.astype(np.float64), metres.astype(np.float64)
     kept = {"plain": far >= 0, "within positive radius": far <= 10.0, "within negative radius": far <= 25.0}
     for name, near in kept.items():
-        assert found["pearson"][name] == pytest.approx(pearsonr(wide[near], far[near]).statistic)
+        assert found["pearson"][name] == pytest.approx(np.corrcoef(wide[near], far[near])[0, 1])
         assert found["spearman"][name] == pytest.approx(spearmanr(wide[near], far[near]).statistic)
-    assert found["pearson"]["squared"] == pytest.approx(pearsonr(wide**2, far**2).statistic)
+    assert found["pearson"]["squared"] == pytest.approx(np.corrcoef(wide**2, far**2)[0, 1])
     assert found["spearman"]["squared"] == found["spearman"]["plain"]
     assert list(found["pearson"]) == list(found["spearman"]) == ["plain", "squared", *list(kept)[1:]]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mappable.arrays import evenly
 from mappable.cli.output import print_accuracy, print_recovery, print_world
 from mappable.errors import BadInputError
 from mappable.places.picture import draw_map
@@ -128,13 +129,12 @@ def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
 
 
 def _locate_some(study: "Study", model: "Model", opened: "Map") -> None:
-    import numpy as np
 
     from mappable.cli.locate import print_positions
     from mappable.maps.locate import locate
 
     queries = study.setup.queries
-    some = queries[np.unique(np.linspace(0, len(queries) - 1, SHOWN).round().astype(np.int64))]
+    some = queries[evenly(len(queries), SHOWN, nearest=True)]
     _, made = study.describe(model)
     places = study.setup.places[some]
     found = list(locate(opened, made[some], encoder=made.encoder))

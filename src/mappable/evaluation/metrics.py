@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import pearsonr, rankdata
 
-from mappable.arrays import Bools, Floats, Strings
+from mappable.arrays import Bools, Floats, evenly
 
 Correlations = dict[str, dict[str, float | None]]
 
@@ -32,15 +32,6 @@ def tolerance_curve(errors: Floats, tolerances: Floats) -> Floats:
     within = np.searchsorted(np.sort(np.asarray(errors, dtype=np.float64)), tolerances, side="right")
     percent: Floats = 100.0 * within / len(errors)
     return percent
-
-
-def by_group(values: Floats, groups: Strings) -> dict[str, Floats]:
-    """The values of each group, in the order of the groups' names.
-
-    >>> by_group(np.array([1.0, 2.0, 3.0]), np.array(["sun", "rain", "sun"], dtype=object))
-    {'rain': array([2.]), 'sun': array([1., 3.])}
-    """
-    return {str(name): values[groups == name] for name in sorted(set(groups))}
 
 
 def recall_at(positives: Bools, has_positive: Bools, counts: Sequence[int]) -> dict[str, float]:
@@ -117,15 +108,14 @@ def precision_recall(
     hits = np.cumsum(right[order])[last]
     precision, recall = hits / (last + 1), hits / max(possible, 1)
     average = float(np.sum(np.diff(recall, prepend=0.0) * precision))
-    shown = np.unique(np.linspace(0, len(last) - 1, min(most, len(last))).round().astype(np.int64))
+    shown = evenly(len(last), most, nearest=True)
     return thresholds[last][shown], precision[shown], recall[shown], average
 
 
 def _correlation(first: Floats, second: Floats) -> float | None:
     if len(first) < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
         return None
-    first, second = first - first.mean(), second - second.mean()
-    return float(first @ second / np.sqrt((first @ first) * (second @ second)))
+    return float(pearsonr(first, second).statistic)
 
 
 def _rank_correlation(first: Floats, second: Floats) -> float | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Ints, path_length
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import route_blocks
 from mappable.places.table import COLUMNS, Places
@@ -120,18 +120,11 @@ class Setup:
 def blocks_of(places: Places, rows: Ints, length: float) -> Ints:
     """The block of each row: stretches of `length` along the longest of their sequences, the nearest by position."""
     sequences = places[rows].sequences()
-    ways = {name: along(places.positions[rows[own]]) for name, own in sequences.items()}
+    ways = {name: path_length(places.positions[rows[own]]) for name, own in sequences.items()}
     longest = max(ways, key=lambda name: float(ways[name][-1]))
     positions = places.positions[rows]
     nearest = KDTree(positions[sequences[longest]]).query(positions)[1]
     return route_blocks(ways[longest][nearest], length)
-
-
-def along(positions: Floats) -> Floats:
-    """How far along its way each of the positions (n, k) is."""
-    steps = np.linalg.norm(np.diff(positions, axis=0), axis=1)
-    way: Floats = np.concatenate([[0.0], np.cumsum(steps)])
-    return way
 
 
 def setup_of(

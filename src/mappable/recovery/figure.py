@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.recovery.align import align
 from mappable.recovery.ranges import Ranges
@@ -81,7 +81,7 @@ def draw_recovery(
 
 def _matrices(ranges: Ranges, points: Ints, positions: Floats, truth: Floats | None) -> dict[str, Floats]:
     """Distances in metres between some of the points, NaN where they are not known."""
-    some = np.unique(np.linspace(0, len(points) - 1, min(MOST, len(points))).round().astype(np.int64))
+    some = evenly(len(points), MOST, nearest=True)
     near = ranges.among(points[some])
     measured = np.full((len(some), len(some)), np.nan)
     measured[near.i, near.j] = measured[near.j, near.i] = near.metres

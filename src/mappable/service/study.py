@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.errors import BadInputError
-from mappable.evaluation.protocols.proportionality import evenly
 from mappable.evaluation.reproduce import RESULTS
 from mappable.evaluation.result import RESULT, Result
 from mappable.evaluation.sets import PLACES
@@ -58,7 +57,7 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
         if result.setup != first.setup or not set(result.ids) <= rows.keys():
             raise BadInputError(f"{folder / RESULTS / name}: of other images or radii than the rest of the study")
     queries = np.array([rows[name] for name in first.ids], dtype=np.int64)
-    shown = evenly(len(queries), MOST)
+    shown = evenly(len(queries), MOST, nearest=True)
     landmarks = np.unique(np.concatenate([one.arrays("table1")[which] for one in results.values() for which in _ROWS]))
     return StudyView(
         places,
@@ -168,7 +167,7 @@ def _matrices(places: Places, result: Result, queries: Ints) -> bytes:
     arrays, values = result.arrays("distance-matrices"), result.scored["distance-matrices"].values
     metres, feature = arrays["metres"].astype(np.float64), arrays["feature"].astype(np.float64)
     own = queries[places.sequence[queries] == values["queries"]]
-    columns = own[evenly(len(own), metres.shape[1])]
+    columns = own[evenly(len(own), metres.shape[1], nearest=True)]
     rows, certain = _rows_by_distance(places, np.flatnonzero(places.sequence == values["reference"]), columns, metres)
     return _json(
         {

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mappable.arrays import Bools, Floats, Floats32, Ints, Pixels
+from mappable.arrays import Bools, Floats, Floats32, Ints, Pixels, path_length
 from mappable.evaluation.figures.gallery import Images
 from mappable.evaluation.metrics import precision_recall
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.rows import ROWS
 from mappable.evaluation.scoring import Descriptors, Scored, Scoring
-from mappable.evaluation.setup import Setup, along, setup_of
+from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import About
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -109,6 +109,6 @@ def _recovered(setup: Setup) -> Scored:
     apart: Floats = np.linalg.norm(truth[:, None] - truth, axis=2)
     names = ("mds", "smacof", "recovered", "anchored")
     found = {f"positions_{name}": truth + np.array([shift, 0.0]) for shift, name in enumerate(names, 1)}
-    values = {"sequence": setup.route, "images": len(truth), "length": float(along(truth)[-1]), "known": 10}
+    values = {"sequence": setup.route, "images": len(truth), "length": float(path_length(truth)[-1]), "known": 10}
     matrices = {"masked": np.where(apart < 10, apart, np.nan), "completed": 2 * apart, "true": apart}
     return Scored(values, {"truth": truth, **found, **matrices})

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mappable.arrays import path_length
 from mappable.evaluation.protocols import map_recovery
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scored, Scoring
-from mappable.evaluation.setup import NO_ROWS, along
+from mappable.evaluation.setup import NO_ROWS
 from mappable.places.frames import Frame
 from mappable.recovery import drive
 from mappable.recovery.anchored.pipeline import recover_anchored
@@ -66,7 +67,7 @@ def test_rows_are_what_the_positions_are_off(scoring: Scoring, monkeypatch: pyte
     scored = map_recovery.score(scoring)
     values, rows = scored.values, rows_of(scored)
     assert (values["sequence"], values["images"]) == ("test-sun", 24)
-    way = along(scoring.setup.places.positions[scoring.setup.places.sequence == "test-sun"])
+    way = path_length(scoring.setup.places.positions[scoring.setup.places.sequence == "test-sun"])
     assert values["length"] == pytest.approx(way[way <= 160.0].max())
     for name, found in trivial_rows(scored.arrays["truth"]).items():
         assert rows[name]["mean"] == pytest.approx(found.rmse)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
-from mappable.recovery.study.baselines import circle, interpolated, line, path_length, point, trivial_rows
+from mappable.recovery.study.baselines import circle, interpolated, line, point, trivial_rows
 from mappable.recovery.study.simulator import route
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, evenly, path_length
 from mappable.evaluation.figures.film import Update, record, write_gif
 from mappable.evaluation.figures.gallery import Images, judge, show, small
 from mappable.evaluation.figures.models import Model, before_and_after, models_of
@@ -26,9 +26,8 @@ from mappable.evaluation.figures.style import (
     tidy,
 )
 from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.protocols.proportionality import evenly
 from mappable.evaluation.result import Result
-from mappable.evaluation.setup import Setup, along
+from mappable.evaluation.setup import Setup
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -61,7 +60,7 @@ def animate_proportionality(results: Sequence[Result], setup: Setup, file: Path)
         above.set_title(f"{plain(model.title)}: r = {number(facts['pearson']['plain'])}", fontsize=11)
     name = next(iter(models[0].first.scored["proportionality"].values["sequences"]))
     figure.suptitle(f"{plain(name)}: feature distance from one image (star) to all others", fontsize=11)
-    shown = evenly(len(rows), FRAMES)
+    shown = evenly(len(rows), FRAMES, nearest=True)
 
     def go_to(step: int) -> None:
         for update in updates:
@@ -111,11 +110,11 @@ def animate_localization(results: Sequence[Result], setup: Setup, images: Images
         axes.set_xlabel(" ", fontsize=9, labelpad=3)
     where, put = _positions(left, models, at[models[0].first.arrays("table1")["landmarks"]])
     as_map(left, setup.unit)
-    way = along(setup.places.positions[queries])
+    way = path_length(setup.places.positions[queries])
     errors, draw_on = _running_errors(lower.add_subplot(), models, way, [error for error, _ in found], setup)
     name = setup.places.sequence[queries[0]]
     figure.suptitle(f"{plain(name)}: nearest landmark by feature, one query after the other", fontsize=11)
-    shown = evenly(len(queries), FRAMES)
+    shown = evenly(len(queries), FRAMES, nearest=True)
 
     def go_to(step: int) -> None:
         number = int(shown[step])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from mappable.arrays import evenly
 from mappable.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILLION
-from mappable.evaluation.protocols.proportionality import evenly
 from mappable.files import write_atomically
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def record(figure: "Figure", moving: "Sequence[Artist]", go_to: Update, count: i
 
 def write_gif(file: Path, frames: list[Image.Image]) -> None:
     """All frames with the same colours; fewer of both where the file would be too large."""
-    sample = Image.fromarray(np.concatenate([np.asarray(frames[at])[::2, ::2] for at in evenly(len(frames), 6)]))
+    sample = Image.fromarray(
+        np.concatenate([np.asarray(frames[at])[::2, ::2] for at in evenly(len(frames), 6, nearest=True)])
+    )
     for step, colours in TRIES:
         palette = _palette(sample, colours)
         first, *others = (one.quantize(palette=palette, dither=Image.Dither.NONE) for one in frames[::step])

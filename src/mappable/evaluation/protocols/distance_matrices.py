@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from mappable.arrays import Ints
+from mappable.arrays import Ints, evenly
 from mappable.evaluation.metrics import correlations
-from mappable.evaluation.protocols.proportionality import evenly
 from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring
 from mappable.evaluation.setup import Setup
 
@@ -35,4 +34,6 @@ def score(scoring: Scoring) -> Scored:
 
 def _runs(setup: Setup) -> list[Ints]:
     pairs = zip(setup.matrices or (), (setup.references, setup.queries), strict=False)
-    return [rows[evenly(len(rows), MOST)] for rows in (setup.rows_of(name, among) for name, among in pairs)]
+    return [
+        rows[evenly(len(rows), MOST, nearest=True)] for rows in (setup.rows_of(name, among) for name, among in pairs)
+    ]

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.evaluation.metrics import interval_scores, percent_within, precision_recall
-from mappable.evaluation.protocols.proportionality import evenly
 from mappable.evaluation.protocols.table1 import by_condition
 from mappable.evaluation.scoring import AT_ONCE, Scored, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
@@ -191,7 +190,7 @@ class _Located:
 
 
 def _some(rows: Ints, most: int) -> Ints:
-    return rows[evenly(len(rows), most)]
+    return rows[evenly(len(rows), most, nearest=True)]
 
 
 def _numbers(found: Sequence[Position], name: str) -> Floats:

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Ints, evenly, path_length
 from mappable.errors import BadInputError, MappableError
 from mappable.evaluation.protocols import localization
 from mappable.evaluation.protocols.localization import calibrated_map, known, rows_to_calibrate
-from mappable.evaluation.protocols.proportionality import evenly
 from mappable.evaluation.scoring import Arrays, NotApplicableError, Scored, Scoring
-from mappable.evaluation.setup import Setup, along
+from mappable.evaluation.setup import Setup
 from mappable.maps.calibration import Calibration
 from mappable.maps.ranging import ranges_between
 from mappable.recovery.align import align, aligned_score
@@ -72,7 +71,7 @@ def score(scoring: Scoring) -> Scored:
         raise NotApplicableError(f"its positions are {setup.unit} along a route, which have no shape to recover")
     if len(route) < FEWEST:
         raise NotApplicableError(f"the route to recover has {len(route)} images, but {FEWEST} are needed")
-    way = along(setup.places.positions[route])
+    way = path_length(setup.places.positions[route])
     if not way[-1] > 0:
         raise NotApplicableError("the images of the route to recover are all at one place")
     ruler, (landmarks, why_not) = _Ruler(scoring), calibrated_map(scoring)
@@ -101,14 +100,14 @@ def _route(setup: Setup) -> Ints:
     rows: Ints = setup.queries[setup.places.sequence[setup.queries] == setup.route]
     if not len(rows):
         return rows
-    return rows[along(setup.places.positions[rows]) <= setup.route_length]
+    return rows[path_length(setup.places.positions[rows]) <= setup.route_length]
 
 
 def _paired(setup: Setup) -> Ints:
     """Rows of images whose pairs tell what feature distances mean: those to calibrate by, or else references."""
     images = known(setup)[0]
     images = images if len(images) else setup.references
-    return images[evenly(len(images), PAIRED)]
+    return images[evenly(len(images), PAIRED, nearest=True)]
 
 
 class _Ruler:
@@ -168,7 +167,7 @@ class _Repetition:
         squared = scoring.squared(rows, rows).astype(np.float64)
         self.squared = (squared + squared.T) / 2  # which rounding made differ
         np.fill_diagonal(self.squared, 0.0)
-        points = evenly(len(rows), KNOWN)
+        points = evenly(len(rows), KNOWN, nearest=True)
         self.anchors = Anchors(points, self.truth[points], KNOWN_SIGMA * ruler.radius)
         self.matrices: Arrays = {}
         self.mask: Bools | None = None
@@ -237,7 +236,7 @@ class _Repetition:
         """With known positions. What ranges are good for shows beside what the pace of a camera alone comes to."""
         count, anchors = len(self.truth), self.anchors
         yield self._in_place("interpolated known positions", interpolated(count, anchors.points, anchors.positions))
-        steady = _steady(count, float(along(anchors.positions)[-1]))
+        steady = _steady(count, float(path_length(anchors.positions)[-1]))
         yield self._in_place("a steady pace between known positions", self._anchored(steady))
         if self.calibration is not None:
             ranges = ranges_between(self.calibration, self.described)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, evenly
 from mappable.evaluation.metrics import correlations
 from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring
 from mappable.evaluation.setup import Setup
@@ -49,12 +49,7 @@ def score(scoring: Scoring) -> Scored:
 
 def _some(setup: Setup, sequence: str, most: int) -> Ints:
     images = setup.rows_of(sequence, setup.queries)
-    return images[evenly(len(images), most)]
-
-
-def evenly(count: int, most: int) -> Ints:
-    """So many of `count` numbers at most, spread evenly."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+    return images[evenly(len(images), most, nearest=True)]
 
 
 def _density(feature: Floats, metres: Floats) -> dict[str, Any]:
@@ -65,5 +60,5 @@ def _density(feature: Floats, metres: Floats) -> dict[str, Any]:
 
 
 def _shown(feature: Any, images: Ints) -> dict[str, Any]:
-    some = evenly(len(images), SHOWN)
+    some = evenly(len(images), SHOWN, nearest=True)
     return {"matrix": feature[np.ix_(some, some)], "rows": images[some]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
 
@@ -52,13 +52,6 @@ def interpolated(count: int, points: Ints, positions: Floats) -> Floats:
         raise BadInputError(f"{len(at)} known positions are of points {known.tolist()}, but these are 0 to {count - 1}")
     between: Floats = np.stack([np.interp(np.arange(count), known, column) for column in at.T], axis=1)
     return between
-
-
-def path_length(positions: Floats) -> Floats:
-    """How far along their path positions (n, k) are, from 0 on."""
-    steps = np.linalg.norm(np.diff(positions, axis=0), axis=1)
-    along: Floats = np.concatenate([[0.0], np.cumsum(steps)])
-    return along
 
 
 def trivial_rows(truth: Floats, anchors: "Anchors | None" = None, *, scale: bool = True) -> dict[str, Score]:

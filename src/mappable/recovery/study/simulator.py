@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
@@ -123,7 +123,7 @@ def _independent(rng: np.random.Generator, points: int, count: int) -> Ints:
 
 def _aliased(rng: np.random.Generator, positions: Floats, count: int, radius: float) -> Ints:
     """Pairs between stretches of 15 m: the images of one resemble those of the other, in order."""
-    along = np.concatenate([[0.0], np.linalg.norm(np.diff(positions, axis=0), axis=1).cumsum()])
+    along = path_length(positions)
     pairs: list[tuple[int, int]] = []
     for _ in range(TRIALS):
         if len(pairs) >= count:
@@ -201,13 +201,12 @@ def _city(rng: np.random.Generator, length: float) -> Floats:
         corner = corner + ways[direction]
         corners.append(corner)
     rough = BLOCK * np.array(corners, dtype=np.float64)
-    legs = np.linalg.norm(np.diff(rough, axis=0), axis=1)
-    along = np.concatenate([[0.0], legs.cumsum()])
+    along = path_length(rough)
     at = np.arange(0, along[-1], STEP)
     sharp = np.stack([np.interp(at, along, rough[:, axis]) for axis in (0, 1)], 1)
     window = np.ones(round(20 / STEP)) / round(20 / STEP)
     smooth = np.stack([np.convolve(sharp[:, axis], window, mode="valid") for axis in (0, 1)], 1)
-    gone = np.concatenate([[0.0], np.linalg.norm(np.diff(smooth, axis=0), axis=1).cumsum()])
+    gone = path_length(smooth)
     even = np.arange(0, length + 2 * STEP, STEP)
     line: Floats = np.stack([np.interp(even, gone, smooth[:, axis]) for axis in (0, 1)], 1)
     return line

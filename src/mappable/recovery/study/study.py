@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
@@ -21,7 +21,7 @@ from mappable.recovery.files import write_json
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.baselines import path_length, trivial_rows
+from mappable.recovery.study.baselines import trivial_rows
 from mappable.recovery.study.learned_noise import learned_profile, measure_learned
 from mappable.recovery.study.methods import method
 from mappable.recovery.study.simulator import NOISES, Kind, measure, route

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, path_length
 from mappable.worlds.rooms.arranging import Interior, Print
 from mappable.worlds.rooms.floorplan import SEEDS, Building, Door, Room, Spot, door_solids, shell
 from mappable.worlds.rooms.furnishing import furnish
@@ -66,7 +66,7 @@ def build(seed: int, *, storeys: bool = False) -> Building:
 def footprint(route: Route) -> float:
     """Metres of a route that are not walked again, the second time over the same floor not counted."""
     step = 0.1
-    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(route.points, axis=0), axis=1))])
+    along = path_length(route.points)
     at = np.arange(0, along[-1], step)
     points = np.stack([np.interp(at, along, column) for column in (*route.points.T, route.z)], axis=1)
     pairs = KDTree(points).query_pairs(0.9 * step, output_type="ndarray")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.worlds.rooms.bustle import clearance, parked_things, walking_people
@@ -35,7 +35,7 @@ def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: b
     if not spacing > 0:
         raise BadInputError(f"spacing is {spacing}, but must be more than 0 metres")
     line = np.column_stack([world.routes[route].points, world.routes[route].z])
-    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line[:, :2], axis=0), axis=1))])
+    along = path_length(line[:, :2])
     keep = np.concatenate([[True], np.diff(along) > 1e-9])
     line, along = line[keep], along[keep]
     at, yaw, turned = _schedule(line, along, spacing, np.random.default_rng([seed, 20]))

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats
+from mappable.arrays import Bools, Floats, path_length
 from mappable.worlds.scene import Deck, Road
 
 LANE = 1.5  # metres between the middle of a road and the driven line
@@ -148,14 +148,9 @@ def _radius(turn: float, half: float) -> float:
 
 def resample(points: Floats, step: float) -> Floats:
     """The same line with points `step` metres apart along it."""
-    along = distance_along(points)
+    along = path_length(points)
     wanted = np.arange(0.0, along[-1], step)
     return np.stack([np.interp(wanted, along, points[:, 0]), np.interp(wanted, along, points[:, 1])], axis=1)
-
-
-def distance_along(points: Floats) -> Floats:
-    """Metres from the first point to each along the line."""
-    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
 
 
 def headings(points: Floats) -> Floats:

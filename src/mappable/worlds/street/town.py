@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.spatial import cKDTree
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, path_length
 from mappable.worlds.scene import Alias, Deck, Lamp, Material, Road, Route, Scene, Solid, World
 from mappable.worlds.street.houses import BRICK_TOWN, PLASTER_TOWN, fill, sunk
 from mappable.worlds.street.pavements import furnish
@@ -20,7 +20,6 @@ from mappable.worlds.street.roads import (
     ROOMY,
     STEP,
     Network,
-    distance_along,
     drive,
     ground_height,
     headings,
@@ -217,7 +216,7 @@ def _turns(line: Floats) -> int:
 
 def _redriven(line: Floats) -> float:
     """Metres of the line that it has driven before: within a metre, in the same direction."""
-    heading, along = headings(line), distance_along(line)
+    heading, along = headings(line), path_length(line)
     pairs = cKDTree(line).query_pairs(1.0, output_type="ndarray")
     later = pairs[np.abs(along[pairs[:, 0]] - along[pairs[:, 1]]) > 50]
     same = np.cos(heading[later[:, 0]] - heading[later[:, 1]]) > math.cos(math.radians(20))

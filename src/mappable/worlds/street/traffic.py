@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import cKDTree
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.places.angles import wrap
 from mappable.worlds.scene import Deck, Material, Route, Shape, Solid, Traversal, World
@@ -16,7 +16,6 @@ from mappable.worlds.street.roads import (
     PASSING,
     Network,
     Side,
-    distance_along,
     ground_height,
     headings,
     sides,
@@ -50,7 +49,7 @@ class Track:
 
     def __init__(self, route: Route) -> None:
         self.points = route.points
-        self.along = distance_along(route.points)
+        self.along = path_length(route.points)
         self.heading = headings(route.points)
 
     def at(self, along: Floats, left: Floats | float = 0.0) -> tuple[Floats, Floats]:
