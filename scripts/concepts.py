@@ -19,13 +19,14 @@ from matplotlib.patches import Circle
 from PIL import Image
 
 from mappable.arrays import Floats
-from mappable.evaluation.figures.style import BLACK, BLUE, FAINT, GREEN, GREY, ORANGE, VERMILLION
+from mappable.evaluation.figures.style import FAINT
 from mappable.features.encoder import Encoder
 from mappable.maps.locate import Locator, Position, locate
 from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
+from mappable.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
 from mappable.recovery.align import align
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors

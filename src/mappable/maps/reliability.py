@@ -9,15 +9,13 @@ from mappable.arrays import Bools, Floats, Floats32, Strings
 from mappable.errors import BadInputError
 from mappable.maps.locate import Locator, Position
 from mappable.maps.map import Map
+from mappable.plotting import BLUE, COLORS, GREY, SKY, VERMILLION, check_suffix, new_figure, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg", ".pdf")
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # safe for colour-blind eyes
 MARKS = "osD^vP"
-GREY = "#8a8a8a"
 
 
 def observed_coverage(positions: list[list[Position]], truly: Floats) -> Floats:
@@ -40,14 +38,10 @@ def draw_reliability(
     """Write a picture (PNG, SVG or PDF by suffix) of what the map says of images (n, D) at true positions (n, k).
 
     Left: how often intervals of a stated coverage hold the truth, for images that the map is confident of, by
-    condition. Middle: stated against true metres to the nearest landmark. Right: the odds that an image is on the map,
+    condition. Middle: stated against true metres to the nearest landmark. Right: squared feature distances to the map,
     beside those of images from `elsewhere` (e, D), if there are any.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if Path(file).suffix.lower() not in SUFFIXES:
-        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
+    check_suffix(file)
     locator = Locator(landmarks)
     calibration = locator.calibration
     rows, squared = landmarks.nearest(descriptors, calibration.neighbours, encoder=encoder)
@@ -57,8 +51,7 @@ def draw_reliability(
     if not sure.any():
         raise BadInputError("the map is confident of none of these images: there is nothing to draw")
     said = [locator.judge(rows, squared, seen, level) for level in LEVELS]
-    figure = Figure(figsize=(15.0, 4.8), layout="constrained", dpi=120)
-    FigureCanvasAgg(figure)
+    figure = new_figure(15.0, 4.8)
     left, middle, right = figure.subplots(1, 3)
     named = np.full(len(truly), "all images", dtype=object) if conditions is None else conditions
     _coverage(left, said, truly, sure, named)
@@ -72,7 +65,7 @@ def draw_reliability(
     figure.suptitle(
         f"{len(landmarks):,} landmarks, {len(truly):,} images, of {sure.mean():.0%} of which it is confident"
     )
-    figure.savefig(file)
+    write_figure(figure, file)
 
 
 def _coverage(axes: "Axes", said: list[list[Position]], truly: Floats, sure: Bools, named: Strings) -> None:
@@ -82,7 +75,7 @@ def _coverage(axes: "Axes", said: list[list[Position]], truly: Floats, sure: Boo
         if not len(which):
             continue
         shares = observed_coverage([[same[row] for row in which] for same in said], truly[which])
-        mark, colour = MARKS[number % len(MARKS)], COLOURS[number % len(COLOURS)]
+        mark, colour = MARKS[number % len(MARKS)], COLORS[number % len(MARKS)]
         axes.plot(LEVELS, shares, marker=mark, color=colour, label=f"{name} ({len(which):,})")
     axes.set(
         xlabel="stated coverage", ylabel="share of true distances inside", xlim=(0, 1), ylim=(0, 1), aspect="equal"
@@ -99,14 +92,12 @@ def draw_distances(
     which = which[np.argsort(said[1][which], kind="stable")]
     low, metres, high = (one[which] for one in said)
     number = np.arange(len(which))
-    axes.fill_between(
-        number, low, high, color=COLOURS[5], alpha=0.5, linewidth=0, label=f"{100 * coverage:g} % interval"
-    )
-    axes.plot(number, metres, color=COLOURS[0], label="stated")
+    axes.fill_between(number, low, high, color=SKY, alpha=0.5, linewidth=0, label=f"{100 * coverage:g} % interval")
+    axes.plot(number, metres, color=BLUE, label="stated")
     top = 1.3 * np.quantile(high, 0.98)
     beyond = np.count_nonzero(truly[which] > top)
     label = f"true ({beyond} beyond the top)" if beyond else "true"
-    axes.plot(number, np.minimum(truly[which], top), ".", color=COLOURS[1], markersize=5, label=label)
+    axes.plot(number, np.minimum(truly[which], top), ".", color=VERMILLION, markersize=5, label=label)
     axes.set(xlabel="images, by stated distance", ylabel=f"to the nearest landmark, {unit}", ylim=(0, top))
     axes.legend(frameon=False, loc="upper left")
     axes.set_title("Distances")
@@ -116,9 +107,9 @@ def _rejection(axes: "Axes", here: Floats, absent: Floats | None, threshold: flo
     both = here if absent is None else np.concatenate([here, absent])
     low, high = np.quantile(both, [0.002, 0.998])
     bins = np.linspace(low, max(high, low + 1e-6), 50).tolist()
-    axes.hist(np.clip(here, low, high), bins, density=True, color=COLOURS[0], alpha=0.6, label="on the map")
+    axes.hist(np.clip(here, low, high), bins, density=True, color=BLUE, alpha=0.6, label="on the map")
     if absent is not None:
-        axes.hist(np.clip(absent, low, high), bins, density=True, color=COLOURS[1], alpha=0.6, label="from elsewhere")
+        axes.hist(np.clip(absent, low, high), bins, density=True, color=VERMILLION, alpha=0.6, label="from elsewhere")
     axes.axvline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
     axes.set(xlabel="squared feature distance to the map", yticks=[], ylim=(0, 1.3 * axes.get_ylim()[1]))
     axes.legend(frameon=False, loc="upper right")

@@ -1,6 +1,5 @@
 """A map picture of a table of places: where the images were taken, by sequence and condition."""
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,22 +8,17 @@ import numpy as np
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.places.table import NO_TIME, Places
+from mappable.plotting import COLORS, check_suffix, new_figure, plain, plain_axes, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # safe for colour-blind eyes
-SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 MOST_ARROWS = 60  # viewing directions drawn a colour
 
 
 def draw_map(places: Places, file: Path | str) -> None:
     """Write a picture (PNG, SVG or PDF by suffix) with one panel a frame, axes to scale and labelled in its unit."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if Path(file).suffix.lower() not in SUFFIXES:
-        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
+    check_suffix(file)
     names = [name for name in places.frames if (places.frame == name).any()]
     if not names:
         raise BadInputError(f"{file}: there are no places to draw")
@@ -32,17 +26,10 @@ def draw_map(places: Places, file: Path | str) -> None:
     lines = -(-len(names) // columns)
     spans = [np.ptp(places.positions[places.frame == name, :2], axis=0) for name in names]
     height = max(float(np.clip(7.0 * span[1] / max(span[0], 1e-9), 2.4, 7.5)) for span in spans)
-    figure = Figure(figsize=(9.0 * columns, (height + 0.8) * lines), layout="constrained", dpi=120)
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.0 * columns, (height + 0.8) * lines)
     for position, name in enumerate(names, 1):
         _draw_frame(figure.add_subplot(lines, columns, position), places[places.frame == name], name)
-    try:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of letters that the font lacks
-            figure.savefig(file)
-    except (OSError, ValueError) as error:
-        raise BadInputError(f"{file}: the picture cannot be written ({error})") from None
+    write_figure(figure, file)
 
 
 def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
@@ -51,33 +38,26 @@ def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
     order = np.argsort(-counts, kind="stable")
     ranks = np.empty(len(groups), dtype=np.int64)
     ranks[order] = np.arange(len(groups))
-    colours = np.minimum(ranks, len(COLOURS) - 1)[codes]  # of each place; what is left over shares the last colour
-    for number in range(min(len(groups), len(COLOURS))):
+    colours = np.minimum(ranks, len(COLORS) - 1)[codes]  # of each place; what is left over shares the last colour
+    for number in range(min(len(groups), len(COLORS))):
         group, others = groups[order[number]], len(groups) - number
-        label = f"{_plain(group) or 'no ' + what} ({counts[order[number]]:,})"
-        if number == len(COLOURS) - 1 and others > 1:
+        label = f"{plain(group) or 'no ' + what} ({counts[order[number]]:,})"
+        if number == len(COLORS) - 1 and others > 1:
             label = f"{others:,} others ({counts[order][number:].sum():,})"
-        _draw_group(axes, places, np.flatnonzero(colours == number), COLOURS[number], label)
+        _draw_group(axes, places, np.flatnonzero(colours == number), COLORS[number], label)
     _draw_routes(axes, places, colours)
     unit, extent = places.frames[name].unit, np.ptp(places.positions[:, :2], axis=0)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"x [{unit}]")
     axes.set_ylabel(f"y [{unit}]")
     axes.set_title(
-        f"{_plain(name)}: {len(places):,} places over {extent[0]:,.0f} x {extent[1]:,.0f} {unit}", fontsize=11
+        f"{plain(name)}: {len(places):,} places over {extent[0]:,.0f} x {extent[1]:,.0f} {unit}", fontsize=11
     )
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain_axes(axes)
     legend = axes.legend(title=what, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
     for handle in legend.legend_handles:
         if handle is not None:
             handle.set(sizes=[36], alpha=1.0)
-
-
-def _plain(text: str) -> str:
-    """Text that is no formula."""
-    return text.replace("$", r"\$")
 
 
 def _draw_group(axes: "Axes", places: Places, rows: Ints, colour: str, label: str) -> None:
@@ -97,5 +77,5 @@ def _draw_routes(axes: "Axes", places: Places, colours: Ints) -> None:
 
     routes = [rows for rows in places.sequences().values() if (places.time[rows] != NO_TIME).all()]
     lines = [places.positions[rows, :2] for rows in routes]
-    shades = [COLOURS[colours[rows[0]]] for rows in routes]
+    shades = [COLORS[colours[rows[0]]] for rows in routes]
     axes.add_collection(LineCollection(lines, colors=shades, linewidths=0.8, alpha=0.35, zorder=2))

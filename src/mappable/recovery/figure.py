@@ -7,6 +7,7 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints, evenly
 from mappable.errors import BadInputError
+from mappable.plotting import EMPTY, GREY, SHADES, VERMILLION, check_suffix, new_figure, plain, plain_axes, write_figure
 from mappable.recovery.align import align
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -14,13 +15,10 @@ from mappable.recovery.result import Recovered
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 MOST = 300  # points that the matrices show
-COLOURS = "viridis"  # safe for colour-blind eyes, and darker to lighter in print
-UNKNOWN = "#e4e4e4"
 ELLIPSES = 100  # about so many
 CHI_SQUARED_95 = 5.991  # of two degrees of freedom
-TRUE, KNOWN = "#8a8a8a", "#D55E00"
+TRUE, KNOWN = GREY, VERMILLION
 
 
 def draw_recovery(
@@ -40,11 +38,7 @@ def draw_recovery(
     Without `anchors`, the numbers of the points that were known, it is brought to the truth by rotation, shift, mirror
     and scale.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    if Path(file).suffix.lower() not in SUFFIXES:
-        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
+    check_suffix(file)
     shown = (recovered.parts == 0) & np.isfinite(recovered.positions).all(1)
     if truth is not None:
         shown &= np.isfinite(truth).all(1)
@@ -57,8 +51,7 @@ def draw_recovery(
         positions = align(positions, true)(positions)
 
     matrices = _matrices(ranges, points, positions, true)
-    figure = Figure(figsize=(4.2 * len(matrices) + 0.9, 9.6), layout="constrained", dpi=120)
-    FigureCanvasAgg(figure)
+    figure = new_figure(4.2 * len(matrices) + 0.9, 9.6)
     grid = figure.add_gridspec(2, len(matrices), height_ratios=(1.0, 1.35))
     top = [figure.add_subplot(grid[0, column]) for column in range(len(matrices))]
     longest = max(float(np.nanmax(matrix)) for matrix in matrices.values())
@@ -71,12 +64,8 @@ def draw_recovery(
         _draw_doubt(below, positions, recovered.covariances[points])
     below.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, frameon=False, borderaxespad=0.2)
     if title:
-        figure.suptitle(title.replace("$", r"\$"), fontsize=12)
-    try:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file)
-    except (OSError, ValueError) as error:
-        raise BadInputError(f"{file}: the picture cannot be written ({error})") from None
+        figure.suptitle(plain(title), fontsize=12)
+    write_figure(figure, file)
 
 
 def _matrices(ranges: Ranges, points: Ints, positions: Floats, truth: Floats | None) -> dict[str, Floats]:
@@ -97,10 +86,8 @@ def _distances(positions: Floats) -> Floats:
 
 def draw_matrix(axes: "Axes", matrix: Floats, name: str, longest: float, count: int) -> Any:
     """Distances between every so many-th of `count` points, grey where they are NaN, as an image that is returned."""
-    axes.set_facecolor(UNKNOWN)
-    image = axes.imshow(
-        matrix, cmap=COLOURS, vmin=0, vmax=longest, extent=(0, count, count, 0), interpolation="nearest"
-    )
+    axes.set_facecolor(EMPTY)
+    image = axes.imshow(matrix, cmap=SHADES, vmin=0, vmax=longest, extent=(0, count, count, 0), interpolation="nearest")
     known = np.isfinite(matrix[np.triu_indices(len(matrix), 1)]).mean()
     axes.set_title(name if known == 1 else f"{name}: {100 * known:.1f} % of the pairs", fontsize=11)
     axes.set_xlabel("image")
@@ -123,14 +110,12 @@ def draw_path(axes: "Axes", points: Ints, positions: Floats, truth: Floats | Non
     if truth is not None:
         axes.plot(truth[:, 0], truth[:, 1], color=TRUE, linewidth=5, alpha=0.55, label="true", zorder=1)
     size = float(np.clip(6000 / len(points), 3, 22))
-    dots = axes.scatter(positions[:, 0], positions[:, 1], c=points, cmap=COLOURS, s=size, linewidths=0, zorder=3)
+    dots = axes.scatter(positions[:, 0], positions[:, 1], c=points, cmap=SHADES, s=size, linewidths=0, zorder=3)
     axes.plot(positions[:, 0], positions[:, 1], color="#333333", linewidth=0.6, alpha=0.6, label="recovered", zorder=2)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain_axes(axes)
     return dots
 
 

@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 from mappable.evaluation.figures.gallery import Images, draw_gallery, small
-from mappable.evaluation.figures.style import GREEN, VERMILLION
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
+from mappable.plotting import GREEN, VERMILLION
 
 
 def test_every_image_is_the_right_one_and_judged(results: list[Result], setup: Setup, images: Images) -> None:

@@ -6,8 +6,9 @@ import pytest
 from PIL import Image
 
 from mappable.errors import BadInputError
-from mappable.evaluation.figures.style import look_of, new_figure, number, plain, save
+from mappable.evaluation.figures.style import look_of, new_figure, number, save
 from mappable.evaluation.rows import ROWS
+from mappable.plotting import plain
 
 
 def test_all_rows_look_different_and_as_in_the_paper() -> None:

@@ -10,24 +10,11 @@ from mappable.arrays import Floats, Ints, evenly, path_length
 from mappable.evaluation.figures.film import Update, record, write_gif
 from mappable.evaluation.figures.gallery import Images, judge, show, small
 from mappable.evaluation.figures.models import Model, before_and_after, models_of
-from mappable.evaluation.figures.style import (
-    BLACK,
-    COARSE,
-    EMPTY,
-    FAINT,
-    GREEN,
-    SHADES,
-    VERMILLION,
-    as_map,
-    dots,
-    new_figure,
-    number,
-    plain,
-    tidy,
-)
+from mappable.evaluation.figures.style import COARSE, FAINT, as_map, dots, new_figure, number, tidy
 from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
+from mappable.plotting import BLACK, EMPTY, GREEN, SHADES, VERMILLION, plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -7,9 +7,10 @@ import numpy as np
 
 from mappable.arrays import Floats
 from mappable.evaluation.figures.models import Model, models_of
-from mappable.evaluation.figures.style import BLACK, GREY, beside, new_figure, number, plain, tidy
+from mappable.evaluation.figures.style import beside, new_figure, number, tidy
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
+from mappable.plotting import BLACK, GREY, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

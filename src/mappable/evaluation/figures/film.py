@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image
 
 from mappable.arrays import evenly
-from mappable.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILLION
 from mappable.files import write_atomically
+from mappable.plotting import BLACK, BLUE, GREEN, ORANGE, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

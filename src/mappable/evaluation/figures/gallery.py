@@ -8,9 +8,10 @@ from PIL import Image
 
 from mappable.arrays import Ints, Pixels
 from mappable.evaluation.figures.models import few_of, models_of
-from mappable.evaluation.figures.style import COARSE, FAINT, GREEN, VERMILLION, WIDTH, new_figure, plain
+from mappable.evaluation.figures.style import COARSE, FAINT, WIDTH, new_figure
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
+from mappable.plotting import GREEN, VERMILLION, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

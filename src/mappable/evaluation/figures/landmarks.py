@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.evaluation.figures.models import NothingToDrawError, models_of
-from mappable.evaluation.figures.style import BLUE, FAINT, ORANGE, VERMILLION, as_map, dots, new_figure, plain
+from mappable.evaluation.figures.style import FAINT, as_map, dots, new_figure
 from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
+from mappable.plotting import BLUE, ORANGE, VERMILLION, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mappable.evaluation.figures.models import few_of, models_of, of_seed
-from mappable.evaluation.figures.style import SHADES, WIDTH, new_figure, number, plain
+from mappable.evaluation.figures.style import WIDTH, new_figure, number
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
+from mappable.plotting import SHADES, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

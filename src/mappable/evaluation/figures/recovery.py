@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.evaluation.figures.models import best_of, models_of
-from mappable.evaluation.figures.style import new_figure, plain
+from mappable.evaluation.figures.style import new_figure
 from mappable.evaluation.result import Result
 from mappable.evaluation.scoring import Arrays
 from mappable.evaluation.setup import Setup
+from mappable.plotting import plain
 from mappable.recovery.figure import draw_matrix, draw_path
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ import numpy as np
 
 from mappable.arrays import Floats
 from mappable.evaluation.figures.models import Model, NothingToDrawError, best_of, few_of, models_of
-from mappable.evaluation.figures.style import GREY, beside, new_figure, number, plain, tidy
+from mappable.evaluation.figures.style import beside, new_figure, number, tidy
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
 from mappable.maps.reliability import draw_distances
+from mappable.plotting import GREY, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,11 @@ import numpy as np
 
 from mappable.arrays import Floats
 from mappable.evaluation.figures.models import few_of, models_of, of_seed
-from mappable.evaluation.figures.style import BLACK, SHADES, VERMILLION, WIDTH, new_figure, number, plain
+from mappable.evaluation.figures.style import WIDTH, new_figure, number
 from mappable.evaluation.result import Result
 from mappable.evaluation.scoring import Arrays
 from mappable.evaluation.setup import Setup
+from mappable.plotting import BLACK, SHADES, VERMILLION, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

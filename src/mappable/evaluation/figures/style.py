@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 from mappable.arrays import Floats
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS
 from mappable.files import write_atomically
-from mappable.places.picture import COLOURS
+from mappable.plotting import (
+    BLUE,
+    COLORS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILLION,
+    plain_axes,
+)
+from mappable.plotting import new_figure as empty_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,10 +29,8 @@ if TYPE_CHECKING:
 
 DPI, COARSE = 150, 100  # pixels an inch; the latter where photographs make files large
 WIDTH = 9.0  # inches: text stays readable where a page shows it 900 pixels wide
-BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY, BLACK = COLOURS  # safe for colour-blind eyes
-PURPLE, TEAL, GREY = "#5D3A9B", "#004D40", "#8a8a8a"  # darker and lighter than their neighbours, so safe as well
-FAINT, EMPTY = "#d4d4d4", "#e4e4e4"
-SHADES = "viridis"
+PURPLE, TEAL = "#5D3A9B", "#004D40"  # darker than their neighbors, so also safe for color-blind readers
+FAINT = "#d4d4d4"
 FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
 
 
@@ -69,7 +78,7 @@ LOOKS = {
     "lazy-quadruplet+distance": Look(GREEN, "-", "^"),
     "lazy-quadruplet+huber": Look(TEAL, "-", "D"),
 }  # of the paper: dotted, dashed, and solid with marks; a combination is near in colour to its visual loss
-OTHERS = tuple(Look(colour, "-", mark) for colour, mark in zip(COLOURS, "PXv*phd", strict=True))
+OTHERS = tuple(Look(colour, "-", mark) for colour, mark in zip(COLORS, "PXv*phd", strict=True))
 
 
 def look_of(row: str, number: int = 0) -> Look:
@@ -83,19 +92,12 @@ def look_of(row: str, number: int = 0) -> Look:
 
 def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
     """An empty one, in inches, that lays itself out."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=dpi)
-    FigureCanvasAgg(figure)
-    return figure
+    return empty_figure(width, height, dpi)
 
 
 def tidy(axes: "Axes") -> None:
     """A faint grid, and no frame above and to the right."""
-    axes.grid(color="#e2e2e2", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain_axes(axes, grid="#e2e2e2")
 
 
 def as_map(axes: "Axes", unit: str) -> None:
@@ -115,11 +117,6 @@ def beside(axes: "Axes", y: float, text: str, *, column: int = 0, **style: Any) 
     axes.annotate(
         text, (1.0, y), (14 + 58 * column, 0), axes.get_yaxis_transform(), "offset points", va="center", **style
     )
-
-
-def plain(text: str) -> str:
-    """Text that is no formula."""
-    return text.replace("$", r"\$")
 
 
 def number(value: float | None, form: str = ".2f") -> str:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mappable.evaluation.figures.models import NothingToDrawError
-from mappable.evaluation.figures.style import look_of, new_figure, plain, tidy
+from mappable.evaluation.figures.style import look_of, new_figure, tidy
 from mappable.evaluation.result import Result
 from mappable.evaluation.rows import variation_of
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.summary import RowSummary, summarise
+from mappable.plotting import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
