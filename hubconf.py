@@ -16,9 +16,10 @@ def get_trained_model(path: str | Path, device: str = "cpu") -> torch.nn.Module:
     """
     try:
         from mappable.features.encoder import Encoder
+        from mappable.features.files import encoder_file
     except ModuleNotFoundError:  # it is not installed, but lies beside this file
         sys.path.append(str(Path(__file__).parent / "src"))
         from mappable.features.encoder import Encoder
+        from mappable.features.files import encoder_file
 
-    file = Path(path)
-    return Encoder.load(file / "encoder.safetensors" if file.is_dir() else file, device).eval().requires_grad_(False)
+    return Encoder.load(encoder_file(path), device).eval().requires_grad_(False)

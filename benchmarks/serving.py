@@ -20,7 +20,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -28,9 +27,8 @@ import numpy as np
 from PIL import Image
 
 from mappable.arrays import Floats, Floats32, Pixels
-from mappable.features.backends import load_encoder
 from mappable.features.encoder import Encoder
-from mappable.features.fast_encoder import FastEncoder
+from mappable.features.opening import open_file
 from mappable.maps.calibrate import calibrate
 from mappable.maps.map import Map
 from mappable.places.frames import Frame
@@ -160,8 +158,8 @@ def load(port: int, files: list[bytes], clients: int, *, seconds: float = 1e9, r
 
 
 def bare_encoder(folder: Path, backend: Backend) -> Describe:
-    encoder = load_encoder(folder.parent / "encoder.safetensors", backend=backend)
-    return FastEncoder(encoder).embed if isinstance(encoder, Encoder) else partial(encoder.embed, progress=False)
+    encoder = open_file(folder.parent / "encoder.safetensors", backend=backend)
+    return encoder.for_queries()
 
 
 def bare_speed(describe: Describe, images: Pixels, seconds: float) -> float:

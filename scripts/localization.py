@@ -27,8 +27,8 @@ from mappable.evaluation.reproduce import MODELS
 from mappable.evaluation.sets import PLACES
 from mappable.features.about import About
 from mappable.features.encoder import Encoder
+from mappable.features.files import ENCODER
 from mappable.files import write_atomically
-from mappable.learning.folder import ENCODER
 from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Calibration
 from mappable.maps.densify import densify

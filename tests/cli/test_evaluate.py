@@ -12,9 +12,9 @@ from typer.testing import Result
 from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.result import Result as Found
+from mappable.maps.encoders import encoder_of
 from mappable.maps.locate import locate
 from mappable.maps.map import Map
-from mappable.maps.queries import encoder_of
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import Result
 
 from mappable.errors import BadInputError
+from mappable.evaluation.result import Result as Evaluated
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import TOLERANCE
@@ -60,7 +61,7 @@ def test_images_are_described_by_onnxruntime(
 ) -> None:
     result = mappable("embed", exported, wall, tmp_path / "out", "--split", "test")
     assert result.exit_code == 0, result.output
-    assert "on CPUExecutionProvider" in result.stdout
+    assert "on cpu" in result.stdout
     places, encoder = load_places(wall).where(split="test"), Encoder.load(wall_encoder)
     ours = encoder.embed(places, precision="float32")
     np.testing.assert_allclose(np.load(tmp_path / "out/descriptors.npy"), ours, atol=1e-5)
@@ -115,6 +116,28 @@ def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
         for one, at in zip(json.loads(found.stdout), truth, strict=True)
     ]
     assert np.median(off) < 2
+
+
+def test_what_a_map_with_an_onnx_encoder_serves_can_be_evaluated_too(
+    mappable: Run, exported: Path, wall: Path, tmp_path: Path
+) -> None:
+    town = tmp_path / "map"
+    built = mappable("map", "build", wall, town, "--encoder", exported, "--landmarks", 60)
+    assert built.exit_code == 0, built.output
+    radii = ("--positive-radius", 5, "--negative-radius", 15, "--protocols", "table1,timing")
+    shown = mappable("evaluate", wall, "--map", town, "--out", tmp_path / "found", *radii)
+    assert shown.exit_code == 0, shown.output
+    result = Evaluated.load(tmp_path / "found")
+    assert len(result.ids) == 119
+    assert np.median(result.arrays("table1")["errors"]) < 3
+    timing = result.values("timing")
+    assert timing is not None
+    assert timing["describe"]["mean"] > 0
+    for words in (("embed", town, wall, tmp_path / "embedded", "--split", "test"), ("densify", town, wall / "fog")):
+        done = mappable(*words)
+        assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "embedded/descriptors.json").read_text())["encoder"] == Map.open(town).encoder
+    refused(mappable("export", town, tmp_path / "again.onnx"), "is an ONNX file already")
 
 
 def test_int8_that_loses_too_much_is_not_written(wall: Path, exported: Path, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ import torch
 
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
-from mappable.features.backends import load_encoder
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import export_onnx
 from mappable.features.onnx_int8 import facts_of, to_int8, with_accuracy
+from mappable.features.opening import open_file
 from mappable.features.whitening import fit_whitening
 
 
@@ -47,7 +47,7 @@ def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.Tem
     file.write_bytes(b"damaged")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MAPPABLE_CACHE", str(folder))
-        load_encoder(own, "cpu", "onnx")
+        open_file(own, "cpu", "onnx")
     return Exported(encoder, own, file)
 
 
@@ -199,14 +199,14 @@ def test_what_cannot_be_exported_is_refused(
 
 def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPPABLE_CACHE", str(exported.file.parents[1]))
-    assert isinstance(load_encoder(exported.file), OnnxEncoder)
-    assert isinstance(load_encoder(exported.own.parent), Encoder)
+    assert isinstance(open_file(exported.file), OnnxEncoder)
+    assert isinstance(open_file(exported.own.parent), Encoder)
     written = exported.file.stat().st_mtime_ns
-    cached = load_encoder(exported.own, "cpu", "onnx")
+    cached = open_file(exported.own, "cpu", "onnx")
     assert isinstance(cached, OnnxEncoder)
     assert (cached.fingerprint, cached.about) == (exported.encoder.fingerprint, exported.encoder.about)
     assert exported.file.stat().st_mtime_ns == written  # it is exported only once
     with pytest.raises(BadInputError, match=r"\.onnx: torch computes no ONNX files"):
-        load_encoder(exported.file, "cpu", "torch")
+        open_file(exported.file, "cpu", "torch")
     with pytest.raises(BadInputError, match="device is 'gpu'"):
-        load_encoder(exported.file, "gpu")
+        open_file(exported.file, "gpu")

@@ -1,14 +1,14 @@
 """What several verbs share: types of arguments and options, and how they open encoders and images."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadImageError
 
 if TYPE_CHECKING:
-    from mappable.features.encoder import Encoder
+    from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
     from mappable.places.cache import ImageRows
     from mappable.places.table import Places
@@ -29,7 +29,8 @@ Images = Annotated[
 EncoderPath = Annotated[
     Path,
     typer.Argument(
-        metavar="ENCODER", help="The file encoder.safetensors, the folder of a training run, or an .onnx file."
+        metavar="ENCODER",
+        help="The file encoder.safetensors or an .onnx file, or the folder of a training run or a map.",
     ),
 ]
 Split = Literal["train", "calibration", "test"]
@@ -56,27 +57,11 @@ Together = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 
 
-def packed(table: Path, places: "Places", encoder: "Encoder") -> "ImageRows | None":
+def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "ImageRows | None":
     """The images of places as the folder of their table has them packed for the encoder, if it has."""
     from mappable.places.cache import find_packed
 
-    return find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
-
-
-def encoder_for(
-    opened: "Map", file: Path | None, device: str, backend: Literal["torch", "onnx"] | None = None
-) -> "Encoder":
-    """The encoder that a map keeps, or that of a file, which must be the same, by a backend."""
-    from mappable.features.backends import backend_of, load_encoder
-    from mappable.maps.queries import encoder_of
-
-    given = file or opened.encoder_file
-    if given is None or backend_of(given, backend) == "torch":
-        return encoder_of(opened, file, device)
-    loaded = load_encoder(given, device, backend)
-    if loaded.fingerprint != opened.encoder:
-        raise BadInputError(f"{given}: is encoder {loaded.fingerprint}, but the map is of encoder {opened.encoder}")
-    return cast("Encoder", loaded)  # of which maps need no more than both have
+    return find_packed(table, places, encoder.about.size, encoder.about.fit)
 
 
 def warn_of_new_paths(before: "Map", after: "Map") -> None:

@@ -117,7 +117,7 @@ def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
     from mappable.evaluation.reproduce import MODELS
     from mappable.evaluation.scoring import landmarks_of
     from mappable.features.descriptors import Described
-    from mappable.learning.folder import ENCODER
+    from mappable.features.files import ENCODER
     from mappable.maps.build import build_map_of
 
     encoder, made = study.describe(model)

@@ -11,7 +11,6 @@ from mappable.cli.common import (
     Images,
     MapFolder,
     Together,
-    encoder_for,
     end_with,
     packed,
     warn_of_new_paths,
@@ -41,6 +40,7 @@ def densify(
     They are marked as estimated; landmarks whose positions were measured stay as they are. If it is killed, the map
     stays as it was.
     """
+    from mappable.maps.encoders import encoder_of
     from mappable.maps.folder import check_folder
     from mappable.maps.map import Map
     from mappable.maps.queries import densify_images
@@ -50,7 +50,7 @@ def densify(
     if out is not None:
         check_folder(out)
     places = find_images(images)
-    loaded = encoder_for(opened, encoder, device)
+    loaded = encoder_of(opened, encoder, device)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
     typer.echo(f"{placed.added:,} of {len(places):,} images added")

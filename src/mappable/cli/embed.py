@@ -34,35 +34,28 @@ def embed(
     Images come from the packed pixels of the encoder's size, where PLACES has them, and else from their files. What OUT
     holds from before is replaced only when everything is written.
     """
-    from mappable.features.backends import load_encoder
-    from mappable.features.devices import find_device
-    from mappable.features.embedding import actual_precision
     from mappable.features.export import check_folder, check_hloc, write_descriptors, write_hloc
-    from mappable.features.onnx_encoder import OnnxEncoder
+    from mappable.maps.encoders import open_encoder
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 
     (check_hloc if file_format == "hloc" else check_folder)(out)
-    chosen = find_device(device)
     places = load_places(table)
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
         places = places.where(split=split)
         if not len(places):
             raise BadInputError(f"{table}: no place has the split {split!r}; the splits here are: {listed}")
-    encoder = load_encoder(encoder_file, device, backend)
-    images = find_packed(table, places, encoder.about.size, encoder.about.fit) if table.is_dir() else None
+    encoder = open_encoder(encoder_file, device, backend)
+    images = find_packed(table, places, encoder.about.size, encoder.about.fit)
     start = time.perf_counter()
     descriptors = encoder.embed(places if images is None else images, batch_size=batch_size, precision=precision)
     rate = len(places) / (time.perf_counter() - start)
     fingerprint = encoder.fingerprint
-    where, computed = str(chosen), str(actual_precision(chosen, precision))
-    if isinstance(encoder, OnnxEncoder):
-        where, computed = encoder.provider, encoder.precision
     if file_format == "hloc":
         write_hloc(out, places, descriptors)
     else:
-        write_descriptors(out, places, descriptors, encoder.about, fingerprint, computed)
+        write_descriptors(out, places, descriptors, encoder.about, fingerprint, encoder.actual_precision(precision))
     typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
-    typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {where}, {rate:,.1f} images/s")
+    typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {encoder.device}, {rate:,.1f} images/s")
     typer.echo(f"written to {out}")

@@ -56,8 +56,8 @@ def evaluate(
     from mappable.evaluation.figures.everything import draw_all
     from mappable.evaluation.report import PAGE, write_report
     from mappable.files import check_writable
+    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
-    from mappable.maps.queries import encoder_of
     from mappable.places.files import load_places
     from mappable.places.roles import asked
 

@@ -15,7 +15,7 @@ def export(
         Path,
         typer.Argument(
             metavar="ENCODER",
-            help="The file encoder.safetensors, or the folder of a training run; for --int8 also an .onnx file.",
+            help="The file encoder.safetensors, or a training run's or a map's folder; for --int8 also an .onnx file.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT.onnx", help="The file to write, whose name ends in .onnx.")],
@@ -48,20 +48,20 @@ def export(
     from mappable.features.encoder import Encoder
     from mappable.features.onnx_encoder import OnnxEncoder
     from mappable.features.onnx_export import check_file, export_onnx
+    from mappable.maps.encoders import find_encoder
 
     check_file(out)
     if out.exists() and not overwrite:
         raise BadInputError(f"{out}: is there already; choose another file, or overwrite it (--overwrite)")
     if int8 != (calibrate is not None):
         raise BadInputError("--int8 and --calibrate PLACES go together: int8 is measured on your images")
-    if encoder_file.suffix == ".onnx" and not int8:
-        raise BadInputError(f"{encoder_file}: is an ONNX file already")
+    source = given = find_encoder(encoder_file)
+    if given.suffix == ".onnx" and not int8:
+        raise BadInputError(f"{given}: is an ONNX file already")
     with TemporaryDirectory(prefix="mappable-") as folder:
-        source = encoder_file
         if source.suffix != ".onnx":
             source = Path(folder) / "float32.onnx" if int8 else out
-            encoder = Encoder.load(encoder_file / "encoder.safetensors" if encoder_file.is_dir() else encoder_file)
-            worst = export_onnx(encoder, source)
+            worst = export_onnx(Encoder.load(given), source)
             typer.echo(f"descriptors differ from torch's by {worst:.1e} at most (length of the difference)")
         if calibrate is not None:
             _quantise(source, out, calibrate, images, tolerate, positive_radius)
@@ -79,7 +79,7 @@ def _quantise(source: Path, out: Path, table: Path, count: int, tolerate: float,
 
     places, about = load_places(table), OnnxEncoder(source).about
     print_taken(places, "measuring int8 on", references=places.references(), calibration=places.calibration())
-    packed = find_packed(table, places, about.size, about.fit) if table.is_dir() else None
+    packed = find_packed(table, places, about.size, about.fit)
     found = export_int8(source, out, places, packed, count=count, tolerate=tolerate, radius=radius)
     within = f"within {found.radius:g} {about.unit or 'm'} of the nearest of {found.landmarks:,} landmarks"
     typer.echo(f"of {found.queries:,} held-out images are {within}, by descriptor:")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile, Images, Together, encoder_for, end_with, packed
+from mappable.cli.common import ByBackend, Device, EncoderFile, Images, Together, end_with, packed
 from mappable.errors import BadImageError, BadInputError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def locate(
     map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 3 then.
     """
     from mappable.files import check_writable
+    from mappable.maps.encoders import encoder_of
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
     from mappable.maps.map import Map
     from mappable.maps.queries import locate_images
@@ -82,7 +83,7 @@ def locate(
     recording = None if rerun is None else _Recording(rerun, opened, images, places, recovered)
     if recovered is not None and rerun is None:
         raise BadInputError("--recovered is for --rerun FILE, which shows it: give both")
-    loaded = encoder_for(opened, encoder, device, backend)
+    loaded = encoder_of(opened, encoder, device, backend)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,7 +15,6 @@ from mappable.cli.common import (
     Seed,
     Split,
     Table,
-    encoder_for,
     packed,
     warn_of_new_paths,
 )
@@ -23,7 +22,7 @@ from mappable.cli.output import print_taken
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
-    from mappable.features.encoder import Encoder
+    from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
     from mappable.places.cache import ImageRows
     from mappable.places.table import Places
@@ -38,7 +37,8 @@ def build(
     encoder: Annotated[
         Path | None,
         typer.Option(
-            help="The file encoder.safetensors, the folder of a training run, or an .onnx file.", metavar="FILE"
+            help="The file encoder.safetensors or an .onnx file, or the folder of a training run or a map.",
+            metavar="FILE",
         ),
     ] = None,
     descriptors: Annotated[
@@ -100,9 +100,9 @@ def build(
     `calibration` measures; without one, references that are no landmarks do. The map keeps a copy of the encoder: its
     folder is all that `mappable locate` needs.
     """
-    from mappable.features.backends import load_encoder
     from mappable.features.descriptors import read_descriptors
     from mappable.maps.build import Options, build_map, build_map_of
+    from mappable.maps.encoders import find_encoder, open_encoder
     from mappable.maps.folder import check_folder
 
     check_folder(out)
@@ -112,7 +112,7 @@ def build(
         "landmarks": landmarks, "spacing": spacing, "every": every, "seed": seed,
         "coverage": coverage, "false_accepts": false_accepts, "storage": storage,
     }  # fmt: skip
-    encoder_file = None if encoder is None else encoder / "encoder.safetensors" if encoder.is_dir() else encoder
+    encoder_file = None if encoder is None else find_encoder(encoder)
     places = _some_places(table)
     if descriptors is not None:
         described = read_descriptors(descriptors, places)
@@ -124,7 +124,7 @@ def build(
     elif encoder_file is None:
         raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
     else:
-        loaded = cast("Encoder", load_encoder(encoder_file, device, backend))  # of which maps need what all have
+        loaded = open_encoder(encoder_file, device, backend)
         absent_images = None if elsewhere is None else _images(elsewhere, _some_places(elsewhere), loaded)
         _print_taken(places)
         built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
@@ -170,6 +170,7 @@ def add(
     If it is killed, the map stays as it was. The calibration stays too, and is that of the landmarks before.
     """
     from mappable.maps.build import choose
+    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.places.files import load_places
 
@@ -184,7 +185,7 @@ def add(
         raise BadInputError(f"{table}: no place has {asked}" if asked else f"{table}: names no place")
     every = landmarks is None and spacing is None
     places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
-    loaded = encoder_for(opened, encoder, device)
+    loaded = encoder_of(opened, encoder, device)
     grown = opened.add(places, loaded.embed(_images(table, places, loaded)), loaded.fingerprint)
     _print(grown.save(folder))
     warn_of_new_paths(opened, grown)
@@ -239,6 +240,7 @@ def reliability(
 ) -> None:
     """Draw how far the map's intervals and its confidence can be trusted, on images of known position."""
     from mappable.files import check_writable
+    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.maps.reliability import draw_reliability
     from mappable.places.files import load_places
@@ -250,7 +252,7 @@ def reliability(
         raise BadInputError(f"{table}: no place has the split {split!r}")
     if set(places.frame) != {opened.frame.name}:
         raise BadInputError(f"{table}: is in frame {places.frame[0]!r}, but the map is in frame {opened.frame.name!r}")
-    loaded = encoder_for(opened, encoder, device)
+    loaded = encoder_of(opened, encoder, device)
     absent = None if elsewhere is None else loaded.embed(_images(elsewhere, _some_places(elsewhere), loaded))
     draw_reliability(
         out,
@@ -309,7 +311,7 @@ def _wants_index(built: "Map", asked: bool | None) -> bool:
     return True
 
 
-def _images(table: Path, places: "Places", encoder: "Encoder") -> "Places | ImageRows":
+def _images(table: Path, places: "Places", encoder: "ImageEncoder") -> "Places | ImageRows":
     """The same, or else the places, whose files are decoded then."""
     images = packed(table, places, encoder)
     return places if images is None else images

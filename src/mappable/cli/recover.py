@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from typer.core import TyperGroup
 
-from mappable.cli.common import Device, EncoderFile, Seed, encoder_for, packed
+from mappable.cli.common import Device, EncoderFile, Seed, packed
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -149,13 +149,14 @@ def from_images(
     """
 
     def measure() -> Measured:
+        from mappable.maps.encoders import encoder_of
         from mappable.maps.export import seconds_of
         from mappable.maps.map import Map
         from mappable.maps.queries import ranges_of_images
         from mappable.places.unposed import find_images
 
         opened, places = Map.open(folder), find_images([path])
-        loaded = encoder_for(opened, encoder, device)
+        loaded = encoder_of(opened, encoder, device)
         ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded))
         ranges = ranges if radius is None else ranges.where(ranges.metres <= radius)
         facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile, encoder_for
+from mappable.cli.common import ByBackend, Device, EncoderFile
 from mappable.errors import BadInputError
 
 
@@ -54,6 +54,7 @@ def serve(
             raise
         needed = f"serving needs {error.name}; install it with: pip install 'mappable[serve]'"
         raise BadInputError(needed) from None
+    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.service.connections import Connections
     from mappable.service.engine import Engine
@@ -74,7 +75,7 @@ def serve(
             typer.echo("warning: anybody who reaches this address may ask; --token-file asks for a token", err=True)
         if lacking := missing():
             typer.echo(f"warning: {lacking}", err=True)
-        engine = Engine(opened, encoder_for(opened, encoder, device, backend), limits, Metrics())
+        engine = Engine(opened, encoder_of(opened, encoder, device, backend), limits, Metrics())
         counted = Connections(limits)
         app = create_app(engine, counted, folder=folder, token=secret, study=view)
 

@@ -17,7 +17,7 @@ from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
 from mappable.features.embedding import ImageFiles, Source
-from mappable.features.encoder import Encoder
+from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.map import Map
 from mappable.places.joining import concatenate, in_frames
 from mappable.places.table import Places
@@ -71,7 +71,7 @@ def ran(device: torch.device, command: str) -> dict[str, Any]:
 
 def evaluate_map(
     landmarks: Map,
-    encoder: Encoder,
+    encoder: ImageEncoder,
     queries: Places,
     *,
     name: str = "queries",

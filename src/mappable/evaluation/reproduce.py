@@ -30,9 +30,10 @@ from mappable.evaluation.setup import Setup
 from mappable.features.activations import FOLDER as ACTIVATIONS
 from mappable.features.devices import find_device
 from mappable.features.encoder import Encoder
+from mappable.features.files import ENCODER
 from mappable.files import check_writable
 from mappable.learning.data import select
-from mappable.learning.folder import DIVIDING, ENCODER, WATCHING, OtherRunError, look_into
+from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError, look_into
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_defaults
 from mappable.learning.trainer import train

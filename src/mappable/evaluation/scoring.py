@@ -18,7 +18,7 @@ from mappable.maps.store import squared_between
 
 if TYPE_CHECKING:
     from mappable.features.embedding import Source
-    from mappable.features.encoder import Encoder
+    from mappable.features.image_encoder import ImageEncoder
 
 LANDMARK_SEEDS = (0, 1, 2, 3, 4)
 AT_ONCE = 2048  # rows of descriptors
@@ -63,7 +63,7 @@ class Scoring:
     setup: Setup
     descriptors: Descriptors
     about: About
-    load: "Callable[[], tuple[Encoder, Source]] | None" = None
+    load: "Callable[[], tuple[ImageEncoder, Source]] | None" = None
     calibration: Calibration | None = None
 
     def squared(self, first: Ints, second: Ints) -> Floats32:

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mappable.arrays import Ints
+from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
-from mappable.features.embedding import Precision, Source, describe, images_of
+from mappable.features.embedding import Precision, Source, actual_precision, describe, images_of
 from mappable.features.files import check_fit, fill, read_encoder, write_encoder
 from mappable.features.vectors import unit
 from mappable.features.weights import find_weights, load_weights
@@ -120,6 +119,16 @@ class Encoder(nn.Module):
             activations = activations.float()  # they may have been kept from a pass in bfloat16
         return self.backbone.upper(activations)
 
+    def actual_precision(self, precision: Precision) -> str:
+        """The precision in which the backbone computes if asked for `precision`."""
+        return actual_precision(self.device, precision)
+
+    def for_queries(self) -> Callable[[Pixels], Floats32]:
+        """A function that describes a few decoded images with little delay: `embed` of a `FastEncoder`."""
+        from mappable.features.fast_encoder import FastEncoder  # which knows this module
+
+        return FastEncoder(self).embed
+
     def embed(
         self,
         images: Places | Source,
@@ -127,7 +136,7 @@ class Encoder(nn.Module):
         batch_size: int | None = None,
         precision: Precision = "auto",
         progress: bool = True,
-    ) -> NDArray[np.float32]:
+    ) -> Floats32:
         """Descriptors (n, dimensions) of places, whose files are decoded, or of uint8 images (n, height, width, 3).
 
         `batch_size` is the number of images at a time (default: 256 on a GPU, else 32).
@@ -145,7 +154,7 @@ class Encoder(nn.Module):
             title="describing images" if progress else None,
             gather="cpu",
         )
-        descriptors: NDArray[np.float32] = described.numpy()
+        descriptors: Floats32 = described.numpy()
         return descriptors
 
     def initialise(

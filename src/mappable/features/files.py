@@ -11,10 +11,25 @@ from torch import Tensor
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
+from mappable.features.weights import WEIGHT_SETS
 from mappable.files import write_atomically
 
 FORMAT, VERSION = "mappable encoder", 1
 KEY = "mappable"  # of our JSON in the file's own metadata
+ENCODER = "encoder.safetensors"  # its name in the folder of a training run
+
+
+def encoder_file(source: Path | str) -> Path:
+    """The file of an encoder: `source` itself, or the one in a training run's folder."""
+    path = Path(source)
+    if str(source) in WEIGHT_SETS and not path.exists():
+        remedy = "an encoder needs clusters too: train one (mappable train), then give its folder or file"
+        raise BadInputError(f"{source}: is a set of backbone weights; {remedy}")
+    if not path.exists():
+        raise BadInputError(f"{path}: no such encoder file")
+    if path.is_dir() and not (path / ENCODER).is_file():
+        raise BadInputError(f"{path}: no encoder here (there is no {ENCODER}); give a training run's folder, or a file")
+    return path / ENCODER if path.is_dir() else path
 
 
 def write_encoder(file: Path, about: About, tensors: Mapping[str, Tensor]) -> None:

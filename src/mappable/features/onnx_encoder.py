@@ -1,14 +1,15 @@
 """An encoder in an ONNX file, by onnxruntime: images in and descriptors out as with `Encoder`, without its network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, Source, describe, images_of
 from mappable.features.onnx_file import DESCRIPTORS, IMAGES, KEY, Facts, require
@@ -65,6 +66,21 @@ class OnnxEncoder:
         """What of onnxruntime computes."""
         return str(self._session.get_providers()[0])
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return torch.device("cuda" if self.provider == CUDA else "cpu")
+
+    def actual_precision(self, precision: Precision) -> str:
+        """The precision of the file; raises if asked for another."""
+        if precision not in ("auto", self.precision):
+            raise BadInputError(f"precision is {precision!r}, but this ONNX file computes in {self.precision}")
+        return self.precision
+
+    def for_queries(self) -> Callable[[Pixels], Floats32]:
+        """A function that describes a few decoded images: `embed` without a progress bar."""
+        return partial(self.embed, progress=False)
+
     def embed(
         self,
         images: Places | Source,
@@ -72,10 +88,9 @@ class OnnxEncoder:
         batch_size: int | None = None,
         precision: Precision = "auto",
         progress: bool = True,
-    ) -> NDArray[np.float32]:
+    ) -> Floats32:
         """As `Encoder.embed`; the precision is that of the file, and another one is refused."""
-        if precision not in ("auto", self.precision):
-            raise BadInputError(f"precision is {precision!r}, but this ONNX file computes in {self.precision}")
+        self.actual_precision(precision)
         source = images_of(images, self.about.size, self.about.fit)
         described = describe(
             self._compute,
@@ -86,7 +101,7 @@ class OnnxEncoder:
             precision="float32",
             title="describing images" if progress else None,
         )
-        descriptors: NDArray[np.float32] = described.numpy()
+        descriptors: Floats32 = described.numpy()
         return descriptors
 
     def _compute(self, images: Tensor) -> Tensor:

@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
+from mappable.features.files import ENCODER
 from mappable.files import write_atomically
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 from mappable.locks import take
 
-ENCODER, SETTINGS = "encoder.safetensors", "settings.yaml"
+SETTINGS = "settings.yaml"
 # What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.
 WATCHING = frozenset({"checkpoint_every", "checkpoint_seconds", "monitor_every", "monitor_queries", "landmarks"})
 DIVIDING = frozenset({"micro_batch", "batch_size"})

@@ -18,13 +18,14 @@ from mappable.errors import BadInputError, MappableError
 from mappable.features.devices import find_device
 from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
+from mappable.features.files import ENCODER
 from mappable.features.whitening import fit_whitening
 from mappable.interruption import held_back
 from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
-from mappable.learning.folder import ENCODER, alone_in, check_free, look_into, prepare, tidy
+from mappable.learning.folder import alone_in, check_free, look_into, prepare, tidy
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.monitor import Monitor

@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.embedding import Source as Images
-from mappable.features.encoder import Encoder
+from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.calibrate import FEWEST, calibrate, calibrating
 from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
@@ -43,7 +43,7 @@ class Options(TypedDict, total=False):
 
 
 def build_map(
-    encoder: Encoder,
+    encoder: ImageEncoder,
     places: Places,
     images: Images | None = None,
     *,
@@ -143,7 +143,7 @@ def _too_few(references: int, landmarks: int, left: int) -> str:
     return f"{taken}, and {FEWEST} are needed; {advice} keep a visit back (`mappable places split`)"
 
 
-def _usual_count(encoder: Encoder, places: Places) -> int:
+def _usual_count(encoder: ImageEncoder, places: Places) -> int:
     return min(int(encoder.about.settings.get("landmarks", LANDMARKS)), len(places.references()))
 
 

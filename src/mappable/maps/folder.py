@@ -142,9 +142,9 @@ def _copy(source: Path, file: Path) -> None:
 
 
 def _check_encoder(file: Path, fingerprint: str) -> None:
-    from mappable.features.backends import load_encoder  # here, as only those who hand one over need the network
+    from mappable.features.opening import open_file  # here, as only those who hand one over need the network
 
-    found = load_encoder(file, "cpu").fingerprint
+    found = open_file(file, "cpu").fingerprint
     if found != fingerprint:
         raise BadInputError(f"{file}: is encoder {found}, but the map's descriptors are of encoder {fingerprint}")
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
-from mappable.features.devices import find_device
 from mappable.features.embedding import ImageFiles
-from mappable.features.encoder import Encoder
+from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.densify import densify
 from mappable.maps.locate import Locator, Position
 from mappable.maps.map import Map
@@ -23,26 +22,6 @@ from mappable.places.table import Places
 from mappable.recovery.ranges import Ranges
 
 
-def encoder_of(landmarks: Map, file: Path | None = None, device: str = "auto") -> Encoder:
-    """The encoder that the map keeps, or that of a file, which must be the same."""
-    chosen = find_device(device)
-    kept = file or landmarks.encoder_file
-    if kept is None and landmarks.about is None:
-        name = landmarks.encoder
-        raise BadInputError(
-            f"the map's descriptors were made elsewhere, by {name}, so it is used from Python: "
-            f"locate(map, descriptors, encoder={name!r})"
-        )
-    if kept is None:
-        raise BadInputError(f"the map keeps no encoder, so give the file of encoder {landmarks.encoder} (--encoder)")
-    if kept.suffix == ".onnx":
-        raise BadInputError(f"{kept}: is an ONNX file, but this needs the encoder's own, encoder.safetensors")
-    encoder = Encoder.load(kept / "encoder.safetensors" if kept.is_dir() else kept, chosen)
-    if encoder.fingerprint != landmarks.encoder:
-        raise BadInputError(f"{kept}: is encoder {encoder.fingerprint}, but the map is of encoder {landmarks.encoder}")
-    return encoder
-
-
 @dataclass(frozen=True)
 class Seen:
     """Descriptors (n, D) of those `rows` (n,) of a table whose images decode, and what is wrong with the others."""
@@ -52,7 +31,7 @@ class Seen:
     bad: dict[int, BadImageError]
 
 
-def describe_readable(encoder: Encoder, places: Places, images: ImageRows | None = None) -> Seen:
+def describe_readable(encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Seen:
     """The descriptors of all images that decode; packed `images` all do."""
     if images is not None:
         return Seen(np.arange(len(places)), encoder.embed(images), {})
@@ -80,7 +59,7 @@ class _Tolerant(ImageFiles):
 
 def locate_images(
     landmarks: Map,
-    encoder: Encoder,
+    encoder: ImageEncoder,
     places: Places,
     images: ImageRows | None = None,
     *,
@@ -111,7 +90,7 @@ class Placed:
 
 def densify_images(
     landmarks: Map,
-    encoder: Encoder,
+    encoder: ImageEncoder,
     places: Places,
     images: ImageRows | None = None,
     *,
@@ -143,7 +122,7 @@ def _why_not(position: Position) -> str:
     return "position not known well enough" if position.refined else "not between landmarks"
 
 
-def ranges_of_images(landmarks: Map, encoder: Encoder, places: Places, images: ImageRows | None = None) -> Ranges:
+def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Ranges:
     """Metres between images, by the calibration of a map; all of them must decode."""
     calibration = Locator(landmarks).calibration
     if landmarks.unit != "m":

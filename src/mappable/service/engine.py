@@ -13,9 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
-from mappable.features.backends import Describer
-from mappable.features.encoder import Encoder
-from mappable.features.fast_encoder import FastEncoder
+from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.exact import Exact
 from mappable.maps.locate import CANDIDATES, Locator, Position
 from mappable.maps.map import Map
@@ -25,7 +23,7 @@ from mappable.recovery.drive import recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.report import report
 from mappable.service.answers import Known, Positions, Trajectory, located, trajectory
-from mappable.service.batching import Batcher, BatchSize, Describe, measure
+from mappable.service.batching import Batcher, BatchSize, measure
 from mappable.service.body import Sent
 from mappable.service.decoding import decode
 from mappable.service.limits import Limits, RefusedError, Share
@@ -39,7 +37,7 @@ Result = TypeVar("Result")
 class Engine:
     """Answers for one map; all methods that are awaited belong to one event loop."""
 
-    def __init__(self, opened: Map, encoder: Describer, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, opened: Map, encoder: ImageEncoder, limits: Limits, metrics: Metrics) -> None:
         self.map, self.limits, self.metrics = _in_memory(opened), limits, metrics
         self.locator, self.fingerprint = Locator(self.map), encoder.fingerprint
         self.rows = {str(name): row for row, name in enumerate(self.map.places.place_id)}
@@ -156,11 +154,9 @@ class Turns:
         self.decoding, self.encoding = asyncio.Semaphore(decoding), asyncio.Semaphore(decoding + encoding)
 
 
-def _batcher(encoder: Describer, metrics: Metrics) -> tuple[BatchSize, Batcher]:
+def _batcher(encoder: ImageEncoder, metrics: Metrics) -> tuple[BatchSize, Batcher]:
     """The thread of the encoder, with the size of batches that pays."""
-    describe: Describe = partial(encoder.embed, progress=False)
-    if isinstance(encoder, Encoder):
-        describe = FastEncoder(encoder).embed
+    describe = encoder.for_queries()
     size = measure(describe, encoder.about.size)
     return size, Batcher(describe, size.images, metrics.batch)
 

@@ -27,13 +27,10 @@ def score(scoring: Scoring) -> Scored:
     if scoring.load is None:
         raise NotApplicableError("there is no encoder at hand, only descriptors")
     encoder, images = scoring.load()
-    from mappable.features.fast_encoder import FastEncoder
-
     queries = scoring.setup.queries[: MOST[encoder.device.type]]
     pixels = [np.asarray(images[np.array([row])]) for row in queries]
-    fast = FastEncoder(encoder)
     warm_up = WARM_UP[encoder.device.type]
-    described, vectors = _timed(fast.embed, pixels, warm_up)
+    described, vectors = _timed(encoder.for_queries(), pixels, warm_up)
     known = scoring.descriptors[scoring.landmarks()]
     exact, tree = Exact(known), KDTree(known.astype(np.float64))
     searched, _ = _timed(lambda one: exact.nearest(one, 1), vectors, warm_up)

@@ -1,0 +1,45 @@
+"""Opening encoders wherever they are kept: in a file of their own, a training run's folder, or a map's folder."""
+
+from pathlib import Path
+
+from mappable.errors import BadInputError
+from mappable.features.files import encoder_file
+from mappable.features.image_encoder import ImageEncoder
+from mappable.features.opening import Backend, open_file
+from mappable.maps.folder import MAP
+from mappable.maps.map import Map
+
+
+def open_encoder(source: Path | str, device: str = "auto", backend: Backend | None = None) -> ImageEncoder:
+    """The encoder of a file (.safetensors, .onnx), a training run's folder, or a map's folder; see `open_file`."""
+    return open_file(find_encoder(source), device, backend)
+
+
+def find_encoder(source: Path | str) -> Path:
+    """The file of an encoder: `source` itself, or the one that a training run's or a map's folder holds."""
+    if not (Path(source) / MAP).is_file():
+        return encoder_file(source)
+    return _kept(Map.open(source))
+
+
+def encoder_of(
+    landmarks: Map, source: Path | str | None = None, device: str = "auto", backend: Backend | None = None
+) -> ImageEncoder:
+    """The encoder that the map keeps, or the one of `source` (see `open_encoder`), which must be the same."""
+    file = _kept(landmarks) if source is None else find_encoder(source)
+    encoder = open_file(file, device, backend)
+    if encoder.fingerprint != landmarks.encoder:
+        raise BadInputError(f"{file}: is encoder {encoder.fingerprint}, but the map is of encoder {landmarks.encoder}")
+    return encoder
+
+
+def _kept(landmarks: Map) -> Path:
+    if landmarks.encoder_file is not None:
+        return landmarks.encoder_file
+    name = landmarks.encoder
+    if landmarks.about is None:
+        raise BadInputError(
+            f"the map's descriptors were made elsewhere, by {name}, so it is used from Python: "
+            f"locate(map, descriptors, encoder={name!r})"
+        )
+    raise BadInputError(f"the map keeps no encoder, so give the file of encoder {name} (--encoder)")
