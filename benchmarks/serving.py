@@ -100,7 +100,7 @@ class Server:
 
 @contextmanager
 def serving(folder: Path, backend: Backend) -> Iterator[Server]:
-    command = [sys.executable, "-c", "from mappable.cli import main; main()", "serve", "--map", str(folder)]
+    command = [sys.executable, "-c", "from mappable.cli import main; main()", "serve", str(folder)]
     with subprocess.Popen(
         [*command, "--port", "0", "--backend", backend], stdout=subprocess.PIPE, text=True
     ) as process:

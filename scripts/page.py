@@ -1,6 +1,6 @@
 """A page of the documentation from a study: its report without what only the whole report is for.
 
-    mappable reproduce street-v1 --rows table1,ours --seeds 0,1,2 --device cuda --out results/street-v1
+    mappable reproduce street-v1 results/street-v1 --rows table1,ours --seeds 0,1,2 --device cuda
     python scripts/page.py results/street-v1 docs/results
 
 writes docs/results/street-v1.md and, in a folder of that name, its figures. Left out are the examples (they

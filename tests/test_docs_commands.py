@@ -345,7 +345,7 @@ def dashcam(folder: Path) -> None:
 
 def study(shop: Workshop, folder: Path) -> None:
     """What `make demo` leaves."""
-    shop.run(f"reproduce street-v1-demo --out {folder}")
+    shop.run(f"reproduce street-v1-demo {folder}")
     shop.run(f"map build {folder}/places {folder}/map --encoder {folder}/models/triplet-seed0")
 
 
@@ -382,7 +382,7 @@ MAKERS: dict[str, Maker] = {
     "another_wing": lambda shop, path: town(path, ["calibration"], "another-", split="train"),
     "other_map": lambda shop, path: shop.run("map build another_wing other_map --encoder model --all"),
     "demo": study,
-    "other": lambda shop, path: shop.run("evaluate town --map map --out other --name other"),
+    "other": lambda shop, path: shop.run("evaluate map town other --name other"),
     "photo.jpg": lambda shop, path: look(40).save(path),
     "1.jpg": lambda shop, path: look(44).save(path),
     "2.jpg": lambda shop, path: look(48).save(path),

@@ -43,7 +43,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
     quoted = shlex.quote(str(out))
     for text in (
         f"mappable simulate street-v1-3d {shlex.quote(str(street))} --every 60\n",
-        f"mappable reproduce street-v1-3d --out {quoted} --rows triplet+huber-ours --every 60",
+        f"mappable reproduce street-v1-3d {quoted} --rows triplet+huber-ours --every 60",
         " --set iterations=3\n",
         f"mappable map build {shlex.quote(str(street))}",
         f"{len(places)} places",
@@ -54,7 +54,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
         "gain within 10 m",
     ):
         assert text in first.stdout
-    served = f"mappable serve --map {shlex.quote(str(out / 'map'))} --study {quoted}"
+    served = f"mappable serve {shlex.quote(str(out / 'map'))} --study {quoted}"
     assert first.stdout.endswith(f"report: {out / 'report.html'}\nlook at it: {served}\n")
     for name in ("contact-sheet.jpg", "map.png"):
         with Image.open(street / name) as picture:

@@ -27,7 +27,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
 ) -> None:
     out = tmp_path / "found"
     protocols = "table1,localization"
-    shown = mappable("evaluate", wall, "--map", wall_map, "--out", out, *RADII, "--protocols", protocols)
+    shown = mappable("evaluate", wall_map, wall, out, *RADII, "--protocols", protocols)
     assert shown.exit_code == 0, shown.output
     result, opened = Found.load(out), Map.open(wall_map)
     queries = load_places(wall).where(split="test")
@@ -89,7 +89,7 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
 
 def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     def refused(problem: str, *words: object) -> None:
-        result = mappable("evaluate", *words, "--map", wall_map, "--out", tmp_path / "out")
+        result = mappable("evaluate", wall_map, *words, tmp_path / "out")
         assert isinstance(result.exception, BadInputError), result.output
         assert problem in str(result.exception)
         assert not (tmp_path / "out" / "result.json").exists()
@@ -102,7 +102,7 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
     save_places(places.replace(frame="town", frames=Frame("town")), elsewhere / "places.parquet")
     refused("the queries are in frame town, but the map is in wall", elsewhere, *RADII)
     (tmp_path / "file").touch()
-    result = mappable("evaluate", wall, "--map", wall_map, "--out", tmp_path / "file", *RADII)
+    result = mappable("evaluate", wall_map, wall, tmp_path / "file", *RADII)
     assert "cannot be written" in str(result.exception)
     refused("no protocol 'table3'", wall, *RADII, "--protocols", "table3")
     save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
@@ -119,17 +119,17 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
     [
         (("kitti",), "there is no set 'kitti'; there are oxford, cold"),
         (("oxford",), "oxford: give the folder that holds the images"),
-        (("nordland", "/nowhere"), "/nowhere"),
+        (("nordland", "--images", "/nowhere"), "/nowhere"),
         (("street-v1", "--rows", "tripel"), "there is no row 'tripel'"),
         (("street-v1", "--seeds", "0,x"), "--seeds is '0,x'"),
         (("street-v1", "--seeds", "0,0"), "different numbers"),
         (("street-v1", "--set", "marginn=3"), "marginn"),
-        (("nordland", ".", "--protocols", "table2"), "table2"),
+        (("nordland", "--images", ".", "--protocols", "table2"), "table2"),
     ],
 )
 def test_a_study_that_cannot_be_is_one_sentence(
     mappable: Invoke, tmp_path: Path, words: tuple[str, ...], problem: str
 ) -> None:
-    result = mappable("reproduce", *words, "--out", tmp_path / "out")
+    result = mappable("reproduce", words[0], tmp_path / "out", *words[1:])
     assert isinstance(result.exception, BadInputError), result.output
     assert problem in str(result.exception)

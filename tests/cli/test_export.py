@@ -83,7 +83,7 @@ def test_queries_by_onnxruntime_are_located_in_a_map_by_torch(
     shutil.copy(
         exported, tmp_path / f"cache/onnx/{OnnxEncoder(exported).fingerprint}-v1.onnx"
     )  # as from an earlier run
-    asked = ("locate", wall / "fog", "--map", wall_map, "--json")
+    asked = ("locate", wall_map, wall / "fog", "--json")
     ways = ([], ["--encoder", exported], ["--backend", "onnx"])
     torch, given, cached = (json.loads(mappable(*asked, *way).stdout) for way in ways)
     assert given == cached
@@ -103,13 +103,13 @@ def test_int8_says_how_well_it_locates_and_has_maps_of_its_own(
     assert accuracy["float32"] > 50
     assert accuracy["float32"] - accuracy["int8"] <= 1
     assert (accuracy["queries"], accuracy["landmarks"], accuracy["radius"], accuracy["images"]) == (160, 80, 10, 20)
-    refused(mappable("locate", wall / "fog", "--map", wall_map, "--encoder", in_int8), "but the map is of encoder")
+    refused(mappable("locate", wall_map, wall / "fog", "--encoder", in_int8), "but the map is of encoder")
     built = mappable("map", "build", wall, tmp_path / "map", "--encoder", in_int8, "--landmarks", 60)
     assert built.exit_code == 0, built.output
     assert "kept with the map" in built.stdout
     more = mappable("map", "add", tmp_path / "map", wall, "--split", "test", "--landmarks", 3)
     assert more.stdout.startswith("63 landmarks")
-    found = mappable("locate", wall / "fog", "--map", tmp_path / "map", "--json")
+    found = mappable("locate", tmp_path / "map", wall / "fog", "--json")
     truth = load_places(wall).where(sequence="fog").positions
     off = [
         np.linalg.norm(np.subtract(one["coordinates"], at))
@@ -125,7 +125,7 @@ def test_what_a_map_with_an_onnx_encoder_serves_can_be_evaluated_too(
     built = mappable("map", "build", wall, town, "--encoder", exported, "--landmarks", 60)
     assert built.exit_code == 0, built.output
     radii = ("--positive-radius", 5, "--negative-radius", 15, "--protocols", "table1,timing")
-    shown = mappable("evaluate", wall, "--map", town, "--out", tmp_path / "found", *radii)
+    shown = mappable("evaluate", town, wall, tmp_path / "found", *radii)
     assert shown.exit_code == 0, shown.output
     result = Evaluated.load(tmp_path / "found")
     assert len(result.ids) == 119

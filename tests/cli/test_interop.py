@@ -57,7 +57,7 @@ def drive(mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.Te
     save_places(places, folder / "fog.parquet")
     write_tum(folder / "truth.txt", places.positions, seconds_of(places))
     located = mappable(
-        *("locate", folder / "fog.parquet", "--map", wall_map, "--json"),
+        *("locate", wall_map, folder / "fog.parquet", "--json"),
         *("--tum", folder / "located.txt", "--pairs", folder / "pairs.txt"),
     )
     assert located.exit_code == 0, located.output
@@ -205,7 +205,7 @@ def decoded(blob: list[list[int]]) -> Floats:
 @pytest.mark.usefixtures("with_rerun")
 def test_a_run_is_recorded_for_rerun(mappable: Run, drive: Drive, wall_map: Path, wall: Path, tmp_path: Path) -> None:
     file, recovered = tmp_path / "deep/run.rrd", drive.folder / "recovered"
-    command = ("locate", drive.table, "--map", wall_map, "--json", "--rerun", file, "--recovered", recovered)
+    command = ("locate", wall_map, drive.table, "--json", "--rerun", file, "--recovered", recovered)
     result = mappable(*command)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout) == drive.entries
@@ -276,7 +276,7 @@ def test_a_recording_of_what_is_partly_missing(mappable: Run, wall: Path, wall_m
         about=opened.about,
         calibration=opened.calibration,
     ).save(tmp_path / "moved", opened.encoder_file)
-    result = mappable("locate", images, "--map", tmp_path / "moved", "--rerun", tmp_path / "run.rrd")
+    result = mappable("locate", tmp_path / "moved", images, "--rerun", tmp_path / "run.rrd")
     assert result.exit_code == 3
     told = result.stderr.splitlines()
     assert told[0].startswith("warning: 60 images of landmarks cannot be read and are left out of the recording; ")
@@ -301,13 +301,13 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old.rrd").write_text("what was there")
-    located = ("locate", drive.table, "--map")
-    refused(mappable(*located, tmp_path / "none", "--rerun", "run.rrd"), "none: no map here")
-    refused(mappable(*located, wall_map, "--rerun", "old.rrd"), "old.rrd: is there already; remove it")
-    refused(mappable(*located, wall_map, "--rerun", "run.png"), "run.png: ", "ends in .rrd")
-    refused(mappable(*located, wall_map, "--recovered", drive.folder / "recovered"), "--recovered is for --rerun FILE")
+    located = ("locate", wall_map, drive.table)
+    refused(mappable("locate", tmp_path / "none", drive.table, "--rerun", "run.rrd"), "none: no map here")
+    refused(mappable(*located, "--rerun", "old.rrd"), "old.rrd: is there already; remove it")
+    refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "ends in .rrd")
+    refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered is for --rerun FILE")
     monkeypatch.setitem(sys.modules, "rerun", None)
-    without = mappable(*located, wall_map, "--rerun", "run.rrd")
+    without = mappable(*located, "--rerun", "run.rrd")
     refused(without, "recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")
     assert without.exit_code != 0
     assert [one.name for one in tmp_path.iterdir()] == ["old.rrd"]
@@ -319,13 +319,23 @@ def test_what_was_recovered_from_other_images_is_refused(
     mappable: Run, drive: Drive, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
-    recorded = ("--map", wall_map, "--rerun", tmp_path / "run.rrd", "--recovered")
+    locate = ("locate", wall_map)
+    recorded = ("--rerun", tmp_path / "run.rrd", "--recovered")
     own = drive.folder / "recovered"
-    refused(mappable("locate", wall / "rain", *recorded, own), "was recovered from 119 images, but not the 160 given")
-    refused(mappable("locate", drive.table, *recorded, wall), "not a folder made by `mappable recover` (summary.json)")
+    refused(
+        mappable(*locate, wall / "rain", *recorded, own),
+        "was recovered from 119 images, but not the 160 given",
+    )
+    refused(
+        mappable(*locate, drive.table, *recorded, wall),
+        "not a folder made by `mappable recover` (summary.json)",
+    )
     broken = shutil.copytree(own, tmp_path / "broken")
     (broken / "positions.csv").write_text((broken / "positions.csv").read_text().replace("\n3,0,", "\n3,0,x"))
-    refused(mappable("locate", drive.table, *recorded, broken), "positions.csv: not as `mappable recover` writes it")
+    refused(
+        mappable(*locate, drive.table, *recorded, broken),
+        "positions.csv: not as `mappable recover` writes it",
+    )
     summary = json.loads((own / "summary.json").read_text())
     (broken / "summary.json").write_text(json.dumps(summary | {"dimensions": 3}))
-    refused(mappable("locate", drive.table, *recorded, broken), "has 3 dimensions, but the map has 2")
+    refused(mappable(*locate, drive.table, *recorded, broken), "has 3 dimensions, but the map has 2")

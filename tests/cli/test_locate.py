@@ -43,7 +43,7 @@ def _truth(wall: Path) -> tuple[list[str], list[list[float]]]:
 
 def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
     files = sorted((wall / "fog").iterdir())
-    result = mappable("locate", *files[:3], "--map", wall_map)
+    result = mappable("locate", wall_map, *files[:3])
     assert result.exit_code == 0, result.output
     for text in (
         "image",
@@ -55,29 +55,29 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
     ):
         assert text in result.stdout
     assert result.stderr == ""
-    told = mappable("locate", wall / "fog", "--map", wall_map, "--json")
+    told = mappable("locate", wall_map, wall / "fog", "--json")
     entries = json.loads(told.stdout)
     assert [one["image"] for one in entries] == [str(file) for file in files]
     assert np.median(errors(wall, entries)) < 2
     assert sum(one["confident"] for one in entries) > 90
     assert all(one["unit"] == "m" and one["error"] is None for one in entries)
     assert all(one["low"] <= one["high"] for one in entries if one["confident"] or one["low"] is not None)
-    narrow = json.loads(mappable("locate", files[0], "--map", wall_map, "--json", "--coverage", 0.3).stdout)
+    narrow = json.loads(mappable("locate", wall_map, files[0], "--json", "--coverage", 0.3).stdout)
     assert narrow[0]["high"] - narrow[0]["low"] < entries[0]["high"] - entries[0]["low"]
 
 
 def test_a_georeferenced_map_gives_latitude_and_longitude(
     mappable: Run, wall: Path, wall_map: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
-    plain = json.loads(mappable("locate", wall / "fog/00020.png", "--map", wall_map, "--json").stdout)[0]
+    plain = json.loads(mappable("locate", wall_map, wall / "fog/00020.png", "--json").stdout)[0]
     assert (plain["latitude"], plain["longitude"]) == (None, None)
-    assert "latitude" not in mappable("locate", wall / "fog/00020.png", "--map", wall_map).stdout
+    assert "latitude" not in mappable("locate", wall_map, wall / "fog/00020.png").stdout
     frame = Frame("wall", crs="EPSG:32630", origin=(620_000.0, 5_735_000.0, 0.0))
     save_places(load_places(wall).where(split="train").replace(frames=frame), tmp_path / "train.parquet")
     build = mappable("map", "build", tmp_path / "train.parquet", tmp_path / "map", "--encoder", wall_encoder)
     assert build.exit_code == 0, build.output
     (tmp_path / "bad.jpg").write_text("no image")
-    asked = ["locate", tmp_path / "bad.jpg", wall / "fog/00020.png", "--map", tmp_path / "map"]
+    asked = ["locate", tmp_path / "map", tmp_path / "bad.jpg", wall / "fog/00020.png"]
     entry = json.loads(mappable(*asked, "--json", "--csv", tmp_path / "out.csv").stdout)[1]
     latitude, longitude = frame.to_latlon(np.array([entry["coordinates"]]))
     assert (entry["latitude"], entry["longitude"]) == (latitude[0], longitude[0])
@@ -89,11 +89,11 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
 
 
 def test_a_drive_is_located_together(mappable: Run, wall: Path, wall_map: Path) -> None:
-    single = json.loads(mappable("locate", wall / "fog", "--map", wall_map, "--json").stdout)
-    entries = json.loads(mappable("locate", wall / "fog", "--map", wall_map, "--json", "--sequence").stdout)
+    single = json.loads(mappable("locate", wall_map, wall / "fog", "--json").stdout)
+    entries = json.loads(mappable("locate", wall_map, wall / "fog", "--json", "--sequence").stdout)
     assert max(errors(wall, entries)) < 10
     assert single != entries
-    both = ["locate", wall / "fog", wall / "rain", "--map", wall_map, "--json", "--sequence"]
+    both = ["locate", wall_map, wall / "fog", wall / "rain", "--json", "--sequence"]
     assert json.loads(mappable(*both).stdout)[: len(entries)] == entries  # each folder is a drive of its own
 
 
@@ -102,12 +102,12 @@ def test_a_converted_set_is_located_from_packed_pixels(
 ) -> None:
     fog = load_places(wall).where(sequence="fog")
     save_places(fog, tmp_path / "fog/places.parquet")
-    from_files = mappable("locate", tmp_path / "fog/places.parquet", "--map", wall_map, "--json")
+    from_files = mappable("locate", wall_map, tmp_path / "fog/places.parquet", "--json")
     entries = json.loads(from_files.stdout)
     assert [one["image"] for one in entries] == fog.place_id.tolist()
     pack_images(fog, tmp_path / "fog", size=(64, 48))
-    assert json.loads(mappable("locate", tmp_path / "fog", "--map", wall_map, "--json").stdout) == entries
-    more = mappable("locate", tmp_path / "fog", wall / "rain/00005.png", "--map", wall_map, "--json")
+    assert json.loads(mappable("locate", wall_map, tmp_path / "fog", "--json").stdout) == entries
+    more = mappable("locate", wall_map, tmp_path / "fog", wall / "rain/00005.png", "--json")
     assert len(json.loads(more.stdout)) == len(fog) + 1
 
 
@@ -117,7 +117,7 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     shutil.copy(wall / "fog/00020.png", tmp_path / "good.png")
     (tmp_path / "bad.jpg").write_text("no image")
     paths = [tmp_path / name for name in ("bad.jpg", "good.png", "gone.png")]
-    result = mappable("locate", *paths, "--map", wall_map, "--json", "--csv", tmp_path / "out.csv")
+    result = mappable("locate", wall_map, *paths, "--json", "--csv", tmp_path / "out.csv")
     assert result.exit_code == 3
     bad, good, gone = json.loads(result.stdout)
     assert "not an image in a known format" in bad["error"]
@@ -128,10 +128,10 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert [bool(row["error"]) for row in rows] == [True, False, True]
     assert float(rows[1]["x"]) == good["coordinates"][0]
-    shown = mappable("locate", *paths, "--map", wall_map)
+    shown = mappable("locate", wall_map, *paths)
     assert shown.exit_code == 3
     assert "not an image in a known format" in shown.stdout
-    nothing = mappable("locate", paths[0], "--map", wall_map, "--sequence")
+    nothing = mappable("locate", wall_map, paths[0], "--sequence")
     assert nothing.exit_code == 3
     assert "confident of 0 of 1 images" in nothing.stdout
 
@@ -140,7 +140,7 @@ def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: 
     tum, pairs = tmp_path / "out/fog.txt", tmp_path / "out/pairs.txt"
     places = load_places(wall).where(sequence="fog")
     save_places(places, tmp_path / "fog.parquet")
-    result = mappable("locate", tmp_path / "fog.parquet", "--map", wall_map, "--tum", tum, "--pairs", pairs, "--json")
+    result = mappable("locate", wall_map, tmp_path / "fog.parquet", "--tum", tum, "--pairs", pairs, "--json")
     entries = json.loads(result.stdout)
     confident = [row for row, one in enumerate(entries) if one["confident"]]
     assert f"{len(confident)} of 119 positions written to {tum}" in result.stderr
@@ -150,10 +150,10 @@ def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: 
     listed = [line.split() for line in pairs.read_text().splitlines()]
     assert len(listed) == 5 * 119
     assert listed[0] == ["fog/00020.png", entries[0]["candidates"][0]["landmark"]]
-    mappable("locate", wall / "fog", "--map", wall_map, "--tum", tum)  # whose files know no time
+    mappable("locate", wall_map, wall / "fog", "--tum", tum)  # whose files know no time
     np.testing.assert_array_equal(np.loadtxt(tum)[:, 0] % 1, 0)
     Image.new("RGB", (64, 48), (9, 9, 9)).save(tmp_path / "dark.png")
-    none = mappable("locate", tmp_path / "dark.png", "--map", wall_map, "--tum", tum)
+    none = mappable("locate", wall_map, tmp_path / "dark.png", "--tum", tum)
     assert f"0 of 1 positions written to {tum}" in none.stderr
     assert not tum.read_text().strip()
 
@@ -164,7 +164,7 @@ def test_files_that_cannot_be_written_are_refused_before_any_image_is_described(
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     monkeypatch.chdir(tmp_path)
     shutil.copy(wall / "fog/00020.png", tmp_path / "a b.png")
-    locate = ["locate", "--map", wall_map]
+    locate = ["locate", wall_map]
     refused(mappable(*locate, "a b.png", "--pairs", "pairs.txt"), "a space")
     same = mappable(*locate, wall / "fog", "--csv", "out.txt", "--tum", tmp_path / "out.txt")
     refused(same, "--csv, --tum and --pairs must name different files")
@@ -176,16 +176,16 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     mappable: Run, wall: Path, wall_map: Path, wall_encoder: Path, other_encoder: Path, tmp_path: Path
 ) -> None:
     image = wall / "fog/00020.png"
-    assert mappable("locate", image, "--map", wall_map, "--encoder", wall_encoder).exit_code == 0
-    refused(mappable("locate", image, "--map", wall_map, "--encoder", other_encoder), "but the map is of encoder")
-    refused(mappable("locate", tmp_path, "--map", wall_map), "a folder without images")
-    refused(mappable("locate", image, "--map", wall), "no map here")
-    refused(mappable("locate", image, "--map", wall_map, "--coverage", 2), "coverage")
-    refused(mappable("locate", image, "--map", wall_map, "--csv", tmp_path), "cannot be written")
+    assert mappable("locate", wall_map, image, "--encoder", wall_encoder).exit_code == 0
+    refused(mappable("locate", wall_map, image, "--encoder", other_encoder), "but the map is of encoder")
+    refused(mappable("locate", wall_map, tmp_path), "a folder without images")
+    refused(mappable("locate", wall, image), "no map here")
+    refused(mappable("locate", wall_map, image, "--coverage", 2), "coverage")
+    refused(mappable("locate", wall_map, image, "--csv", tmp_path), "cannot be written")
     save_places(load_places(wall)[:0], tmp_path / "none.parquet")
-    for command in (("locate", "--map", wall_map), ("densify", wall_map)):
+    for command in (("locate", wall_map), ("densify", wall_map)):
         refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: a table without images")
-    assert mappable("locate", "--map", wall_map).exit_code == 2  # nothing is asked about
+    assert mappable("locate", wall_map).exit_code == 2  # nothing is asked about
 
 
 def test_a_map_without_calibration_names_the_nearest_landmark(
@@ -195,7 +195,7 @@ def test_a_map_without_calibration_names_the_nearest_landmark(
     assert (
         mappable("map", "build", tmp_path / "train.parquet", tmp_path / "map", "--encoder", wall_encoder).exit_code == 0
     )
-    located = ["locate", wall / "fog", "--map", tmp_path / "map"]
+    located = ["locate", tmp_path / "map", wall / "fog"]
     entry = json.loads(mappable(*located, "--json").stdout)[0]
     assert entry["metres"] is None
     assert entry["reason"] == "the map has no calibration"
@@ -215,9 +215,10 @@ def test_images_without_positions_become_landmarks(
     (tmp_path / "drive").mkdir()
     for file in (wall / "fog").iterdir():
         shutil.copy(file, tmp_path / "drive")
-    dense = mappable("densify", copied_map, tmp_path / "drive", "--out", tmp_path / "dense", "--sequence")
+    again = shutil.copytree(copied_map, tmp_path / "again")
+    dense = mappable("densify", copied_map, tmp_path / "drive", "--sequence")
     assert dense.exit_code == 0, dense.output
-    grown = Map.open(tmp_path / "dense")
+    grown = Map.open(copied_map)
     added = int(grown.estimated.sum())
     assert added > 20
     assert f"{added} of 119 images added" in dense.stdout
@@ -228,15 +229,14 @@ def test_images_without_positions_become_landmarks(
     assert grown.places.place_id[:60].tolist() == Map.open(wall_map).places.place_id.tolist()
     assert grown.places.notes == ()
     np.testing.assert_array_equal(grown.places.positions[:60], Map.open(wall_map).places.positions)
-    assert len(Map.open(copied_map)) == 60
-    assert f"({added} at estimated positions)" in mappable("map", "show", tmp_path / "dense").stdout
+    assert f"({added} at estimated positions)" in mappable("map", "show", copied_map).stdout
 
     (tmp_path / "drive/bad.png").write_text("no image")
-    some = mappable("densify", copied_map, tmp_path / "drive", "--within", 2)
+    some = mappable("densify", again, tmp_path / "drive", "--within", 2)
     assert some.exit_code == 3
     assert "bad.png: not an image" in some.stderr
-    assert len(Map.open(copied_map)) > 60
-    refused(mappable("densify", copied_map, tmp_path / "drive"), "already, whose position stays as it is")
+    assert len(Map.open(again)) > 60
+    refused(mappable("densify", again, tmp_path / "drive"), "already, whose position stays as it is")
 
 
 def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, tmp_path: Path) -> None:
@@ -249,7 +249,6 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
     assert mappable("densify", copied_map, tmp_path / "bad.jpg").exit_code == 3
     refused(mappable("densify", copied_map, wall / "fog", wall / "rain", "--sequence"), "2 sequences, 'fog'")
     refused(mappable("densify", copied_map, wall / "fog", "--within", 0), "above 0")
-    refused(mappable("densify", copied_map, wall / "fog", "--out", wall), "holds files, but no map")
     assert (copied_map / "map.json").read_bytes() == before
 
 

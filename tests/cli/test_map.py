@@ -126,7 +126,7 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     assert (
         "encoder others, not kept" in mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others").stdout
     )
-    refused(mappable("locate", wall / "fog", "--map", out), "made elsewhere, by others", "encoder='others'")
+    refused(mappable("locate", out, wall / "fog"), "made elsewhere, by others", "encoder='others'")
     refused(mappable("map", "build", wall, out), "--encoder FILE")
 
 
@@ -178,7 +178,7 @@ def test_a_sound_map_and_damaged_ones(mappable: Run, wall_map: Path, copied_map:
     descriptors.write_bytes(whole[:-4])
     for command in (("verify", copied_map), ("show", copied_map), ("add", copied_map, wall)):
         refused(mappable("map", *command), descriptors.name, "truncated or damaged")
-    refused(mappable("locate", wall / "fog", "--map", copied_map), descriptors.name)
+    refused(mappable("locate", copied_map, wall / "fog"), descriptors.name)
     descriptors.write_bytes(whole)
     text = (copied_map / "map.json").read_text()
     (copied_map / "map.json").write_text(text.replace('"unit": "m"', '"unit": "frames"'))
@@ -252,4 +252,4 @@ def test_tables_without_places_are_refused(mappable: Run, wall: Path, wall_encod
 
 def test_a_map_folder_may_be_moved(mappable: Run, wall: Path, copied_map: Path, tmp_path: Path) -> None:
     copied_map.rename(tmp_path / "moved")
-    assert mappable("locate", wall / "fog/00020.png", "--map", tmp_path / "moved").exit_code == 0
+    assert mappable("locate", tmp_path / "moved", wall / "fog/00020.png").exit_code == 0

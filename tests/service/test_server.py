@@ -284,7 +284,7 @@ def command(backbones_folder: Path) -> list[str]:
 
 
 def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, images: Images) -> None:
-    run = [*command, "serve", "--map", str(map_folder), "--port", "0"]
+    run = [*command, "serve", str(map_folder), "--port", "0"]
     with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]

@@ -47,7 +47,7 @@ def demo(
     fewer = f" --every {every}" if every > 1 else ""
     typer.echo("1. Draw a street in nine runs, in all kinds of weather and light (under two minutes on two cores).")
     typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
-    again = f"mappable reproduce {SET} --out {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
+    again = f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
     study = load_study(named, None, out, models, every=every, overwrite=overwrite, command=again)
     print_world(street, study.setup.places)
     draw_map(study.setup.places, street / "map.png")
@@ -65,7 +65,7 @@ def demo(
         f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {_encoder(study, models[-1])}"
     )
     images = _quoted(street / "images/test-night")
-    typer.echo(f"   mappable locate {images} --map {_quoted(out / 'map')} --sequence\n")
+    typer.echo(f"   mappable locate {_quoted(out / 'map')} {images} --sequence\n")
     _locate_some(study, models[-1], opened)
     typer.echo("\n4. The way of a test run from feature distances alone, and between ten known positions.\n")
     print_recovery(results[-1])
@@ -73,7 +73,7 @@ def demo(
     page = study.report(results)
     print_accuracy(results)
     typer.echo(f"\nreport: {page}")
-    typer.echo(f"look at it: mappable serve --map {_quoted(out / 'map')} --study {_quoted(out)}")
+    typer.echo(f"look at it: mappable serve {_quoted(out / 'map')} --study {_quoted(out)}")
 
 
 def _quoted(path: Path) -> str:

@@ -1,6 +1,5 @@
 """`mappable densify MAP IMAGES...`: images without positions become landmarks, where the map knows where they are."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,15 +19,12 @@ from mappable.cli.common import (
 def densify(
     folder: MapFolder,
     images: Images,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the denser map (default: MAP itself).", metavar="FOLDER")
-    ] = None,
     sequence: Together = False,
     within: Annotated[
         float | None,
         typer.Option(
-            help="Add only images whose position is known so well, as one standard deviation (default: the spacing of "
-            "the landmarks).",
+            help="Add only images whose position has at most this standard deviation (default: the spacing of the "
+            "landmarks).",
             metavar="METRES",
         ),
     ] = None,
@@ -41,14 +37,11 @@ def densify(
     stays as it was.
     """
     from mappable.maps.encoders import encoder_of
-    from mappable.maps.folder import check_folder
     from mappable.maps.map import Map
     from mappable.maps.queries import densify_images
     from mappable.places.unposed import find_images
 
     opened = Map.verify(folder)
-    if out is not None:
-        check_folder(out)
     places = find_images(images)
     loaded = encoder_of(opened, encoder, device)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
@@ -56,9 +49,9 @@ def densify(
     typer.echo(f"{placed.added:,} of {len(places):,} images added")
     for reason, count in placed.left_out.most_common():
         typer.echo(f"{count:,} left out: {reason}")
-    if placed.added or out is not None:
-        saved = placed.map.save(out or folder)
+    if placed.added:
+        saved = placed.map.save(folder)
         estimated = f"{int(saved.estimated.sum()):,} of them at estimated positions"
-        typer.echo(f"{out or folder}: {len(saved):,} landmarks, {estimated}")
+        typer.echo(f"{folder}: {len(saved):,} landmarks, {estimated}")
         warn_of_new_paths(opened, placed.map)
     end_with(list(placed.bad))

@@ -1,4 +1,4 @@
-"""`mappable evaluate QUERIES --map MAP`: how well a map locates images whose positions are known."""
+"""`mappable evaluate MAP QUERIES OUT`: how well a map locates images whose positions are known."""
 
 import shlex
 import sys
@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import Device, EncoderFile
+from mappable.cli.common import Device, EncoderFile, MapFolder
 from mappable.cli.output import print_accuracy, print_taken
 from mappable.errors import BadInputError
 
 
 def evaluate(
+    folder: MapFolder,
     queries: Annotated[
         Path,
         typer.Argument(
@@ -20,20 +21,26 @@ def evaluate(
             "without splits and roles all places are located."
         ),
     ],
-    folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
-    out: Annotated[Path, typer.Option(help="Folder for the result, the figures and the report.", metavar="FOLDER")],
-    name: Annotated[
-        str | None, typer.Option(help="What the result is called in tables (default: the map's folder).")
-    ] = None,
+    out: Annotated[Path, typer.Argument(help="Folder for the result, the figures and the report.")],
+    name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the map's folder).")] = None,
     positive_radius: Annotated[
-        float | None, typer.Option(help="Right is whoever is within this (default: the encoder's).")
+        float | None,
+        typer.Option(
+            help="Distance within which a match counts as correct (default: the encoder's positive radius).",
+            metavar="METRES",
+        ),
     ] = None,
     negative_radius: Annotated[
-        float | None, typer.Option(help="The wider radius that is reported (default: the encoder's).")
+        float | None,
+        typer.Option(
+            help="Wider radius that is reported as well (default: the encoder's negative radius).", metavar="METRES"
+        ),
     ] = None,
     block: Annotated[
         float | None,
-        typer.Option(help="Length of stretches that confidence intervals draw (default: the wider radius)."),
+        typer.Option(
+            help="Length of the stretches that confidence intervals draw (default: the wider radius).", metavar="METRES"
+        ),
     ] = None,
     protocols: Annotated[
         str | None,

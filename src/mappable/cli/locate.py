@@ -1,4 +1,4 @@
-"""`mappable locate IMAGES... --map MAP`: where images were taken, in metres, and whether to believe it."""
+"""`mappable locate MAP IMAGES...`: where images were taken, in metres, and whether to believe it."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile, Images, Together, end_with, packed
+from mappable.cli.common import ByBackend, Device, EncoderFile, Images, MapFolder, Together, end_with, packed
 from mappable.errors import BadImageError, BadInputError
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def locate(
+    folder: MapFolder,
     images: Images,
-    folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, and nothing else.")] = False,
     sequence: Together = False,
     coverage: Annotated[

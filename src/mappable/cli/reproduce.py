@@ -1,4 +1,4 @@
-"""`mappable reproduce SET`: the paper's tables and figures, from training to the report."""
+"""`mappable reproduce SET [OUT]`: the paper's tables and figures, from training to the report."""
 
 import math
 import shlex
@@ -17,12 +17,15 @@ SETS = "oxford, cold, street-v1, rooms-v1 or nordland"  # and street-v1-demo, wh
 
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="SET", help=f"{SETS}.")],
+    out: Annotated[
+        Path | None,
+        typer.Argument(help="Folder for models, results and report (default: results/SET).", show_default=False),
+    ] = None,
     root: Annotated[
         Path | None,
-        typer.Argument(help="Folder of the images as they were downloaded; the simulated sets need none."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for all that is made (default: results/SET).", metavar="FOLDER")
+        typer.Option(
+            "--images", help="Folder of the images as downloaded; the simulated sets need none.", metavar="FOLDER"
+        ),
     ] = None,
     rows: Annotated[
         str,

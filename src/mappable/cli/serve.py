@@ -1,4 +1,4 @@
-"""`mappable serve --map MAP`: a map that answers over HTTP."""
+"""`mappable serve MAP`: a map that answers over HTTP."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -6,39 +6,39 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile
+from mappable.cli.common import ByBackend, Device, EncoderFile, MapFolder
 from mappable.errors import BadInputError
 
 
 def serve(
-    folder: Annotated[Path, typer.Option("--map", help="Folder made by `mappable map build`.", metavar="MAP")],
+    folder: MapFolder,
     study: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of `mappable reproduce` or `mappable demo`, to look at beside the map.", metavar="STUDY"
+            help="Folder made by `mappable reproduce` or `mappable demo`, to show beside the map.", metavar="STUDY"
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all of this machine.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is all addresses.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(help="File with a token that requests must name.", metavar="FILE")
+        Path | None, typer.Option(help="File with the token that requests must carry.", metavar="FILE")
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="The token itself; others on this machine can see it here.", envvar="MAPPABLE_TOKEN"),
+        typer.Option(help="The token itself; other users of this machine can see it.", envvar="MAPPABLE_TOKEN"),
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: ByBackend = None,
-    max_body: Annotated[int, typer.Option(help="MB of one request.", min=1)] = 64,
-    max_pixels: Annotated[int, typer.Option(help="Megapixels of one image.", min=1)] = 50,
+    max_body: Annotated[int, typer.Option(help="Largest request, in MB.", min=1)] = 64,
+    max_pixels: Annotated[int, typer.Option(help="Largest image, in megapixels.", min=1)] = 50,
     queue: Annotated[int, typer.Option(help="Images that may wait, and that one request may hold.", min=1)] = 256,
-    connections: Annotated[int, typer.Option(help="Connections at a time.", min=1)] = 512,
+    connections: Annotated[int, typer.Option(help="Open connections at a time.", min=1)] = 512,
     timeout: Annotated[
-        float, typer.Option(help="Seconds until an answer, and again until it is read.", min=0.1)
+        float, typer.Option(help="Timeout in seconds for computing a response, and for the client to read it.", min=0.1)
     ] = 60.0,
     read_timeout: Annotated[
-        float, typer.Option(help="Seconds in which its head, and its body, must come.", min=0.1)
+        float, typer.Option(help="Timeout in seconds for receiving a request's headers, and for its body.", min=0.1)
     ] = 20.0,
 ) -> None:
     """Serve a map: look at it in a browser, or POST images to /locate, and read where they were taken.

@@ -64,7 +64,7 @@ class NamedSet:
                 self.name, folder, every=every, overwrite=overwrite
             )
         elif root is None:
-            raise BadInputError(f"{self.name}: give the folder that holds the images")
+            raise BadInputError(f"{self.name}: give the folder that holds the images (--images FOLDER)")
         else:
             places = self.read(root)
             save_places(places, folder / TABLE)
