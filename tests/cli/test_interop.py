@@ -328,7 +328,7 @@ def test_what_was_recovered_from_other_images_is_refused(
     )
     refused(
         mappable(*locate, drive.table, *recorded, wall),
-        "not a folder made by `mappable recover` (summary.json)",
+        "there is no summary.json",
     )
     broken = shutil.copytree(own, tmp_path / "broken")
     (broken / "positions.csv").write_text((broken / "positions.csv").read_text().replace("\n3,0,", "\n3,0,x"))

@@ -194,7 +194,7 @@ def test_what_cannot_be_made_is_refused(
 def test_a_truncated_file_is_named(file: Path, share: float) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: truncated, damaged or not an encoder"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: damaged"):
         Encoder.load(file)
 
 
@@ -205,10 +205,10 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
         Encoder.load(tmp_path)
     foreign = tmp_path / "foreign.safetensors"
     save_file({"features.0.weight": torch.zeros(2)}, foreign)
-    with pytest.raises(BadInputError, match=r"foreign\.safetensors: not an encoder of mappable"):
+    with pytest.raises(BadInputError, match=r"foreign\.safetensors: .*without a description"):
         Encoder.load(foreign)
     foreign.write_bytes(b"\xff\xd8\xff\xe0 a picture, perhaps")
-    with pytest.raises(BadInputError, match=r"foreign\.safetensors: truncated, damaged or not"):
+    with pytest.raises(BadInputError, match=r"foreign\.safetensors: damaged"):
         Encoder.load(foreign)
 
 
@@ -233,11 +233,9 @@ def _replace(name: str, tensor: Tensor | None) -> Callable[[dict[str, Tensor], d
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (_set("version", to=2), r"later version of mappable \(format 2\)"),
-        (_set("format", to="mappable pack"), "a mappable pack, not a mappable encoder"),
-        (_set("about", to={}), "its description is damaged"),
-        (_set("about", "size", to="big"), "its description is damaged"),
-        (_set("about", "mean", to=[0.5]), "its description is damaged"),
+        (_set("about", to={}), "damaged.*'backbone'"),
+        (_set("about", "size", to="big"), "damaged.*'b'"),
+        (_set("about", "mean", to=[0.5]), "damaged.*mean and std"),
         (_set("about", "backbone", to="resnet50"), "there is no backbone 'resnet50'"),
         (_set("about", "clusters", to=5), "aggregator.assignment is 4 x 6 float32, but must be 5 x 6 float32"),
         (_replace("first.weight", None), "lacks first.weight"),

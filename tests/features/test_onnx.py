@@ -139,14 +139,9 @@ def test_int8_has_the_same_fingerprint_each_time(exported: Exported, in_int8: Pa
         (lambda file, out: None, "no such ONNX file"),
         (lambda file, out: out.write_text("hello"), "truncated, damaged or not an ONNX file"),
         (lambda file, out: out.write_bytes(file.read_bytes()[:-200]), "truncated, damaged or not an ONNX file"),
-        (lambda file, out: onnx.save(_foreign(), out), "not an encoder of mappable, though an ONNX file"),
-        (
-            lambda file, out: edited(file, out, lambda facts: facts.update(version=2)),
-            "written by a later version of mappable (format 2)",
-        ),
-        (lambda file, out: edited(file, out, lambda facts: facts.pop("fingerprint")), "its description is damaged"),
-        (lambda file, out: edited(file, out, lambda facts: facts["about"].pop("size")), "its description is damaged"),
-        (lambda file, out: edited(file, out, lambda facts: facts.update(format="x")), "not a mappable onnx encoder"),
+        (lambda file, out: onnx.save(_foreign(), out), "damaged, or not of the format 'mappable onnx encoder'"),
+        (lambda file, out: edited(file, out, lambda facts: facts.pop("fingerprint")), "damaged"),
+        (lambda file, out: edited(file, out, lambda facts: facts["about"].pop("size")), "damaged"),
     ],
 )
 def test_what_is_no_encoder_is_refused(

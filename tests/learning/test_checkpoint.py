@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-import safetensors.torch
 import torch
 
 from mappable.errors import BadInputError
-from mappable.learning import checkpoint
 from mappable.learning.checkpoint import Checkpoint
 
 
@@ -36,24 +34,10 @@ def test_between_two_mining_periods_there_are_no_tuples(saved: Checkpoint, tmp_p
 
 def test_a_file_that_cannot_be_a_checkpoint_is_refused_in_one_sentence(saved: Checkpoint, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.safetensors"
-    problem = r"checkpoint\.safetensors: not a checkpoint that can be read \(.*\)"
-    with pytest.raises(BadInputError, match=problem):
-        Checkpoint.load(file)
+    problem = r"checkpoint\.safetensors: damaged"
     saved.save(file)
     whole = file.read_bytes()
     for content in (whole[:-1], whole[: len(whole) // 2], whole[:20], b"", b"not tensors at all"):
         file.write_bytes(content)
         with pytest.raises(BadInputError, match=problem):
             Checkpoint.load(file)
-    for metadata in (None, {"mappable": "{"}, {"mappable": "{}"}, {"mappable": '{"format": "mappable encoder"}'}):
-        file.write_bytes(safetensors.torch.save({"learner/a": torch.zeros(2)}, metadata))
-        with pytest.raises(BadInputError, match=problem):
-            Checkpoint.load(file)
-
-
-def test_a_later_version_is_refused(saved: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "VERSION", 2)
-    saved.save(tmp_path / "file")
-    monkeypatch.undo()
-    with pytest.raises(BadInputError, match=r"file: written by a later version of mappable \(format 2\)"):
-        Checkpoint.load(tmp_path / "file")

@@ -115,7 +115,7 @@ def test_a_finished_run_is_not_trained_again(
     with pytest.raises(BadInputError, match=r"encoder\.safetensors: written by a later version of mappable"):
         train(*toy, chosen, out=tmp_path, resume=True)
     file.write_bytes(whole[:-100])
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: truncated"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: damaged"):
         train(*toy, chosen, out=tmp_path, resume=True)
 
 
@@ -178,7 +178,7 @@ def test_a_truncated_checkpoint_is_refused_and_can_be_begun_anew(
 ) -> None:
     file = stopped / "checkpoint.safetensors"
     file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(BadInputError, match=r"checkpoint\.safetensors: not a checkpoint that can be read"):
+    with pytest.raises(BadInputError, match=r"checkpoint\.safetensors: damaged"):
         train(*toy, settings(), out=stopped, resume=True)
     train(*toy, settings(iterations=1), out=stopped, overwrite=True)
     assert not file.exists()

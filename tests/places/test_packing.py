@@ -249,13 +249,10 @@ def test_two_processes_cannot_fill_one_pack_at_once(places: Places, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"no packed images here"):
+    with pytest.raises(BadInputError, match=r"there is no pack\.json"):
         PackedImages(tmp_path)
     (tmp_path / "pack.json").write_text("{")
-    with pytest.raises(BadInputError, match="not the description of a pack"):
-        PackedImages(tmp_path)
-    (tmp_path / "pack.json").write_text('{"version": 99}')
-    with pytest.raises(BadInputError, match="later version"):
+    with pytest.raises(BadInputError, match=r"pack\.json: damaged"):
         PackedImages(tmp_path)
 
 

@@ -1,6 +1,5 @@
 """Files of ranges, matrices, known and true positions; and what is written can be read again."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from mappable.recovery.files import (
     read_matrix,
     read_ranges,
     read_truth,
-    write_json,
     write_positions,
     write_tum,
 )
@@ -282,14 +280,6 @@ def test_a_trajectory_is_written_as_tum(tmp_path: Path, dimensions: int) -> None
     assert np.loadtxt(tmp_path / "path.txt")[:, 0].tolist() == [1.5, 2.5, 3.0]
     with pytest.raises(BadInputError, match="2 times, but 4 positions"):
         write_tum(tmp_path / "path.txt", positions, [0, 1])
-
-
-def test_a_summary_is_json_and_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    write_json(tmp_path / "summary.json", {"points": 3, "undetermined": ["the mirror image"]})
-    assert json.loads((tmp_path / "summary.json").read_text())["points"] == 3
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BadInputError, match="cannot be written"):
-        write_json(tmp_path / "file/summary.json", {})
 
 
 def test_ranges_of_a_million_pairs_are_read_in_seconds(tmp_path: Path) -> None:

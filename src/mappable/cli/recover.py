@@ -240,7 +240,7 @@ def _recover(
     _print_report(said)
     files.write_positions(out / POSITIONS, recovered)
     files.write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
-    files.write_json(out / SUMMARY, measured.facts | {"method": method} | said.to_json())
+    files.RECOVERY.write(out / SUMMARY, measured.facts | {"method": method} | said.to_json())
     if figure:
         from mappable.recovery.figure import draw_recovery
 

@@ -27,9 +27,10 @@ from mappable.evaluation.setup import Setup
 from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically
+from mappable.formats import Format
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
-FORMAT, VERSION = "mappable-report", 1
+FORMAT = Format("mappable report", 1, "write it again")
 SMALL = 300_000  # bytes of an SVG that may be in the page
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
 
@@ -174,8 +175,7 @@ def _page(**facts: Any) -> str:
 def _data(view: View, headline: Headline, sections: Sequence[Section]) -> dict[str, Any]:
     """All that the page says, but its figures."""
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        **FORMAT.header,
         "mappable": version_of_mappable(),
         "set": view.setup.name,
         "unit": view.unit,

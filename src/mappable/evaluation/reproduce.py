@@ -22,7 +22,7 @@ from mappable.evaluation.embedding import described, image_digest
 from mappable.evaluation.evaluate import ran, score_all, still_known
 from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
 from mappable.evaluation.report import PAGE, write_report
-from mappable.evaluation.result import RESULT, LaterVersionError, Result, empty_result, fingerprint_of
+from mappable.evaluation.result import RESULT, Result, empty_result, fingerprint_of
 from mappable.evaluation.rows import PAPER_WAYS, Row
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.sets import NamedSet
@@ -32,6 +32,7 @@ from mappable.features.devices import find_device
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.files import check_writable
+from mappable.formats import LaterVersionError
 from mappable.learning.data import select
 from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError, look_into
 from mappable.learning.metrics import METRICS

@@ -1,30 +1,24 @@
 """The result of one model on one set: what each protocol found, for every query; a folder that others can compare."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from mappable.arrays import Ints, Strings
-from mappable.errors import BadInputError
 from mappable.evaluation.scoring import Arrays, Scored
 from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically
+from mappable.formats import Format
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
-FORMAT, VERSION = "mappable-result", 1
+FORMAT = Format("mappable result", 1, "evaluate again")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
-
-
-class LaterVersionError(BadInputError):
-    """A result that a later version of mappable wrote."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +59,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Write `result.json` and `arrays.safetensors`; both replace what was there before."""
-        facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "mappable": version_of_mappable()}
+        facts: dict[str, Any] = {"mappable": version_of_mappable()}
         facts |= {name: getattr(self, name) for name in FACTS}
         facts |= {"settings": dict(self.settings), "ran": dict(self.ran), "keys": dict(self.keys)}
         facts |= {"protocols": {name: one.values for name, one in self.scored.items()}, "skipped": dict(self.skipped)}
@@ -77,21 +71,15 @@ class Result:
         }
         packed = save(arrays)
         facts |= {"queries": queries, "arrays": hashlib.sha256(packed).hexdigest()}
-        text = json.dumps(facts, indent=1).encode() + b"\n"
         write_atomically(folder / ARRAYS, lambda stream: stream.write(packed))
-        write_atomically(folder / RESULT, lambda stream: stream.write(text))
+        FORMAT.write(folder / RESULT, facts)
 
     @classmethod
     def load(cls, path: Path) -> "Result":
         """The result in a folder, or of its file `result.json`."""
         folder = path.parent if path.name == RESULT else path
-        file = folder / RESULT
-        try:
-            facts = json.loads(file.read_text("utf-8"))
-            if facts["format"] != FORMAT:
-                raise ValueError(f"its format is {facts['format']!r}")
-            if facts["version"] > VERSION:
-                raise LaterVersionError(f"{file}: written by a later version of mappable (format {facts['version']})")
+        with FORMAT.reading(folder / RESULT):
+            facts = FORMAT.read(folder / RESULT)
             packed = (folder / ARRAYS).read_bytes()
             if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
                 raise ValueError(f"{ARRAYS} is not the one that belongs to it")
@@ -105,12 +93,6 @@ class Result:
                 blocks=np.array(queries["block"], dtype=np.int64),
                 scored={name: Scored(values, _below(name, found)) for name, values in protocols.items()},
             )
-        except FileNotFoundError as error:
-            raise BadInputError(f"{folder}: no result here (there is no {Path(error.filename).name})") from None
-        except OSError as error:
-            raise BadInputError(f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-        except (KeyError, TypeError, ValueError, SafetensorError) as error:
-            raise BadInputError(f"{file}: not a result ({type(error).__name__}: {error})") from None
 
 
 def fingerprint_of(setup: Setup, images: str) -> str:

@@ -1,6 +1,5 @@
 """Descriptors and the places they are of: what they must satisfy, and reading those that were made elsewhere."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from mappable.arrays import Floats, Floats32
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, VERSION, check_hloc
+from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, check_hloc
 from mappable.places.files import load_places
 from mappable.places.notes import Note, warn
 from mappable.places.table import Places
@@ -99,20 +98,9 @@ def _lengths(descriptors: NDArray[np.floating[Any]]) -> Floats:
 
 def _of_folder(folder: Path, places: Places | None) -> Described:
     """What `write_descriptors` wrote."""
-    file = folder / ABOUT
-    try:
-        facts = json.loads(file.read_bytes())
-        if facts["format"] != FORMAT:
-            raise ValueError(f"its format is {facts['format']!r}")
-        if facts["version"] > VERSION:
-            raise BadInputError(f"{file}: written by a later version of mappable (format {facts['version']})")
+    with FORMAT.reading(folder / ABOUT):
+        facts = FORMAT.read(folder / ABOUT)
         encoder, about = str(facts["encoder"]), About.from_json(facts["about"])
-    except FileNotFoundError:
-        raise BadInputError(f"{folder}: no descriptors here (there is no {ABOUT})") from None
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInputError(f"{file}: not a description of descriptors ({type(error).__name__}: {error})") from None
     table = load_places(folder)
     descriptors = _of_array(folder / DESCRIPTORS, table)
     if places is None:

@@ -1,6 +1,5 @@
 """Descriptors on disk: for NumPy, with the table of their places, or for hloc (Hierarchical-Localization)."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +12,12 @@ from numpy.typing import NDArray
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.files import sync_folder, write_atomically
+from mappable.formats import Format
 from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
 from mappable.progress import track
 
-FORMAT, VERSION = "mappable descriptors", 1
+FORMAT = Format("mappable descriptors", 1, "write the folder again with `mappable embed`")
 DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
 
 
@@ -40,12 +40,11 @@ def write_descriptors(
     check_folder(out)
     _check_rows(places, descriptors)
     count, dimensions = descriptors.shape
-    facts = {"format": FORMAT, "version": VERSION, "descriptors": count, "dimensions": dimensions}
-    text = json.dumps(facts | {"encoder": fingerprint, "precision": precision, "about": about.to_json()}, indent=2)
+    facts = {"descriptors": count, "dimensions": dimensions, "encoder": fingerprint, "precision": precision}
     with _replaced(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
         write_atomically(numbers, lambda stream: np.save(stream, descriptors))
         save_places(places, table)
-        write_atomically(description, lambda stream: stream.write(text.encode()))
+        FORMAT.write(description, facts | {"about": about.to_json()})
 
 
 def check_hloc(file: Path) -> None:

@@ -1,11 +1,10 @@
 """The file of an encoder: safetensors, with what the encoder says about itself as JSON in its metadata."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -13,9 +12,9 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.weights import WEIGHT_SETS
 from mappable.files import write_atomically
+from mappable.formats import KEY, Format
 
-FORMAT, VERSION = "mappable encoder", 1
-KEY = "mappable"  # of our JSON in the file's own metadata
+FORMAT = Format("mappable encoder", 1, "train or export it again")
 ENCODER = "encoder.safetensors"  # its name in the folder of a training run
 
 
@@ -34,7 +33,7 @@ def encoder_file(source: Path | str) -> Path:
 
 def write_encoder(file: Path, about: About, tensors: Mapping[str, Tensor]) -> None:
     """Write `file` whole or not at all."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, "about": about.to_json()})
+    text = FORMAT.text({"about": about.to_json()}, indent=None)
     content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text})
     write_atomically(file, lambda stream: stream.write(content))
 
@@ -43,23 +42,9 @@ def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
     """What `write_encoder` wrote; a damaged or foreign file is an error that says so."""
     if not file.is_file():
         raise BadInputError(f"{file}: no such encoder file")
-    try:
-        with safe_open(file, "pt") as opened:
-            text = (opened.metadata() or {}).get(KEY)
-            if text is None:
-                raise BadInputError(f"{file}: not an encoder of mappable, though a file of tensors")
-            header = json.loads(text)
-            if header["format"] != FORMAT:
-                raise BadInputError(f"{file}: a {header['format']}, not a {FORMAT}")
-            if header["version"] > VERSION:
-                raise BadInputError(f"{file}: written by a later version of mappable (format {header['version']})")
-            return About.from_json(header["about"]), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise BadInputError(f"{file}: truncated, damaged or not an encoder file ({error})") from None
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInputError(f"{file}: its description is damaged ({type(error).__name__}: {error})") from None
+    with FORMAT.reading(file), safe_open(file, "pt") as opened:
+        header = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
+        return About.from_json(header["about"]), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
 
 
 @torch.no_grad()

@@ -12,7 +12,8 @@ from torch import Tensor
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, Source, describe, images_of
-from mappable.features.onnx_file import DESCRIPTORS, IMAGES, KEY, Facts, require
+from mappable.features.onnx_file import DESCRIPTORS, IMAGES, Facts, require
+from mappable.formats import KEY
 from mappable.places.table import Places
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -37,13 +38,7 @@ class OnnxEncoder:
         except Exception as error:  # whatever it is: onnxruntime's errors have no family
             reason = str(error).splitlines()[0]
             raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None
-        text = self._session.get_modelmeta().custom_metadata_map.get(KEY)
-        if text is None:
-            raise BadInputError(f"{file}: not an encoder of mappable, though an ONNX file")
-        try:
-            self.facts = Facts.from_text(text)
-        except BadInputError as error:
-            raise BadInputError(f"{file}: {error}") from None
+        self.facts = Facts.from_text(self._session.get_modelmeta().custom_metadata_map.get(KEY), Path(file))
         self.about = self.facts.about
 
     @property

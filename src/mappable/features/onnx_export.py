@@ -16,8 +16,9 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.embedding import backbone_precision
 from mappable.features.encoder import Encoder
-from mappable.features.onnx_file import DESCRIPTORS, IMAGES, KEY, Facts, require
+from mappable.features.onnx_file import DESCRIPTORS, IMAGES, Facts, require
 from mappable.files import write_atomically
+from mappable.formats import KEY
 from mappable.places.images import Size
 from mappable.progress import progress_bar
 

@@ -1,16 +1,16 @@
 """What the ONNX file of an encoder says about itself, as JSON in its metadata."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
+from mappable.formats import Format
 
-FORMAT, VERSION = "mappable onnx encoder", 1
-KEY = "mappable"  # of our JSON in the file's own metadata
+FORMAT = Format("mappable onnx encoder", 1, "export it again with `mappable export`")
 IMAGES, DESCRIPTORS = "images", "descriptors"  # the network's input and output
 
 
@@ -31,20 +31,14 @@ class Facts:
 
     def to_text(self) -> str:
         """All of it as JSON."""
-        return json.dumps({"format": FORMAT, "version": VERSION} | asdict(self) | {"about": self.about.to_json()})
+        return FORMAT.text(asdict(self) | {"about": self.about.to_json()}, indent=None)
 
     @classmethod
-    def from_text(cls, text: str) -> "Facts":
-        """What `to_text` gave; BadInputError with the end of a sentence about the file if it is something else."""
-        try:
-            values: dict[str, Any] = json.loads(text)
-            if values.pop("format") != FORMAT:
-                raise BadInputError(f"not a {FORMAT}")
-            if (version := values.pop("version")) > VERSION:
-                raise BadInputError(f"written by a later version of mappable (format {version})")
+    def from_text(cls, text: str | None, file: Path) -> "Facts":
+        """What `to_text` gave, from the metadata of a file."""
+        with FORMAT.reading(file):
+            values = FORMAT.parse(text, file)
             return cls(**values | {"about": About.from_json(values["about"])})
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadInputError(f"its description is damaged ({type(error).__name__}: {error})") from None
 
 
 def require(*modules: str) -> None:

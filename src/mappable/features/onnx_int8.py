@@ -9,7 +9,8 @@ from typing import Any
 
 from mappable.arrays import Pixels
 from mappable.features.onnx_export import quiet
-from mappable.features.onnx_file import IMAGES, KEY, Facts
+from mappable.features.onnx_file import IMAGES, Facts
+from mappable.formats import KEY
 from mappable.progress import Advance, progress_bar
 
 QUANTISED = ["Conv", "Relu", "MaxPool"]  # of the backbone; the aggregator has none of them, and stays in float32
@@ -58,7 +59,8 @@ def facts_of(content: bytes) -> Facts:
     import onnx
 
     model = onnx.load_from_string(content)
-    return Facts.from_text(next(entry.value for entry in model.metadata_props if entry.key == KEY))
+    text = next(entry.value for entry in model.metadata_props if entry.key == KEY)
+    return Facts.from_text(text, Path("encoder.onnx"))
 
 
 def _with(model: Any, facts: Facts) -> bytes:

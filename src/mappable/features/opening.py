@@ -11,7 +11,7 @@ from mappable.features.files import encoder_file
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.onnx_encoder import CPU, CUDA, OnnxEncoder
 from mappable.features.onnx_export import export_onnx
-from mappable.features.onnx_file import VERSION, require
+from mappable.features.onnx_file import FORMAT, require
 from mappable.features.weights import cache_folder
 
 Backend = Literal["torch", "onnx"]
@@ -52,7 +52,7 @@ OPENERS: dict[str, Callable[[Path, str, Backend | None], ImageEncoder]] = {
 
 def _exported(encoder: Encoder) -> Path:
     """The encoder's ONNX file in the cache, which is made unless it is there and sound."""
-    file = cache_folder() / "onnx" / f"{encoder.fingerprint}-v{VERSION}.onnx"
+    file = cache_folder() / "onnx" / f"{encoder.fingerprint}-v{FORMAT.version}.onnx"
     require("onnxruntime")
     try:
         OnnxEncoder(file, providers=[CPU])

@@ -1,6 +1,5 @@
 """Approximate search: an index of shortened descriptors proposes, and exact distances decide."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from safetensors.numpy import save
 from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
+from mappable.formats import KEY, Format
 from mappable.maps.exact import GATHERED, Exact, first_of_each
 from mappable.maps.store import check_search
 from mappable.progress import track
@@ -27,8 +27,7 @@ PROBED = 64  # cells in which a query looks
 CANDIDATES = 200  # at least, and ten for each landmark that is asked for
 BLOCK = 2**24  # numbers of descriptors at a time
 QUERIES, RECALLS = 256, (1, 10)  # by which recall is measured
-FORMAT, VERSION = "mappable index", 1
-KEY = "mappable"  # of our JSON in the file's own metadata
+FORMAT = Format("mappable index", 1, "build the map again")
 
 Index = tuple[Floats32, Any]  # what shortens a descriptor (dimensions, short), and FAISS's index of those
 
@@ -64,17 +63,11 @@ class Approximate:
     def load(cls, file: Path, exact: Exact) -> "Approximate":
         """What `save` wrote, for the same descriptors; the index itself is read by the first search."""
         _faiss()
-        try:
+        with FORMAT.reading(file):
             with safe_open(file, "numpy") as opened:
-                about = json.loads((opened.metadata() or {})[KEY])
-            if about["format"] != FORMAT:
-                raise BadInputError(f"{file}: a {about['format']}, not a {FORMAT}")
-            if about["version"] > VERSION:
-                raise BadInputError(f"{file}: written by a later version of mappable (format {about['version']})")
+                about = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
             count, dimensions = int(about["landmarks"]), int(about["dimensions"])
             recall = {name: float(share) for name, share in about["recall"].items()}
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadInputError(f"{file}: missing, truncated or not an index written by mappable ({error})") from None
         if (count, dimensions) != exact.vectors.shape:
             given = f"{len(exact)} of {exact.dimensions}"
             raise BadInputError(f"{file}: an index of {count} descriptors of {dimensions} numbers, not of {given}")
@@ -82,10 +75,10 @@ class Approximate:
 
     def save(self, file: Path) -> None:
         """Write `file` (safetensors) whole or not at all."""
-        about = {"format": FORMAT, "version": VERSION, "landmarks": len(self), "dimensions": self.dimensions}
+        about = {"landmarks": len(self), "dimensions": self.dimensions, "recall": self.recall}
         shortening, inverted = self._index
         tensors = {"shortening": shortening, "index": _faiss().serialize_index(inverted)}
-        content = save(tensors, {KEY: json.dumps(about | {"recall": self.recall})})
+        content = save(tensors, {KEY: FORMAT.text(about, indent=None)})
         write_atomically(file, lambda stream: stream.write(content))
 
     def __len__(self) -> int:

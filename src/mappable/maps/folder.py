@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.files import write_atomically
+from mappable.formats import Format
 from mappable.locks import take
 from mappable.maps.exact import Exact
 from mappable.maps.map import File, Map
@@ -27,7 +28,7 @@ from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
 from mappable.progress import Advance, progress_bar, track
 
-FORMAT, VERSION = "mappable map", 2  # 1 had other calibrations
+FORMAT = Format("mappable map", 2, "build the map again with `mappable map build`")
 MAP, LOCK = "map.json", ".lock"
 SUFFIXES = {
     "descriptors": ".npy",
@@ -47,7 +48,7 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInputError(f"{folder}: is a file, but a map goes to a folder")
     if (folder / MAP).exists():
-        if not _is_ours(_read_bytes(folder)) and not _is_damaged(folder):
+        if not FORMAT.is_header_of(_read_bytes(folder)) and not _is_damaged(folder):
             raise BadInputError(f"{folder / MAP}: not the description of a map; name another folder for the map")
     elif folder.exists() and any(not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK):
         raise BadInputError(f"{folder}: holds files, but no map; name a new or an empty folder for the map")
@@ -65,8 +66,7 @@ def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
             suffixes = SUFFIXES if kept is None else SUFFIXES | {"encoder": kept.suffix}
             files = {part: _written(saved, part, write, folder, suffixes[part]) for part, write in parts.items()}
             facts = _facts(saved, files)
-            text = json.dumps(facts | {"sha256": _checksum(facts)}, indent=2).encode()
-            write_atomically(folder / MAP, lambda stream: stream.write(text))
+            FORMAT.write(folder / MAP, facts | {"sha256": _checksum(facts)})
         finally:
             _tidy(folder)
     return open_map(folder)
@@ -152,8 +152,6 @@ def _check_encoder(file: Path, fingerprint: str) -> None:
 def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:
     """What `map.json` says, but for its own checksum."""
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "landmarks": len(saved),
         "estimated": int(saved.estimated.sum()),
         "unit": saved.unit,
@@ -170,7 +168,7 @@ def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:
 
 
 def _opened(folder: Path, text: bytes) -> Map:
-    try:
+    with FORMAT.reading(folder / MAP):
         facts = _checked_facts(folder, text)
         files = _checked_files(folder, facts)
         places = load_places(files["landmarks"].path)
@@ -190,20 +188,12 @@ def _opened(folder: Path, text: bytes) -> Map:
             facts["descriptor"]["storage"],
             files,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInputError(f"{folder / MAP}: not a description of a map ({type(error).__name__}: {error})") from None
 
 
 def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
-    if not _is_ours(text):
-        raise BadInputError(f"{folder / MAP}: truncated, damaged or not the description of a map")
-    facts: dict[str, Any] = json.loads(text)
+    facts = FORMAT.parse(text, folder / MAP)
     if facts.pop("sha256", None) != _checksum(facts):
         raise BadInputError(f"{folder / MAP}: edited or damaged, for it is not what was written (checksum)")
-    if facts["version"] > VERSION:
-        raise BadInputError(f"{folder / MAP}: written by a later version of mappable (format {facts['version']})")
-    if facts["version"] < VERSION and facts["calibration"] is not None:
-        raise BadInputError(f"{folder / MAP}: calibrated by an earlier version of mappable; build the map again")
     return facts
 
 
@@ -249,27 +239,15 @@ def _calibration(facts: dict[str, Any] | None) -> Any:
 
 
 def _read_bytes(folder: Path) -> bytes:
-    try:
+    with FORMAT.reading(folder / MAP):
         return (folder / MAP).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise BadInputError(f"{folder}: no map here (there is no {MAP})") from None
-    except OSError as error:
-        raise BadInputError(f"{folder / MAP}: cannot be read ({error.strerror or error})") from None
-
-
-def _is_ours(text: bytes) -> bool:
-    try:
-        facts = json.loads(text)
-        return isinstance(facts, dict) and facts["format"] == FORMAT
-    except (ValueError, KeyError):
-        return False
 
 
 def _is_damaged(folder: Path) -> bool:
     """True for a map of ours whose description is no JSON any more: there are files beside it, all of them ours."""
     try:
         json.loads(_read_bytes(folder))
-    except ValueError:
+    except (ValueError, RecursionError):
         others = [file.name for file in folder.iterdir() if file.name not in (MAP, LOCK)]
         return bool(others) and all(OWN.fullmatch(name) for name in others)
     return False
@@ -280,7 +258,7 @@ def _has_length(file: File) -> bool:
 
 
 def _checksum(facts: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(FORMAT.header | facts, sort_keys=True).encode()).hexdigest()
 
 
 def _sha256(file: Path, advance: Advance = lambda count, note="": None) -> str:
@@ -301,7 +279,7 @@ def _tidy(folder: Path) -> None:
     if (folder / MAP).exists():
         try:
             used = {one["name"] for one in json.loads(_read_bytes(folder))["files"].values()} | {MAP}
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return
     for file in folder.iterdir():
         if OWN.fullmatch(file.name) and file.name not in used:

@@ -1,12 +1,10 @@
 """A run: images located in a map, where they truly are, and what was recovered from them without one."""
 
 import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.places.unposed import is_table
 from mappable.recovery.align import align
+from mappable.recovery.files import RECOVERY
 
 POSITIONS, SUMMARY = "positions.csv", "summary.json"  # of `mappable recover`
 
@@ -94,7 +93,7 @@ def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Fl
 
 def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
     """What `mappable recover --images` wrote about these very places."""
-    summary, rows = _read_summary(folder), _read_rows(folder)
+    summary, rows = RECOVERY.read(folder / SUMMARY), _read_rows(folder)
     ids = places.place_id.tolist()
     if summary.get("images", ids) != ids or len(rows) != len(ids):
         raise BadInputError(f"{folder}: was recovered from {len(rows):,} images, but not the {len(ids):,} given here")
@@ -106,14 +105,6 @@ def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
     except (KeyError, TypeError, ValueError) as error:
         raise BadInputError(f"{folder / POSITIONS}: not as `mappable recover` writes it ({error})") from None
     return Shape(positions, parts, placed=bool(summary.get("known")))
-
-
-def _read_summary(folder: Path) -> dict[str, Any]:
-    try:
-        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text("utf-8"))
-    except (OSError, ValueError):
-        raise BadInputError(f"{folder}: not a folder made by `mappable recover` ({SUMMARY})") from None
-    return summary
 
 
 def _read_rows(folder: Path) -> list[dict[str, str]]:

@@ -17,11 +17,12 @@ import pyarrow.parquet
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
+from mappable.formats import Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.images import Fit, Size, read_bytes
 from mappable.places.table import Places
 
-VERSION = 1
+FORMAT = Format("mappable pack", 1, "delete the folder and convert again")
 ABOUT, IMAGES, INDEX, JOURNAL = "pack.json", "images.npy", "index.parquet", "journal.jsonl"
 
 
@@ -192,34 +193,23 @@ def begin(folder: Path, size: Size, fit: Fit, places: Places) -> None:
     """Describe a new pack. `root` is that of the collection whose files are all packed: "" while it changes."""
     if not (folder / ABOUT).is_file():
         decoding = places.decoding.to_json() if places.decoding else None
-        about = {"format": "mappable pack", "version": VERSION, "width": size[0], "height": size[1], "fit": fit}
-        _write_about(folder, about | {"decoding": decoding, "root": str(places.root)})
+        about = {"width": size[0], "height": size[1], "fit": fit}
+        FORMAT.write(folder / ABOUT, about | {"decoding": decoding, "root": str(places.root)})
     elif read_about(folder)["root"] != str(places.root):
-        _write_about(folder, read_about(folder) | {"root": ""})
+        FORMAT.write(folder / ABOUT, read_about(folder) | {"root": ""})
 
 
 def finish(folder: Path, places: Places) -> None:
     """All files of `places` are packed: the pack is theirs."""
     if read_about(folder)["root"] != str(places.root):
-        _write_about(folder, read_about(folder) | {"root": str(places.root)})
-
-
-def _write_about(folder: Path, about: dict[str, Any]) -> None:
-    write_atomically(folder / ABOUT, lambda stream: stream.write(json.dumps(about, indent=2).encode()))
+        FORMAT.write(folder / ABOUT, read_about(folder) | {"root": str(places.root)})
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What `pack.json` says: version, width, height, fit, decoding, and the root of the packed files."""
-    try:
-        about: dict[str, Any] = json.loads((folder / ABOUT).read_text("utf-8"))
-        if about["version"] > VERSION:
-            raise BadInputError(f"{folder}: written by a later version of mappable (format {about['version']})")
-        numbers = {"width": int(about["width"]), "height": int(about["height"])}
-        return {"root": ""} | about | numbers
-    except FileNotFoundError:
-        raise BadInputError(f"{folder}: no packed images here (there is no {ABOUT})") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{folder / ABOUT}: not the description of a pack ({error})") from None
+    """What `pack.json` says: width, height, fit, decoding, and the root of the packed files."""
+    with FORMAT.reading(folder / ABOUT):
+        about = FORMAT.read(folder / ABOUT)
+        return {"root": ""} | about | {"width": int(about["width"]), "height": int(about["height"])}
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:

@@ -1,6 +1,5 @@
 """Conversion: any collection that a reader knows becomes a folder with `places.parquet` and packed pixels."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mappable.errors import BadInputError
-from mappable.files import write_atomically
+from mappable.formats import Format
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.images import Fit, Size
 from mappable.places.notes import Note, warn
@@ -16,7 +15,7 @@ from mappable.places.packing import OnBadImage, pack_images
 from mappable.places.readers import CONVERTED, find_reader, read_places
 from mappable.places.table import Places
 
-RECORD = CONVERTED  # also says what was converted, and how
+FORMAT = Format("mappable conversion", 1, "choose another folder, or overwrite it (--overwrite)")
 
 
 def convert(
@@ -66,7 +65,7 @@ def convert(
     record: dict[str, Any] = source | {"dimensions": places.dimensions, "places": len(places)}
     record |= {"size": list(size), "fit": fit, "verified": verify} if pixels else {}
     save_places(places, out / TABLE)
-    write_atomically(out / RECORD, lambda stream: stream.write(json.dumps(record, indent=2).encode()))
+    FORMAT.write(out / CONVERTED, record)
     return places
 
 
@@ -84,14 +83,9 @@ def _split_as(before: Places, places: Places) -> Places:
 
 
 def _refuse_another_set(out: Path, source: dict[str, Any]) -> None:
-    if not (out / RECORD).is_file():
+    if not (out / CONVERTED).is_file():
         return
-    try:
-        before = json.loads((out / RECORD).read_text("utf-8"))
-    except ValueError:
-        before = None
-    if not isinstance(before, dict):
-        raise BadInputError(f"{out / RECORD}: damaged; choose another folder, or overwrite it (--overwrite)")
+    before = FORMAT.read(out / CONVERTED)
     if {key: before.get(key) for key in source} != source:
         how = " ".join(f"{name}={value}" for name, value in before.get("options", {}).items())
         what = f"{before.get('root')} read by {before.get('reader')} {how}".strip()

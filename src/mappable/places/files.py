@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,28 +11,26 @@ import pyarrow.parquet
 
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
+from mappable.formats import KEY, Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
 from mappable.tables import read_arrow, read_csv
 
-VERSION = 1
+FORMAT = Format("mappable places", 1, "write the table again, or read it with the reader 'manifest'")
 TABLE = "places.parquet"  # the name of the table in a folder made by `mappable convert`
-KEY = b"mappable"  # of our JSON in the Parquet file's own metadata
 
 
 def save_places(places: Places, file: Path | str) -> None:
     """Write `file` (.parquet or .csv) whole or not at all; what a CSV cannot hold goes to <file>.json."""
     file = Path(file)
-    about = _about(places, file)
     if file.suffix == ".parquet":
-        table = _to_arrow(places).replace_schema_metadata({KEY: json.dumps(about).encode()})
+        about = FORMAT.text(_about(places, file), indent=None)
+        table = _to_arrow(places).replace_schema_metadata({KEY: about})
         write_atomically(file, lambda stream: pyarrow.parquet.write_table(table, stream))
     elif file.suffix == ".csv":
-        # Names that are no valid UTF-8 (a root, an item of a note) become JSON's own escapes.
-        text = json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace")
-        write_atomically(_beside(file), lambda stream: stream.write(text))
+        FORMAT.write(_beside(file), _about(places, file))
         write_atomically(file, lambda stream: _write_csv(places, stream))
     else:
         raise BadInputError(f"{file}: places are saved as .parquet or .csv, not {file.suffix or 'without a suffix'}")
@@ -47,22 +44,19 @@ def load_places(file: Path | str) -> Places:
     if not file.is_file():
         raise BadInputError(f"{file}: no such table of places")
     try:
-        columns, about = _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
-        if about["version"] > VERSION:
-            raise BadInputError(f"{file}: written by a later version of mappable (format {about['version']})")
-        return Places(
-            **columns,
-            frames=[Frame.from_json(fields) for fields in about["frames"]],
-            root=file.parent / about["root"],
-            dimensions=about["dimensions"],
-            decoding=RawDecoding(**about["decoding"]) if about["decoding"] else None,
-            notes=[Note.from_json(fields) for fields in about["notes"]],
-        )
+        with FORMAT.reading(file):
+            columns, about = _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
+            return Places(
+                **columns,
+                frames=[Frame.from_json(fields) for fields in about["frames"]],
+                root=file.parent / about["root"],
+                dimensions=about["dimensions"],
+                decoding=RawDecoding(**about["decoding"]) if about["decoding"] else None,
+                notes=[Note.from_json(fields) for fields in about["notes"]],
+            )
     except BadInputError as error:
         text = str(error)
         raise BadInputError(text if text.startswith(str(file.with_suffix(""))) else f"{file}: {text}") from None
-    except (KeyError, TypeError, ValueError, pyarrow.ArrowException) as error:
-        raise BadInputError(f"{file}: not a table written by mappable ({type(error).__name__}: {error})") from None
 
 
 def is_own_table(file: Path) -> bool:
@@ -70,7 +64,7 @@ def is_own_table(file: Path) -> bool:
     if file.suffix == ".csv":
         return _beside(file).is_file() and b'"mappable' in _beside(file).read_bytes()[:64]
     try:
-        return KEY in (pyarrow.parquet.read_schema(file).metadata or {})
+        return KEY.encode() in (pyarrow.parquet.read_schema(file).metadata or {})
     except (OSError, pyarrow.ArrowException):
         return False
 
@@ -84,8 +78,6 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
     """All that is not a column. A root inside the table's folder is kept relative, so that both can move together."""
     root, folder = places.root, file.parent.resolve()
     return {
-        "format": "mappable places",
-        "version": VERSION,
         "dimensions": places.dimensions,
         "root": root.relative_to(folder).as_posix() if root.is_relative_to(folder) else str(root),
         "frames": [frame.to_json() for frame in places.frames.values()],
@@ -106,14 +98,12 @@ def _to_arrow(places: Places) -> pyarrow.Table:
 
 def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     table = read_arrow(file)
-    about = (table.schema.metadata or {}).get(KEY)
-    if about is None:
-        raise BadInputError(f"{file}: not a table written by mappable; read it with the reader 'manifest'")
+    about = FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
     columns: dict[str, Any] = {name: table[name].to_numpy(zero_copy_only=False) for name in TEXT_COLUMNS}
     for name in NUMBER_COLUMNS:
         columns[name] = table[name].fill_null(np.nan).to_numpy()
     columns["time"] = table["time"].fill_null(NO_TIME).to_numpy()
-    return columns, json.loads(about)
+    return columns, about
 
 
 def _write_csv(places: Places, stream: IO[bytes]) -> None:
@@ -132,10 +122,9 @@ def _write_csv(places: Places, stream: IO[bytes]) -> None:
 
 
 def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
-        about = json.loads(_beside(file).read_text("utf-8"))
-    except OSError:
-        raise BadInputError(f"{file}: no {file.name}.json beside it; read it with the reader 'manifest'") from None
+    if not _beside(file).is_file():
+        raise BadInputError(f"{file}: no {file.name}.json beside it; read it with the reader 'manifest'")
+    about = FORMAT.read(_beside(file))
     table = read_csv(file, delimiter=",", exact=True)
     table.require(*COLUMNS)
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}

@@ -5,8 +5,7 @@ x, y, in 3-D z, and if known sigma. Points are numbered from 0, in the order of 
 """
 
 import csv
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,13 @@ from numpy.typing import ArrayLike
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
+from mappable.formats import Format
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
 from mappable.recovery.study.simulator import NOISES
 
+RECOVERY = Format("mappable recovery", 1, "run `mappable recover` again")  # summary.json
 AXES = "xyz"
 ASSUMED = NOISES["mid"]  # of ranges whose sigma is not given
 ANCHOR_SIGMA = 0.5  # metres, of known positions whose sigma is not given
@@ -161,11 +162,6 @@ def write_tum(file: Path | str, positions: Floats, times: ArrayLike | None = Non
         if np.isfinite((x, y, z)).all()
     ]
     _write(Path(file), "\n".join(lines) + "\n")
-
-
-def write_json(file: Path | str, summary: Mapping[str, Any]) -> None:
-    """A summary, readable for both people and programs."""
-    _write(Path(file), json.dumps(summary, indent=2) + "\n")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,8 @@ it does not begin at zero, rises, and says nothing any more where it is flat. w 
 has with all others and shares with images close by: a corner looks unlike all around it. e is that of the pair alone.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,11 @@ from scipy.optimize import least_squares, nnls
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
+from mappable.formats import Format
 from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
 
+FORMAT = Format("mappable noise profile", 1, "fit it again")
 FARTHEST = 40.0  # metres that a calibrated distance is cut at
 ROUNDS = 20  # of the estimate of variances
 LEAST_VARIANCE = 1e-9
@@ -84,24 +84,19 @@ class Profile:
     about: dict[str, Any] = field(default_factory=dict)  # where it comes from
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2) + "\n"
+        return FORMAT.text(asdict(self)) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> "Profile":
-        fields: Mapping[str, Any] = json.loads(text)
+    def from_json(cls, fields: Mapping[str, Any]) -> "Profile":
         actual, calibration = (LearnedNoise(**fields[name]) for name in ("actual", "calibration"))
         return cls(actual, calibration, float(fields["bound"]), dict(fields["about"]))
 
 
 def learned_profile(file: Path | str | None = None) -> Profile:
     """The profile of a file, or the one that is shipped: that of the demo's encoder, on runs it never saw."""
-    source = files("mappable.recovery.study") / "learned.json" if file is None else Path(file)
-    try:
-        return Profile.from_json(source.read_text("utf-8"))
-    except OSError as error:
-        raise BadInputError(f"{source}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInputError(f"{source}: not a noise profile ({type(error).__name__}: {error})") from None
+    source = Path(__file__).with_name("learned.json") if file is None else Path(file)
+    with FORMAT.reading(source):
+        return Profile.from_json(FORMAT.read(source))
 
 
 def fit_learned(squared_feature_distances: Floats, metres: Floats, i: Ints, j: Ints) -> LearnedNoise:

@@ -13,11 +13,11 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
+from mappable.formats import Format
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.anchored.pipeline import recover_anchored
-from mappable.recovery.files import write_json
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -26,6 +26,7 @@ from mappable.recovery.study.learned_noise import learned_profile, measure_learn
 from mappable.recovery.study.methods import method
 from mappable.recovery.study.simulator import NOISES, Kind, measure, route
 
+FORMAT = Format("mappable recovery study", 1, "run `mappable recover study` again")
 LEARNED = "learned"
 DENSER = 3  # times as many images as are drawn from them
 LENGTH = 672.0  # metres
@@ -174,7 +175,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 def save_study(rows: Sequence[Row], file: Path | str) -> None:
     """Every row and the medians, as JSON."""
     contents = {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
-    write_json(file, contents)
+    FORMAT.write(Path(file), contents)
 
 
 def _rows(case: Case, methods: Sequence[str]) -> Iterator[Row]:
