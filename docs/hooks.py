@@ -1,17 +1,20 @@
-"""Fills the pages of readers and of commands from the program itself, so that the two cannot disagree."""
+"""Fills the pages of readers, commands and located images from the program itself, so that the two cannot disagree."""
 
 import re
+from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
 from mappable.cli.app import app
+from mappable.maps.location import Location
 from mappable.places.readers import Option, find_reader, reader_names
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     markdown = markdown.replace("<!-- readers -->", "\n\n".join(map(describe, reader_names())))
+    markdown = markdown.replace("<!-- located image -->", describe_location())
     return re.sub(r"<!-- command (.+?) -->", lambda match: describe_command(match[1].split()), markdown)
 
 
@@ -24,6 +27,12 @@ def describe(name: str) -> str:
         ]
         parts.append("\n".join(["| option | values | default | |", "|---|---|---|---|", *rows]))
     return "\n\n".join(parts)
+
+
+def describe_location() -> str:
+    """The fields of a located image, by what the record itself says about them."""
+    rows = [f"| `{one.name}` | {one.metadata['description']} |" for one in fields(Location)]
+    return "\n".join(["| field | |", "|---|---|", *rows])
 
 
 def choices(option: Option) -> str:

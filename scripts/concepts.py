@@ -21,7 +21,8 @@ from PIL import Image
 from mappable.arrays import Floats
 from mappable.evaluation.figures.style import FAINT
 from mappable.features.encoder import Encoder
-from mappable.maps.locate import Locator, Position, locate
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
@@ -112,10 +113,10 @@ def squared_scale(demo: Path) -> float:
     return float(about.feature_scale_squared or np.nan)
 
 
-def located(demo: Path, *sequences: str) -> tuple[Places, Map, list[Position]]:
+def located(demo: Path, *sequences: str) -> tuple[Places, Map, list[Location]]:
     places, encoder, made = described(demo, AFTER, *sequences)
     opened = Map.open(demo / "map")
-    return places, opened, locate(opened, made, encoder=encoder.fingerprint)
+    return places, opened, Locator(opened).locate(made, encoder=encoder.fingerprint)
 
 
 def place(demo: Path) -> Figure:

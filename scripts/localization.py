@@ -33,7 +33,8 @@ from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Calibration
 from mappable.maps.densify import densify
 from mappable.maps.landmarks import greedy_landmarks
-from mappable.maps.locate import Locator, Position
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.ranging import metres_of
 from mappable.maps.reliability import draw_reliability
@@ -118,12 +119,12 @@ def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Float
     return result, errors
 
 
-def coordinates(found: list[Position]) -> Floats:
+def coordinates(found: list[Location]) -> Floats:
     """Positions (n, k)."""
     return np.stack([one.coordinates for one in found])
 
 
-def positions_of(landmarks: Map, found: list[Position]) -> Floats:
+def positions_of(landmarks: Map, found: list[Location]) -> Floats:
     """Those of the nearest landmarks (n, k)."""
     row = {name: number for number, name in enumerate(landmarks.places.place_id)}
     return landmarks.places.positions[[row[one.landmark] for one in found]]
@@ -134,7 +135,7 @@ def distances(first: Floats, second: Floats) -> Floats:
     return np.linalg.norm(first - second, axis=1)
 
 
-def intervals(found: list[Position], truly: Floats, seen: Bools, locator: Locator, world: World) -> Results:
+def intervals(found: list[Location], truly: Floats, seen: Bools, locator: Locator, world: World) -> Results:
     """Coverage and width of the intervals, beside those that know nothing of an image but what group it is in."""
     low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
     sure, told = np.array([one.confident for one in found]), np.isfinite(low)
@@ -158,7 +159,7 @@ def intervals(found: list[Position], truly: Floats, seen: Bools, locator: Locato
         "width / shortest of confident": width / shortest(usual_sure),
         "width of all / 5 to 95 % of all": width_of_all / central(usual),
         "metres off": float(
-            np.median(np.abs(np.array([one.metres for one in found], dtype=np.float64) - truly)[seen & sure])
+            np.median(np.abs(np.array([one.distance for one in found], dtype=np.float64) - truly)[seen & sure])
         ),
     }
 
@@ -179,7 +180,7 @@ def share(holds: Bools) -> float | None:
     return 100.0 * float(holds.mean()) if len(holds) else None
 
 
-def rejection(world: World, locator: Locator, found: list[Position], calibration: Calibration) -> Results:
+def rejection(world: World, locator: Locator, found: list[Location], calibration: Calibration) -> Results:
     """How many images are held to be on the map: by its threshold, and by one that accepts 5 % of the leaving route."""
     leaving = world.of_part("leaving", "query")
     at = world.places.positions
@@ -257,7 +258,7 @@ def multilaterated(world: World, locator: Locator, calibration: Calibration) -> 
     return {"median": float(np.median(errors)), "top1": float(np.median(plain)), "refined": float(np.median(refined))}
 
 
-def normalized(found: list[Position], true: Floats, truly: Floats, calibration: Calibration) -> Results:
+def normalized(found: list[Location], true: Floats, truly: Floats, calibration: Calibration) -> Results:
     """Squared errors in units of the covariance, per dimension: 1 if that is right; of images at the right place."""
     which = np.flatnonzero((truly <= calibration.response.reach) & np.array([one.confident for one in found]))
     off = true[which] - coordinates([found[row] for row in which])

@@ -90,6 +90,7 @@ def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
     assert re.findall(r"^### (.+)$", page, flags=re.MULTILINE) == re.findall(r"<!-- command (.+?) -->", page)
     made = hooks.on_page_markdown(page)
     assert "<!--" not in made
+    assert "| `distance` | Distance from the image to" in hooks.on_page_markdown((ROOT / "docs/maps.md").read_text())
     for line in (
         "`mappable map build PLACES OUT`",
         "| `--storage float32|float16` | Of descriptors; float16 takes half the room. Default: `float32`. |",

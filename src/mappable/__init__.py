@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from mappable.maps.landmarks import greedy_landmarks as greedy_landmarks
     from mappable.maps.landmarks import sequential_landmarks as sequential_landmarks
     from mappable.maps.locate import Locator as Locator
-    from mappable.maps.locate import Position as Position
-    from mappable.maps.locate import locate as locate
+    from mappable.maps.location import Location as Location
     from mappable.maps.map import Map as Map
     from mappable.maps.ranging import ranges_between as ranges_between
     from mappable.maps.reliability import draw_reliability as draw_reliability
@@ -86,7 +85,8 @@ _HOMES = {
     "mappable.maps.calibration": ("Calibration",),
     "mappable.maps.densify": ("Densified", "densify"),
     "mappable.maps.landmarks": ("greedy_landmarks", "sequential_landmarks"),
-    "mappable.maps.locate": ("Locator", "Position", "locate"),
+    "mappable.maps.locate": ("Locator",),
+    "mappable.maps.location": ("Location",),
     "mappable.maps.map": ("Map",),
     "mappable.maps.ranging": ("ranges_between",),
     "mappable.maps.reliability": ("draw_reliability",),

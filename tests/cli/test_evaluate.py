@@ -13,7 +13,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.result import Result as Found
 from mappable.maps.encoders import encoder_of
-from mappable.maps.locate import locate
+from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
@@ -33,7 +33,7 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     queries = load_places(wall).where(split="test")
     assert (result.row, len(result.ids), result.unit, result.frame) == ("map", 119, "m", "wall")
     encoder = encoder_of(opened)
-    found = locate(opened, encoder.embed(queries), encoder=encoder.fingerprint)
+    found = Locator(opened).locate(encoder.embed(queries), encoder=encoder.fingerprint)
     row = {name: number for number, name in enumerate(opened.places.place_id)}
     nearest = opened.places.positions[[row[one.landmark] for one in found]]
     errors = np.linalg.norm(queries.positions - nearest, axis=1)

@@ -47,7 +47,7 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
     assert result.exit_code == 0, result.output
     for text in (
         "image",
-        "m to landmark",
+        "distance to landmark (m)",
         "90 % interval",
         str(files[2]),
         "confident of ",
@@ -84,7 +84,7 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
     row = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))[1]
     assert (float(row["latitude"]), float(row["longitude"])) == (latitude[0], longitude[0])
     shown = mappable(*asked).stdout
-    assert " ".join(shown.split()).startswith("image x y latitude longitude m to landmark")
+    assert " ".join(shown.split()).startswith("image x y latitude longitude distance to landmark (m)")
     assert f" {latitude[0]:.6f}   {longitude[0]:.6f} " in shown
 
 
@@ -197,7 +197,7 @@ def test_a_map_without_calibration_names_the_nearest_landmark(
     )
     located = ["locate", tmp_path / "map", wall / "fog"]
     entry = json.loads(mappable(*located, "--json").stdout)[0]
-    assert entry["metres"] is None
+    assert entry["distance"] is None
     assert entry["reason"] == "the map has no calibration"
     shown = mappable(*located, "--tum", tmp_path / "all.txt")
     assert "the map has no calibration" in shown.stdout

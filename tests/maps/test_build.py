@@ -9,7 +9,7 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.maps.build import MOST, build_map_of
-from mappable.maps.locate import locate
+from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.summary import summarize_map
 from mappable.places.frames import Frame
@@ -43,7 +43,7 @@ def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, tow
     assert built.places.place_id.tolist() == world.map.places.place_id.tolist()
     assert built.calibration is not None
     assert (built.calibration.source, built.calibration.images, built.calibration.elsewhere) == ("calibration", 500, 0)
-    found = locate(built, world.drive[1], encoder=world.encoder)
+    found = Locator(built).locate(world.drive[1], encoder=world.encoder)
     errors = np.linalg.norm([one.coordinates for one in found] - world.drive[0], axis=1)
     assert np.median(errors) < 2
     away = Described(world.places(np.zeros((300, dimensions)), "away"), world.elsewhere)
@@ -111,7 +111,7 @@ def test_a_map_in_frames_says_so(town: Any) -> None:
     assert summary.calibration is not None
     assert 0.5 < summary.calibration.confident <= 1
     assert summary.notes == ()
-    assert locate(built, town.drive[1][:1], encoder=town.encoder)[0].unit == "frames"
+    assert Locator(built).locate(town.drive[1][:1], encoder=town.encoder)[0].unit == "frames"
     fewer = summarize_map(built.remove(built.places.place_id[:1]))
     assert fewer.notes == (f"calibrated with {len(town.map)} landmarks; build the map anew to calibrate again",)
 

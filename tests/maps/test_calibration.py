@@ -1,7 +1,8 @@
 """Calibration and localization, in a made-up town."""
 
 import json
-from dataclasses import replace
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Calibration
-from mappable.maps.locate import Locator, locate
+from mappable.maps.locate import Locator
+from mappable.maps.location import Candidate
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
 
@@ -27,13 +29,13 @@ def errors(town: Any, found: list[Any]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("which", ["town", "hills"])
 def test_metres_intervals_and_refined_positions(which: str, request: pytest.FixtureRequest) -> None:
     town = request.getfixturevalue(which)
-    found = locate(town.map, town.drive[1], encoder=town.encoder)
+    found = Locator(town.map).locate(town.drive[1], encoder=town.encoder)
     plain, refined = errors(town, found)
     told = [(one, far) for one, far in zip(found, plain, strict=True) if one.low is not None]
     assert len(told) > 380
     assert np.mean([one.low <= far <= one.high for one, far in told]) == pytest.approx(0.9, abs=0.08)
     assert np.median(refined) < 0.8 * np.median(plain)
-    assert all(one.refined and one.low <= one.metres <= one.high for one, _ in told)
+    assert all(one.refined and one.low <= one.distance <= one.high for one, _ in told)
     assert np.mean([one.confident for one in found]) > 0.95
     covariances = np.stack([one.covariance for one in found])
     assert covariances.shape == (400, *(town.map.dimensions,) * 2)
@@ -43,7 +45,7 @@ def test_metres_intervals_and_refined_positions(which: str, request: pytest.Fixt
 
 
 def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
-    found = locate(town.map, town.absent, encoder=town.encoder)
+    found = Locator(town.map).locate(town.absent, encoder=town.encoder)
     assert np.mean([one.confident for one in found]) <= 0.1
     reasons = {one.reason.split(":")[0] for one in found if not one.confident}
     assert reasons <= {"too far", "outside validity"}
@@ -69,7 +71,7 @@ def test_a_street_with_a_copy_does_not_take_the_confidence_from_what_has_none(to
     elsewhere = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
     bare = Map.build(town.places(at, "landmarks"), landmarks, town.encoder)
     calibrated = bare.with_calibration(calibrate(bare, known[1], known[0], elsewhere=elsewhere))
-    confident = np.array([one.confident for one in locate(calibrated, images, encoder=town.encoder)])
+    confident = np.array([one.confident for one in Locator(calibrated).locate(images, encoder=town.encoder)])
     copied = (asked[:, 0] < 120) | ((asked[:, 0] >= 200) & (asked[:, 0] < 320))
     assert confident[~copied].mean() > 0.8
 
@@ -95,7 +97,7 @@ def test_two_places_that_look_alike(town: Any) -> None:
     )
     both = town.bare.add(copy, town.map.store.take(np.flatnonzero(some)), town.encoder)
     both = both.with_calibration(calibrate(both, town.known[1], town.known[0], elsewhere=town.elsewhere))
-    found = locate(both, town.drive[1], encoder=town.encoder)
+    found = Locator(both).locate(town.drive[1], encoder=town.encoder)
     x = town.drive[0][:, 0]
     twice, once = x < 100, x > 200
     aliased = np.array([one.reason.startswith("aliased") for one in found])
@@ -106,36 +108,36 @@ def test_two_places_that_look_alike(town: Any) -> None:
 
 
 def test_other_coverages(town: Any) -> None:
-    plain, _ = errors(town, locate(town.map, town.drive[1], encoder=town.encoder))
+    plain, _ = errors(town, Locator(town.map).locate(town.drive[1], encoder=town.encoder))
     for coverage in (0.5, 0.8):
-        found = locate(town.map, town.drive[1], encoder=town.encoder, coverage=coverage)
+        found = Locator(town.map).locate(town.drive[1], encoder=town.encoder, coverage=coverage)
         told = [(one, far) for one, far in zip(found, plain, strict=True) if one.low is not None]
         assert np.mean([one.low <= far <= one.high for one, far in told]) == pytest.approx(coverage, abs=0.1)
         assert told[0][0].coverage == coverage
     with pytest.raises(BadInputError, match="coverage is between 0 and 1"):
-        locate(town.map, town.drive[1], encoder=town.encoder, coverage=2.0)
+        Locator(town.map).locate(town.drive[1], encoder=town.encoder, coverage=2.0)
 
 
 def test_without_calibration_there_is_the_nearest_landmark_and_no_more(town: Any) -> None:
-    (found,) = locate(town.bare, town.drive[1][:1], encoder=town.encoder)
-    assert (found.metres, found.low, found.covariance, found.refined) == (None, None, None, False)
+    (found,) = Locator(town.bare).locate(town.drive[1][:1], encoder=town.encoder)
+    assert (found.distance, found.low, found.covariance, found.refined) == (None, None, None, False)
     assert not found.confident
     assert found.reason == "the map has no calibration"
-    assert found.candidates[0] == (found.landmark, found.feature_distance)
+    assert found.candidates[0] == Candidate(found.landmark, found.coordinates, found.feature_distance)
 
 
 def test_of_another_encoder(town: Any) -> None:
     with pytest.raises(BadInputError, match="of encoder other, but the map is of encoder made-up"):
-        locate(town.map, town.drive[1], encoder="other")
+        Locator(town.map).locate(town.drive[1], encoder="other")
 
 
 def test_it_goes_to_disk_and_back(town: Any, tmp_path: Path) -> None:
     assert Calibration.from_json(json.loads(json.dumps(town.calibration.to_json()))) == town.calibration
     opened = Map.open(town.map.save(tmp_path / "map").files["landmarks"].path.parent)
     assert opened.calibration == town.calibration
-    before, after = (locate(one, town.drive[1][:20], encoder=town.encoder) for one in (town.map, opened))
-    assert [one.to_json() for one in before] == [one.to_json() for one in after]
-    json.dumps(before[0].to_json(), allow_nan=False)
+    before, after = (Locator(one).locate(town.drive[1][:20], encoder=town.encoder) for one in (town.map, opened))
+    assert before == after
+    json.dumps(asdict(before[0]), allow_nan=False)
 
 
 def test_the_same_images_give_the_same_calibration(town: Any) -> None:
@@ -168,8 +170,8 @@ def test_two_cameras_side_by_side(town: Any) -> None:
 def test_landmarks_added_elsewhere_change_nothing_here(town: Any) -> None:
     far = np.column_stack([9000 + 0.25 * np.arange(400.0), np.zeros(400)])
     larger = town.map.add(town.places(far, "far"), town.describe(far, seed=8), town.encoder)
-    before, after = (locate(one, town.drive[1], encoder=town.encoder) for one in (town.map, larger))
-    off = [np.linalg.norm(one.coordinates - other.coordinates) for one, other in zip(before, after, strict=True)]
+    before, after = (Locator(one).locate(town.drive[1], encoder=town.encoder) for one in (town.map, larger))
+    off = [math.dist(one.coordinates, other.coordinates) for one, other in zip(before, after, strict=True)]
     assert np.quantile(off, 0.95) < 0.1
 
 

@@ -1,7 +1,6 @@
 """Positions for other programs."""
 
 import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,15 @@ import h5py
 import numpy as np
 import pytest
 
-from mappable.errors import BadImageError, BadInputError
-from mappable.maps.export import export_csv, export_landmarks, export_pairs, export_tum, to_json
-from mappable.maps.locate import Position, locate
+from mappable.errors import BadInputError
+from mappable.maps.export import export_csv, export_landmarks, export_pairs, export_tum
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location, NotLocated, Outcome
 from mappable.maps.map import Map
 from mappable.places.frames import Frame
 from mappable.places.geodesy import project
 
-Found = list[Position | BadImageError]
+Found = list[Outcome]
 
 
 @pytest.fixture(params=["town", "hills"])
@@ -26,62 +26,60 @@ def world(request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue(request.param)
 
 
-def asked(world: Any) -> tuple[Any, Found]:
-    """Ten images that are on the map, ten that are not, and one that does not decode in between."""
+def asked(world: Any, landmarks: Map | None = None) -> tuple[Any, Found]:
+    """Ten images that are on the map, ten that are not, and one that cannot be read in between."""
     descriptors = np.concatenate([world.drive[1][:10], world.absent[:10]])
-    found: Found = list(locate(world.map, descriptors, encoder=world.encoder))
-    found.insert(10, BadImageError("images/10.jpg", "not an image"))
-    return world.places(np.zeros((21, world.map.dimensions)), "images"), found
+    places = world.places(np.zeros((21, world.map.dimensions)), "images")
+    names = np.delete(places.place_id, 10).tolist()
+    found: Found = list(Locator(landmarks or world.map).locate(descriptors, encoder=world.encoder, images=names))
+    found.insert(10, NotLocated("images/10.jpg", "images/10.jpg: not an image"))
+    return places, found
 
 
 def test_tables_hold_all_that_is_known(world: Any, tmp_path: Path) -> None:
-    places, found = asked(world)
-    export_csv(tmp_path / "out.csv", world.map, places, found)
+    _, found = asked(world)
+    export_csv(tmp_path / "out.csv", found, world.map.dimensions)
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     axes = "xyz"[: world.map.dimensions]
-    assert [row["image"] for row in rows] == places.place_id.tolist()
+    assert [row["image"] for row in rows] == [one.image for one in found]
     assert rows[10]["error"] == "images/10.jpg: not an image"
     first = found[0]
-    assert isinstance(first, Position)
-    assert [float(rows[0][axis]) for axis in axes] == first.coordinates.tolist()
+    assert isinstance(first, Location)
+    assert tuple(float(rows[0][axis]) for axis in axes) == first.coordinates
     assert first.covariance is not None
-    assert float(rows[0]["xy"]) == first.covariance[0, 1]
-    assert ("zz" in rows[0]) == (axes == "xyz")
-    entries = json.loads(json.dumps(to_json(world.map, places, found)))
-    assert entries[10] == {"image": "images/10.jpg", "error": "images/10.jpg: not an image"}
-    assert entries[0]["coordinates"] == first.coordinates.tolist()
-    assert entries[0]["error"] is None
+    assert float(rows[0]["covariance_xy"]) == first.covariance[0][1]
+    assert ("covariance_zz" in rows[0]) == (axes == "xyz")
     assert (rows[0]["latitude"], rows[0]["longitude"]) == ("", "")
-    assert (entries[0]["latitude"], entries[0]["longitude"]) == (None, None)  # the town is nowhere on Earth
+    assert (first.latitude, first.longitude) == (None, None)  # the town is nowhere on Earth
 
 
 def test_tables_of_a_georeferenced_map_hold_latitude_and_longitude(world: Any, tmp_path: Path) -> None:
-    places, found = asked(world)
     oxford = Frame("town", crs="EPSG:32630", origin=(620_000.0, 5_735_000.0, 0.0))
     landmarks = replace(world.map, places=world.map.places.replace(frames=oxford))
-    export_csv(tmp_path / "out.csv", landmarks, places, found)
+    _, found = asked(world, landmarks)
+    export_csv(tmp_path / "out.csv", found, landmarks.dimensions)
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    entries = to_json(landmarks, places, found)
-    assert list(entries[0])[:4] == ["image", "coordinates", "latitude", "longitude"]
-    assert rows[10]["error"] == entries[10]["error"] == "images/10.jpg: not an image"
-    for row, entry in zip(rows[11:], entries[11:], strict=True):
-        latitude, longitude = entry["latitude"], entry["longitude"]
-        assert (float(row["latitude"]), float(row["longitude"])) == (latitude, longitude)
-        assert -1.4 < longitude < -1.1  # near Oxford, and west of Greenwich
-        easting, northing = project(np.array([latitude]), np.array([longitude]), "EPSG:32630")
-        expected = entry["coordinates"][0] + 620_000, entry["coordinates"][1] + 5_735_000
+    assert list(rows[0])[:3] == ["image", "x", "y"]
+    for row, one in zip(rows[11:], found[11:], strict=True):
+        assert isinstance(one, Location)
+        assert one.latitude is not None
+        assert one.longitude is not None
+        assert (float(row["latitude"]), float(row["longitude"])) == (one.latitude, one.longitude)
+        assert -1.4 < one.longitude < -1.1  # near Oxford, and west of Greenwich
+        easting, northing = project(np.array([one.latitude]), np.array([one.longitude]), "EPSG:32630")
+        expected = one.coordinates[0] + 620_000, one.coordinates[1] + 5_735_000
         assert (easting[0], northing[0]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_trajectories_hold_what_the_map_is_confident_of(world: Any, tmp_path: Path) -> None:
     places, found = asked(world)
-    confident = [row for row, one in enumerate(found) if isinstance(one, Position) and one.confident]
+    confident = [row for row, one in enumerate(found) if isinstance(one, Location) and one.confident]
     assert 0 < len(confident) < 20
     assert export_tum(tmp_path / "out.txt", places, found) == len(confident)
     lines = np.loadtxt(tmp_path / "out.txt")
     assert lines[:, 0].tolist() == confident  # numbers, as there are no times
     first = found[confident[0]]
-    assert isinstance(first, Position)
+    assert isinstance(first, Location)
     np.testing.assert_allclose(lines[0, 1 : 1 + world.map.dimensions], first.coordinates, atol=1e-6)
     assert lines[0, 4:].tolist() == [0, 0, 0, 1]
     timed = places.replace(time=np.arange(21) * 500_000_000)
@@ -95,7 +93,7 @@ def test_pairs_name_the_nearest_landmarks_by_path(world: Any, tmp_path: Path) ->
     places, found = asked(world)
     renamed = world.map.places.replace(place_id=[f"landmark {row}" for row in range(len(world.map))])
     landmarks = Map.build(renamed, world.map.store.take(np.arange(len(renamed))), world.encoder)
-    first = locate(landmarks, world.drive[1][:1], encoder=world.encoder)
+    first = Locator(landmarks).locate(world.drive[1][:1], encoder=world.encoder)
     export_pairs(tmp_path / "pairs.txt", landmarks, places[0], first)
     lines = (tmp_path / "pairs.txt").read_text().splitlines()
     assert len(lines) == 5

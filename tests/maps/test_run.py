@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.maps.locate import locate
+from mappable.maps.locate import Locator
 from mappable.maps.rerun_export import export_rerun
 from mappable.maps.run import Run, Shape, known_positions
 from mappable.places.files import save_places
@@ -49,7 +49,7 @@ def test_a_run_in_three_dimensions_is_recorded_at_its_height(hills: Any, tmp_pat
     places = hills.places(positions, "drive", root=tmp_path)
     for file in places.files:
         draw(file)
-    found = locate(hills.map, descriptors, encoder=hills.encoder)
+    found = Locator(hills.map).locate(descriptors, encoder=hills.encoder)
     bad = export_rerun(tmp_path / "run.rrd", Run(hills.map, places, found, positions))
     assert len(bad) == len(hills.map)  # whose landmarks have no images
     chunks = RrdReader(tmp_path / "run.rrd").stream().to_chunks()

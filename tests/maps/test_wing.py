@@ -6,7 +6,7 @@ import numpy as np
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
-from mappable.maps.locate import locate
+from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.places.table import Places
 
@@ -30,7 +30,7 @@ def test_landmarks_of_a_new_wing_are_found_at_once(draw_runs: Callable[..., tupl
     descriptors, true = embed(queries), places.positions[queries]
     near = [
         np.linalg.norm(
-            np.stack([one.coordinates for one in locate(which, descriptors, encoder=made_by)]) - true, axis=1
+            np.stack([one.coordinates for one in Locator(which).locate(descriptors, encoder=made_by)]) - true, axis=1
         )
         for which in (before, after)
     ]

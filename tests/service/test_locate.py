@@ -1,6 +1,7 @@
 """`POST /locate`: images to positions, as `mappable locate` says them."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def expected(map_folder: Path, wall: Places) -> list[Any]:
     opened = Map.open(map_folder)
     encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
     descriptors = encoder.embed(wall.where(split="test"))
-    return [one.to_json() for one in Locator(opened).locate(descriptors, encoder=encoder.fingerprint)]
+    return [asdict(one) for one in Locator(opened).locate(descriptors, encoder=encoder.fingerprint)]
 
 
 def test_one_image_is_located_as_without_a_server(client: Any, images: Images, expected: list[Any]) -> None:
@@ -27,7 +28,7 @@ def test_one_image_is_located_as_without_a_server(client: Any, images: Images, e
     (found,) = answer.json["positions"]
     for name in ("frame", "unit", "landmark", "confident", "reason", "refined", "coverage"):
         assert found[name] == expected[7][name]
-    for name in ("coordinates", "metres", "low", "high", "covariance", "feature_distance"):
+    for name in ("coordinates", "distance", "low", "high", "covariance", "feature_distance"):
         np.testing.assert_allclose(found[name], expected[7][name], rtol=1e-3, atol=1e-4)
     assert found["error"] is None
     assert [one["landmark"] for one in found["candidates"]] == [one["landmark"] for one in expected[7]["candidates"]]

@@ -60,12 +60,12 @@ def test_the_openapi_document_has_examples(client: Any) -> None:
         "multipart/form-data",
     }
     schemas = told["components"]["schemas"]
-    assert schemas["Located"]["examples"][0]["confident"] is True
+    assert schemas["Location"]["properties"]["distance"]["examples"] == [3.6]
     assert schemas["Trajectory"]["examples"][0]["undetermined"]
     for name, schema in schemas.items():
         for example in schema.get("examples", []):
             assert getattr(answers, name).model_validate(example), name
-    assert {"MapAnswer", "Landmark", "Candidate", "Point"} <= {one for one in schemas if "examples" in schemas[one]}
+    assert {"MapAnswer", "Landmark", "Positions", "Point"} <= {one for one in schemas if "examples" in schemas[one]}
     for option in told["paths"]["/locate"]["post"]["parameters"] + told["paths"]["/recover"]["post"]["parameters"]:
         assert option["schema"]["examples"], option
 

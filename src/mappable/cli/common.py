@@ -1,11 +1,10 @@
 """What several verbs share: types of arguments and options, and how they open encoders and images."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-
-from mappable.errors import BadImageError
 
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
@@ -71,8 +70,8 @@ def warn_of_new_paths(before: "Map", after: "Map") -> None:
         typer.echo(f"warning: images that were added lie outside of {root}; ids are as they were", err=True)
 
 
-def end_with(bad: "list[BadImageError]") -> None:
-    """Name the images that could not be read; if there are any, the exit code says so."""
+def end_with(bad: Sequence[str]) -> None:
+    """Print why images could not be read; if there are any, the exit code says so."""
     for error in bad:
         typer.echo(f"error: {error}", err=True)
     if bad:

@@ -130,12 +130,12 @@ def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
 
 def _locate_some(study: "Study", model: "Model", opened: "Map") -> None:
 
-    from mappable.cli.locate import print_positions
-    from mappable.maps.locate import locate
+    from mappable.cli.locate import print_locations
+    from mappable.maps.locate import Locator
 
     queries = study.setup.queries
     some = queries[evenly(len(queries), SHOWN, nearest=True)]
     _, made = study.describe(model)
     places = study.setup.places[some]
-    found = list(locate(opened, made[some], encoder=made.encoder))
-    print_positions(opened, places, found, places.positions)
+    found = Locator(opened).locate(made[some], encoder=made.encoder, images=places.place_id.tolist())
+    print_locations(opened, found, places.positions)

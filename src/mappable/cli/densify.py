@@ -54,4 +54,4 @@ def densify(
         estimated = f"{int(saved.estimated.sum()):,} of them at estimated positions"
         typer.echo(f"{folder}: {len(saved):,} landmarks, {estimated}")
         warn_of_new_paths(opened, placed.map)
-    end_with(list(placed.bad))
+    end_with(placed.bad)

@@ -2,17 +2,19 @@
 
 import json
 import math
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mappable.cli.common import ByBackend, Device, EncoderFile, Images, MapFolder, Together, end_with, packed
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
-    from mappable.maps.export import Found
+    from mappable.maps.location import Outcome
     from mappable.maps.map import Map
     from mappable.places.cache import ImageRows
     from mappable.places.table import Places
@@ -64,7 +66,8 @@ def locate(
     """
     from mappable.files import check_writable
     from mappable.maps.encoders import encoder_of
-    from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum, to_json
+    from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
+    from mappable.maps.location import NotLocated
     from mappable.maps.map import Map
     from mappable.maps.queries import locate_images
     from mappable.places.unposed import find_images
@@ -87,19 +90,19 @@ def locate(
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:
-        export_csv(csv, opened, places, found)
+        export_csv(csv, found, opened.dimensions)
     if pairs is not None:
         export_pairs(pairs, opened, places, found)
     if tum is not None:
         count = export_tum(tum, places, found)
         typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
     if as_json:
-        typer.echo(json.dumps(to_json(opened, places, found), indent=2))
+        typer.echo(json.dumps([asdict(one) for one in found], indent=2))
     else:
-        print_positions(opened, places, found)
+        print_locations(opened, found)
     if recording is not None:
         recording.write(found, pixels)
-    end_with([one for one in found if isinstance(one, BadImageError)])
+    end_with([one.error for one in found if isinstance(one, NotLocated)])
 
 
 class _Recording:
@@ -114,7 +117,7 @@ class _Recording:
         self.truth = known_positions(opened, places, images)
         self.shape = None if recovered is None else read_shape(recovered, places, opened.dimensions)
 
-    def write(self, found: "Found", pixels: "ImageRows | None") -> None:
+    def write(self, found: "Sequence[Outcome]", pixels: "ImageRows | None") -> None:
         from mappable.maps.rerun_export import export_rerun
         from mappable.maps.run import Run
 
@@ -125,42 +128,41 @@ class _Recording:
         typer.echo(f"recording written to {self.file}", err=True)
 
 
-def print_positions(opened: "Map", places: "Places", found: "Found", true: "Floats | None" = None) -> None:
-    """A line an image; with the true positions (n, k) also by how much each is off."""
+def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
+    """Print a line per image; with the true positions (n, k) also the error of each."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from mappable.cli.output import WIDE
-    from mappable.maps.export import degrees_of_found
+    from mappable.maps.location import AXES, Location
 
-    unit, axes = opened.unit, [*"xyz"[: opened.dimensions]]
-    if opened.frame.crs:
-        axes += ["latitude", "longitude"]
-    located = [one for one in found if not isinstance(one, BadImageError)]
+    georeferenced = bool(opened.frame.crs)
+    axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if georeferenced else ())]
+    located = [one for one in found if isinstance(one, Location)]
     coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
     table = Table(box=SIMPLE, pad_edge=False)
     table.add_column("image", no_wrap=True)
-    for axis in (*axes, f"{unit} to landmark", f"{coverage}interval"):
+    for axis in (*axes, f"distance to landmark ({opened.unit})", f"{coverage}interval"):
         table.add_column(axis, justify="right", no_wrap=True)
     if true is not None:
         table.add_column("off by", justify="right", no_wrap=True)
     table.add_column("landmark", no_wrap=True)
     table.add_column("", no_wrap=True)
-    degrees = degrees_of_found(opened, found)
-    for row, (name, one) in enumerate(zip(places.place_id, found, strict=True)):
-        if isinstance(one, BadImageError):
-            table.add_row(Text(name), *[""] * (len(axes) + 3 + (true is not None)), Text(one.reason, "red"))
+    for row, one in enumerate(found):
+        if not isinstance(one, Location):
+            reason = one.error.removeprefix(f"{one.image}: ")
+            table.add_row(Text(one.image), *[""] * (len(axes) + 3 + (true is not None)), Text(reason, "red"))
             continue
-        metres = "" if one.metres is None else f"{one.metres:.1f}"
+        distance = "" if one.distance is None else f"{one.distance:.1f}"
         interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
         told = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
         where = [f"{value:.2f}" for value in one.coordinates]
-        where += [f"{value:.6f}" for value in degrees[row] if value is not None]
+        where += [f"{value:.6f}" for value in (one.latitude, one.longitude) if value is not None]
         off = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
-        table.add_row(Text(name), *where, metres, interval, *off, Text(one.landmark), told)
+        table.add_row(Text(one.image), *where, distance, interval, *off, Text(one.landmark), told)
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     console.print(table)
     confident = sum(one.confident for one in located)
-    console.print(f"confident of {confident:,} of {len(found):,} images; frame {opened.frame.name} ({unit})")
+    console.print(f"confident of {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")

@@ -7,7 +7,8 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats32, Strings
 from mappable.errors import BadInputError
-from mappable.maps.locate import Locator, Position
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
 from mappable.places.table import Places
@@ -17,11 +18,11 @@ ON_TOP = 0.02  # spacings: no image is added that near to a measured landmark
 
 @dataclass(frozen=True)
 class Densified:
-    """A map with more landmarks, and which of the images they are; the positions of all of them."""
+    """A map with more landmarks, and which of the images they are; the locations of all images."""
 
     map: Map
     added: Bools
-    positions: list[Position]
+    locations: list[Location]
 
 
 def densify(
@@ -46,16 +47,16 @@ def densify(
         raise BadInputError(f"positions are to be known within {limit} {landmarks.unit}, but that must be above 0")
     _check(landmarks, places, descriptors)
     locate = (lambda **values: locate_sequence(locator, **values)) if sequence else locator.locate
-    positions = locate(descriptors=descriptors, encoder=encoder)
-    covariance = np.stack([one.covariance for one in positions if one.covariance is not None])
+    locations = locate(descriptors=descriptors, encoder=encoder, images=places.place_id.tolist())
+    covariance = np.array([one.covariance for one in locations])
     largest = np.sqrt(np.linalg.eigvalsh(covariance)[:, -1])
-    added = np.array([one.confident and one.refined for one in positions]) & (largest <= limit)
-    places_of = np.stack([one.coordinates for one in positions])
+    added = np.array([one.confident and one.refined for one in locations]) & (largest <= limit)
+    places_of = np.array([one.coordinates for one in locations])
     measured = KDTree(landmarks.places.positions[~landmarks.estimated]) if not landmarks.estimated.all() else None
     if measured is not None:
         added &= measured.query(places_of)[0] > ON_TOP * locator.calibration.spacing
     if not added.any():
-        return Densified(landmarks, added, positions)
+        return Densified(landmarks, added, locations)
     rows = np.flatnonzero(added)
     at = places_of[rows]
     coordinates = dict(zip("xyz", at.T, strict=False))
@@ -68,7 +69,7 @@ def densify(
         split="",
         role="",
     )
-    return Densified(landmarks.add(fresh, descriptors[rows], encoder, covariance[rows]), added, positions)
+    return Densified(landmarks.add(fresh, descriptors[rows], encoder, covariance[rows]), added, locations)
 
 
 def _check(landmarks: Map, places: Places, descriptors: Floats32) -> None:

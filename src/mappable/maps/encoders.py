@@ -40,6 +40,6 @@ def _kept(landmarks: Map) -> Path:
     if landmarks.about is None:
         raise BadInputError(
             f"the map's descriptors were made elsewhere, by {name}, so it is used from Python: "
-            f"locate(map, descriptors, encoder={name!r})"
+            f"Locator(map).locate(descriptors, encoder={name!r})"
         )
     raise BadInputError(f"the map keeps no encoder, so give the file of encoder {name} (--encoder)")

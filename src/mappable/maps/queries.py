@@ -1,8 +1,9 @@
 """Images asked about: described, though some may not decode, and located in a map."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from mappable.errors import BadImageError, BadInputError
 from mappable.features.embedding import ImageFiles
 from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.densify import densify
-from mappable.maps.locate import Locator, Position
+from mappable.maps.locate import CANDIDATES, Locator
+from mappable.maps.location import Location, NotLocated, Outcome
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
 from mappable.maps.sequence import locate_sequence
@@ -23,23 +25,23 @@ from mappable.recovery.ranges import Ranges
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Descriptors (n, D) of those `rows` (n,) of a table whose images decode, and what is wrong with the others."""
+class Readable:
+    """Descriptors (n, D) of those `rows` (n,) of some images that can be read, and an error for each other row."""
 
     rows: Ints
     descriptors: Floats32
-    bad: dict[int, BadImageError]
+    errors: Mapping[int, Exception]
 
 
-def describe_readable(encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Seen:
-    """The descriptors of all images that decode; packed `images` all do."""
+def describe_readable(encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Readable:
+    """The descriptors of all images that can be read; packed `images` all can."""
     if images is not None:
-        return Seen(np.arange(len(places)), encoder.embed(images), {})
+        return Readable(np.arange(len(places)), encoder.embed(images), {})
     files = _Tolerant(places, encoder.about.size, encoder.about.fit)
     descriptors = encoder.embed(files)
-    bad = {row: files.bad[file] for row, file in enumerate(places.files) if file in files.bad}
-    rows = np.setdiff1d(np.arange(len(places)), list(bad)).astype(np.int64)
-    return Seen(rows, descriptors[rows], bad)
+    errors = {row: files.bad[file] for row, file in enumerate(places.files) if file in files.bad}
+    rows = np.setdiff1d(np.arange(len(places)), list(errors)).astype(np.int64)
+    return Readable(rows, descriptors[rows], errors)
 
 
 class _Tolerant(ImageFiles):
@@ -57,6 +59,32 @@ class _Tolerant(ImageFiles):
             return np.zeros(self.shape[1:], dtype=np.uint8)
 
 
+def locate_readable(
+    locator: Locator,
+    names: Sequence[str],
+    readable: Readable,
+    *,
+    encoder: str,
+    drives: Iterable[Ints] | None = None,
+    coverage: float | None = None,
+    candidates: int = CANDIDATES,
+) -> list[Outcome]:
+    """An outcome per image, in the order of their `names`.
+
+    Each image is located alone, unless `drives` say which of the readable images belong together, each in order.
+    """
+    found: dict[int, Outcome] = {row: NotLocated(names[row], str(error)) for row, error in readable.errors.items()}
+    way = locator.locate if drives is None else partial(locate_sequence, locator)
+    for drive in [np.arange(len(readable.rows))] if drives is None else drives:
+        if len(drive):
+            rows = readable.rows[drive].tolist()
+            images = [names[row] for row in rows]
+            made = readable.descriptors[drive]
+            located = way(made, encoder=encoder, coverage=coverage, images=images, candidates=candidates)
+            found |= zip(rows, located, strict=True)
+    return [found[row] for row in range(len(names))]
+
+
 def locate_images(
     landmarks: Map,
     encoder: ImageEncoder,
@@ -65,27 +93,24 @@ def locate_images(
     *,
     sequence: bool = False,
     coverage: float | None = None,
-) -> list[Position | BadImageError]:
-    """Where each image is, or why it does not decode; images of each `sequence` of the table may locate together."""
-    seen = describe_readable(encoder, places, images)
-    locator, fingerprint = Locator(landmarks), encoder.fingerprint
-    found: dict[int, Position | BadImageError] = dict(seen.bad)
-    if not sequence and len(seen.rows):
-        found |= _by_row(seen.rows, locator.locate(seen.descriptors, encoder=fingerprint, coverage=coverage))
-    for rows in places[seen.rows].sequences().values() if sequence else ():
-        together = locate_sequence(locator, seen.descriptors[rows], encoder=fingerprint, coverage=coverage)
-        found |= _by_row(seen.rows[rows], together)
-    return [found[row] for row in range(len(places))]
+) -> list[Outcome]:
+    """Where each image is, or why it cannot be read; images of each `sequence` of the table may locate together."""
+    readable = describe_readable(encoder, places, images)
+    drives = places[readable.rows].sequences().values() if sequence else None
+    names = places.place_id.tolist()
+    return locate_readable(
+        Locator(landmarks), names, readable, encoder=encoder.fingerprint, drives=drives, coverage=coverage
+    )
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A map with the images that it could place, their number, that of the others by reason, and bad images."""
+    """A map with the images it could place, how many, how many not by reason, and why images cannot be read."""
 
     map: Map
     added: int
     left_out: Counter[str]
-    bad: tuple[BadImageError, ...]
+    bad: tuple[str, ...]
 
 
 def densify_images(
@@ -103,23 +128,23 @@ def densify_images(
         raise BadInputError(
             f"the images are of {len(names):,} sequences, {names[0]!r} and others: add one after another"
         )
-    seen = describe_readable(encoder, places, images)
-    bad = tuple(seen.bad.values())
-    if not len(seen.rows):
+    readable = describe_readable(encoder, places, images)
+    bad = tuple(map(str, readable.errors.values()))
+    rows, made = readable.rows, readable.descriptors
+    if not len(rows):
         return Placed(landmarks, 0, Counter(), bad)
-    fingerprint, readable = encoder.fingerprint, places[seen.rows]
-    dense = densify(landmarks, readable, seen.descriptors, encoder=fingerprint, within=within, sequence=sequence)
+    dense = densify(landmarks, places[rows], made, encoder=encoder.fingerprint, within=within, sequence=sequence)
     denser = dense.map
     if dense.added.any():  # the images know no frame of their own, whatever is noted about two tables of one
         denser = replace(denser, places=denser.places.replace(notes=landmarks.places.notes))
-    others = [one for one, added in zip(dense.positions, dense.added, strict=True) if not added]
+    others = [one for one, added in zip(dense.locations, dense.added, strict=True) if not added]
     return Placed(denser, int(dense.added.sum()), Counter(_why_not(one) for one in others), bad)
 
 
-def _why_not(position: Position) -> str:
-    if not position.confident:
-        return position.reason.partition(":")[0]
-    return "position not known well enough" if position.refined else "not between landmarks"
+def _why_not(location: Location) -> str:
+    if not location.confident:
+        return location.reason.partition(":")[0]
+    return "position not known well enough" if location.refined else "not between landmarks"
 
 
 def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Ranges:
@@ -128,7 +153,3 @@ def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, imag
     if landmarks.unit != "m":
         raise BadInputError(f"ranges are in metres, but this map knows distances in {landmarks.unit} only")
     return ranges_between(calibration, encoder.embed(places if images is None else images))
-
-
-def _by_row(rows: Ints, positions: Sequence[Position]) -> dict[int, Position]:
-    return dict(zip(rows.tolist(), positions, strict=True))

@@ -7,7 +7,8 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Floats32, Strings
 from mappable.errors import BadInputError
-from mappable.maps.locate import Locator, Position
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.plotting import BLUE, COLORS, GREY, SKY, VERMILLION, check_suffix, new_figure, write_figure
 
@@ -18,9 +19,9 @@ LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 MARKS = "osD^vP"
 
 
-def observed_coverage(positions: list[list[Position]], truly: Floats) -> Floats:
-    """The share of images whose interval holds the true metres (n,) to their landmark, for each list of positions."""
-    ends = np.array([[(one.low, one.high) for one in same] for same in positions], dtype=np.float64)
+def observed_coverage(locations: list[list[Location]], truly: Floats) -> Floats:
+    """The share of images whose interval holds the true distance (n,) to the landmark, for each list of locations."""
+    ends = np.array([[(one.low, one.high) for one in same] for same in locations], dtype=np.float64)
     shares: Floats = ((ends[:, :, 0] <= truly) & (truly <= ends[:, :, 1])).mean(axis=1)
     return shares
 
@@ -56,8 +57,8 @@ def draw_reliability(
     named = np.full(len(truly), "all images", dtype=object) if conditions is None else conditions
     _coverage(left, said, truly, sure, named)
     usual = [one for one, kept in zip(said[list(LEVELS).index(0.9)], sure, strict=True) if kept]
-    low, metres, high = (np.array([getattr(one, name) for one in usual]) for name in ("low", "metres", "high"))
-    draw_distances(middle, (low, metres, high), truly[sure], landmarks.unit)
+    low, distance, high = (np.array([getattr(one, name) for one in usual]) for name in ("low", "distance", "high"))
+    draw_distances(middle, (low, distance, high), truly[sure], landmarks.unit)
     absent = None
     if elsewhere is not None:
         absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbours, encoder=encoder)).matched
@@ -68,7 +69,7 @@ def draw_reliability(
     write_figure(figure, file)
 
 
-def _coverage(axes: "Axes", said: list[list[Position]], truly: Floats, sure: Bools, named: Strings) -> None:
+def _coverage(axes: "Axes", said: list[list[Location]], truly: Floats, sure: Bools, named: Strings) -> None:
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="as stated")
     for number, name in enumerate(sorted(set(named))):
         which = np.flatnonzero(sure & (named == name))

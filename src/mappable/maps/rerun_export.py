@@ -1,6 +1,8 @@
 """A run as a recording for rerun's viewer: the map from above, and image by image what was found."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 from mappable.arrays import Floats, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.files import check_writable, write_atomically
-from mappable.maps.locate import Position
+from mappable.maps.location import Location
 from mappable.maps.run import Run
 from mappable.places.cache import ImageRows
 from mappable.places.images import Fit, Size, load_image
@@ -25,7 +27,15 @@ SIZE: Size = (320, 240)  # of images, where no encoder says what it takes
 CORNERS, QUALITY = 64, 85  # of a circle; of JPEGs
 GREY, WHITE, YELLOW = (150, 150, 150), (250, 250, 250), (220, 210, 90)
 GREEN, ORANGE, BLUE, PURPLE = (60, 190, 90), (240, 150, 40), (80, 150, 250), (190, 100, 220)
-PLOTS = {"error": BLUE, "metres": GREEN, "low": GREY, "high": GREY}
+SHOWN = (
+    "world/now/estimate",
+    "world/now/ellipse",
+    "world/now/interval",
+    "query/image",
+    "query/says",
+    "query/location",
+)
+PLOTS = {"error": BLUE, "distance": GREEN, "low": GREY, "high": GREY}
 
 
 def check_rerun(file: Path) -> None:
@@ -127,44 +137,45 @@ class _Recorder:
         for name, (positions, color) in self.ways.items():
             known = np.isfinite(positions[row]).all()
             self._show(f"world/now/{name}", self._points(_in_space(positions[row]), color, 6.0) if known else None)
-        if isinstance(one, Position):
+        if isinstance(one, Location):
             landmark, shown = self.row_of[one.landmark], self._found(row, one)
         else:
-            landmark, shown = None, {"query/says": self.rerun.TextDocument(str(one))}
-        for entity in ("world/now/estimate", "world/now/ellipse", "world/now/interval", "query/image", "query/says"):
+            landmark, shown = None, {"query/says": self.rerun.TextDocument(one.error)}
+        shown["query/location"] = self.rerun.TextDocument(json.dumps(asdict(one)))  # all fields, for programs
+        for entity in SHOWN:
             self._show(entity, shown.get(entity))
         for name in PLOTS:
             self.stream.log(f"plots/{name}", shown.get(f"plots/{name}", self.rerun.Scalars(np.nan)))  # which is a gap
         self._log_landmark(landmark)
 
-    def _found(self, row: int, one: Position) -> dict[str, Any]:
+    def _found(self, row: int, one: Location) -> dict[str, Any]:
         """What is shown of an image that was located, by entity."""
-        rerun, name, centre = self.rerun, str(self.run.places.place_id[row]), _in_space(one.coordinates)
+        rerun, centre = self.rerun, _in_space(np.array(one.coordinates))
         color = GREEN if one.confident else ORANGE
         off = float(np.linalg.norm(one.coordinates - self.run.truth[row]))  # NaN if that is not known
-        numbers = {"error": off, "metres": one.metres, "low": one.low, "high": one.high}
+        numbers = {"error": off, "distance": one.distance, "low": one.low, "high": one.high}
         return {
-            "world/now/estimate": self._points(centre, color, 6.0, [name]),
+            "world/now/estimate": self._points(centre, color, 6.0, [one.image]),
             "world/now/ellipse": self._ellipse(one, centre[0], color),
             "world/now/interval": self._interval(one),
             "query/image": self._query_picture(row),
-            "query/says": rerun.TextDocument(_said(name, one, off)),
+            "query/says": rerun.TextDocument(_said(one, off)),
         } | {f"plots/{what}": rerun.Scalars(value) for what, value in numbers.items() if value is not None}
 
     def _log_landmark(self, row: int | None) -> None:
         self._show("world/now/landmark", None if row is None else self._points(self.at[[row]], WHITE, 5.0))
         self._show("landmark/image", None if row is None else self._landmark_picture(row))
 
-    def _ellipse(self, one: Position, centre: Floats, color: Any) -> Any:
+    def _ellipse(self, one: Location, centre: Floats, color: Any) -> Any:
         """Where the image is with the probability of its interval, seen from above, if the place is right."""
         calibration = self.run.landmarks.calibration
         if one.covariance is None or calibration is None:
             return None
         share = calibration.coverage if one.coverage is None else one.coverage
         scale = np.sqrt(-2 * np.log1p(-share))  # of two dimensions
-        return self._lines([_ring(centre, scale * np.linalg.cholesky(one.covariance[:2, :2]))], color, 1.5)
+        return self._lines([_ring(centre, scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2]))], color, 1.5)
 
-    def _interval(self, one: Position) -> Any:
+    def _interval(self, one: Location) -> Any:
         """Two circles round the landmark, between which the image is."""
         if one.low is None or one.high is None:
             return None
@@ -239,12 +250,12 @@ def _ring(centre: Floats, shape: Floats) -> Floats:
     return centre + _in_space(np.column_stack([np.cos(angles), np.sin(angles)]) @ shape.T)
 
 
-def _said(name: str, one: Position, off: float) -> str:
+def _said(one: Location, off: float) -> str:
     """What is known of an image, a line each."""
-    lines = [name, "(" + ", ".join(f"{value:.2f}" for value in one.coordinates) + f") in {one.frame}"]
-    if one.metres is not None and one.coverage is not None:
+    lines = [one.image, "(" + ", ".join(f"{value:.2f}" for value in one.coordinates) + f") in {one.frame}"]
+    if one.distance is not None and one.coverage is not None:
         interval = f"{one.low:.1f} to {one.high:.1f}, {100 * one.coverage:g} %"
-        lines.append(f"{one.metres:.1f} {one.unit} from {one.landmark} ({interval})")
+        lines.append(f"{one.distance:.1f} {one.unit} from {one.landmark} ({interval})")
     lines.append("confident" if one.confident else one.reason)
     if np.isfinite(off):
         lines.append(f"off by {off:.2f} {one.unit}")

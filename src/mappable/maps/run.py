@@ -10,8 +10,7 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
-from mappable.maps.export import Found
-from mappable.maps.locate import Position
+from mappable.maps.location import Location, Outcome
 from mappable.maps.map import Map
 from mappable.places.files import load_places
 from mappable.places.table import Places
@@ -56,20 +55,20 @@ class Run:
 
     landmarks: Map
     places: Places
-    found: Found
+    found: Sequence[Outcome]
     truth: Floats
     shape: Shape | None = None
 
     @cached_property
     def confident(self) -> Bools:
         """Which images (n,) the map is confident of."""
-        return np.array([isinstance(one, Position) and one.confident for one in self.found])
+        return np.array([isinstance(one, Location) and one.confident for one in self.found])
 
     @cached_property
     def estimates(self) -> Floats:
         """Where the images are (n, k) by the map; NaN of those that do not decode."""
         unknown = np.full(self.landmarks.dimensions, np.nan)
-        return np.array([one.coordinates if isinstance(one, Position) else unknown for one in self.found])
+        return np.array([one.coordinates if isinstance(one, Location) else unknown for one in self.found])
 
     @cached_property
     def recovered(self) -> Floats:

@@ -1,12 +1,14 @@
 """Localization of a sequence: consecutive images decide together which place they are at, and smooth each other."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from mappable.arrays import Floats, Floats32, Ints
 from mappable.errors import BadInputError
-from mappable.maps.locate import Locator, Position
+from mappable.maps.locate import CANDIDATES, Locator
+from mappable.maps.location import Location
 
 ALIKE = 0.2  # of the reach: images along such a way err alike, and are worth one; at least so many:
 LEAST_ALIKE = 5
@@ -22,41 +24,44 @@ DOUBTED = 25.0  # how much larger the variance of an image that is not on the ma
 
 
 def locate_sequence(
-    locator: Locator, descriptors: Floats32, *, encoder: str, coverage: float | None = None
-) -> list[Position]:
+    locator: Locator,
+    descriptors: Floats32,
+    *,
+    encoder: str,
+    coverage: float | None = None,
+    images: Sequence[str] | None = None,
+    candidates: int = CANDIDATES,
+) -> list[Location]:
     """Where the images of one drive are, by descriptors (n, D) in their order, which is held to be even in time.
 
     The places are those of the most likely path: images want near landmarks, and consecutive ones landmarks close
     together. Positions are refined as for single images, and then smoothed (a Kalman smoother of constant velocity)
-    between one jump of the path and the next. Intervals of `metres` stay those of a single image.
+    between one jump of the path and the next. The distance to the landmark and its interval stay those of a
+    single image. For the options see `Locator.locate`.
     """
     calibration, at = locator.calibration, locator.positions
     if not len(descriptors):
         raise BadInputError("a sequence needs at least one image")
-    rows, squared = locator.map.nearest(descriptors, locator.neighbours, encoder=encoder)
+    rows, squared = locator.nearest(descriptors, encoder, candidates)
     moves = np.linalg.norm(np.diff(locator.look(rows, squared).found.position, axis=0), axis=1)
     free, stretch = FREE * np.quantile(moves, USUAL) if len(moves) else 0.0, STRETCH * calibration.response.reach
     path = rows[:, 0]
     if free <= FREE * calibration.response.reach:  # or images are too far apart to say anything about each other
         first, costs = rows[:, :CHOICES], WEAKER / calibration.temperature * squared[:, :CHOICES].astype(np.float64)
         path = _path(at, first, costs, free, stretch)
-    near = np.linalg.norm(at[rows] - at[path][:, None], axis=2) <= calibration.response.reach
+    near = np.linalg.norm(at[rows[:, : locator.neighbours]] - at[path][:, None], axis=2) <= calibration.response.reach
     seen = locator.look(rows, squared, near)
     seen = replace(seen, matched=_mean_of_window(seen.matched), place=_mean_of_window(seen.place))
-    single = locator.judge(rows, squared, seen, coverage)
-    covariances = np.stack([one.covariance for one in single if one.covariance is not None])
     present = seen.matched <= calibration.threshold
-    noise = covariances * np.where(present, 1.0, DOUBTED)[:, None, None]
+    noise = locator.covariances(seen) * np.where(present, 1.0, DOUBTED)[:, None, None]
     jumped = np.linalg.norm(np.diff(at[path], axis=0), axis=1) > free + JUMP * stretch
     breaks = np.flatnonzero(jumped) + 1
-    positions = []
-    for part in np.split(np.arange(len(rows)), breaks):
-        smooth, variance = _smooth(seen.found.position[part], noise[part], ALIKE * calibration.response.reach)
-        positions += [
-            replace(single[n], coordinates=place, covariance=spread)
-            for n, place, spread in zip(part, smooth, variance, strict=True)
-        ]
-    return positions
+    parts = np.split(np.arange(len(rows)), breaks)
+    smooth = [_smooth(seen.found.position[part], noise[part], ALIKE * calibration.response.reach) for part in parts]
+    coordinates, covariances = (np.concatenate(both) for both in zip(*smooth, strict=True))
+    return locator.judge(
+        rows, squared, seen, coverage, images=images, candidates=candidates, smoothed=(coordinates, covariances)
+    )
 
 
 def _path(at: Floats, rows: Ints, costs: Floats, free: float, stretch: float) -> Ints:

@@ -72,6 +72,13 @@ class Frame:
         original = self.to_original(xyz)
         return geodesy.unproject(original[:, 0], original[:, 1], self.crs)
 
+    def degrees(self, xyz: Floats) -> list[tuple[float, float] | tuple[None, None]]:
+        """Latitude and longitude of each point (n, 2 or 3); None if the frame has no CRS."""
+        if not self.crs or not len(xyz):
+            return [(None, None)] * len(xyz)
+        latitude, longitude = self.to_latlon(xyz)
+        return list(zip(latitude.tolist(), longitude.tolist(), strict=True))
+
     def same_but_for_origin(self, other: "Frame") -> bool:
         """True if coordinates of the two frames differ by a known shift alone: one CRS, two origins."""
         return self.crs is not None and replace(self, origin=other.origin) == other

@@ -1,41 +1,22 @@
 """What the server answers, as models that also describe and exemplify it in the OpenAPI document."""
 
+from dataclasses import fields
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mappable.arrays import Floats
-from mappable.maps.export import degrees_of, degrees_of_found
-from mappable.maps.locate import Position
+from mappable.maps.location import Candidate, Location, NotLocated, Outcome
 from mappable.maps.map import Map
 from mappable.maps.summary import summarize_map
 from mappable.recovery.report import Report
 from mappable.recovery.result import Recovered
-from mappable.service.limits import RefusedError
 
 MOST = 1_000_000_000  # metres of a known position, from the origin
 LEAST_SIGMA = 1e-6  # metres
 
 _WHERE: dict[str, Any] = {"coordinates": [51.3, 7.9], "latitude": 51.75213, "longitude": -1.25794}
-_LANDMARK: dict[str, Any] = {"landmark": "sun/0048.jpg", "feature_distance": 0.412}
-_POSITION: dict[str, Any] = {
-    "image": "photo.jpg",
-    **_WHERE,
-    "frame": "utm-30N",
-    "unit": "m",
-    **_LANDMARK,
-    "metres": 3.6,
-    "low": 1.2,
-    "high": 6.4,
-    "coverage": 0.9,
-    "covariance": [[1.4, 0.1], [0.1, 0.9]],
-    "refined": True,
-    "confident": True,
-    "reason": "",
-    "candidates": [_LANDMARK | {"coordinates": [48.0, 6.1]}],
-    "error": None,
-}
 _PLACE: dict[str, Any] = {
     "id": "sun/0048.jpg",
     **_WHERE,
@@ -63,7 +44,6 @@ _POINT: dict[str, Any] = {
     "covariance": [[0.3, 0.0], [0.0, 0.5]],
     "part": 0,
 }
-_BAD = {"image": "notes.txt", "error": "notes.txt: not a JPEG, PNG or WebP image"}
 
 
 class Model(BaseModel):
@@ -76,6 +56,14 @@ def _example(*examples: dict[str, Any]) -> ConfigDict:
     return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": list(examples)})
 
 
+def _example_of(record: type) -> dict[str, Any]:
+    """A record with the example of each field."""
+    return {one.name: one.metadata["examples"][0] for one in fields(record) if "examples" in one.metadata}
+
+
+_LOCATION = _example_of(Location) | {"candidates": [_example_of(Candidate)], "error": None}
+
+
 class Error(Model):
     """Why a request is not answered."""
 
@@ -83,52 +71,11 @@ class Error(Model):
     error: str
 
 
-class Candidate(Model):
-    """A landmark that is near by its features."""
-
-    model_config = _example(_POSITION["candidates"][0])
-    landmark: str
-    feature_distance: float
-    coordinates: list[float]
-
-
-class Located(Model):
-    """Where an image was taken; `metres` and the interval from `low` to `high` are to the nearest landmark."""
-
-    model_config = _example(_POSITION)
-    image: str = Field(description="What the client called it.")
-    coordinates: list[float] = Field(description="In the frame and unit of the map.")
-    latitude: float | None = Field(description="Degrees (WGS 84), where the frame is georeferenced.")
-    longitude: float | None
-    frame: str
-    unit: str
-    landmark: str = Field(description="The nearest by its features.")
-    feature_distance: float
-    metres: float | None
-    low: float | None
-    high: float | None
-    coverage: float | None = Field(description="The probability that the truth is in the interval.")
-    covariance: list[list[float]] | None
-    refined: bool = Field(description="Whether the coordinates are between landmarks, not those of the nearest.")
-    confident: bool
-    reason: str = Field(description="Why it is not confident.")
-    candidates: list[Candidate]
-    error: None = None
-
-
-class NotLocated(Model):
-    """An image among several that cannot be used."""
-
-    model_config = _example(_BAD)
-    image: str
-    error: str
-
-
 class Positions(Model):
     """One entry for each image, in their order."""
 
-    model_config = _example({"positions": [_POSITION, _BAD], "error": None})
-    positions: list[Located | NotLocated]
+    model_config = _example({"positions": [_LOCATION, _example_of(NotLocated)], "error": None})
+    positions: list[Outcome]
     error: str | None = Field(default=None, description="Set where no image can be used.")
 
 
@@ -267,20 +214,10 @@ def refusals(*which: int | str) -> dict[int | str, dict[str, Any]]:
     return {one: REFUSED[one] for one in which}
 
 
-def located(landmarks: Map, rows: dict[str, int], names: list[str], found: list[Position | RefusedError]) -> Positions:
-    """The answer for images of these names; `rows` are those of the landmarks by their ids."""
-    at = landmarks.places.positions
-    entries: list[Located | NotLocated] = []
-    for name, one, (latitude, longitude) in zip(names, found, degrees_of_found(landmarks, found), strict=True):
-        if isinstance(one, RefusedError):
-            entries.append(NotLocated(image=name, error=one.sentence))
-            continue
-        values = one.to_json()
-        for candidate in values["candidates"]:
-            candidate["coordinates"] = at[rows[candidate["landmark"]]].tolist()
-        entries.append(Located(image=name, latitude=latitude, longitude=longitude, **values))
-    none = found and not any(isinstance(one, Position) for one in found)
-    return Positions(positions=entries, error="none of the images can be used" if none else None)
+def positions(outcomes: list[Outcome]) -> Positions:
+    """The answer for images."""
+    none = outcomes and not any(isinstance(one, Location) for one in outcomes)
+    return Positions(positions=outcomes, error="none of the images can be used" if none else None)
 
 
 def trajectory(names: list[str], recovered: Recovered, said: Report) -> Trajectory:
@@ -314,7 +251,7 @@ def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
     calibration = None
     if summary.calibration is not None and landmarks.calibration is not None:
         calibration = CalibrationAnswer(**vars(summary.calibration), note=landmarks.calibration.note)
-    degrees = degrees_of(landmarks, places.positions)
+    degrees = landmarks.frame.degrees(places.positions)
     return MapAnswer(
         frame=summary.frame,
         unit=summary.unit,

@@ -115,13 +115,12 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
             else:
                 images = [Sent("image", body)]
             del body
-            positions, found = await engine.locate(images, top_k=top_k, sequence=sequence, coverage=coverage)
-        refusals = [one for one in found if isinstance(one, RefusedError)]
-        if refusals and len(found) == 1:
+            positions, refusals = await engine.locate(images, top_k=top_k, sequence=sequence, coverage=coverage)
+        if refusals and len(images) == 1:
             raise refusals[0]
         for one in refusals:
             metrics.error(one.reason)
-        response.status_code = 200 if not refusals else 207 if len(refusals) < len(found) else 422
+        response.status_code = 200 if not refusals else 207 if len(refusals) < len(images) else 422
         return positions
 
     @app.post(

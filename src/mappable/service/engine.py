@@ -15,14 +15,14 @@ from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
 from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.exact import Exact
-from mappable.maps.locate import CANDIDATES, Locator, Position
+from mappable.maps.locate import Locator
 from mappable.maps.map import Map
+from mappable.maps.queries import Readable, locate_readable
 from mappable.maps.ranging import ranges_between
-from mappable.maps.sequence import locate_sequence
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.report import report
-from mappable.service.answers import Known, Positions, Trajectory, located, trajectory
+from mappable.service.answers import Known, Positions, Trajectory, positions, trajectory
 from mappable.service.batching import Batcher, BatchSize, measure
 from mappable.service.body import Sent
 from mappable.service.decoding import decode
@@ -111,27 +111,19 @@ class Engine:
         sequence: bool,
         coverage: float | None,
     ) -> "Found":
-        good = [one for one in described if not isinstance(one, RefusedError)]
-        positions: list[Position] = []
-        if good:
-            way = partial(locate_sequence, self.locator) if sequence else self.locator.locate
-            positions = way(np.stack(good), encoder=self.fingerprint, coverage=coverage)
-            positions = self._with_candidates(positions, good, top_k)
-        rest = iter(positions)
-        found = [one if isinstance(one, RefusedError) else next(rest) for one in described]
-        return located(self.map, self.rows, [image.name for image in images], found), found
-
-    def _with_candidates(self, positions: list[Position], described: list[Floats32], count: int) -> list[Position]:
-        """The positions with that many near landmarks each."""
-        if count <= CANDIDATES:
-            return [replace(one, candidates=one.candidates[:count]) for one in positions]
-        ids = self.map.places.place_id
-        rows, squared = self.map.nearest(np.stack(described), count, encoder=self.fingerprint)
-        near = [
-            tuple((str(ids[row]), float(far)) for row, far in zip(*one, strict=True))
-            for one in zip(rows, np.sqrt(squared), strict=True)
-        ]
-        return [replace(one, candidates=some) for one, some in zip(positions, near, strict=True)]
+        refused = {n: one for n, one in enumerate(described) if isinstance(one, RefusedError)}
+        rows = np.array([n for n in range(len(described)) if n not in refused], dtype=np.int64)
+        made = np.array([one for one in described if not isinstance(one, RefusedError)], dtype=np.float32)
+        found = locate_readable(
+            self.locator,
+            [image.name for image in images],
+            Readable(rows, made, refused),
+            encoder=self.fingerprint,
+            drives=[np.arange(len(rows))] if sequence else None,
+            coverage=coverage,
+            candidates=top_k,
+        )
+        return positions(found), list(refused.values())
 
     def _recover(
         self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
@@ -141,7 +133,7 @@ class Engine:
         return trajectory(names, recovered, report(ranges, recovered, anchors=anchors))
 
 
-Found = tuple[Positions, list[Position | RefusedError]]
+Found = tuple[Positions, list[RefusedError]]  # an entry per image, and why some cannot be used
 
 
 class Turns:

@@ -14,7 +14,8 @@ from mappable.evaluation.setup import Setup
 from mappable.maps.calibrate import calibrate, calibrating
 from mappable.maps.calibration import Calibration, Source
 from mappable.maps.errors import UncalibratedError
-from mappable.maps.locate import Locator, Position
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
 
@@ -89,7 +90,8 @@ class _Located:
         self.calibrated = locator.map.calibration is not None
         self.found = self.locate(self.setup.queries)
         self.confident = _confident(self.found)
-        self.said = {name: _numbers(self.found, name) for name in ("metres", "low", "high")}
+        stated = {"metres": "distance", "low": "low", "high": "high"}
+        self.said = {name: _numbers(self.found, field) for name, field in stated.items()}
         self.top1 = self.to_nearest(self.setup.queries, self.found)
         self.bound = scoring.metres(self.setup.queries, scoring.landmarks()).min(axis=1)
         self.refined, self.sequence = np.full((2, len(self.found)), np.nan)
@@ -98,16 +100,16 @@ class _Located:
             for own in self.setup.places[self.setup.queries].sequences().values():
                 self.sequence[own] = self.off_as_drive(self.setup.queries[own])
 
-    def locate(self, rows: Ints) -> list[Position]:
+    def locate(self, rows: Ints) -> list[Location]:
         """Where images are, each for itself."""
         described, found = self.scoring.descriptors, []
         for start in range(0, len(rows), AT_ONCE):
             found += self.locator.locate(described[rows[start : start + AT_ONCE]], encoder=described.encoder)
         return found
 
-    def off(self, rows: Ints, found: Sequence[Position]) -> Floats:
+    def off(self, rows: Ints, found: Sequence[Location]) -> Floats:
         """How far images are from where they were found."""
-        at = np.stack([one.coordinates for one in found])
+        at = np.array([one.coordinates for one in found])
         errors: Floats = np.linalg.norm(self.setup.places.positions[rows] - at, axis=1)
         return errors
 
@@ -116,7 +118,7 @@ class _Located:
         described = self.scoring.descriptors
         return self.off(rows, locate_sequence(self.locator, described[rows], encoder=described.encoder))
 
-    def to_nearest(self, rows: Ints, found: Sequence[Position]) -> Floats:
+    def to_nearest(self, rows: Ints, found: Sequence[Location]) -> Floats:
         """How far images are from their nearest landmarks by feature."""
         number = {name: row for row, name in enumerate(self.locator.map.places.place_id)}
         nearest = self.locator.positions[[number[one.landmark] for one in found]]
@@ -193,12 +195,12 @@ def _some(rows: Ints, most: int) -> Ints:
     return rows[evenly(len(rows), most, nearest=True)]
 
 
-def _numbers(found: Sequence[Position], name: str) -> Floats:
+def _numbers(found: Sequence[Location], name: str) -> Floats:
     """What is said of each; NaN where nothing is."""
     return np.array([getattr(one, name) for one in found], dtype=np.float64)
 
 
-def _confident(found: Sequence[Position]) -> Bools:
+def _confident(found: Sequence[Location]) -> Bools:
     return np.array([one.confident for one in found], dtype=bool)
 
 

@@ -190,7 +190,7 @@ function detail({ found, url }) {
         "latitude, longitude",
         found.latitude === null ? null : `${found.latitude.toFixed(6)}, ${found.longitude.toFixed(6)}`,
       ],
-      ["to the landmark", found.metres === null ? null : `${number(found.metres)} ${found.unit}`],
+      ["distance to the landmark", found.distance === null ? null : `${number(found.distance)} ${found.unit}`],
       ["interval", interval(found) && `${interval(found)}${sure}`],
       ["feature distance", number(found.feature_distance, 3)],
       ["between landmarks", found.refined ? "yes" : "no, at the nearest"],

@@ -1,0 +1,83 @@
+"""`Location`: the one record of a located image. JSON, CSV, HTTP, the table and recordings are made from its fields."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+AXES = "xyz"
+
+
+def _about(description: str, example: Any) -> Any:
+    """A field with what the OpenAPI document and the page of formats say about it."""
+    return field(metadata={"description": description, "examples": [example]})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A landmark near an image by feature."""
+
+    landmark: str = _about("Id of the landmark.", "sun/0048.jpg")
+    coordinates: tuple[float, ...] = _about("Its position in the frame of the map.", [48.0, 6.1])
+    feature_distance: float = _about("Distance between both descriptors, not squared.", 0.412)
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where an image was taken. Each field says what it is; a value that the map does not know is None."""
+
+    image: str = _about("Name of the image.", "photo.jpg")
+    coordinates: tuple[float, ...] = _about("x, y (and z) in the frame of the map, in its unit.", [51.3, 7.9])
+    latitude: float | None = _about("Degrees (WGS 84); None if the frame is not georeferenced.", 51.75213)
+    longitude: float | None = _about("Degrees (WGS 84); None if the frame is not georeferenced.", -1.25794)
+    frame: str = _about("Name of the coordinate frame.", "utm-30N")
+    unit: str = _about("Unit of coordinates and distances: m (metres) or frames (of a route).", "m")
+    landmark: str = _about("Id of the nearest landmark by feature.", "sun/0048.jpg")
+    feature_distance: float = _about("Distance between the descriptors of image and landmark, not squared.", 0.412)
+    distance: float | None = _about("Distance from the image to the nearest landmark, in the unit.", 3.6)
+    low: float | None = _about("Lower end of the interval of the distance.", 1.2)
+    high: float | None = _about("Upper end of the interval of the distance.", 6.4)
+    coverage: float | None = _about("Probability that the interval holds the true distance.", 0.9)
+    covariance: tuple[tuple[float, ...], ...] | None = _about(
+        "Covariance of the coordinates if the place is right, in squares of the unit.", [[1.4, 0.1], [0.1, 0.9]]
+    )
+    refined: bool = _about("True if the coordinates lie between landmarks, False if they are the landmark's.", True)
+    confident: bool = _about("False if the image may be anywhere.", True)
+    reason: str = _about("Why the map is not confident; empty if it is.", "")
+    candidates: tuple[Candidate, ...] = _about("The nearest landmarks by feature, nearest first.", [])
+    error: None = field(default=None, metadata={"description": "Always null here."})
+
+
+@dataclass(frozen=True)
+class NotLocated:
+    """An image that cannot be read."""
+
+    image: str = _about("Name of the image.", "notes.txt")
+    error: str = _about("Why it cannot be read.", "notes.txt: not a JPEG, PNG or WebP image")
+
+
+Outcome = Location | NotLocated  # of one image; `dataclasses.asdict` makes JSON of both
+
+
+def table(outcomes: Sequence[Outcome], dimensions: int) -> list[dict[str, Any]]:
+    """A row per image for a CSV file, by column; "" where a value is unknown.
+
+    Coordinates become x, y (and z), the covariance becomes covariance_xx, covariance_xy, covariance_yy and so on, and
+    candidates become the ids of the landmarks in one cell, separated by "|".
+    """
+    axes = AXES[:dimensions]
+    pairs = [(a, b) for b in range(dimensions) for a in range(b + 1)]
+
+    def cells(name: str, value: Any) -> dict[str, Any]:
+        if name == "coordinates":
+            return dict(zip(axes, value or [""] * dimensions, strict=True))
+        if name == "covariance":
+            return {f"{name}_{axes[a]}{axes[b]}": "" if value is None else value[a][b] for a, b in pairs}
+        if name == "candidates":
+            return {name: "|".join(one.landmark for one in value or ())}
+        return {name: "" if value is None else value}
+
+    names = [one.name for one in fields(Location)]
+    return [
+        {column: cell for name in names for column, cell in cells(name, getattr(outcome, name, None)).items()}
+        for outcome in outcomes
+    ]
