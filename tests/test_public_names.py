@@ -48,7 +48,6 @@ PUBLIC = {
     "draw_map",
     "evaluate_map",
     "draw_reliability",
-    "far_from",
     "find_pack",
     "greedy_landmarks",
     "in_frames",

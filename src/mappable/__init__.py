@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from mappable.places.joining import concatenate as concatenate
     from mappable.places.joining import in_frames as in_frames
     from mappable.places.neighbours import Neighbours as Neighbours
-    from mappable.places.neighbours import far_from as far_from
     from mappable.places.neighbours import neighbours as neighbours
     from mappable.places.notes import Note as Note
     from mappable.places.packing import pack_images as pack_images
@@ -97,7 +96,7 @@ _HOMES = {
     "mappable.places.frames": ("Frame",),
     "mappable.places.images": ("load_image",),
     "mappable.places.joining": ("concatenate", "in_frames"),
-    "mappable.places.neighbours": ("Neighbours", "far_from", "neighbours"),
+    "mappable.places.neighbours": ("Neighbours", "neighbours"),
     "mappable.places.notes": ("Note",),
     "mappable.places.packing": ("pack_images",),
     "mappable.places.picture": ("draw_map",),

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from mappable import find_pack, load_places, save_places
+from mappable.cli.places import split
 
 Draw = Callable[..., Path]
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -92,6 +93,18 @@ def test_sequences_are_kept_from_training(walks: Path, typed: Typed) -> None:
     save_places(again, walks / "table.csv")
     assert typed("places", "split", walks / "table.csv", "--test", "wed").returncode == 0
     assert set(load_places(walks / "table.csv").where(split="test").sequence) == {"wed"}
+
+
+def test_queries_do_not_train_after_a_split(walks: Path) -> None:
+    places = load_places(walks)
+    roles = ["query" if name == "wed" else "reference" for name in places.sequence]
+    save_places(places.replace(split="", role=roles), walks / "places.parquet")
+    split(walks, calibration="mon")
+    after = load_places(walks)
+    assert {name: set(after.split[rows]) for name, rows in after.sequences().items()} == {
+        "mon": {"calibration"}, "tue": {"train"}, "wed": {"test"}, "thu, noon": {"train"}
+    }  # fmt: skip
+    assert set(after.role[after.training()]) == {"reference"}
 
 
 def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, typed: Typed) -> None:

@@ -65,8 +65,8 @@ def draw(sampler: Sampler, layout: Layout, anchors: Ints | None = None, period: 
 class Loop:
     """Sections 3.1 to 3.3 place by place."""
 
-    def __init__(self, places: Places, near: float, far: float, yaw: float | None, other_frames: bool) -> None:
-        self.places, self.near, self.far, self.yaw, self.other_frames = places, near, far, yaw, other_frames
+    def __init__(self, places: Places, near: float, far: float, yaw: float | None) -> None:
+        self.places, self.near, self.far, self.yaw = places, near, far, yaw
 
     def distance(self, i: int, j: int) -> float:
         return math.dist(self.places.positions[i], self.places.positions[j])
@@ -80,9 +80,7 @@ class Loop:
         return any(abs(turned + turns * 2 * math.pi) < self.yaw for turns in (-1, 0, 1))
 
     def is_negative(self, i: int, j: int) -> bool:
-        if self.places.frame[i] != self.places.frame[j]:
-            return self.other_frames
-        return self.distance(i, j) >= self.far
+        return bool(self.places.frame[i] == self.places.frame[j]) and self.distance(i, j) >= self.far
 
     def positives(self, i: int) -> set[int]:
         return {j for j in range(len(self.places)) if self.is_positive(i, j)}
@@ -94,15 +92,13 @@ class Loop:
 
 @LAYOUTS
 @pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize(("yaw_limit", "other_frames"), [(None, False), (None, True), (1.2, False)])
+@pytest.mark.parametrize("yaw_limit", [None, 1.2])
 def test_tuples_hold_what_a_loop_over_all_places_allows(
-    layout: Layout, dimensions: int, yaw_limit: float | None, other_frames: bool
+    layout: Layout, dimensions: int, yaw_limit: float | None
 ) -> None:
     places, near, far = world(dimensions), 4.0, 6.0
-    loop = Loop(places, near, far, yaw_limit, other_frames)
-    sampler = Sampler(
-        places, positive_radius=near, negative_radius=far, yaw_limit=yaw_limit, other_frames=other_frames, seed=3
-    )
+    loop = Loop(places, near, far, yaw_limit)
+    sampler = Sampler(places, positive_radius=near, negative_radius=far, yaw_limit=yaw_limit, seed=3)
     anchors = sampler.anchors(0, sampler.batches_per_epoch(2), 2)
     cached = sampler.cache_rows(anchors[:30], 10, 0)
     features = features_of(cached)
@@ -133,21 +129,11 @@ def test_tuples_hold_what_a_loop_over_all_places_allows(
             assert others[-1] in (allowed or {anchor})
 
 
-@pytest.mark.parametrize("other_frames", [False, True])
 @pytest.mark.parametrize("yaw_limit", [None, 0.6])
-def test_anchors_are_the_places_with_positives_and_enough_negatives(
-    yaw_limit: float | None, other_frames: bool
-) -> None:
+def test_anchors_are_the_places_with_positives_and_enough_negatives(yaw_limit: float | None) -> None:
     places, needed = world(count=60), 12
-    loop = Loop(places, 2.0, 8.0, yaw_limit, other_frames)
-    sampler = Sampler(
-        places,
-        positive_radius=2.0,
-        negative_radius=8.0,
-        yaw_limit=yaw_limit,
-        negatives=needed,
-        other_frames=other_frames,
-    )
+    loop = Loop(places, 2.0, 8.0, yaw_limit)
+    sampler = Sampler(places, positive_radius=2.0, negative_radius=8.0, yaw_limit=yaw_limit, negatives=needed)
     assert len(sampler) == 60
     without_positives = [row for row in range(60) if not loop.positives(row)]
     too_few = [row for row in range(60) if loop.positives(row) and len(loop.negatives(row)) < needed]
@@ -155,7 +141,7 @@ def test_anchors_are_the_places_with_positives_and_enough_negatives(
     assert sampler.skipped_without_negatives.tolist() == too_few
     assert sampler.usable.tolist() == [row for row in range(60) if row not in {*without_positives, *too_few}]
     assert without_positives
-    assert too_few or other_frames
+    assert too_few
 
 
 def test_no_negatives_are_needed_for_a_purely_geometric_loss() -> None:
@@ -175,16 +161,13 @@ def test_yaw_is_compared_across_the_seam() -> None:
     assert drawn.rows.tolist() == [[0, 1, 1, 1, 4], [1, 0, 0, 0, 4]]  # a negative may look anywhere
 
 
-def test_places_of_other_frames_are_never_positives_and_negatives_only_on_request() -> None:
+def test_places_of_other_frames_are_neither_positives_nor_negatives() -> None:
     places = table([(0, 0), (1, 0), (0, 0), (1, 0), (50, 0)], frame=list("aabba"))
-    options: dict[str, Any] = {"positive_radius": 5, "negative_radius": 20, "negatives": 1}
-    alone, together = Sampler(places, **options), Sampler(places, **options, other_frames=True)
-    assert (alone.usable.tolist(), together.usable.tolist()) == ([0, 1], [0, 1, 2, 3])
-    layout, anchors = Layout(2, 0, 1, False), np.array([0] * 200)
-    assert set(alone.draw(anchors, layout, 0).rows[:, 1:3].ravel().tolist()) == {1}
-    assert set(alone.draw(anchors, layout, 0).rows[:, 3].tolist()) == {4}
-    assert set(together.draw(anchors, layout, 0).rows[:, 1:3].ravel().tolist()) == {1}
-    assert set(together.draw(anchors, layout, 0).rows[:, 3].tolist()) == {2, 3, 4}
+    sampler = Sampler(places, positive_radius=5, negative_radius=20, negatives=1)
+    assert sampler.usable.tolist() == [0, 1]
+    drawn = sampler.draw(np.array([0] * 200), Layout(2, 0, 1, False), 0)
+    assert set(drawn.rows[:, 1:3].ravel().tolist()) == {1}
+    assert set(drawn.rows[:, 3].tolist()) == {4}
 
 
 def test_positives_may_be_of_other_runs_where_there_are_any() -> None:

@@ -55,6 +55,14 @@ def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Pa
     assert convert("manifest", root, out, overwrite=True).split.tolist() == ["", "", ""]
 
 
+def test_new_queries_of_a_set_that_was_split_do_not_train(root: Path, tmp_path: Path) -> None:
+    table, out = "path,x,y,sequence,role\na.jpg,0,0,monday,reference\n", tmp_path / "out"
+    (root / "places.csv").write_text(table)
+    save_places(convert("manifest", root, out, pixels=False).replace(split="train"), out / "places.parquet")
+    (root / "places.csv").write_text(f"{table}b.jpg,1,0,monday,query\n")
+    assert convert("manifest", root, out, pixels=False).split.tolist() == ["train", "test"]
+
+
 def test_options_are_taken_as_text_and_refused_if_they_are_something_else(root: Path) -> None:
     with pytest.raises(BadInputError, match=r"reader 'video': spacing is '1 m', but must be a float"):
         read_places("video", root, spacing="1 m")

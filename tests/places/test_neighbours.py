@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
-from mappable.places.neighbours import distances, far_from, neighbours
+from mappable.places.neighbours import neighbours
 from mappable.places.table import Places
 
 FRAMES = (Frame("a"), Frame("b"))
@@ -93,12 +93,10 @@ def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
     assert [rows.tolist() for rows in found] == [np.flatnonzero(row).tolist() for row in near]
 
 
-def test_a_place_exactly_at_the_radius_is_near_and_far_at_once() -> None:
+def test_a_place_exactly_at_the_radius_is_near() -> None:
     places = table([(0, 0, 0), (3, 4, 0), (6, 8.001, 0)])
     assert neighbours(places, 5.0)[0].tolist() == [1]
     assert neighbours(places, math.nextafter(5.0, 0))[0].tolist() == []
-    assert far_from(places, 0, 5.0).tolist() == [1, 2]
-    assert far_from(places, 0, math.nextafter(5.0, 6)).tolist() == [2]
 
 
 def test_z_counts_only_in_three_dimensions() -> None:
@@ -155,18 +153,3 @@ def test_what_cannot_be_compared_is_refused() -> None:
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
     with pytest.raises(BadInputError, match="is not a distance"):
         neighbours(table([(0, 0, 0)]), radius)
-
-
-@pytest.mark.parametrize("dimensions", [2, 3])
-@given(data=st.data())
-@settings(max_examples=40)
-def test_far_places_are_those_of_a_loop(dimensions: int, data: st.DataObject) -> None:
-    places = data.draw(tables(dimensions).filter(len))
-    row, radius = data.draw(st.integers(0, len(places) - 1)), data.draw(st.integers(0, 6))
-    apart = [math.dist(places.positions[row], other) for other in places.positions]
-    same = [frame == places.frame[row] for frame in places.frame]
-    assert distances(places, row).tolist() == [d if s else math.inf for d, s in zip(apart, same, strict=True)]
-    own = [other for other in range(len(places)) if same[other] and apart[other] >= radius]
-    others = [other for other in range(len(places)) if not same[other]]
-    assert far_from(places, row, radius).tolist() == own
-    assert far_from(places, row, radius, other_frames=True).tolist() == sorted(own + others)

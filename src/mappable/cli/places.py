@@ -11,6 +11,7 @@ from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.picture import draw_map
+from mappable.places.roles import split_of
 
 Table = Annotated[
     Path, typer.Argument(metavar="OUT", help="Folder written by `mappable convert`, or a table of places.")
@@ -60,28 +61,29 @@ def split(
         str, typer.Option(help="Sequences that `mappable evaluate` asks about.", metavar="SEQUENCE,SEQUENCE")
     ] = "",
 ) -> None:
-    """Keep whole sequences from training; all others train, whatever the table said before.
+    """Keep whole sequences from training; all others train, whatever the table said before, but queries are for test.
 
     The names of sequences are those of `mappable places show`. Packed images stay as they are.
     """
     places = load_places(table)
     sequences = places.sequences()
-    splits = dict.fromkeys(sequences, "train")
-    for kept, names in (("calibration", calibration), ("test", test)):
+    kept: dict[str, str] = {}
+    for value, names in (("calibration", calibration), ("test", test)):
         for name in _names(names, sequences):
-            if name not in splits:
+            if name not in sequences:
                 raise BadInputError(f"{table}: there is no sequence {name!r}; {_listed(sequences)}")
-            if splits[name] != "train":
+            if name in kept:
                 raise BadInputError(f"the sequence {name!r} is given twice: it is for calibration or for test, once")
-            splits[name] = kept
-    if "train" not in splits.values():
-        raise BadInputError(f"{table}: no sequence is left to train on; {_listed(sequences)}")
-    if set(splits.values()) == {"train"}:
+            kept[name] = value
+    if not kept:
         raise BadInputError("no sequence is to be kept from training: give --calibration, --test or both")
-    column = [splits[sequence] for sequence in places.sequence]
+    both = zip(places.sequence, places.role, strict=True)
+    column = [kept.get(sequence, split_of(role)) for sequence, role in both]
+    if "train" not in column:
+        raise BadInputError(f"{table}: no sequence is left to train on; {_listed(sequences)}")
     save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
     for one in ("train", "calibration", "test"):
-        count = sum(value == one for value in splits.values())
+        count = len({sequence for sequence, value in zip(places.sequence, column, strict=True) if value == one})
         typer.echo(f"{one}: {count:,} sequence{'s' * (count != 1)}, {column.count(one):,} places")
 
 

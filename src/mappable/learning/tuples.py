@@ -54,9 +54,8 @@ class Sampler:
 
     Positives of a place are the others at most `positive_radius` away whose yaw, if there is a `yaw_limit` (radians),
     differs by less; negatives are those at least `negative_radius` away, whatever their yaw. Both radii are in the
-    frames' unit. Positives share their anchor's frame; negatives do so unless `other_frames` says that no place of one
-    frame shows what a place of another does. With `other_runs` positives are of another sequence than their anchor, as
-    far as there are such.
+    frames' unit, and both share their anchor's frame. With `other_runs` positives are of another sequence than their
+    anchor, as far as there are such.
 
     A place without positives, or with fewer than `negatives` negatives, is no anchor: `skipped_without_positives` and
     `skipped_without_negatives` (which leaves out those already in the former) hold their rows, `usable` all others.
@@ -75,13 +74,12 @@ class Sampler:
         negatives: int = 6,
         seed: int = 0,
         device: torch.device | str = "cpu",
-        other_frames: bool = False,
         other_runs: bool = False,
     ) -> None:
         _check(places, positive_radius, negative_radius, yaw_limit)
         self.places = places
         self.positive_radius, self.negative_radius, self.yaw_limit = positive_radius, negative_radius, yaw_limit
-        self.negatives, self.seed, self.other_frames = negatives, seed, other_frames
+        self.negatives, self.seed = negatives, seed
         self.device = torch.device(device)
         self._coordinates = torch.tensor(places.positions.T, device=self.device)  # (dimensions, n) float64
         self._yaw = torch.tensor(places.yaw, device=self.device)
@@ -212,8 +210,7 @@ class Sampler:
         return near
 
     def _negatives(self, apart: Tensor) -> Tensor:
-        far = apart >= self.negative_radius**2
-        return far if self.other_frames else far & (apart < torch.inf)
+        return (apart >= self.negative_radius**2) & (apart < torch.inf)
 
     def _chunks(self, anchors: int) -> Iterator[slice]:
         kind = self.device.type

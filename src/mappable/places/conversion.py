@@ -13,6 +13,7 @@ from mappable.places.images import Fit, Size
 from mappable.places.notes import Note, warn
 from mappable.places.packing import OnBadImage, pack_images
 from mappable.places.readers import CONVERTED, find_reader, read_places
+from mappable.places.roles import split_of
 from mappable.places.table import Places
 
 FORMAT = Format("mappable conversion", 1, "choose another folder, or overwrite it (--overwrite)")
@@ -70,13 +71,13 @@ def convert(
 
 
 def _split_as(before: Places, places: Places) -> Places:
-    """The places, split as they were before, and that said; new ones as their sequence, or for training."""
+    """The places split as before, with a note; new ones are split as their sequence, or train, and queries do not."""
     if not any(before.split):
         return places
     known, usual = (dict(zip(names, before.split, strict=True)) for names in (before.place_id, before.sequence))
     column = [
-        known.get(place_id, usual.get(sequence, "train"))
-        for place_id, sequence in zip(places.place_id, places.sequence, strict=True)
+        known.get(place_id, split_of(role, usual.get(sequence, "train")))
+        for place_id, sequence, role in zip(places.place_id, places.sequence, places.role, strict=True)
     ]
     told = Note("the split is the one that the table had; --overwrite forgets it", warning=False)
     return places.replace(split=column).noting(told)

@@ -1,4 +1,4 @@
-"""Which places are near each other, and which are far: the positives and negatives of the paper's section IV."""
+"""Which places are near each other."""
 
 from dataclasses import dataclass
 
@@ -75,17 +75,3 @@ def _check(queries: Places, places: Places, radius: float, max_yaw: float | None
             raise BadInputError(
                 f"frame {name!r} of the two tables differs, so they cannot be compared; see mappable.in_frames"
             )
-
-
-def distances(places: Places, row: int) -> Floats:
-    """Distance of every place to the one in `row`, in the frame's unit; infinite to places of other frames."""
-    apart = np.linalg.norm(places.positions - places.positions[row], axis=1)
-    return np.where(places.frame == places.frame[row], apart, np.inf)
-
-
-def far_from(places: Places, row: int, radius: float, *, other_frames: bool = False) -> Ints:
-    """Rows at least `radius` from the place in `row`; those of other frames only if `other_frames` says so."""
-    if not radius >= 0:
-        raise BadInputError(f"radius {radius} is not a distance")
-    far = distances(places, row) >= radius
-    return np.flatnonzero(far if other_frames else far & (places.frame == places.frame[row]))

@@ -56,6 +56,11 @@ def asked(places: "Places") -> Ints:
     return queries(places)
 
 
+def split_of(role: str, split: str = "train") -> str:
+    """The split of an image in a table that is being split: the given one, but `test` for queries."""
+    return "test" if role == "query" else split
+
+
 def taken(places: "Places", doing: str, **rows: Ints) -> str:
     """A sentence with the rows that a command takes, by group, and the rows that it leaves out.
 
