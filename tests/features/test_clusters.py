@@ -74,7 +74,7 @@ def test_points_that_coincide_do_no_harm() -> None:
 
 
 def test_fewer_points_than_clusters_are_refused() -> None:
-    with pytest.raises(BadInputError, match="64 clusters need at least as many local descriptors, but there are 63"):
+    with pytest.raises(BadInputError, match=r"64.*clusters.*63"):
         kmeans(torch.rand(63, 2), 64, 0)
 
 

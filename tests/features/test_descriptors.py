@@ -91,7 +91,7 @@ def test_a_descriptor_without_direction_is_named(
 ) -> None:
     spoilt = vectors.astype(np.float64)
     spoilt[1] = value
-    with pytest.raises(BadInputError, match=rf"d\.npy: the descriptor of place 1 \('b'\) .*{problem}"):
+    with pytest.raises(BadInputError, match=rf"d\.npy.*place 1.*'b'.*{problem}"):
         read_descriptors(saved(tmp_path / "d.npy", spoilt), places)
 
 
@@ -139,11 +139,11 @@ def test_an_hloc_file_that_lacks_something_names_it(places: Places, vectors: Vec
 
 def test_a_folder_that_lacks_something_names_it(folder: Path, places: Places) -> None:
     strange = places.replace(place_id=["a", "b", "d"])
-    with pytest.raises(BadInputError, match="embedded: holds no descriptor of place 'd'"):
+    with pytest.raises(BadInputError, match=r"embedded.*'d'"):
         read_descriptors(folder, strange)
     shutil.copy(folder / "descriptors.npy", folder / "kept.npy")
     (folder / "descriptors.npy").unlink()
-    with pytest.raises(BadInputError, match=r"descriptors\.npy: no such file"):
+    with pytest.raises(BadInputError, match=r"descriptors\.npy.*file"):
         read_descriptors(folder)
     (folder / "kept.npy").rename(folder / "descriptors.npy")
     facts = json.loads((folder / "descriptors.json").read_text())
@@ -162,8 +162,8 @@ def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vect
     check_descriptors(vectors.astype(np.float16), places)
     for factor, problem in ((2.0, "has length 2, not 1"), (0.0, "has length 0"), (np.nan, "not finite")):
         spoilt = vectors * np.array([[1.0], [factor], [1.0]], dtype=np.float32)
-        with pytest.raises(BadInputError, match=rf"descriptor of place 1 \('b'\) .*{problem}"):
+        with pytest.raises(BadInputError, match=rf"place 1.*'b'.*{problem}"):
             check_descriptors(spoilt, places)
     for shape in ((2, 5), (3,), (3, 0)):
-        with pytest.raises(BadInputError, match="3 places, but descriptors of shape"):
+        with pytest.raises(BadInputError, match="3 places"):
             check_descriptors(np.ones(shape, np.float32), places)

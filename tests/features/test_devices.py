@@ -10,10 +10,10 @@ from mappable.features.devices import find_device
 def test_a_device_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert find_device("auto") == find_device("cpu") == torch.device("cpu")
-    with pytest.raises(BadInputError, match="'cuda', but PyTorch finds no such device"):
+    with pytest.raises(BadInputError, match=r"'cuda'.*PyTorch.*device"):
         find_device("cuda")
     for name in ("gpu", "cuda:x", "cudas", ""):
-        with pytest.raises(BadInputError, match="must be auto, cpu, cuda or cuda:N"):
+        with pytest.raises(BadInputError, match=r"auto.*cpu.*cuda"):
             find_device(name)
 
 
@@ -30,5 +30,5 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
         torch.device("cpu"),
     ]
     assert taken == [1, 1, 0]
-    with pytest.raises(BadInputError, match="cuda:2 is not there; PyTorch finds 2 GPUs"):
+    with pytest.raises(BadInputError, match=r"cuda:2.*2"):
         find_device("cuda:2")

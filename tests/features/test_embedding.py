@@ -63,22 +63,22 @@ def test_no_images_give_no_descriptors(encoder: Encoder, places: Places) -> None
 def test_a_missing_or_damaged_image_is_named(encoder: Encoder, places: Places) -> None:
     content = places.files[4].read_bytes()
     places.files[4].unlink()
-    with pytest.raises(BadImageError, match=r"day/4\.jpg: no such file"):
+    with pytest.raises(BadImageError, match=r"day/4\.jpg.*file"):
         encoder.embed(places, batch_size=2)
     places.files[4].write_bytes(content[: len(content) // 2])
-    with pytest.raises(BadImageError, match=r"day/4\.jpg: damaged"):
+    with pytest.raises(BadImageError, match=r"day/4\.jpg.*damaged"):
         encoder.embed(places)
 
 
 @pytest.mark.parametrize(
     ("images", "problem"),
     [
-        (np.zeros((2, 64, 48, 3), dtype=np.uint8), "images of n x 48 x 64 x 3 numbers, not of 2 x 64 x 48 x 3"),
-        (np.zeros((48, 64, 3), dtype=np.uint8), "not of 48 x 64 x 3"),
-        (np.zeros((2, 3, 48, 64), dtype=np.uint8), "not of 2 x 3 x 48 x 64"),
-        (np.zeros((2, 48, 64, 3), dtype=np.float32), "images of uint8 numbers, not of float32"),
-        (torch.zeros(2, 48, 64, 3), "images of uint8 numbers, not of torch.float32"),
-        (ImageRows(np.zeros((5, 24, 32, 3), dtype=np.uint8), np.arange(2)), "not of 2 x 24 x 32 x 3"),
+        (np.zeros((2, 64, 48, 3), dtype=np.uint8), r"48 x 64 x 3.*2 x 64 x 48 x 3"),
+        (np.zeros((48, 64, 3), dtype=np.uint8), r"not.* 48 x 64 x 3"),
+        (np.zeros((2, 3, 48, 64), dtype=np.uint8), "2 x 3 x 48 x 64"),
+        (np.zeros((2, 48, 64, 3), dtype=np.float32), r"uint8.*float32"),
+        (torch.zeros(2, 48, 64, 3), r"uint8.*torch.float32"),
+        (ImageRows(np.zeros((5, 24, 32, 3), dtype=np.uint8), np.arange(2)), "2 x 24 x 32 x 3"),
     ],
 )
 def test_pixels_of_another_size_or_kind_are_refused(encoder: Encoder, images: Any, problem: str) -> None:
@@ -88,7 +88,7 @@ def test_pixels_of_another_size_or_kind_are_refused(encoder: Encoder, images: An
 
 @pytest.mark.parametrize("batch_size", [0, -4])
 def test_a_batch_has_an_image(encoder: Encoder, pictures: Pixels, batch_size: int) -> None:
-    with pytest.raises(BadInputError, match=f"batch_size is {batch_size}"):
+    with pytest.raises(BadInputError, match=rf"batch_size.*{batch_size}"):
         encoder.embed(pictures, batch_size=batch_size)
 
 
@@ -241,7 +241,7 @@ def test_float32_is_not_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_precision_is_refused(encoder: Encoder, pictures: Pixels) -> None:
-    with pytest.raises(BadInputError, match="precision 'half' is not one of auto, float32, bfloat16"):
+    with pytest.raises(BadInputError, match=r"precision.*'half'"):
         encoder.embed(pictures, precision="half")  # type: ignore[arg-type]
 
 
@@ -259,7 +259,7 @@ def test_too_little_memory_says_what_to_lower(pictures: Pixels, too_much: Callab
         return pixels
 
     problem = "on cpu for 5 images at a time and what comes of 10: lower batch_size, or take fewer images"
-    with pytest.raises(BadInputError, match=f"there is too little memory {problem}"):
+    with pytest.raises(BadInputError, match=rf"memory.*{problem}"):
         describe(network, pictures, np.arange(10), device="cpu", batch_size=5)
 
 

@@ -167,20 +167,20 @@ def test_initialisation_is_the_same_each_time_and_says_whose_images_it_used(
 
 def test_an_encoder_without_clusters_describes_nothing(small_backbone: str, pictures: Pixels) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), backbone=small_backbone)
-    with pytest.raises(BadInputError, match="no clusters yet"):
+    with pytest.raises(BadInputError, match="clusters"):
         encoder.embed(pictures)
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"weights": "vgg61"}, "there is no weight set 'vgg61'"),
-        ({"weights": "random", "weights_file": Path("w.pth")}, "w.pth: random weights come from no file"),
-        ({"weights": "random", "backbone": "nope"}, "no backbone 'nope'"),
-        ({"weights": "random", "aggregator": "nope"}, "no aggregator 'nope'"),
-        ({"weights": "random", "fit": "squeeze"}, "fit 'squeeze' is not one of"),
-        ({"weights": "random", "size": (64, 7)}, "images of 64x7 are too small for small: 8x8 is the least"),
-        ({"weights": "vgg16-v1"}, "weights 'vgg16-v1' for backbone 'small': lacks first.bias"),
+        ({"weights": "vgg61"}, "'vgg61'"),
+        ({"weights": "random", "weights_file": Path("w.pth")}, r"w.pth.*weights"),
+        ({"weights": "random", "backbone": "nope"}, r"backbone.*'nope'"),
+        ({"weights": "random", "aggregator": "nope"}, r"aggregator.*'nope'"),
+        ({"weights": "random", "fit": "squeeze"}, r"fit.*'squeeze'"),
+        ({"weights": "random", "size": (64, 7)}, r"64x7.*8x8"),
+        ({"weights": "vgg16-v1"}, r"weights.*'vgg16-v1'.*backbone.*'small'.*first.bias"),
     ],
 )
 def test_what_cannot_be_made_is_refused(
@@ -194,21 +194,21 @@ def test_what_cannot_be_made_is_refused(
 def test_a_truncated_file_is_named(file: Path, share: float) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: damaged"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors.*damaged"):
         Encoder.load(file)
 
 
 def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="no such encoder file"):
+    with pytest.raises(BadInputError, match="encoder"):
         Encoder.load(tmp_path / "nowhere.safetensors")
-    with pytest.raises(BadInputError, match="no such encoder file"):
+    with pytest.raises(BadInputError, match="encoder"):
         Encoder.load(tmp_path)
     foreign = tmp_path / "foreign.safetensors"
     save_file({"features.0.weight": torch.zeros(2)}, foreign)
-    with pytest.raises(BadInputError, match=r"foreign\.safetensors: .*without a description"):
+    with pytest.raises(BadInputError, match=r"foreign\.safetensors.*description"):
         Encoder.load(foreign)
     foreign.write_bytes(b"\xff\xd8\xff\xe0 a picture, perhaps")
-    with pytest.raises(BadInputError, match=r"foreign\.safetensors: damaged"):
+    with pytest.raises(BadInputError, match=r"foreign\.safetensors.*damaged"):
         Encoder.load(foreign)
 
 
@@ -261,12 +261,12 @@ def test_a_failed_save_leaves_the_older_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: cannot be written \(No space left on device\)"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors.*No space left"):
         encoder.save(file)
     assert file.read_bytes() == before
     assert [entry.name for entry in file.parent.iterdir()] == [file.name]
 
 
 def test_a_list_of_file_names_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(BadInputError, match="takes Places, or an array of pixels, not a list"):
+    with pytest.raises(BadInputError, match="list"):
         encoder.embed(["a.png"])  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_a_run_that_fails_leaves_what_the_first_wrote(
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(BadInputError, match="cannot be written"):
+    with pytest.raises(BadInputError, match="written"):
         write_descriptors(out, places[:2], descriptors[:2], ABOUT, "second", "float32")
     assert contents(out) == before
 
@@ -84,18 +84,18 @@ def test_a_run_that_fails_leaves_what_the_first_wrote(
 def test_a_table_of_places_is_not_overwritten(places: Places, descriptors: NDArray[np.float32], tmp_path: Path) -> None:
     save_places(places, tmp_path / "set/places.parquet")
     before = contents(tmp_path / "set")
-    with pytest.raises(BadInputError, match="set: holds a table of places already; name another folder"):
+    with pytest.raises(BadInputError, match=r"set.*already"):
         write_descriptors(tmp_path / "set", places[:1], descriptors[:1], ABOUT, "", "float32")
     assert contents(tmp_path / "set") == before
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match="file: is a file"):
+    with pytest.raises(BadInputError, match="file"):
         write_descriptors(tmp_path / "file", places, descriptors, ABOUT, "", "float32")
 
 
 def test_there_is_a_descriptor_for_each_place(places: Places, descriptors: NDArray[np.float32], tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"3 places, but descriptors of shape \(2, 5\)"):
+    with pytest.raises(BadInputError, match=r"3.*\(2, 5\)"):
         write_descriptors(tmp_path / "out", places, descriptors[:2], ABOUT, "", "float32")
-    with pytest.raises(BadInputError, match=r"3 places, but descriptors of shape \(2, 5\)"):
+    with pytest.raises(BadInputError, match=r"3.*\(2, 5\)"):
         write_hloc(tmp_path / "out.h5", places, descriptors[:2])
     assert not (tmp_path / "out").exists()
 
@@ -131,7 +131,7 @@ def test_an_hloc_file_outlives_a_run_that_fails(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(BadInputError, match=r"cannot be written \(No space left on device\)"):
+    with pytest.raises(BadInputError, match="No space left on device"):
         write_hloc(file, places, -descriptors)
     assert contents(tmp_path) == before
 
@@ -139,7 +139,7 @@ def test_an_hloc_file_outlives_a_run_that_fails(
 def test_hloc_files_need_their_suffix_and_their_library(
     places: Places, descriptors: NDArray[np.float32], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BadInputError, match=r"out: descriptors for hloc go to a file whose name ends in \.h5"):
+    with pytest.raises(BadInputError, match=r"out.*\.h5"):
         write_hloc(tmp_path / "out", places, descriptors)
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(BadInputError, match=r"need h5py; install it with: pip install 'mappable\[hloc\]'"):

@@ -52,13 +52,13 @@ def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
     with pytest.raises(BadInputError, match="no landmarks"):
         FastEncoder(encoder).nearest(IMAGES)
     for count in (0, 6):
-        with pytest.raises(BadInputError, match=f"{count} nearest of 5 landmarks"):
+        with pytest.raises(BadInputError, match=rf"{count}.*5"):
             FastEncoder(encoder, landmarks).nearest(IMAGES, count)
-    with pytest.raises(BadInputError, match=r"m x 2048 numbers, not 5 x 7"):
+    with pytest.raises(BadInputError, match=r"2048.*5 x 7"):
         FastEncoder(encoder, landmarks[:, :7])
-    with pytest.raises(BadInputError, match="landmark 3 holds something that is not a number"):
+    with pytest.raises(BadInputError, match="landmark 3"):
         FastEncoder(encoder, np.where(np.arange(5)[:, None] == 3, np.nan, landmarks))
-    with pytest.raises(BadInputError, match="arrays of pixels, not a list"):
+    with pytest.raises(BadInputError, match="list"):
         FastEncoder(encoder).embed(IMAGES.tolist())
     with pytest.raises(BadInputError, match="precision 'half'"):
         FastEncoder(encoder, precision="half")  # type: ignore[arg-type]

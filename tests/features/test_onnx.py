@@ -164,24 +164,24 @@ def _foreign() -> onnx.ModelProto:
 
 def test_images_of_another_size_or_kind_and_another_precision_are_refused(exported: Exported, pictures: Pixels) -> None:
     opened = OnnxEncoder(exported.file)
-    with pytest.raises(BadInputError, match=r"images of n x 48 x 64 x 3 numbers, not of 10 x 40 x 64 x 3"):
+    with pytest.raises(BadInputError, match=r"48 x 64 x 3.*10 x 40 x 64 x 3"):
         opened.embed(pictures[:, :40])
-    with pytest.raises(BadInputError, match="uint8 numbers, not of float32"):
+    with pytest.raises(BadInputError, match=r"uint8.*float32"):
         opened.embed(pictures.astype(np.float32))
-    with pytest.raises(BadInputError, match="'bfloat16', but this ONNX file computes in float32"):
+    with pytest.raises(BadInputError, match=r"'bfloat16'.*float32"):
         opened.embed(pictures, precision="bfloat16")
 
 
 def test_what_cannot_be_exported_is_refused(
     exported: Exported, small_backbone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BadInputError, match=r"e\.pt: an encoder is exported to a file whose name ends in \.onnx"):
+    with pytest.raises(BadInputError, match=r"e\.pt.*\.onnx"):
         export_onnx(exported.encoder, tmp_path / "e.pt")
     (tmp_path / "folder.onnx").mkdir()
-    with pytest.raises(BadInputError, match=r"folder\.onnx: is a folder"):
+    with pytest.raises(BadInputError, match=r"folder\.onnx.*folder"):
         export_onnx(exported.encoder, tmp_path / "folder.onnx")
     raw = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
-    with pytest.raises(BadInputError, match="no clusters yet"):
+    with pytest.raises(BadInputError, match="clusters"):
         export_onnx(raw, tmp_path / "e.onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(BadInputError, match=r"need onnxscript; install it with: pip install 'mappable\[onnx\]'"):
@@ -201,7 +201,7 @@ def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypa
     assert isinstance(cached, OnnxEncoder)
     assert (cached.fingerprint, cached.about) == (exported.encoder.fingerprint, exported.encoder.about)
     assert exported.file.stat().st_mtime_ns == written  # it is exported only once
-    with pytest.raises(BadInputError, match=r"\.onnx: torch computes no ONNX files"):
+    with pytest.raises(BadInputError, match=r"\.onnx.*ONNX"):
         open_file(exported.file, "cpu", "torch")
-    with pytest.raises(BadInputError, match="device is 'gpu'"):
+    with pytest.raises(BadInputError, match=r"device.*'gpu'"):
         open_file(exported.file, "gpu")

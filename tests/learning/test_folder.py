@@ -33,7 +33,7 @@ def test_a_folder_that_holds_a_run_is_not_touched_unasked(toy: Toy, settings: Ne
     chosen = settings(iterations=3)
     before = train(*toy, chosen, out=tmp_path).fingerprint
     held = contents(tmp_path)
-    with pytest.raises(BadInputError, match="holds a trained encoder; go on with --resume, begin anew with"):
+    with pytest.raises(BadInputError, match=r"trained.*--resume"):
         train(*toy, settings(iterations=2), out=tmp_path)
     assert contents(tmp_path) == held
     assert train(*toy, settings(iterations=2), out=tmp_path, overwrite=True).fingerprint != before
@@ -79,14 +79,14 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_goes_on(
 
 def test_a_folder_that_cannot_be_written_is_named(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match=r"file/out: is a file, or lies below one, but a run goes to a folder"):
+    with pytest.raises(BadInputError, match="file/out"):
         train(*toy, settings(), out=tmp_path / "file/out")
 
 
 @pytest.mark.parametrize("name", ["encoder.safetensors", "checkpoint.safetensors"])
 def test_a_damaged_file_says_how_to_begin_anew(toy: Toy, settings: NewSettings, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"not tensors at all")
-    with pytest.raises(OtherRunError, match=rf"{name}: .*; begin anew with --overwrite$"):
+    with pytest.raises(OtherRunError, match=rf"{name}.*--overwrite"):
         train(*toy, settings(iterations=1), out=tmp_path, resume=True)
     assert contents(tmp_path)[name] == b"not tensors at all"
     train(*toy, settings(iterations=1), out=tmp_path, overwrite=True)
@@ -108,14 +108,14 @@ def test_a_finished_run_is_not_trained_again(
     problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or begin anew with --overwrite"
     with pytest.raises(BadInputError, match=problem):
         train(*toy, settings(iterations=3, margin=0.3, seed=1), out=tmp_path, resume=True)
-    with pytest.raises(BadInputError, match="was made of other training images"):
+    with pytest.raises(BadInputError, match="other training images"):
         train(toy[0], toy[1] ^ 1, chosen, out=tmp_path, resume=True)
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b'\\"version\\": 1', b'\\"version\\": 9', 1))
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: written by a later version of mappable"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors.*mappable"):
         train(*toy, chosen, out=tmp_path, resume=True)
     file.write_bytes(whole[:-100])
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: damaged"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors.*damaged"):
         train(*toy, chosen, out=tmp_path, resume=True)
 
 
@@ -127,7 +127,7 @@ def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
     encoder.about = replace(encoder.about, settings=fewer)
     encoder.save(tmp_path / "encoder.safetensors")
     assert train(*toy, settings(iterations=1), out=tmp_path, resume=True).fingerprint == encoder.fingerprint
-    with pytest.raises(BadInputError, match=r"was made with averaging 0\.0 \(now 0\.6\); use the same"):
+    with pytest.raises(BadInputError, match=r"averaging 0\.0.*0\.6"):
         train(*toy, settings(iterations=1, averaging=0.6), out=tmp_path, resume=True)
 
 
@@ -156,9 +156,9 @@ def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
         with pytest.raises(BadInputError, match=f"{file} {problem}"):
             train(toy[0], images, settings(**changes), out=stopped, resume=True)
     x = toy[0].x + 0.25
-    with pytest.raises(BadInputError, match=f"{file} of other training images; use the same, or begin anew"):
+    with pytest.raises(BadInputError, match=rf"{file}.*other training images"):
         train(toy[0].replace(x=x), toy[1], settings(), out=stopped, resume=True)
-    with pytest.raises(BadInputError, match="holds a run that was stopped; go on with --resume"):
+    with pytest.raises(BadInputError, match=r"stopped.*--resume"):
         train(*toy, settings(), out=stopped)
     whole = train(*toy, settings())
     watching = settings(checkpoint_every=1, monitor_every=1, monitor_queries=2, landmarks=3)
@@ -178,7 +178,7 @@ def test_a_truncated_checkpoint_is_refused_and_can_be_begun_anew(
 ) -> None:
     file = stopped / "checkpoint.safetensors"
     file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(BadInputError, match=r"checkpoint\.safetensors: damaged"):
+    with pytest.raises(BadInputError, match=r"checkpoint\.safetensors.*damaged"):
         train(*toy, settings(), out=stopped, resume=True)
     train(*toy, settings(iterations=1), out=stopped, overwrite=True)
     assert not file.exists()

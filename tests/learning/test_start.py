@@ -47,9 +47,9 @@ def test_another_set_whose_images_are_gone(toy: Toy, settings: NewSettings, toy_
     shutil.copytree(toy_folder, tmp_path / "other")
     for file in (tmp_path / "other/images/dusk").iterdir():
         file.unlink()
-    with pytest.raises(BadImageError, match=r"other/images/dusk/.*\.png: no such file"):
+    with pytest.raises(BadImageError, match=r"other/images/dusk/.*\.png"):
         train(*toy, settings(init_source=str(tmp_path / "other")))
-    with pytest.raises(BadInputError, match="nowhere: no such table of places"):
+    with pytest.raises(BadInputError, match=r"nowhere.*table"):
         train(*toy, settings(init_source=str(tmp_path / "nowhere")))
 
 

@@ -246,11 +246,11 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     ):
         with pytest.raises(BadInputError, match=problem):
             train(table, images, settings(**changes), out=tmp_path / "out")
-    with pytest.raises(BadInputError, match="--resume goes on with a run, --overwrite begins it anew"):
+    with pytest.raises(BadInputError, match=r"--resume.*--overwrite"):
         train(*toy, settings(), out=tmp_path / "out", resume=True, overwrite=True)
-    with pytest.raises(BadInputError, match="device is 'gpu', but must be"):
+    with pytest.raises(BadInputError, match=r"device.*'gpu'"):
         train(*toy, settings(), device="gpu")
-    with pytest.raises(BadInputError, match="positive_radius is 12, but should be smaller than negative_radius"):
+    with pytest.raises(BadInputError, match=r"positive_radius.*12.*negative_radius"):
         settings(positive_radius=12.0)
     assert not list(tmp_path.glob("out/*.safetensors"))
 
@@ -359,18 +359,18 @@ def test_too_little_memory_says_what_to_lower(toy: Toy, settings: NewSettings, m
 
     with monkeypatch.context() as patch:
         patch.setattr(torch.optim.Adam, "step", fail)
-        with pytest.raises(BadInputError, match=r"memory on cpu for 4 anchors at once: lower micro_batch \(now 4\)"):
+        with pytest.raises(BadInputError, match=r"memory.*micro_batch.*4"):
             train(*toy, settings(anchors=4))
-        with pytest.raises(BadInputError, match=r"memory on cpu for 3 anchors at once: lower micro_batch \(now 3\)"):
+        with pytest.raises(BadInputError, match=r"memory.*micro_batch.*3"):
             train(*toy, settings(anchors=4, micro_batch=3))
-        with pytest.raises(BadInputError, match=r"memory on cpu for 1 anchors at once: lower size \(now 64x48\)"):
+        with pytest.raises(BadInputError, match=r"memory.*1.*size.*64x48"):
             train(*toy, settings(anchors=4, micro_batch=1))
     with monkeypatch.context() as patch:
         patch.setattr(start, "frozen_activations", fail)
-        with pytest.raises(BadInputError, match=r"memory on cpu to begin: lower size \(now 64x48\)"):
+        with pytest.raises(BadInputError, match=r"memory.*size.*64x48"):
             train(*toy, settings(trainable="conv5"))
     monkeypatch.setattr(Encoder, "forward", fail)
-    with pytest.raises(BadInputError, match="memory on cpu"):
+    with pytest.raises(BadInputError, match=r"memory.*cpu"):
         train(*toy, settings())
 
 
@@ -463,7 +463,7 @@ def test_a_loss_that_is_no_number_is_noticed_later_but_before_anything_is_saved(
     chosen = settings(iterations=20, checkpoint_every=checkpoint_every)
     with (
         before_step(5, lambda learner: learner.parameters[0].data.fill_(torch.nan)),
-        pytest.raises(BadInputError, match="the loss became nan at iteration 5, on the tuple") as caught,
+        pytest.raises(BadInputError, match=r"nan.*iteration 5") as caught,
     ):
         train(*toy, chosen, out=tmp_path)
     assert len(steps) == steps_taken
@@ -485,7 +485,7 @@ def test_a_run_that_is_stopped_reads_all_numbers_first(
     steps.clear()
     with (
         before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)),
-        pytest.raises(TrainingStopped, match="stopped at iteration 8 of 14"),
+        pytest.raises(TrainingStopped, match=r"iteration 8.*14"),
     ):
         train(*toy, chosen, out=tmp_path)
     assert reported(tmp_path) == list(range(1, 9))

@@ -378,18 +378,18 @@ def test_the_cache_holds_random_places_and_all_anchors() -> None:
     [
         (
             {"positive_radius": 25, "negative_radius": 10},
-            "positive_radius is 25 and negative_radius 10, but the former",
+            r"positive_radius.*25.*negative_radius.*10",
         ),
-        ({"positive_radius": 10, "negative_radius": 10}, "must be above 0 and below the latter"),
-        ({"positive_radius": 0}, "must be above 0"),
-        ({"positive_radius": math.nan}, "positive_radius is nan"),
-        ({"negative_radius": math.inf}, "negative_radius inf"),
-        ({"positive_radius": 0.5}, r"none of the 8 training places has another within 0.5 m \(positive_radius\)$"),
-        ({"negative_radius": 500}, r"none of the 8 .* has 3 others at least 500 m away \(negative_radius\)$"),
-        ({"negatives": 6}, r"none of the 8 training places has 6 others at least 25 m away"),
-        ({"yaw_limit": 0.5}, "yaw_limit is given, but no training place has a yaw"),
-        ({"yaw_limit": 30}, "yaw_limit is 30, but must be above 0 and at most pi radians"),
-        ({"yaw_limit": 0.0}, "yaw_limit is 0, but must be"),
+        ({"positive_radius": 10, "negative_radius": 10}, r"positive_radius.*10.*negative_radius.*10"),
+        ({"positive_radius": 0}, r"positive_radius.*0"),
+        ({"positive_radius": math.nan}, r"positive_radius.*nan"),
+        ({"negative_radius": math.inf}, r"negative_radius.*inf"),
+        ({"positive_radius": 0.5}, r"8.*0.5 m.*positive_radius"),
+        ({"negative_radius": 500}, r"8.*3.*500 m.*negative_radius"),
+        ({"negatives": 6}, r"8.*6.*25 m"),
+        ({"yaw_limit": 0.5}, r"yaw_limit.*yaw"),
+        ({"yaw_limit": 30}, r"yaw_limit.*30"),
+        ({"yaw_limit": 0.0}, r"yaw_limit.*0"),
     ],
 )
 def test_radii_and_yaw_limits_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
@@ -400,21 +400,19 @@ def test_radii_and_yaw_limits_that_cannot_work_are_refused(options: dict[str, An
 
 def test_the_yaw_limit_is_named_where_it_leaves_no_positives() -> None:
     places = table([(0, 0), (1, 0), (100, 0)], yaw=[0.0, 2.0, 0.0], unit="frames")
-    with pytest.raises(
-        BadInputError, match=r"within 5 frames .* looks the same way to within 30 degrees \(yaw_limit\)$"
-    ):
+    with pytest.raises(BadInputError, match=r"5 frames.*30.*yaw_limit"):
         Sampler(places, positive_radius=5, negative_radius=25, yaw_limit=math.radians(30), negatives=1)
 
 
 def test_positives_and_negatives_of_different_places_are_not_enough() -> None:
     places = table([(0, 0), (1, 0), (0, 0), (50, 0)], frame=list("aabb"))
-    with pytest.raises(BadInputError, match=r"has both another within 5 m .* and 1 others at least 25 m away"):
+    with pytest.raises(BadInputError, match=r"5 m.*1.*25 m"):
         Sampler(places, positive_radius=5, negative_radius=25, negatives=1)
 
 
 def test_no_places_and_places_of_different_units_are_refused() -> None:
     places = table([(0, 0), (1, 0), (60, 0), (61, 0)], frame=list("aabb"))
-    with pytest.raises(BadInputError, match="there are no training places"):
+    with pytest.raises(BadInputError, match="no training"):
         Sampler(places[:0], positive_radius=5, negative_radius=25)
     mixed = places.replace(frames=[Frame("a", unit="m"), Frame("b", unit="frames")])
     with pytest.raises(BadInputError, match="different units"):
@@ -423,17 +421,17 @@ def test_no_places_and_places_of_different_units_are_refused() -> None:
 
 def test_a_batch_larger_than_the_training_set_is_refused() -> None:
     sampler = Sampler(line(0, 1, 100, 101), positive_radius=5, negative_radius=25, negatives=2)
-    with pytest.raises(BadInputError, match="a batch of 5 anchors needs more than the 4 usable places"):
+    with pytest.raises(BadInputError, match=r"5 anchors.*4"):
         sampler.anchors(0, 1, 5)
 
 
 def test_draws_that_cannot_be_made_are_refused() -> None:
     sampler = Sampler(line(0, 1, 50, 100, 101), positive_radius=5, negative_radius=25, negatives=2)
-    with pytest.raises(ValueError, match="an anchor is not usable"):
+    with pytest.raises(ValueError, match="anchor"):
         sampler.draw(np.array([0, 2]), GEOMETRIC, 0)
-    with pytest.raises(ValueError, match="asks for more negatives than the 2"):
+    with pytest.raises(ValueError, match=r"negatives.*2"):
         sampler.draw(np.array([0]), Layout(1, 0, 2, True), 0)
-    with pytest.raises(ValueError, match="hard negatives need the features"):
+    with pytest.raises(ValueError, match=r"negatives.*features"):
         sampler.draw(np.array([0]), Layout(1, 1, 1, False), 0)
-    with pytest.raises(ValueError, match="not in the feature cache"):
+    with pytest.raises(ValueError, match="feature cache"):
         sampler.draw(np.array([0]), Layout(1, 1, 1, False), 0, np.array([1, 3]), torch.zeros(2, 4))

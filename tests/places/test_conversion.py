@@ -36,7 +36,7 @@ def test_options_do_not_apply_to_a_table_of_our_own(root: Path, tmp_path: Path) 
 
 def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, tmp_path: Path) -> None:
     convert("manifest", root, tmp_path / "out", pixels=False)
-    with pytest.raises(BadInputError, match=r"holds .*set read by manifest unit=m .*; choose another folder"):
+    with pytest.raises(BadInputError, match="manifest unit=m"):
         convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False)
     convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True)
     assert load_places(tmp_path / "out").unit == "frames"
@@ -64,10 +64,10 @@ def test_new_queries_of_a_set_that_was_split_do_not_train(root: Path, tmp_path: 
 
 
 def test_options_are_taken_as_text_and_refused_if_they_are_something_else(root: Path) -> None:
-    with pytest.raises(BadInputError, match=r"reader 'video': spacing is '1 m', but must be a float"):
+    with pytest.raises(BadInputError, match=r"reader.*'video'.*spacing.*'1 m'"):
         read_places("video", root, spacing="1 m")
     (root / "2014-12-02-15-30-08/stereo/centre").mkdir(parents=True)
-    with pytest.raises(BadInputError, match=r"no_such_folder: no stereo_narrow_left"):
+    with pytest.raises(BadInputError, match=r"no_such_folder.*stereo_narrow_left"):
         read_places("robotcar", root, models="no_such_folder")
 
 

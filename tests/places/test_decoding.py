@@ -105,18 +105,18 @@ def test_a_file_of_four_colours_comes_back_with_those_colours(bayer: Bayer, tmp_
 
 def test_an_image_too_small_for_a_mosaic_is_reported_by_name(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((1, 5), dtype=np.uint8)).save(tmp_path / "line.png")
-    with pytest.raises(BadImageError, match=r"line\.png: .*5x1 pixels does not hold all colours"):
+    with pytest.raises(BadImageError, match=r"line\.png.*5x1"):
         load_image(tmp_path / "line.png", (4, 4), decoding=RawDecoding("GBRG"))
 
 
 def test_a_colour_image_is_not_taken_for_a_raw_one(draw: Callable[..., Path], tmp_path: Path) -> None:
     file = draw(tmp_path / "colour.png")
-    with pytest.raises(BadImageError, match="a raw GBRG image has one 8-bit channel, but this one is RGB"):
+    with pytest.raises(BadImageError, match=r"GBRG.*8-bit.*RGB"):
         load_image(file, (8, 6), decoding=RawDecoding("GBRG"))
 
 
 def test_an_unknown_bayer_pattern_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(BadInputError, match="'RGBG' is not one of GBRG, RGGB, BGGR, GRBG"):
+    with pytest.raises(BadInputError, match=r"'RGBG'.*GBRG"):
         RawDecoding("RGBG")  # type: ignore[arg-type]
 
 
@@ -168,10 +168,10 @@ def test_raw_files_are_demosaiced_and_then_undistorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (np.zeros(2 * 6 * 8 - 1), "95 numbers, but an image of 8x6 needs 96 finite ones"),
-        (np.zeros(2 * 6 * 8 + 1), "97 numbers, but an image of 8x6 needs 96 finite ones"),
-        (np.full(2 * 6 * 8, np.nan), "96 numbers, but an image of 8x6 needs 96 finite ones"),
-        (None, "cannot read the undistortion table"),
+        (np.zeros(2 * 6 * 8 - 1), r"95.*8x6.*96"),
+        (np.zeros(2 * 6 * 8 + 1), r"97.*8x6.*96"),
+        (np.full(2 * 6 * 8, np.nan), r"96.*8x6.*96"),
+        (None, "undistortion"),
     ],
 )
 def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_it(

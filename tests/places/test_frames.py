@@ -69,15 +69,15 @@ def test_only_an_unknown_third_coordinate_counts_as_zero() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"name": ""}, "a frame needs a name"),
-        ({"unit": "feet"}, "frame 'f': unit 'feet' is not one of m, frames"),
-        ({"unit": "frames", "crs": "EPSG:32632"}, "frame 'f': a frame in frames cannot have the CRS EPSG:32632"),
-        ({"origin": (0.0, math.nan, 0.0)}, "frame 'f': origin .* is not three finite numbers"),
-        ({"origin": (0.0, 0.0)}, "frame 'f': origin .* is not three finite numbers"),
-        ({"origin": ("a", 0.0, 0.0)}, "frame 'f': axes or origin are not numbers"),
-        ({"axes": ((2.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))}, "frame 'f': axes .* are not orthonormal"),
-        ({"axes": ((1.0, 0.0), (0.0, 1.0))}, "frame 'f': axes .* are not orthonormal"),
-        ({"axes": ((1.0,), (0.0, 1.0))}, "frame 'f': axes or origin are not numbers"),
+        ({"name": ""}, r"frame.*name"),
+        ({"unit": "feet"}, r"frame.*'f'.*unit.*'feet'"),
+        ({"unit": "frames", "crs": "EPSG:32632"}, r"frame.*'f'.*CRS.*EPSG:32632"),
+        ({"origin": (0.0, math.nan, 0.0)}, r"frame.*'f'.*numbers"),
+        ({"origin": (0.0, 0.0)}, r"frame.*'f'.*numbers"),
+        ({"origin": ("a", 0.0, 0.0)}, r"frame.*'f'.*numbers"),
+        ({"axes": ((2.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))}, r"frame.*'f'.*orthonormal"),
+        ({"axes": ((1.0, 0.0), (0.0, 1.0))}, r"frame.*'f'.*orthonormal"),
+        ({"axes": ((1.0,), (0.0, 1.0))}, r"frame.*'f'.*numbers"),
     ],
 )
 def test_a_frame_that_makes_no_sense_is_refused(fields: dict[str, Any], problem: str) -> None:
@@ -163,9 +163,9 @@ def test_latitude_and_longitude_come_back(latitude: float, longitude: float) -> 
 
 
 def test_latitude_and_longitude_are_refused_without_a_crs_or_a_point() -> None:
-    with pytest.raises(BadInputError, match="frame 'lab' has no CRS, so latitude and longitude are unknown"):
+    with pytest.raises(BadInputError, match=r"frame.*'lab'.*CRS.*latitude.*longitude"):
         Frame("lab").to_latlon(np.zeros((1, 2)))
-    with pytest.raises(BadInputError, match="needs at least one point"):
+    with pytest.raises(BadInputError, match="point"):
         frame_from_latlon(np.array([]), np.array([]))
-    with pytest.raises(BadInputError, match="finite ones only"):
+    with pytest.raises(BadInputError, match="finite"):
         frame_from_latlon(np.array([51.0, math.nan]), np.array([0.0, 0.0]))

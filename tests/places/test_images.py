@@ -293,7 +293,7 @@ def jpeg_of_claimed_size(width: int, height: int) -> bytes:
 )
 @pytest.mark.parametrize("data", [png(30_000, 30_000), jpeg_of_claimed_size(30_000, 30_000), png(2**31 - 1, 2**31 - 1)])
 def test_a_bomb_is_refused_by_its_header(function: Callable[[bytes], Any], data: bytes) -> None:
-    with pytest.raises(BadImageError, match=r"^x\.png: .*(more pixels than|more than) the limit of 178,956,970$"):
+    with pytest.raises(BadImageError, match=r"x\.png.*178,956,970"):
         function(data)
 
 
@@ -335,7 +335,7 @@ def test_a_missing_empty_or_unreadable_file_is_named_with_the_reason(tmp_path: P
         assert (caught.value.path, caught.value.reason) == (str(tmp_path / name), reason)
     with pytest.raises(BadImageError, match="embedded null byte"):
         read_bytes("zero\0byte.jpg")
-    with pytest.raises(BadImageError, match="x: not an image in a known format"):
+    with pytest.raises(BadImageError, match=r"x.*format"):
         check_image(b"", "x")
 
 
@@ -359,7 +359,7 @@ def test_zeroed_bytes_in_a_jpeg_are_found_by_the_strict_check_alone(tmp_path: Pa
     file = tmp_path / "zeroed.jpg"
     file.write_bytes(data)
     assert load_image(file, (24, 18)).shape == (18, 24, 3)
-    with pytest.raises(BadImageError, match=rf"^{file}: damaged or unreadable \(.+\)$"):
+    with pytest.raises(BadImageError, match=rf"{file}.*unreadable"):
         check_image(bytes(data), str(file))
 
 
@@ -452,20 +452,20 @@ def test_a_raw_image_becomes_colour_before_it_is_resized() -> None:
 
 def test_what_a_raw_decoding_cannot_use_is_refused(tmp_path: Path) -> None:
     raw = RawDecoding("GBRG")
-    with pytest.raises(BadImageError, match="x: a raw GBRG image has one 8-bit channel, but this one is RGB"):
+    with pytest.raises(BadImageError, match=r"GBRG.*8-bit.*RGB"):
         decode_image(encoded(noise(8, 8), "PNG"), (8, 8), decoding=raw, name="x")
-    with pytest.raises(BadImageError, match="x: damaged or unreadable"):
+    with pytest.raises(BadImageError, match="unreadable"):
         decode_image(encoded(Image.new("L", (1, 1)), "PNG"), (8, 8), decoding=raw, name="x")
     missing = RawDecoding("GBRG", str(tmp_path / "lut.bin"))
-    with pytest.raises(BadInputError, match="cannot read the undistortion table"):  # the image is not to blame
+    with pytest.raises(BadInputError, match="undistortion"):  # the image is not to blame
         decode_image(encoded(RAMP, "PNG"), (8, 8), decoding=missing)
 
 
 def test_a_wrong_fit_or_size_is_the_caller_s_mistake_and_not_the_image_s() -> None:
     data = encoded(RAMP, "PNG")
-    with pytest.raises(BadInputError, match="fit 'zoom' is not one of crop, pad, stretch"):
+    with pytest.raises(BadInputError, match=r"fit.*'zoom'"):
         decode_image(data, (8, 8), "zoom")  # type: ignore[arg-type]
-    with pytest.raises(BadInputError, match="image size 8x0 is not between 1 and 178,956,970 pixels"):
+    with pytest.raises(BadInputError, match=r"8x0.*178,956,970"):
         decode_image(data, (8, 0))
 
 
@@ -478,5 +478,5 @@ def test_a_size_is_width_by_height() -> None:
     "text", ["", "240", "240x", "x180", "0x180", "-2x3", "1x2x3", "2.5x3", "axb", "²x3", "240×180"]
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(BadInputError, match="is not WIDTHxHEIGHT, such as 240x180"):
+    with pytest.raises(BadInputError, match=r"WIDTHxHEIGHT.*240x180"):
         parse_size(text)

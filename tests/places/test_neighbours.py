@@ -142,14 +142,14 @@ def test_no_places_and_no_queries_have_no_neighbours() -> None:
 
 def test_what_cannot_be_compared_is_refused() -> None:
     places = table([(0, 0, 0), (1, 0, 0)])
-    with pytest.raises(BadInputError, match="places of 3 and of 2 dimensions cannot be compared"):
+    with pytest.raises(BadInputError, match=r"3.*2.*dimensions"):
         neighbours(places, 1.0, of=table([(0, 0, 0)], dimensions=3))
     elsewhere = places.replace(frames=[Frame("a", origin=(1000.0, 0.0, 0.0))])
-    with pytest.raises(BadInputError, match="frame 'a' of the two tables differs"):
+    with pytest.raises(BadInputError, match=r"frame.*'a'.*differs"):
         neighbours(places, 1.0, of=elsewhere)
 
 
 @pytest.mark.parametrize("radius", [-1.0, math.nan])
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
-    with pytest.raises(BadInputError, match="is not a distance"):
+    with pytest.raises(BadInputError, match="distance"):
         neighbours(table([(0, 0, 0)]), radius)

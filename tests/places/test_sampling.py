@@ -62,5 +62,5 @@ def test_the_seed_decides_the_first_point() -> None:
 
 @pytest.mark.parametrize("count", [0, 4])
 def test_a_count_that_cannot_be_is_refused(count: int) -> None:
-    with pytest.raises(BadInputError, match=f"cannot choose {count} of 3 positions"):
+    with pytest.raises(BadInputError, match=rf"{count}.*3"):
         farthest_points(np.zeros((3, 2)), count)

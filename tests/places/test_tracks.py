@@ -111,9 +111,9 @@ def test_one_sample_is_a_track_and_no_time_is_a_question() -> None:
 
 
 def test_samples_out_of_order_or_none_are_refused() -> None:
-    with pytest.raises(BadInputError, match="the track has no samples"):
+    with pytest.raises(BadInputError, match="samples"):
         track([])
-    with pytest.raises(BadInputError, match="the track's time 3 in sample 2 does not follow 7"):
+    with pytest.raises(BadInputError, match=r"time.*3.*2.*7"):
         track([1, 7, 3])
-    with pytest.raises(BadInputError, match="the track's time 7 in sample 1 does not follow 7"):
+    with pytest.raises(BadInputError, match=r"time.*7.*1.*7"):
         track([7, 7])

@@ -58,12 +58,12 @@ def test_tables_lose_their_positions_alone(draw: Draw, tmp_path: Path) -> None:
 
 def test_nothing_to_be_found(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInputError, match="empty: a folder without images"):
+    with pytest.raises(BadInputError, match=r"empty.*images"):
         find_images([tmp_path / "empty"])
-    with pytest.raises(BadInputError, match="no images are given"):
+    with pytest.raises(BadInputError, match="images"):
         find_images([])
     save_places(Places(path=[], x=[], y=[], frames=Frame("town")), tmp_path / "none.parquet")
-    with pytest.raises(BadInputError, match=r"none\.parquet: a table without images"):
+    with pytest.raises(BadInputError, match=r"none\.parquet.*images"):
         find_images([tmp_path / "none.parquet"])
 
 

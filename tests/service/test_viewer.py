@@ -263,9 +263,9 @@ def test_a_large_picture_of_the_study_is_made_smaller(wall: Places) -> None:
 
 
 def test_what_is_no_study_of_this_map_is_refused(study_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="no study here"):
+    with pytest.raises(BadInputError, match="study"):
         open_study(tmp_path)
-    with pytest.raises(BadInputError, match="in the frame oxford, those of the map in elsewhere"):
+    with pytest.raises(BadInputError, match=r"oxford.*elsewhere"):
         open_study(study_folder, frame="elsewhere")
 
 

@@ -241,9 +241,9 @@ def test_windows_look_outside(world: Building) -> None:
 
 
 def test_what_cannot_be_walked_is_refused(world: Building) -> None:
-    with pytest.raises(BadInputError, match="no route 'attic'"):
+    with pytest.raises(BadInputError, match=r"route.*'attic'"):
         rooms.traverse(world, "attic", spacing=0.35, seed=0)
-    with pytest.raises(BadInputError, match="more than 0 metres"):
+    with pytest.raises(BadInputError, match="0 metres"):
         rooms.traverse(world, "main", spacing=0.0, seed=0)
 
 

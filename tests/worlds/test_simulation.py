@@ -193,14 +193,14 @@ def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritt
     with pytest.raises(BadInputError) as caught:
         write_simulated(NAME, copy, size=(16, 12), every=FEW)
     assert str(caught.value).startswith(f"{copy}: holds {NAME}, with another size; choose another folder")
-    with pytest.raises(BadInputError, match=f"holds {NAME}, with another preset"):
+    with pytest.raises(BadInputError, match=rf"{NAME}.*preset"):
         write_simulated("rooms-v1-3d", copy, size=SMALL, every=FEW)
     write_simulated(NAME, copy, size=(16, 12), every=100, overwrite=True, pixels=False)
     places = load_places(copy)
     assert len(list(copy.glob("images/*/*.png"))) == len(places)
     assert not (copy / "pixels").exists()
     (copy / "world.json").write_text("{")
-    with pytest.raises(BadInputError, match=r"world.json: damaged, or not written by"):
+    with pytest.raises(BadInputError, match=r"world.json.*damaged"):
         write_simulated(NAME, copy, size=SMALL, every=100, overwrite=True)
     assert len(list(copy.glob("images/*/*.png"))) == len(places)
 
@@ -209,28 +209,28 @@ def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritt
 def test_what_others_made_is_never_touched(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"mine")
-    with pytest.raises(BadInputError, match=r"there is no world\.json"):
+    with pytest.raises(BadInputError, match=r"world\.json"):
         write_simulated(NAME, tmp_path, every=FEW, overwrite=True)
     assert contents(tmp_path) == {name: b"mine"}
 
 
 def test_no_part_at_all_is_a_mistake_and_one_name_is_a_list_of_one() -> None:
     preset = find_preset("street-v1")
-    with pytest.raises(BadInputError, match="no part of street-v1 is named"):
+    with pytest.raises(BadInputError, match="street-v1"):
         preset.select([])
     assert preset.select("wing") == preset.select(["wing"])
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(BadInputError, match="there is no preset 'moon'"):
+    with pytest.raises(BadInputError, match=r"preset.*'moon'"):
         simulate("moon")
-    with pytest.raises(BadInputError, match=f"{NAME} has no part 'wing'; its parts are main"):
+    with pytest.raises(BadInputError, match=rf"{NAME}.*part.*'wing'"):
         simulate(NAME, parts=["wing"])
     with pytest.raises(BadInputError, match="every is 0"):
         simulate(NAME, every=0)
-    with pytest.raises(BadInputError, match="device is 'abacus', but must be cpu or cuda"):
+    with pytest.raises(BadInputError, match=r"device.*'abacus'"):
         simulate(NAME, every=FEW, device="abacus")
-    with pytest.raises(BadInputError, match="image size 0x5"):
+    with pytest.raises(BadInputError, match="0x5"):
         simulate(NAME, every=FEW, size=(0, 5))
 
 

@@ -127,7 +127,7 @@ def test_root_may_be_the_lab_the_part_the_sequence_or_the_camera(tmp_path: Path,
 
 def test_a_lab_further_up_does_not_count_when_a_folder_between_says_nothing(tmp_path: Path) -> None:
     root = touch(tmp_path / "freiburg" / "downloads" / "seq1_cloudy1" / "std_cam").parent
-    with pytest.raises(BadInputError, match="no folder names the lab; say lab = freiburg or ljubljana or saarbruecken"):
+    with pytest.raises(BadInputError, match=r"lab.*freiburg"):
         read_places("cold", root)
 
 
@@ -231,10 +231,10 @@ def test_a_link_back_up_the_tree_is_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["all", *PROTOCOLS])
 def test_an_empty_folder_and_a_file_are_refused(tmp_path: Path, protocol: str) -> None:
-    with pytest.raises(BadInputError, match="no usable images for reader 'cold'"):
+    with pytest.raises(BadInputError, match=r"usable.*reader.*'cold'"):
         read_places("cold", tmp_path, protocol=protocol)
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match="file: cannot list it as a folder"):
+    with pytest.raises(BadInputError, match="folder"):
         read_places("cold", tmp_path / "file", protocol=protocol)
 
 

@@ -126,9 +126,7 @@ def test_the_colour_camera_is_preferred_and_the_grey_one_serves_too(tmp_path):
 
 
 def test_an_unknown_camera_lists_the_known_ones(drive):
-    with pytest.raises(
-        BadInputError, match="camera is 'image_4', but must be one of auto, image_0, image_1, image_2, image_3"
-    ):
+    with pytest.raises(BadInputError, match=r"camera.*'image_4'"):
         read_places("kitti", drive, camera="image_4")
 
 
@@ -150,7 +148,7 @@ def test_drives_are_chosen_by_name(drive):
     for name in ("05", "07"):
         write_sequence(drive, name, [left_turn(0)], numbered(1), TIMES[:1])
     assert sorted(set(read_places("kitti", drive, sequences="07, 05").sequence)) == ["05", "07"]
-    with pytest.raises(BadInputError, match="there is no sequence '5'; there are 00, 05, 07"):
+    with pytest.raises(BadInputError, match=r"sequence.*'5'.*00.*05.*07"):
         read_places("kitti", drive, sequences="5")
 
 
@@ -159,20 +157,20 @@ def test_drives_without_poses_are_noted_and_refused_by_name(drive):
     places = read_places("kitti", drive)
     assert set(places.sequence) == {"00"}
     assert notes(places) == {"drives have no poses": ("11",)}
-    with pytest.raises(BadInputError, match=r"sequence '11' has no poses; there is no file poses/11\.txt"):
+    with pytest.raises(BadInputError, match=r"sequence.*'11'.*poses/11\.txt"):
         read_places("kitti", drive, sequences="11")
 
 
 def test_a_set_without_any_poses_is_refused_with_the_reason(tmp_path):
     write_sequence(tmp_path, "11", None, numbered(2), TIMES[:2])
-    with pytest.raises(BadInputError, match="no usable images for reader 'kitti'; 1 drives have no poses"):
+    with pytest.raises(BadInputError, match=r"reader.*'kitti'.*1"):
         read_places("kitti", tmp_path)
 
 
 @pytest.mark.parametrize("make", [lambda root: None, lambda root: (root / "dataset").mkdir()])
 def test_a_folder_that_is_not_kitti_is_refused(tmp_path, make):
     make(tmp_path)
-    with pytest.raises(BadInputError, match="no folder sequences here, nor in dataset"):
+    with pytest.raises(BadInputError, match=r"sequences.*dataset"):
         read_places("kitti", tmp_path)
 
 
@@ -225,14 +223,14 @@ def test_unsorted_and_repeated_times_are_noted(drive):
 
 def test_more_or_fewer_times_than_poses_are_refused(drive):
     (drive / "sequences/00/times.txt").write_text("0\n0.1\n")
-    with pytest.raises(BadInputError, match=r"times\.txt: 2 times, but .*00\.txt has 5 poses"):
+    with pytest.raises(BadInputError, match=r"times\.txt.*2.*00\.txt.*5"):
         read_places("kitti", drive)
 
 
 @pytest.mark.parametrize("value", ["soon", "nan", "inf", "1e30"])
 def test_a_time_that_is_none_is_named(drive, value):
     (drive / "sequences/00/times.txt").write_text(f"0\n0.1\n\n{value}\n0.3\n0.4\n")
-    with pytest.raises(BadInputError, match=rf"times\.txt, row 4: time '{value}' is not a time"):
+    with pytest.raises(BadInputError, match=rf"times\.txt.*row 4.*time.*'{value}'"):
         read_places("kitti", drive)
 
 
@@ -243,7 +241,7 @@ def test_a_number_that_is_not_finite_is_named(drive, value):
     words = lines[2].split()
     words[7] = value
     poses.write_text("\n".join([*lines[:2], " ".join(words), *lines[3:]]))
-    with pytest.raises(BadInputError, match=rf"00\.txt, row 3: t2 '{value}' is not a finite number"):
+    with pytest.raises(BadInputError, match=rf"00\.txt.*row 3.*t2.*'{value}'"):
         read_places("kitti", drive)
 
 
@@ -251,7 +249,7 @@ def test_a_number_that_is_not_finite_is_named(drive, value):
 def test_a_row_with_other_than_12_numbers_is_named(drive, words, count):
     with (drive / "poses/00.txt").open("a") as file:
         file.write(words)
-    with pytest.raises(BadInputError, match=rf"00\.txt, row 6: {count} values, but there must be 12"):
+    with pytest.raises(BadInputError, match=rf"00\.txt.*row 6.*{count}.*12"):
         read_places("kitti", drive)
 
 

@@ -97,17 +97,17 @@ def test_each_frame_of_map_coordinates_has_an_origin_of_its_own(read):
 
 @pytest.mark.parametrize("crs", ["EPSG:4326", "EPSG:2263"])  # degrees; feet
 def test_a_crs_that_is_not_in_metres_is_refused(read, crs):
-    with pytest.raises(BadInputError, match=rf"the CRS {crs} .* is not in metres"):
+    with pytest.raises(BadInputError, match=rf"CRS.*{crs}.*metres"):
         read("path,x,y\na.jpg,1,0\n", crs=crs)
 
 
 def test_an_unknown_crs_is_refused(read):
-    with pytest.raises(BadInputError, match="the CRS 'EPSG:99999999' is unknown"):
+    with pytest.raises(BadInputError, match=r"CRS.*'EPSG:99999999'"):
         read("path,x,y\na.jpg,1,0\n", crs="EPSG:99999999")
 
 
 def test_map_coordinates_are_not_route_frames(read):
-    with pytest.raises(BadInputError, match="x and y have the CRS EPSG:32630, so their unit is m, not frames"):
+    with pytest.raises(BadInputError, match=r"CRS.*EPSG:32630.*unit"):
         read("path,x,y\na.jpg,1,0\n", crs="EPSG:32630", unit="frames")
 
 
@@ -147,15 +147,13 @@ def test_short_names_and_altitude_serve_too(read):
 
 
 def test_latitudes_share_one_frame(read):
-    with pytest.raises(
-        BadInputError, match="latitudes and longitudes share one frame, but the column frame names a, b"
-    ):
+    with pytest.raises(BadInputError, match=r"frame.*a, b"):
         read("path,lat,lon,frame\na.jpg,51,0,a\nb.jpg,51,0,b\n")
 
 
 @pytest.mark.parametrize("options", [{"crs": "EPSG:32630"}, {"unit": "frames"}])
 def test_unit_and_crs_are_not_about_latitudes(read, options):
-    with pytest.raises(BadInputError, match="unit and crs are about x and y, but it has latitudes and longitudes"):
+    with pytest.raises(BadInputError, match=r"unit.*crs.*latitudes"):
         read("path,lat,lon\na.jpg,51,0\n", **options)
 
 
@@ -179,13 +177,13 @@ def test_latitudes_and_longitudes_out_of_range_are_named(read, row, problem):
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "NaN"])
 def test_a_position_that_is_not_finite_is_named(read, value):
     for column, row in (("x", f"b.jpg,{value},0,0"), ("y", f"b.jpg,0,{value},0"), ("z", f"b.jpg,0,0,{value}")):
-        with pytest.raises(BadInputError, match=rf"places\.csv, row 4: {column} '{value}' is not a finite number"):
+        with pytest.raises(BadInputError, match=rf"places\.csv.*row 4.*{column}.*'{value}'"):
             read(f"path,x,y,z\na.jpg,0,0,0\n\n{row}\n")
 
 
 @pytest.mark.parametrize("value", ["", "north", "1,5", "0x10"])
 def test_a_position_that_is_not_a_number_is_named(read, value):
-    with pytest.raises(BadInputError, match=rf"row 2: x '{value}' is not a number"):
+    with pytest.raises(BadInputError, match=rf"row 2.*x.*'{value}'"):
         read(f"path;x;y\na.jpg;{value};0\n")
 
 
@@ -207,7 +205,7 @@ def test_heading_is_degrees_clockwise_from_north(read, heading, yaw):
 
 
 def test_degrees_in_the_column_yaw_are_refused(read):
-    with pytest.raises(BadInputError, match="row 3: yaw '90' is beyond a full turn in radians; degrees go into"):
+    with pytest.raises(BadInputError, match=r"row 3.*yaw.*'90'"):
         read("path,x,y,yaw\na.jpg,0,0,1\nb.jpg,0,0,90\n")
 
 
@@ -247,7 +245,7 @@ def test_the_unit_of_times_can_be_said(read):
 
 
 def test_times_whose_unit_cannot_be_guessed_are_refused(read):
-    with pytest.raises(BadInputError, match=r"places\.csv: times look like ms and s; they need one unit for all"):
+    with pytest.raises(BadInputError, match=r"places\.csv.*times"):
         read("path,x,y,time\na.jpg,0,0,1418132416\nb.jpg,0,0,1418132417000\n")
 
 
@@ -261,7 +259,7 @@ def test_unknown_times_stay_unknown_and_are_noted_where_only_some_are(read):
 
 @pytest.mark.parametrize("value", ["yesterday", "nan", "2014-13-01T00:00:00", "9" * 25])
 def test_a_time_that_is_none_is_named(read, value):
-    with pytest.raises(BadInputError, match=rf"row 3: time '{value}' is not a time in s nor ISO 8601"):
+    with pytest.raises(BadInputError, match=rf"row 3.*time.*'{value}'"):
         read(f"path,x,y,time\na.jpg,0,0,1418132416\nb.jpg,0,0,{value}\n", time_unit="s")
 
 
@@ -306,7 +304,7 @@ def test_without_the_column_sequence_each_folder_is_one(read):
 
 def test_an_unknown_split_is_refused_or_cleared(read):
     text = "path,x,y,split\na.jpg,0,0,train\nb.jpg,0,0,val\nc.jpg,0,0,gap\nd.jpg,0,0,val\n"
-    with pytest.raises(BadInputError, match=r"row 3: split is 'val', not one of \(empty\), train, calibration, test"):
+    with pytest.raises(BadInputError, match=r"row 3.*split.*'val'"):
         read(text)
     places = read(text, other_splits="clear")
     assert places.split.tolist() == ["train", "", "", ""]
@@ -317,17 +315,17 @@ def test_an_unknown_split_is_refused_or_cleared(read):
 
 
 def test_an_unknown_role_is_refused(read):
-    with pytest.raises(BadInputError, match="row 2: role is 'database', not one of"):
+    with pytest.raises(BadInputError, match=r"row 2.*role.*'database'"):
         read("path,x,y,role\na.jpg,0,0,database\n")
 
 
 def test_a_sequence_that_mixes_frames_is_named(read):
-    with pytest.raises(BadInputError, match="row 3: frame 'lab-b', but sequence 'one' began in frame 'lab-a'"):
+    with pytest.raises(BadInputError, match=r"row 3.*frame.*'lab-b'.*sequence.*'one'.*frame.*'lab-a'"):
         read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,lab-b,one\n")
 
 
 def test_a_frame_without_a_name_is_named(read):
-    with pytest.raises(BadInputError, match="row 3: frame '' is not a name"):
+    with pytest.raises(BadInputError, match=r"row 3.*frame.*''"):
         read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,,two\n")
 
 
@@ -343,17 +341,17 @@ def test_a_path_that_leads_out_of_the_root_is_named(read, path):
 
 @pytest.mark.parametrize("again", ["a/b.jpg", "./a/b.jpg", "a//b.jpg", "a/./b.jpg"])
 def test_a_path_that_appears_twice_is_named_however_it_is_spelt(read, again):
-    with pytest.raises(BadInputError, match=r"row 4: (path|place_id) 'a/b\.jpg' appears a second time"):
+    with pytest.raises(BadInputError, match=r"row 4.*(path|place_id).*'a/b\.jpg'"):
         read(f"path,x,y\na/b.jpg,0,0\nc.jpg,0,0\n{again},1,1\n")
 
 
 def test_an_id_that_appears_twice_is_named(read):
-    with pytest.raises(BadInputError, match="row 3: place_id 'A' appears a second time"):
+    with pytest.raises(BadInputError, match=r"row 3.*place_id.*'A'"):
         read("path,x,y,place_id\na.jpg,0,0,A\nb.jpg,0,0,A\n")
 
 
 def test_an_empty_path_is_named(read):
-    with pytest.raises(BadInputError, match="row 3: path is empty"):
+    with pytest.raises(BadInputError, match=r"row 3.*path"):
         read("path,x,y,place_id\na.jpg,0,0,A\n,0,0,B\n")
 
 
@@ -386,12 +384,12 @@ def test_a_table_without_what_is_needed_is_refused(read, text, problem):
 
 @pytest.mark.parametrize(("row", "count"), [("b.jpg,1", 2), ("b.jpg,1,2,3", 4)])
 def test_a_ragged_row_is_named(read, row, count):
-    with pytest.raises(BadInputError, match=rf"places\.csv, row 3: {count} values, but there are 3 columns"):
+    with pytest.raises(BadInputError, match=rf"places\.csv.*row 3.*{count}.*3"):
         read(f"path,x,y\na.jpg,0,0\n{row}\n")
 
 
 def test_a_file_that_is_no_text_is_refused(read):
-    with pytest.raises(BadInputError, match=r"places\.csv: not a text file in UTF-8"):
+    with pytest.raises(BadInputError, match=r"places\.csv.*UTF-8"):
         read(b"path,x,y\n\xe9.jpg,0,0\n")
 
 
@@ -420,11 +418,11 @@ def test_of_several_tables_the_one_of_a_known_name_is_taken(tmp_path, name):
 
 
 def test_two_tables_without_a_known_name_or_none_at_all_are_refused(tmp_path):
-    with pytest.raises(BadInputError, match=r"expected one table \(\.csv or \.parquet\), found none"):
+    with pytest.raises(BadInputError, match=r"\.csv.*\.parquet"):
         read_places("manifest", tmp_path)
     for name in ("b.csv", "a.csv"):
         (tmp_path / name).write_text("path,x,y\na.jpg,1,2\n")
-    with pytest.raises(BadInputError, match=r"found a\.csv, b\.csv; name the file itself"):
+    with pytest.raises(BadInputError, match=r"a\.csv.*b\.csv"):
         read_places("manifest", tmp_path)
     assert len(read_places("manifest", tmp_path / "b.csv")) == 1
 
@@ -459,13 +457,13 @@ def test_timestamps_of_parquet_are_times(tmp_path):
 def test_bad_values_in_parquet_are_named_by_their_row(tmp_path):
     table = pyarrow.table({"path": ["a.jpg", "b.jpg"], "x": [0.0, float("nan")], "y": [0.0, 0.0]})
     pyarrow.parquet.write_table(table, tmp_path / "places.parquet")
-    with pytest.raises(BadInputError, match=r"places\.parquet, row 2: x 'nan' is not a finite number"):
+    with pytest.raises(BadInputError, match=r"places\.parquet.*row 2.*x.*'nan'"):
         read_places("manifest", tmp_path)
 
 
 def test_a_file_that_only_claims_to_be_parquet_is_refused(tmp_path):
     (tmp_path / "places.parquet").write_bytes(b"path,x,y\n")
-    with pytest.raises(BadInputError, match=r"places\.parquet: not a Parquet file"):
+    with pytest.raises(BadInputError, match=r"places\.parquet.*Parquet"):
         read_places("manifest", tmp_path)
 
 
@@ -501,7 +499,7 @@ def test_a_table_of_our_own_comes_back_whole(tmp_path, name):
     reason=f"the Nordland images are not at {NORDLAND}; set MAPPABLE_NORDLAND to their folder to run this",
 )
 def test_nordland_is_read_as_its_readme_says():
-    with pytest.raises(BadInputError, match="split is 'gap'"):
+    with pytest.raises(BadInputError, match=r"split.*'gap'"):
         read_places("manifest", NORDLAND, unit="frames")
     places = read_places("manifest", NORDLAND, unit="frames", other_splits="clear")
     assert places.unit == "frames"

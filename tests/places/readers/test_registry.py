@@ -106,7 +106,7 @@ def test_an_unknown_reader_lists_the_known_ones(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "..", "manifest.read", "__init__"])
 def test_odd_names_are_unknown_too(name):
-    with pytest.raises(BadInputError, match="there is no reader"):
+    with pytest.raises(BadInputError, match="reader"):
         find_reader(name)
 
 
@@ -123,7 +123,7 @@ def test_an_unknown_choice_lists_the_known_ones(points):
 
 
 def test_a_missing_root_is_refused(tmp_path):
-    with pytest.raises(BadInputError, match="nowhere: no such file or folder"):
+    with pytest.raises(BadInputError, match=r"nowhere.*file"):
         read_places("manifest", tmp_path / "nowhere")
 
 

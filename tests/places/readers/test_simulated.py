@@ -33,7 +33,7 @@ def test_a_simulated_world_is_read_as_it_was_written(folder: Path) -> None:
 def test_parts_are_chosen(folder: Path) -> None:
     places = read_places("simulated", folder, parts=" leaving")
     assert set(places.sequence) == {"leaving-query-cloudy", "leaving-query-night"}
-    with pytest.raises(BadInputError, match=r"there is no part 'main'; there are wing, leaving"):
+    with pytest.raises(BadInputError, match=r"part.*'main'"):
         read_places("simulated", folder, parts="wing,main")
 
 
@@ -49,7 +49,7 @@ def test_missing_and_damaged_files_are_named(broken: Path) -> None:
     with pytest.raises(BadInputError, match=r"places.parquet: "):
         read_places("simulated", broken)
     (broken / "places.parquet").unlink()
-    with pytest.raises(BadInputError, match=r"places.parquet: no such table"):
+    with pytest.raises(BadInputError, match=r"places.parquet.*table"):
         read_places("simulated", broken)
     (broken / "places.parquet").write_bytes(table)
     for change, message in (
@@ -61,8 +61,8 @@ def test_missing_and_damaged_files_are_named(broken: Path) -> None:
             read_places("simulated", broken)
     del record["image_hash"]
     (broken / "world.json").write_text(json.dumps(record))
-    with pytest.raises(BadInputError, match=r"world.json: the simulation was not finished"):
+    with pytest.raises(BadInputError, match=r"world.json.*finished"):
         read_places("simulated", broken)
     (broken / "world.json").unlink()
-    with pytest.raises(BadInputError, match=r"there is no world\.json"):
+    with pytest.raises(BadInputError, match=r"world\.json"):
         read_places("simulated", broken)

@@ -115,16 +115,16 @@ def test_folders_without_a_trajectory_or_without_images_are_noted(tmp_path):
 
 
 def test_a_folder_without_any_trajectory_is_refused(tmp_path):
-    with pytest.raises(BadInputError, match=r"no file groundtruth\.txt here, nor in a folder here"):
+    with pytest.raises(BadInputError, match=r"groundtruth\.txt.*folder"):
         read_places("tum", tmp_path)
     write_folder(tmp_path / "room", [], [])
-    with pytest.raises(BadInputError, match=r"groundtruth\.txt: no poses"):
+    with pytest.raises(BadInputError, match=r"groundtruth\.txt.*poses"):
         read_places("tum", tmp_path)
 
 
 def test_a_file_is_refused_as_root(tmp_path):
     write_folder(tmp_path / "room", [f"1 0 0 0 {LEVEL}"], ["1"])
-    with pytest.raises(BadInputError, match=r"no file groundtruth\.txt here"):
+    with pytest.raises(BadInputError, match=r"file.*groundtruth\.txt"):
         read_places("tum", tmp_path / "room" / "groundtruth.txt")
 
 
@@ -162,7 +162,7 @@ def test_the_trajectory_and_the_images_can_be_named(tmp_path):
         places = read_places("tum", tmp_path, trajectory="CameraTrajectory.txt", images=images)
         assert places.path.tolist() == ["left/10.0.jpg"]
         assert places.x.tolist() == [7]
-    with pytest.raises(BadInputError, match=r"1 folders have no right\.txt"):
+    with pytest.raises(BadInputError, match=r"1.*right\.txt"):
         read_places("tum", tmp_path, trajectory="CameraTrajectory.txt", images="right.txt")
 
 
@@ -196,13 +196,13 @@ def test_a_quaternion_that_is_not_quite_of_length_1_is_made_so(tmp_path):
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan])
 def test_a_gap_that_is_not_positive_is_refused(tmp_path, value):
     write_folder(tmp_path / "room", [f"1 0 0 0 {LEVEL}"], ["1"])
-    with pytest.raises(BadInputError, match=r"max_gap_s is .*, but must be more than 0"):
+    with pytest.raises(BadInputError, match=r"max_gap_s.*0"):
         read_places("tum", tmp_path / "room", max_gap_s=value)
 
 
 def test_a_set_whose_images_all_lie_outside_is_refused_with_the_reason(tmp_path):
     write_folder(tmp_path / "room", [f"1 0 0 0 {LEVEL}"], ["2"])
-    with pytest.raises(BadInputError, match="no usable images for reader 'tum'; 1 images lie outside the trajectory"):
+    with pytest.raises(BadInputError, match=r"reader.*'tum'.*1"):
         read_places("tum", tmp_path / "room")
 
 
@@ -292,9 +292,7 @@ def test_an_image_that_is_listed_twice_is_named(tmp_path):
     write_folder(tmp_path / "room", [f"1 0 0 0 {LEVEL}", f"1.1 0 0 0 {LEVEL}"], ["1"])
     with (tmp_path / "room" / "rgb.txt").open("a") as file:
         file.write("1.05 rgb/1.png\n")
-    with pytest.raises(
-        BadInputError, match=r"rgb\.txt, row 5: (path 'rgb/1\.png'|place_id 'room/1') appears a second time"
-    ):
+    with pytest.raises(BadInputError, match=r"rgb\.txt.*row 5.*(path 'rgb/1\.png'|place_id 'room/1')"):
         read_places("tum", tmp_path / "room")
 
 
@@ -302,12 +300,12 @@ def test_an_image_that_is_listed_twice_is_named(tmp_path):
 def test_a_list_in_a_folder_of_the_root_cannot_lead_out_either(tmp_path, path):
     write_folder(tmp_path / "room", [f"1 0 0 0 {LEVEL}"], [])
     (tmp_path / "room" / "rgb.txt").write_text(f"1 {path}\n")
-    with pytest.raises(BadInputError, match=r"rgb\.txt, row 1: path .* leads out of the root folder"):
+    with pytest.raises(BadInputError, match=r"rgb\.txt.*row 1.*path"):
         read_places("tum", tmp_path)
 
 
 def test_an_unknown_plane_lists_the_known_ones(tmp_path):
-    with pytest.raises(BadInputError, match="plane is 'yz', but must be one of xy, xz"):
+    with pytest.raises(BadInputError, match=r"plane.*'yz'"):
         read_places("tum", tmp_path, plane="yz")
 
 

