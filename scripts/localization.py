@@ -36,18 +36,15 @@ from mappable.maps.landmarks import greedy_landmarks
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
-from mappable.maps.ranging import metres_of
 from mappable.maps.reliability import draw_reliability
 from mappable.maps.sequence import locate_sequence
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
-from mappable.recovery.multilateration import multilaterate
 
 COUNTS = (50, 100, 200, 400)
 USUAL = 200  # landmarks, of which all figures are taken
 COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
-SAMPLED = 5  # every so many-th image is also placed by multilateration
 RANGED = 12  # landmarks that it is given
 ELLIPSE = 5.991  # of chi squared with two degrees of freedom, 95 %
 
@@ -111,8 +108,6 @@ def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Float
             result["refined share"] = float(np.mean([one.refined for one in found]))
             result |= accuracy(errors, world)
             result["deviation"] = normalized(found, at[test], truly, calibration)
-            if count == USUAL:
-                result["multilateration"] = multilaterated(world, locator, calibration)
             if count <= USUAL:
                 result["wing"] = wing(world, locator.map)
                 result["densified"] = densified(world, locator.map)
@@ -231,31 +226,6 @@ def accuracy(errors: dict[str, Floats], world: World) -> Results:
                 for name, values in errors.items()
             }
     return result
-
-
-def multilaterated(world: World, locator: Locator, calibration: Calibration) -> Results:
-    """Median errors where positions come from calibrated distances to the nearest landmarks instead."""
-    rows = world.test[world.seen[world.test]][::SAMPLED]
-    near, squared = locator.map.nearest(world.descriptors[rows], RANGED, encoder=world.encoder)
-    errors, plain, refined = [], [], []
-    at = world.places.positions
-    found = locator.locate(world.descriptors[rows], encoder=world.encoder)
-    for number, row in enumerate(rows):
-        feature = np.sqrt(squared[number].astype(np.float64))
-        metres, sigma = metres_of(calibration, feature)
-        first = locator.positions[near[number, 0]]
-        close = np.linalg.norm(locator.positions[near[number]] - first, axis=1) <= calibration.response.reach
-        place = multilaterate(
-            locator.positions[near[number, close]],
-            metres[close],
-            sigma[close],
-            near=first,
-            near_sigma=2 * calibration.plain_deviation,
-        ).position
-        errors.append(float(np.linalg.norm(place - at[row])))
-        plain.append(float(np.linalg.norm(first - at[row])))
-        refined.append(float(np.linalg.norm(found[number].coordinates - at[row])))
-    return {"median": float(np.median(errors)), "top1": float(np.median(plain)), "refined": float(np.median(refined))}
 
 
 def normalized(found: list[Location], true: Floats, truly: Floats, calibration: Calibration) -> Results:

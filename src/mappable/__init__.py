@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from mappable.recovery.hints import Anchors as Anchors
     from mappable.recovery.hints import Odometry as Odometry
     from mappable.recovery.hints import Turns as Turns
-    from mappable.recovery.multilateration import Multilaterated as Multilaterated
-    from mappable.recovery.multilateration import multilaterate as multilaterate
     from mappable.recovery.ranges import Ranges as Ranges
     from mappable.recovery.result import Recovered as Recovered
     from mappable.recovery.unanchored.pipeline import recover as recover
@@ -107,7 +105,6 @@ _HOMES = {
     "mappable.worlds.simulation": ("Simulated", "simulate", "write_simulated"),
     "mappable.recovery.anchored.pipeline": ("recover_anchored",),
     "mappable.recovery.hints": ("Anchors", "Odometry", "Turns"),
-    "mappable.recovery.multilateration": ("Multilaterated", "multilaterate"),
     "mappable.recovery.unanchored.pipeline": ("recover",),
     "mappable.recovery.ranges": ("Ranges",),
     "mappable.recovery.result": ("Recovered",),

@@ -41,7 +41,7 @@ def test_what_was_moved_turned_scaled_and_mirrored_comes_back(
     found = align(points, truth)
     np.testing.assert_allclose(found(points), truth, atol=1e-6)
     assert found.scale == pytest.approx(1 / scale)
-    assert found.mirrors is mirror
+    assert (np.linalg.det(found.rotation) < 0) == mirror
     np.testing.assert_allclose(found.rotation @ found.rotation.T, np.eye(dimensions), atol=1e-9)
 
 
@@ -55,18 +55,8 @@ def test_without_scale_the_motion_is_rigid(seed: int, dimensions: int) -> None:
     assert aligned_score(points, truth).rmse == pytest.approx(0, abs=1e-6)
 
 
-@given(SEEDS, DIMENSIONS)
-def test_without_mirror_a_mirrored_path_stays_wrong_and_another_is_found(seed: int, dimensions: int) -> None:
-    truth = path(seed, dimensions)
-    turned, mirrored = (moved(truth, seed + 1, scale=1.0, mirror=mirror) for mirror in (False, True))
-    assert not align(mirrored, truth, reflection=False).mirrors
-    assert aligned_score(mirrored, truth, reflection=False).rmse > 1e-3
-    np.testing.assert_allclose(align(turned, truth, reflection=False)(turned), truth, atol=1e-6)
-
-
 @pytest.mark.parametrize("scale", [True, False])
-@pytest.mark.parametrize("reflection", [True, False])
-def test_no_other_motion_brings_noisy_points_nearer(scale: bool, reflection: bool) -> None:
+def test_no_other_motion_brings_noisy_points_nearer(scale: bool) -> None:
     """Against a numerical search from several starts, in the plane."""
     truth = path(3, 2)
     points = moved(truth, 4, scale=1.5, mirror=True) + np.random.default_rng(5).normal(0, 0.5, truth.shape)
@@ -77,12 +67,8 @@ def test_no_other_motion_brings_noisy_points_nearer(scale: bool, reflection: boo
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.diag([mirror, 1.0])
         return float(np.square(factor * centred @ turn.T - wanted).sum(1).mean())
 
-    best = min(
-        minimize(error, [angle, 0.0], args=(mirror,)).fun
-        for mirror in ([1.0, -1.0] if reflection else [1.0])
-        for angle in (0.0, 2.0, 4.0)
-    )
-    found = aligned_score(points, truth, scale=scale, reflection=reflection)
+    best = min(minimize(error, [angle, 0.0], args=(mirror,)).fun for mirror in (1.0, -1.0) for angle in (0.0, 2.0, 4.0))
+    found = aligned_score(points, truth, scale=scale)
     assert found.rmse == pytest.approx(np.sqrt(best), rel=1e-5)
 
 

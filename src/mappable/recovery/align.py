@@ -20,24 +20,19 @@ class Alignment:
         moved: Floats = self.scale * points @ self.rotation.T + self.shift
         return moved
 
-    @property
-    def mirrors(self) -> bool:
-        """True if it turns left into right."""
-        return bool(np.linalg.det(self.rotation) < 0)
 
+def align(points: Floats, truth: Floats, *, scale: bool = True) -> Alignment:
+    """The motion that brings `points` (n, k) nearest to `truth` (n, k): a similarity or, without `scale`, rigid.
 
-def align(points: Floats, truth: Floats, *, scale: bool = True, reflection: bool = True) -> Alignment:
-    """The similarity (or without `scale` rigid) motion that brings `points` (n, k) nearest to `truth` (n, k)."""
+    It may mirror them.
+    """
     points, truth = _checked(points, truth)
     from_centre, to_centre = points.mean(0), truth.mean(0)
     centred, wanted = points - from_centre, truth - to_centre
     left, strengths, right = np.linalg.svd(wanted.T @ centred)
-    signs = np.ones(points.shape[1])
-    if not reflection and np.linalg.det(left @ right) < 0:
-        signs[-1] = -1.0
-    rotation: Floats = (left * signs) @ right
+    rotation: Floats = left @ right
     spread = float(np.square(centred).sum())
-    factor = float((strengths * signs).sum() / spread) if scale and spread > 0 else 1.0
+    factor = float(strengths.sum() / spread) if scale and spread > 0 else 1.0
     return Alignment(rotation, factor, to_centre - factor * rotation @ from_centre)
 
 
@@ -66,9 +61,9 @@ def score(points: Floats, truth: Floats) -> Score:
     return Score(rmse, 100 * rmse / length, 100 * rmse / gyration)
 
 
-def aligned_score(points: Floats, truth: Floats, *, scale: bool = True, reflection: bool = True) -> Score:
+def aligned_score(points: Floats, truth: Floats, *, scale: bool = True) -> Score:
     """The score after the best alignment."""
-    return score(align(points, truth, scale=scale, reflection=reflection)(np.asarray(points, dtype=np.float64)), truth)
+    return score(align(points, truth, scale=scale)(np.asarray(points, dtype=np.float64)), truth)
 
 
 def _checked(points: Floats, truth: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""The noise profile `learned`: a fit finds what pairs were made with, and ranges have the errors of the profile."""
+"""The noise profile `learned`: its response, and ranges that have the errors of a profile."""
 
 import json
 from dataclasses import replace
@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.recovery.study.learned_noise import LearnedNoise, Profile, fit_learned, learned_profile, measure_learned
+from mappable.recovery.study.learned_noise import LearnedNoise, Profile, learned_profile, measure_learned
 from mappable.recovery.study.simulator import route
 
 NOISE = LearnedNoise(
@@ -22,25 +22,6 @@ NOISE = LearnedNoise(
     far_sigma=0.19,
 )
 EXACT = replace(NOISE, image_sigma=0.0, near_sigma=0.0, far_sigma=0.0)
-
-
-def made_pairs(noise: LearnedNoise, count: int, seed: int) -> tuple[Floats, Floats, Ints, Ints]:
-    """Pairs up to 40 m along a route of 2 m steps, by a loop over images and a dense covariance."""
-    random = np.random.default_rng(seed)
-    positions = route("open", count, seed=seed, length=2.0 * count)
-    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) * 2.0
-    alike = np.exp(-apart / noise.image_metres) + 1e-9 * np.eye(count)
-    deviations = noise.image_sigma * np.linalg.cholesky(alike) @ random.normal(size=count)
-    rows = []
-    for i in range(count):
-        for j in range(i + 1, count):
-            metres = float(np.linalg.norm(positions[i] - positions[j]))
-            if metres <= 40:
-                own = random.normal() * float(noise.pair_sigma(np.array(metres)))
-                rise = (noise.plateau - noise.offset) * (1 - np.exp(-metres / noise.reach))
-                rows.append(((noise.offset + rise) * np.exp(deviations[i] + deviations[j] + own), metres, i, j))
-    squared, metres_, first, second = (np.array(column) for column in zip(*rows, strict=True))
-    return squared, metres_, first, second
 
 
 # The response
@@ -70,60 +51,6 @@ def test_sigma_is_the_noise_divided_by_the_slope() -> None:
         assert small.metres(squared).std() == pytest.approx(float(small.sigma(np.array(metres))), rel=0.03)
 
 
-# Fitting
-
-
-def test_a_fit_finds_what_the_pairs_were_made_with() -> None:
-    """The middle of five fits: a single run of some hundred metres has few deviations that are independent."""
-    fits = [fit_learned(*made_pairs(NOISE, 240, seed)) for seed in range(5)]
-    for name, tolerance in (
-        ("offset", 0.1),
-        ("slope", 0.1),
-        ("plateau", 0.06),
-        ("image_sigma", 0.15),
-        ("image_metres", 0.35),
-        ("near_sigma", 0.1),
-        ("far_sigma", 0.12),
-    ):
-        middle = float(np.median([getattr(fit, name) for fit in fits]))
-        assert middle == pytest.approx(getattr(NOISE, name), rel=tolerance), name
-
-
-def test_a_fit_to_exact_pairs_has_their_curve_and_no_noise() -> None:
-    found = fit_learned(*made_pairs(EXACT, 120, 0))
-    assert (found.offset, found.slope, found.plateau) == pytest.approx((0.06, 0.032, 0.46), rel=1e-3)
-    for name in ("image_sigma", "near_sigma", "far_sigma"):
-        assert getattr(found, name) < 1e-3
-
-
-def test_images_are_told_by_their_numbers_whatever_these_are() -> None:
-    squared, metres, i, j = made_pairs(NOISE, 120, 0)
-    plain, renamed = fit_learned(squared, metres, i, j), fit_learned(squared, metres, 7 * i + 100, 7 * j + 100)
-    assert plain == renamed
-
-
-@pytest.mark.parametrize(
-    ("change", "part"),
-    [
-        ({"squared": np.ones(3)}, "as many"),
-        ({"squared": np.zeros(60)}, "squared feature distance of pair 0 is 0, but must be above 0"),
-        ({"metres": np.full(60, np.nan)}, "distance of pair 0 is nan"),
-        ({"metres": -np.ones(60)}, "at least 0"),
-        ({"j": np.arange(60)}, "pair 0 is of an image with itself"),
-    ],
-)
-def test_pairs_that_cannot_be_are_refused(change: dict[str, Floats], part: str) -> None:
-    pairs = {"squared": np.ones(60), "metres": np.ones(60), "i": np.arange(60), "j": np.arange(60) + 1} | change
-    with pytest.raises(BadInputError) as refused:
-        fit_learned(*pairs.values())
-    assert part in str(refused.value)
-
-
-def test_a_few_pairs_are_not_enough() -> None:
-    with pytest.raises(BadInputError, match="9 pairs, but a profile needs at least 50"):
-        fit_learned(np.ones(9), np.ones(9), np.arange(9), np.arange(9) + 1)
-
-
 # Measuring
 
 
@@ -138,20 +65,6 @@ def test_without_noise_the_calibrated_distances_are_the_true_ones(dimensions: in
     apart = np.linalg.norm(positions[:, None] - positions, axis=2)
     assert len(ranges) == np.triu(apart <= 9.0, 1).sum()
     np.testing.assert_allclose(ranges.sigma, NOISE.sigma(ranges.metres))
-
-
-def test_ranges_have_the_noise_of_the_profile() -> None:
-    """A fit to what was measured, with everything let through, finds the profile again."""
-    profile = Profile(NOISE, replace(NOISE, offset=1e-6, slope=1.0, plateau=1e6), bound=np.inf)  # s is metres then
-    positions = route("open", 400, seed=1, length=800.0)
-    ranges = measure_learned(positions, profile, seed=0)
-    true = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
-    assert len(ranges) == 400 * 399 // 2
-    near = true <= 40
-    found = fit_learned(ranges.metres[near], true[near], ranges.i[near], ranges.j[near])
-    assert (found.offset, found.plateau) == pytest.approx((0.06, 0.46), rel=0.25)
-    assert found.image_sigma == pytest.approx(0.15, rel=0.25)
-    assert found.near_sigma == pytest.approx(0.27, rel=0.25)
 
 
 def test_consecutive_images_stay_connected_and_the_stated_share_of_others_is_missing() -> None:

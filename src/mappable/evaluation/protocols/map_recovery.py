@@ -207,7 +207,7 @@ class _Repetition:
         """With the mask that feature distances give."""
         if self.mask is None:
             return
-        whole = connect(self.mask).mask
+        whole = connect(self.mask)
         self.added = int(np.count_nonzero(whole & ~self.mask)) // 2
         if completes:
             completed = self._completed(whole)
@@ -218,7 +218,7 @@ class _Repetition:
     def oracle(self, completes: bool) -> Iterator[_Drawn]:
         """With the mask of those pairs that truly are near."""
         if completes:
-            mask = connect(oracle_mask(self.true, self.ruler.radius)).mask
+            mask = connect(oracle_mask(self.true, self.ruler.radius))
             yield from self._laid_out(self._completed(mask), ", oracle mask")
 
     def ours(self) -> Iterator[_Drawn]:
@@ -305,8 +305,8 @@ def _mask(done: list[_Repetition], ruler: _Ruler) -> dict[str, float | None] | N
         return None
     return {
         "tau": ruler.threshold.tau(ruler.radius**2 / ruler.scale),
-        "precision": _mean([100.0 * report.precision for report in reports if report.precision is not None]),
-        "recall": _mean([100.0 * report.recall for report in reports if report.recall is not None]),
+        "precision": _mean([100.0 * report.precision for report in reports]),
+        "recall": _mean([100.0 * report.recall for report in reports]),
         "per_row": _mean([float(report.per_row.mean()) for report in reports]),
     }
 

@@ -22,15 +22,8 @@ class Completed:
     """All squared distances, in the unit of the observed ones, and where that puts the points."""
 
     squared_distances: Floats  # (n, n)
-    positions: Floats  # (n, k), by classical MDS about the origin, or where some are known in the coordinates of these
+    positions: Floats  # (n, k), by classical MDS about the origin
     converged: bool  # False if the method came to the end of its iterations first
-
-    @property
-    def gram(self) -> Floats:
-        """The Gram matrix (n, n) of the points about their centre, G = -J D J / 2."""
-        half = -0.5 * (self.squared_distances - self.squared_distances.mean(0))
-        centred: Floats = half - half.mean(1, keepdims=True)
-        return centred
 
 
 def rank_alternation(

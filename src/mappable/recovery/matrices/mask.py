@@ -3,17 +3,13 @@
 A mask is a symmetric (n, n) array with a true diagonal. All here is dense, for the paper's way of a few hundred images.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
-
-Curve = Callable[[Floats], Floats]  # of metres
 
 
 def paper_mask(squared_distances: Floats, feature_scale_squared: float) -> Bools:
@@ -91,95 +87,35 @@ def threshold_mask(squared_distances: Floats, threshold: Threshold) -> Bools:
     return _up_to(_checked(squared_distances, "squared feature distance"), threshold.squared)
 
 
-def soft_weights(metres: Floats, slope: Floats | Curve, variance: float | Floats | Curve) -> Floats:
-    """Weights (n, n) instead of a mask: one over the variance of each distance, in 1/m².
-
-    A feature distance tells of metres by a curve that flattens: noise of that `variance` on what is measured is noise
-    of variance / slope² on the metres. `slope` and `variance` are those of each pair, (n, n), or functions of the
-    estimated `metres` (n, n), which a calibration makes. Where the curve is flat (or falls) a pair weighs nothing, and
-    so does that of a point with itself.
-    """
-    metres = _checked(metres, "estimated distance")
-    steepness, noise = (
-        np.broadcast_to(np.asarray(curve(metres) if callable(curve) else curve, dtype=np.float64), metres.shape)
-        for curve in (slope, variance)
-    )
-    if not np.isfinite(steepness).all():
-        raise BadInputError("a slope of the response curve is not a number")
-    if not (noise > 0).all():
-        raise BadInputError(f"a variance is {noise[~(noise > 0)][0]:g}, but must be above 0")
-    weights: Floats = np.square(np.maximum(steepness, 0.0)) / noise
-    weights = (weights + weights.T) / 2
-    np.fill_diagonal(weights, 0.0)
-    return weights
-
-
 @dataclass(frozen=True)
 class MaskReport:
-    """How good a mask is; precision and recall are known only where the true distances are."""
+    """How good a mask is."""
 
     per_row: Ints  # (n,): how many pairs of each point are kept
-    parts: Ints  # sizes of the connected parts, the largest first
-    precision: float | None = None  # of the pairs kept, the share that truly is near
-    recall: float | None = None  # of the pairs that truly are near, the share kept
-    radius: float | None = None  # in metres: what counts as near
-
-    def __str__(self) -> str:
-        count, kept = len(self.per_row), int(self.per_row.sum()) // 2
-        sentence = f"the mask keeps {kept:,} of {count * (count - 1) // 2:,} pairs"
-        sentence += f", a point {np.median(self.per_row):g} in the middle and {self.per_row.min()} at least; "
-        if self.precision is not None:
-            sentence += f"{self.precision:.1%} of them are truly within {self.radius:g} m (precision), "
-            sentence += f"{self.recall:.1%} of those that are were kept (recall); "
-        if len(self.parts) == 1:
-            return sentence + "all points are connected"
-        return sentence + f"{len(self.parts)} parts are not connected, of {_listed(self.parts)} points"
+    precision: float  # of the pairs kept, the share that truly is near; NaN if no pair is kept
+    recall: float  # of the pairs that truly are near, the share kept; NaN if no pair is near
 
 
-def mask_report(mask: Bools, true_distances: Floats | None = None, radius: float | None = None) -> MaskReport:
-    """Connections of a mask (n, n), and where `true_distances` (n, n) are known, how many of its pairs are near."""
-    kept = _pairs(mask)
-    per_row = np.bincount(np.concatenate(kept.nonzero()), minlength=len(kept)).astype(np.int64)
-    parts = np.bincount(_parts(kept))
-    if true_distances is None:
-        return MaskReport(per_row, parts)
-    if radius is None:
-        raise BadInputError("whether the pairs of a mask are near can only be said with a radius")
-    near = _pairs(oracle_mask(true_distances, radius))
+def mask_report(mask: Bools, true_distances: Floats, radius: float) -> MaskReport:
+    """How many pairs a mask (n, n) keeps, and how many of them are near by their `true_distances` (n, n)."""
+    kept, near = _pairs(mask), _pairs(oracle_mask(true_distances, radius))
     if near.shape != kept.shape:
         raise BadInputError(f"the mask is {kept.shape}, but the matrix of true distances {near.shape}")
+    per_row = np.bincount(np.concatenate(kept.nonzero()), minlength=len(kept)).astype(np.int64)
     both = int((kept & near).sum())
     precision, recall = (both / total if (total := int(pairs.sum())) else float("nan") for pairs in (kept, near))
-    return MaskReport(per_row, parts, precision, recall, radius)
+    return MaskReport(per_row, precision, recall)
 
 
-@dataclass(frozen=True)
-class Connected:
-    """A mask whose points are all connected, among those of the former ones that are left."""
-
-    mask: Bools  # (m, m)
-    points: Ints  # (m,): the numbers of the points that are left
-    what: str  # a sentence that says what was done
-
-
-def connect(mask: Bools, *, by: Literal["neighbours", "largest"] = "neighbours") -> Connected:
-    """A connected mask: by pairs of neighbours in the order of images, or of the largest connected part alone.
-
-    Of neighbours (i, i + 1) only those are added that link two parts; their distances must be ones that can be used.
-    """
+def connect(mask: Bools) -> Bools:
+    """The mask with pairs of neighbors (i, i + 1) added that link parts; their distances must be ones to use."""
     kept = _pairs(mask)
-    kept, parts = kept | kept.T | np.eye(len(kept), dtype=bool), _parts(kept)
-    everyone, count = np.arange(len(parts)), len(parts)
-    if not parts.any():
-        return Connected(kept, everyone, f"all {count:,} points are connected")
-    found = f"the mask left {parts.max() + 1:,} parts that are not connected"
-    if by == "largest":
-        points = np.flatnonzero(parts == 0)
-        what = f"{found}: the largest was kept, {len(points):,} of {count:,} points"
-        return Connected(kept[np.ix_(points, points)], points, what)
+    i, j = kept.nonzero()
+    parts = Ranges(len(kept), i, j, np.ones(len(i)), 1.0).parts
+    kept = kept | kept.T | np.eye(len(kept), dtype=bool)
     links = np.flatnonzero(np.diff(parts))
     kept[links, links + 1] = kept[links + 1, links] = True
-    return Connected(kept, everyone, f"{found}: {len(links):,} pairs of neighbours were added to connect them")
+    return kept
 
 
 def observed(squared_distances: Floats, mask: Bools, dimensions: int) -> Ranges:
@@ -237,15 +173,3 @@ def _pairs(mask: Bools) -> Bools:
     check_square(kept, "mask")
     upper: Bools = np.triu(kept | kept.T, 1)
     return upper
-
-
-def _parts(pairs: Bools) -> Ints:
-    i, j = pairs.nonzero()
-    return Ranges(len(pairs), i, j, np.ones(len(i)), 1.0).parts
-
-
-def _listed(sizes: Ints) -> str:
-    shown = [f"{size:,}" for size in sizes[:5].tolist()]
-    if len(sizes) > 5:
-        return ", ".join(shown) + " and fewer"
-    return ", ".join(shown[:-1]) + f" and {shown[-1]}"

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, evenly
 from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
 
@@ -50,7 +50,7 @@ def undecided_turns(ranges: Ranges, positions: Floats, noise: float = 1.0) -> tu
     it were d apart and are √(d² + 4 h1 h2) now. If the ranges across the cut fit no worse, nothing tells which is true.
     """
     cuts = _in_one_place(ranges, positions)
-    cuts = cuts[np.unique(np.linspace(0, len(cuts) - 1, min(CUTS, len(cuts))).astype(np.int64))] if len(cuts) else cuts
+    cuts = cuts[evenly(len(cuts), CUTS)]
     undecided = [cut for cut in cuts.tolist() if _mirrors(ranges, positions, noise, cut)]
     return np.array(undecided, dtype=np.int64), len(cuts)
 
