@@ -199,6 +199,9 @@ def test_mistakes_are_found_before_any_image_is_described(
     refused(mappable("map", "build", tmp_path / "test.parquet", tmp_path / "m", "--encoder", wall_encoder), "landmark")
     assert not (tmp_path / "m").exists()
     refused(mappable("map", "reliability", wall_map, wall, tmp_path), "cannot be written")
+    save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
+    drawn = mappable("map", "reliability", wall_map, tmp_path / "train.parquet", tmp_path / "reliability.png")
+    refused(drawn, "train.parquet", "'test'", "'query'")
 
 
 def test_an_approximate_index_that_cannot_be_made_leaves_all_as_it_was(

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from mappable.cli.output import print_taken
+from mappable.errors import BadInputError
+
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
@@ -61,6 +64,20 @@ def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "ImageRows
     from mappable.places.cache import find_packed
 
     return find_packed(table, places, encoder.about.size, encoder.about.fit)
+
+
+def queries_of(table: Path) -> "Places":
+    """The places of a table to locate; prints how many, and refuses a table without queries."""
+    from mappable.places.files import load_places
+    from mappable.places.roles import asked
+
+    places = load_places(table)
+    rows = asked(places)
+    if not len(rows):
+        none = "no place has the split 'test', or the role 'query' and no split"
+        raise BadInputError(f"{table}: {none}; keep a sequence for the test (`mappable places split --test`)")
+    print_taken(places, "asking about", queries=rows)
+    return places[rows]
 
 
 def warn_of_new_paths(before: "Map", after: "Map") -> None:

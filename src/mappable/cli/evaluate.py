@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import Device, EncoderFile, MapFolder
-from mappable.cli.output import print_accuracy, print_taken
-from mappable.errors import BadInputError
+from mappable.cli.common import Device, EncoderFile, MapFolder, queries_of
+from mappable.cli.output import print_accuracy
 
 
 def evaluate(
@@ -65,23 +64,16 @@ def evaluate(
     from mappable.files import check_writable
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
-    from mappable.places.files import load_places
-    from mappable.places.roles import asked
 
     check_writable(out / PAGE)
     opened = Map.open(folder)
-    table = load_places(queries)
-    rows = asked(table)
-    if not len(rows):
-        none = "no place has the split 'test', or the role 'query' and no split"
-        raise BadInputError(f"{queries}: {none}; keep a sequence for the test (`mappable places split --test`)")
-    print_taken(table, "asking about", queries=rows)
+    places = queries_of(queries)
     loaded = encoder_of(opened, encoder, device)
     command = shlex.join(["mappable", *sys.argv[1:]])
     result, setup, images = evaluate_map(
         opened,
         loaded,
-        table[rows],
+        places,
         name=name or folder.resolve().name,
         positive_radius=positive_radius,
         negative_radius=negative_radius,

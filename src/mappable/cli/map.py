@@ -16,6 +16,7 @@ from mappable.cli.common import (
     Split,
     Table,
     packed,
+    queries_of,
     warn_of_new_paths,
 )
 from mappable.cli.output import print_taken
@@ -231,7 +232,7 @@ def reliability(
     folder: MapFolder,
     table: Table,
     out: Annotated[Path, typer.Argument(metavar="OUT.png", help="The picture to write (.png, .svg or .pdf).")],
-    split: Annotated[Split, typer.Option(help="Locate the places of this split.")] = "test",
+    split: Annotated[Split | None, typer.Option(help="Locate the places of this split (default: the queries).")] = None,
     elsewhere: Annotated[
         Path | None, typer.Option(help="Places that are not on the map, to show beside them.", metavar="PLACES")
     ] = None,
@@ -247,7 +248,7 @@ def reliability(
 
     check_writable(out)
     opened = Map.open(folder)
-    places = load_places(table).where(split=split)
+    places = queries_of(table) if split is None else load_places(table).where(split=split)
     if not len(places):
         raise BadInputError(f"{table}: no place has the split {split!r}")
     if set(places.frame) != {opened.frame.name}:

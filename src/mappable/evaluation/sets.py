@@ -112,7 +112,7 @@ def _drawn(world: Preset) -> NamedSet:
     def setup(places: Places, settings: Settings) -> Setup:
         part = {run.name: run.part for run in world.runs}
         parts = np.array([part[sequence] for sequence in places.sequence], dtype=object)
-        references, queries = (np.flatnonzero(places.split == split) for split in ("train", "test"))
+        references, queries = places.references(), places.queries()
         own = {
             title: Region(
                 title,
