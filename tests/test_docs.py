@@ -14,11 +14,10 @@ import pytest
 import torch
 
 import mappable
-from mappable.arrays import Pixels
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import train
 from mappable.places import readers
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import AnyImages
 from mappable.places.readers import find_reader, read_places, reader_names
 
 ROOT = Path(__file__).parent.parent
@@ -162,7 +161,7 @@ def test_the_python_of_the_readme_runs_on_a_converted_set(
     asked: list[mappable.Settings] = []
 
     def quick(
-        places: mappable.Places, images: Pixels | ImageRows, settings: mappable.Settings, **options: Any
+        places: mappable.Places, images: AnyImages, settings: mappable.Settings, **options: Any
     ) -> mappable.Encoder:
         asked.append(settings)
         small = {"backbone": small_backbone, "weights": "random", "iterations": 1}

@@ -11,6 +11,7 @@ from mappable.evaluation.setup import setup_of
 from mappable.features.descriptors import Described
 from mappable.learning.data import select
 from mappable.maps.build import build_map_of
+from mappable.places.pixels import ImageRows
 from mappable.places.readers import read_places
 from mappable.places.roles import asked
 from mappable.places.table import Places
@@ -46,7 +47,7 @@ def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places
     places = read(tmp_path)
     known, questions = (np.flatnonzero(places.role == role).tolist() for role in ("reference", "query"))
     assert (set(places.split), len(known), len(questions)) == ({""}, 4, 2)
-    data = select(places, np.arange(6 * 12, dtype=np.uint8).reshape(6, 2, 2, 3), queries=4)
+    data = select(places, ImageRows(np.arange(6 * 12, dtype=np.uint8).reshape(6, 2, 2, 3), np.arange(6)), queries=4)
     assert (data.images.rows.tolist(), len(data.queries)) == (known, 0)
     built = build_map_of(Described(places, np.eye(6, dtype=np.float32)), "encoder", every=True)
     assert built.places.path.tolist() == places.path[known].tolist()
@@ -57,7 +58,7 @@ def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places
 
 def test_images_kept_for_calibration_leave_the_others_to_train(tmp_path: Path) -> None:
     places = manifest(tmp_path).replace(role="", split=["", "", "", "", "calibration", "calibration"])
-    data = select(places, np.zeros((6, 2, 2, 3), dtype=np.uint8), queries=4)
+    data = select(places, ImageRows(np.zeros((6, 2, 2, 3), dtype=np.uint8), np.arange(6)), queries=4)
     assert data.images.rows.tolist() == [0, 1, 2, 3, 4, 5]  # those that train, then those of the monitor
     assert (len(data.train), len(data.queries)) == (4, 2)
     built = build_map_of(Described(places, np.eye(6, dtype=np.float32)), "encoder", every=True)

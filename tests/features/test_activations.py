@@ -14,9 +14,8 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features import activations
 from mappable.features.activations import BATCH, frozen_activations
-from mappable.features.embedding import fetch
 from mappable.features.encoder import Encoder
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import ImageRows
 
 CPU = torch.device("cpu")
 
@@ -45,7 +44,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def compute(encoder: Encoder, images: ImageRows, folder: Path | None, precision: Any = "float32") -> Tensor:
     """All of them, as one tensor."""
     found = frozen_activations(encoder, images, device=CPU, precision=precision, folder=folder)
-    return fetch(found, np.arange(len(images)), CPU)
+    return found.fetch(np.arange(len(images)), CPU)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -57,7 +56,7 @@ def test_in_memory_and_in_a_file_they_are_what_the_encoder_computes(
     assert found.dtype == getattr(torch, precision)
     assert compute(encoder, images, tmp_path / "new", precision).equal(found)
     with torch.no_grad():
-        expected = encoder.lower(torch.from_numpy(images[:]))
+        expected = encoder.lower(torch.from_numpy(images.read(np.arange(40))))
     error = (found.float() - expected).norm() / expected.norm()
     assert error < {"float32": 1e-6, "bfloat16": 0.01}[precision]
 
@@ -79,13 +78,13 @@ def test_what_is_there_of_other_images_is_not_computed_again(
 ) -> None:
     whole = compute(encoder, images, None)
     few = np.array([3, 20, 7])
-    assert compute(encoder, ImageRows(images.images, images.rows[few]), tmp_path).equal(whole[few])
+    assert compute(encoder, images.take(few), tmp_path).equal(whole[few])
     lowered.clear()
     assert compute(encoder, images, tmp_path).equal(whole)
     assert lowered == [1, 16, 16, 5]
     lowered.clear()
     some = np.array([30, 3, 31])
-    assert compute(encoder, ImageRows(images.images, images.rows[some]), tmp_path).equal(whole[some])
+    assert compute(encoder, images.take(some), tmp_path).equal(whole[some])
     assert lowered == [1]
     twice = ImageRows(np.concatenate([images.images, images.images]), np.array([5, 45, 5]))
     assert compute(encoder, twice, tmp_path)[0].equal(compute(encoder, twice, tmp_path)[1])
@@ -159,5 +158,5 @@ def test_a_folder_that_cannot_be_written_to_is_named(encoder: Encoder, images: I
 
 
 def test_fewer_images_than_a_batch(encoder: Encoder, images: ImageRows, tmp_path: Path) -> None:
-    few = ImageRows(images.images, images.rows[: BATCH - 3])
+    few = images.take(np.arange(BATCH - 3))
     assert compute(encoder, few, tmp_path).equal(compute(encoder, few, None))

@@ -1,7 +1,5 @@
 """Batches through a network: the same whatever the images come from, ahead of it, and with sentences for what fails."""
 
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -15,23 +13,20 @@ from torch import Tensor
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features import embedding
-from mappable.features.embedding import (
-    AHEAD,
-    ImageFiles,
-    backbone_precision,
-    batches,
-    describe,
-    fetch,
-    out_of_memory_means,
-)
+from mappable.features.embedding import backbone_precision, describe, out_of_memory_means
 from mappable.features.encoder import Encoder
-from mappable.places.cache import ImageRows
+from mappable.features.inputs import HostInputs, TensorRows
 from mappable.places.frames import Frame
 from mappable.places.images import load_image
 from mappable.places.packing import pack_images
+from mappable.places.pixels import ImageFiles, ImageRows
 from mappable.places.table import Places
 
 Draw = Callable[..., Path]
+
+
+def inputs(pixels: Pixels) -> HostInputs:
+    return HostInputs(ImageRows(pixels, np.arange(len(pixels))))
 
 
 @pytest.fixture
@@ -51,7 +46,7 @@ def test_files_pixels_and_packs_give_the_same_descriptors(
     pack, _ = pack_images(places, tmp_path / "out", size=(64, 48))
     expected = np.concatenate([encoder.embed(pixels[row : row + 1]) for row in range(7)])
     assert (expected.shape, expected.dtype) == ((7, 24), np.float32)
-    for images in (places, pixels, pack.view(places), torch.from_numpy(pixels)):
+    for images in (places, pixels, pack.view(places)):
         np.testing.assert_array_equal(encoder.embed(images, batch_size=batch_size), expected)
 
 
@@ -70,22 +65,6 @@ def test_a_missing_or_damaged_image_is_named(encoder: Encoder, places: Places) -
         encoder.embed(places)
 
 
-@pytest.mark.parametrize(
-    ("images", "problem"),
-    [
-        (np.zeros((2, 64, 48, 3), dtype=np.uint8), r"48 x 64 x 3.*2 x 64 x 48 x 3"),
-        (np.zeros((48, 64, 3), dtype=np.uint8), r"not.* 48 x 64 x 3"),
-        (np.zeros((2, 3, 48, 64), dtype=np.uint8), "2 x 3 x 48 x 64"),
-        (np.zeros((2, 48, 64, 3), dtype=np.float32), r"uint8.*float32"),
-        (torch.zeros(2, 48, 64, 3), r"uint8.*torch.float32"),
-        (ImageRows(np.zeros((5, 24, 32, 3), dtype=np.uint8), np.arange(2)), "2 x 24 x 32 x 3"),
-    ],
-)
-def test_pixels_of_another_size_or_kind_are_refused(encoder: Encoder, images: Any, problem: str) -> None:
-    with pytest.raises(BadInputError, match=problem):
-        encoder.embed(images)
-
-
 @pytest.mark.parametrize("batch_size", [0, -4])
 def test_a_batch_has_an_image(encoder: Encoder, pictures: Pixels, batch_size: int) -> None:
     with pytest.raises(BadInputError, match=rf"batch_size.*{batch_size}"):
@@ -98,98 +77,14 @@ def test_rows_are_described_in_the_order_asked_for(pictures: Pixels) -> None:
         return pixels.float().mean((1, 2, 3))
 
     rows = np.array([7, 2, 2, 9, 0])
-    for source in (pictures, torch.from_numpy(pictures), ImageRows(pictures, np.arange(10))):
-        found = describe(brightness, source, rows, device="cpu", batch_size=2)
+    for source in (TensorRows(torch.from_numpy(pictures), torch.arange(10)), ImageRows(pictures, np.arange(10))):
+        found = describe(brightness, HostInputs(source), rows, device="cpu", batch_size=2)
         np.testing.assert_allclose(found.numpy(), pictures[rows].mean((1, 2, 3)), rtol=1e-5)
         assert not found.requires_grad
 
 
-def test_rows_are_fetched_from_whatever_holds_them(pictures: Pixels) -> None:
-    rows = np.array([3, 1])
-    for source in (pictures, torch.from_numpy(pictures), ImageRows(pictures, np.arange(10))):
-        np.testing.assert_array_equal(fetch(source, rows, "cpu").numpy(), pictures[rows])
-
-
-PORTIONS = [np.array(rows, dtype=np.int64) for rows in ([7, 2, 2], [9], [], [0, 1, 2, 3, 4], [5], [6], [8])]
-
-
-class Watched:
-    """A source that knows what was read from it, and can be told to fail at a row."""
-
-    shape = (10, 1)
-
-    def __init__(self, bad: int | None = None) -> None:
-        self.read: list[list[int]] = []
-        self.bad = bad
-
-    def __len__(self) -> int:
-        return 10
-
-    def __getitem__(self, rows: Ints) -> Ints:
-        self.read.append(rows.tolist())
-        if self.bad in rows:
-            raise BadInputError(f"row {self.bad} is bad")
-        return 10 * rows[:, None]
-
-
-def test_batches_are_those_of_the_portions_in_their_order(pictures: Pixels) -> None:
-    for source in (pictures, torch.from_numpy(pictures), ImageRows(pictures, np.arange(10))):
-        found = list(batches(source, PORTIONS, torch.device("cpu")))
-        assert len(found) == len(PORTIONS)
-        for batch, rows in zip(found, PORTIONS, strict=True):
-            np.testing.assert_array_equal(batch.numpy(), pictures[rows])
-        assert list(batches(source, [], torch.device("cpu"))) == []
-
-
-def test_what_is_not_in_the_host_s_memory_is_only_indexed() -> None:
-    """Tensors without content stand for those on a GPU."""
-    source, before = torch.empty(10, 4, device="meta"), threading.active_count()
-    shapes = []
-    for batch in batches(source, PORTIONS, torch.device("meta")):
-        assert threading.active_count() == before
-        shapes.append(tuple(batch.shape))
-    assert shapes == [(len(rows), 4) for rows in PORTIONS]
-    assert list(batches(source, [], torch.device("meta"))) == []
-
-
-def test_no_more_is_read_ahead_than_said() -> None:
-    source: Any = Watched()
-    reading = batches(source, PORTIONS, torch.device("cpu"))
-    assert source.read == []  # before the first is asked for
-    for taken, rows in enumerate(PORTIONS, 1):
-        assert next(reading)[:, 0].tolist() == [10 * row for row in rows]
-        expected = min(taken + AHEAD - 1, len(PORTIONS))
-        deadline = time.monotonic() + 10
-        while len(source.read) < expected and time.monotonic() < deadline:
-            time.sleep(0.001)
-        time.sleep(0.005)  # in which it might read more
-        assert source.read == [rows.tolist() for rows in PORTIONS[:expected]]
-
-
-def test_the_thread_that_reads_ends_with_its_batches() -> None:
-    before = threading.active_count()
-    source: Any = Watched()
-    for taken in (0, 1, len(PORTIONS)):
-        reading = batches(source, PORTIONS, torch.device("cpu"))
-        for _ in range(taken):
-            next(reading)
-            assert threading.active_count() == before + 1
-        reading.close()
-        assert threading.active_count() == before
-
-
-def test_what_cannot_be_read_fails_when_its_turn_comes() -> None:
-    before = threading.active_count()
-    source: Any = Watched(bad=5)
-    reading = batches(source, PORTIONS, torch.device("cpu"))
-    assert [len(next(reading)) for _ in range(4)] == [3, 1, 0, 5]
-    with pytest.raises(BadInputError, match="row 5 is bad"):
-        list(reading)
-    assert threading.active_count() == before
-
-
 def test_results_carry_no_gradients_but_may_be_trained_on(encoder: Encoder, pictures: Pixels) -> None:
-    activations = describe(encoder.lower, pictures, np.arange(4), device="cpu", precision="float32")
+    activations = describe(encoder.lower, inputs(pictures), np.arange(4), device="cpu", precision="float32")
     torch.autograd.backward(encoder.upper(activations)[:, 0].sum())
     assert encoder.get_parameter("backbone.second.weight").grad is not None
     assert encoder.get_parameter("backbone.first.weight").grad is None
@@ -197,9 +92,8 @@ def test_results_carry_no_gradients_but_may_be_trained_on(encoder: Encoder, pict
 
 def test_batches_are_read_while_the_network_works(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     second_is_read = Event()
-    files = ImageFiles(places, (64, 48), "crop")
 
-    def load(file: Path) -> Pixels:
+    def load(files: ImageFiles, file: Path) -> Pixels:
         if file.name == "3.jpg":
             second_is_read.set()
         return np.zeros((48, 64, 3), dtype=np.uint8)
@@ -208,8 +102,9 @@ def test_batches_are_read_while_the_network_works(places: Places, monkeypatch: p
         assert second_is_read.wait(10), "the network waits for its first batch alone"
         return pixels.float().mean((1, 2, 3))
 
-    monkeypatch.setattr(files, "_load", load)
-    assert len(describe(network, files, np.arange(7), device="cpu", batch_size=2)) == 7
+    monkeypatch.setattr(ImageFiles, "_load", load)
+    files = ImageFiles(places, (64, 48), "crop")
+    assert len(describe(network, HostInputs(files), np.arange(7), device="cpu", batch_size=2)) == 7
 
 
 def test_precision_is_that_of_the_convolutions_and_of_nothing_else(encoder: Encoder, pictures: Pixels) -> None:
@@ -260,7 +155,7 @@ def test_too_little_memory_says_what_to_lower(pictures: Pixels, too_much: Callab
 
     problem = "on cpu for 5 images at a time and what comes of 10: lower batch_size, or take fewer images"
     with pytest.raises(BadInputError, match=rf"memory.*{problem}"):
-        describe(network, pictures, np.arange(10), device="cpu", batch_size=5)
+        describe(network, inputs(pictures), np.arange(10), device="cpu", batch_size=5)
 
 
 def test_other_errors_stay_what_they_are() -> None:
@@ -270,5 +165,5 @@ def test_other_errors_stay_what_they_are() -> None:
 
 def test_rows_may_be_a_view(encoder: Encoder, pictures: Pixels) -> None:
     rows: Ints = np.arange(10)[::-3]
-    found = describe(encoder, pictures, rows, device="cpu", precision="float32").numpy()
+    found = describe(encoder, inputs(pictures), rows, device="cpu", precision="float32").numpy()
     np.testing.assert_array_equal(found, encoder.embed(pictures[rows], precision="float32"))

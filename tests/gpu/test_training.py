@@ -16,8 +16,8 @@ from torch import Tensor
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import batches
 from mappable.features.encoder import Encoder
+from mappable.features.inputs import DeviceInputs, HostInputs
 from mappable.learning import start
 from mappable.learning.layout import Layout
 from mappable.learning.learner import Batch, Learner
@@ -25,6 +25,7 @@ from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.learning.tuples import Sampler
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -190,13 +191,13 @@ def test_batches_are_copied_whole_while_the_gpu_is_busy() -> None:
     portions: list[Ints] = [np.arange(start, start + 20) for start in range(0, 200, 20)]
     much = torch.randn(4096, 4096, device="cuda")
     found = []
-    for batch in batches(images, portions, torch.device("cuda")):
+    for batch in HostInputs(ImageRows(images, np.arange(200))).batches(portions, torch.device("cuda")):
         for _ in range(10):
             much = (much @ much).tanh()
         found.append(batch)
     np.testing.assert_array_equal(torch.cat(found).cpu().numpy(), images)
     resident = torch.from_numpy(images).cuda()
-    again = torch.cat(list(batches(resident, portions[::-1], torch.device("cuda"))))
+    again = torch.cat(list(DeviceInputs(resident).batches(portions[::-1], torch.device("cuda"))))
     assert again.equal(resident[np.concatenate(portions[::-1])])
 
 

@@ -11,13 +11,14 @@ from torch import Tensor
 from mappable.arrays import Pixels
 from mappable.features.activations import frozen_activations
 from mappable.features.encoder import Encoder
+from mappable.features.inputs import HostInputs, Inputs
 from mappable.learning.changes import draw_changes
 from mappable.learning.distributed import Group
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Sampler, Tuples
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 Toy = tuple[Places, Pixels]
@@ -34,11 +35,11 @@ def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
         chosen = settings(**plain | changes)
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
         encoder.initialise(toy[1][:8])
-        source: Tensor | Pixels = toy[1]
+        rows = ImageRows(toy[1], np.arange(60))
+        inputs: Inputs = HostInputs(rows)
         if chosen.trainable == "conv5":
-            rows = ImageRows(toy[1], np.arange(60))
-            source = frozen_activations(encoder, rows, device=CPU, precision="float32", folder=None)
-        return Learner(encoder, source, chosen, CPU)
+            inputs = frozen_activations(encoder, rows, device=CPU, precision="float32", folder=None)
+        return Learner(encoder, inputs, chosen, CPU)
 
     return build
 
@@ -77,7 +78,7 @@ def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
     reported = step(learner, loss, tuples)
     total = torch.zeros(())
     for number in (0, 2, 3, 4):
-        descriptors = other(torch.from_numpy(learner.source[tuples.rows[number].numpy()]))
+        descriptors = other(learner.inputs.fetch(tuples.rows[number].numpy(), CPU))
         total = total + loss(descriptors[None], tuples.squared_distances[[number]]).total.sum() / 4
     total.backward()
     assert float(reported[[0, 2, 3, 4], 0].mean()) == pytest.approx(float(total.detach()), rel=1e-5)
@@ -100,7 +101,7 @@ def test_batches_hold_the_inputs_of_their_tuples_and_the_weights_of_the_mean(
     quarters = [0.25, 0.0, 0.25, 0.25, 0.25]
     assert [batch.weights.tolist() for batch in found] == [quarters, [0.0, 0.0, 0.0, 0.0, 1.0], quarters]
     for batch, expected in zip(found, (tuples, backwards, tuples), strict=True):
-        assert batch.inputs.equal(torch.as_tensor(learner.source)[expected.rows])
+        assert batch.inputs.equal(learner.inputs.fetch(np.arange(60), CPU)[expected.rows])
         assert batch.squared_distances.equal(expected.squared_distances)
     assert list(learner.batches([])) == []
 
@@ -110,7 +111,7 @@ def test_images_of_a_batch_are_changed_as_is_said(new_learner: Callable[..., Lea
     first, second = (draw_changes(learner.settings, period, *tuples.rows.shape, device=CPU) for period in (0, 1))
     assert first is not None
     assert second is not None
-    images = torch.as_tensor(learner.source)[tuples.rows]
+    images = learner.inputs.fetch(np.arange(60), CPU)[tuples.rows]
     found = [batch.inputs for batch in learner.batches([tuples, tuples], [first, second])]
     assert found[0].equal(first(images))
     assert found[1].equal(second(images))

@@ -14,8 +14,8 @@ from mappable.features.encoder import Encoder
 from mappable.learning.settings import Settings
 from mappable.learning.start import _resident
 from mappable.learning.trainer import train
-from mappable.places.cache import ImageRows
 from mappable.places.files import load_places
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 Toy = tuple[Places, Pixels]
@@ -90,13 +90,13 @@ def test_clusters_are_found_once_for_all_runs_of_a_seed(
 
 def test_images_go_to_the_device_some_at_a_time(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    take = ImageRows.__getitem__
+    take = ImageRows.read
 
     def watched(images: ImageRows, rows: Ints) -> Pixels:
         asked.append(len(rows))
         return take(images, rows)
 
-    monkeypatch.setattr(ImageRows, "__getitem__", watched)
+    monkeypatch.setattr(ImageRows, "read", watched)
     order = np.arange(60)[::-1]
     found = _resident(ImageRows(toy[1], order), torch.device("cpu"))
     assert found.dtype == torch.uint8

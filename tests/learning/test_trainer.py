@@ -29,7 +29,7 @@ from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.learning.tuples import Sampler, Tuples
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 Toy = tuple[Places, Pixels]
@@ -127,7 +127,7 @@ def test_the_folder_of_a_run_says_all_about_it(toy: Toy, settings: NewSettings, 
 def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) -> None:
     chosen = settings(iterations=1, seed=5)
     about = train(*toy, chosen).about
-    data = select(*toy, queries=4)
+    data = select(toy[0], ImageRows(toy[1], np.arange(60)), queries=4)
     off_the_shelf = train(*toy, chosen.model_copy(update={"iterations": 0}))
     measured = measure_feature_scale(
         data.train,
@@ -235,8 +235,8 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     places, pixels = toy
     untrained = places.replace(split=["test"] * 60)
     for table, images, changes, problem in (
-        (places, pixels[:, :24], {}, "the images are 64x24, but the setting size is 64x48"),
-        (places, pixels / 255, {}, "the images hold float64 numbers, but must hold uint8"),
+        (places, pixels[:, :24], {}, "images of n x 48 x 64 x 3 numbers, not of 60 x 24 x 64 x 3"),
+        (places, pixels / 255, {}, "uint8 numbers, not of float64"),
         (untrained, pixels, {}, "no place has the split 'train'; the splits here are: test"),
         (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another within 1 m"),
         (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 others at least 99 m away"),
@@ -573,7 +573,7 @@ def test_an_image_that_cannot_be_read_ends_the_run(
 
     before = threading.active_count()
     with (
-        before_step(2, lambda _: monkeypatch.setattr(ImageRows, "__getitem__", gone)),
+        before_step(2, lambda _: monkeypatch.setattr(ImageRows, "read", gone)),
         pytest.raises(BadInputError, match="the images are gone"),
     ):
         train(*toy, settings())

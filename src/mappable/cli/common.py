@@ -12,7 +12,7 @@ from mappable.errors import BadInputError
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
-    from mappable.places.cache import ImageRows
+    from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 PARTLY = 3  # exit code: done, but some images could not be read
@@ -24,7 +24,7 @@ Table = Annotated[
         metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
     ),
 ]
-Images = Annotated[
+ImagePaths = Annotated[
     list[Path],
     typer.Argument(metavar="IMAGES...", help="Image files, folders of images, or folders made by `mappable convert`."),
 ]
@@ -59,7 +59,7 @@ Together = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 
 
-def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "ImageRows | None":
+def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | None":
     """The images of places as the folder of their table has them packed for the encoder, if it has."""
     from mappable.places.cache import find_packed
 

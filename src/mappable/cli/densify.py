@@ -7,7 +7,7 @@ import typer
 from mappable.cli.common import (
     Device,
     EncoderFile,
-    Images,
+    ImagePaths,
     MapFolder,
     Together,
     end_with,
@@ -18,7 +18,7 @@ from mappable.cli.common import (
 
 def densify(
     folder: MapFolder,
-    images: Images,
+    images: ImagePaths,
     sequence: Together = False,
     within: Annotated[
         float | None,

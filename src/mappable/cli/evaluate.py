@@ -56,7 +56,6 @@ def evaluate(
 
     The result can be compared with others: `mappable compare`.
     """
-    import numpy as np
 
     from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map
     from mappable.evaluation.figures.everything import draw_all
@@ -82,7 +81,7 @@ def evaluate(
         command=command,
     )
     result.save(out)
-    figures = draw_all([result], setup, lambda rows: np.asarray(images[rows]), out / "figures")
+    figures = draw_all([result], setup, images.read, out / "figures")
     page = write_report([result], setup, figures, out, command=command)
     print_accuracy([result])
     typer.echo(f"report: {page}")

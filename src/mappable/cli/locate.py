@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile, Images, MapFolder, Together, end_with, packed
+from mappable.cli.common import ByBackend, Device, EncoderFile, ImagePaths, MapFolder, Together, end_with, packed
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.maps.location import Outcome
     from mappable.maps.map import Map
-    from mappable.places.cache import ImageRows
+    from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 
 def locate(
     folder: MapFolder,
-    images: Images,
+    images: ImagePaths,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, and nothing else.")] = False,
     sequence: Together = False,
     coverage: Annotated[
@@ -117,7 +117,7 @@ class _Recording:
         self.truth = known_positions(opened, places, images)
         self.shape = None if recovered is None else read_shape(recovered, places, opened.dimensions)
 
-    def write(self, found: "Sequence[Outcome]", pixels: "ImageRows | None") -> None:
+    def write(self, found: "Sequence[Outcome]", pixels: "Images | None") -> None:
         from mappable.maps.rerun_export import export_rerun
         from mappable.maps.run import Run
 

@@ -25,7 +25,7 @@ from mappable.errors import BadInputError
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
-    from mappable.places.cache import ImageRows
+    from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 app = typer.Typer(help="Build maps of landmarks, look at them, change, check and export them.", no_args_is_help=True)
@@ -312,7 +312,7 @@ def _wants_index(built: "Map", asked: bool | None) -> bool:
     return True
 
 
-def _images(table: Path, places: "Places", encoder: "ImageEncoder") -> "Places | ImageRows":
+def _images(table: Path, places: "Places", encoder: "ImageEncoder") -> "Places | Images":
     """The same, or else the places, whose files are decoded then."""
     images = packed(table, places, encoder)
     return places if images is None else images

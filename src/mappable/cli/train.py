@@ -12,8 +12,8 @@ from mappable.errors import BadInputError
 from mappable.progress import speaks
 
 if TYPE_CHECKING:
-    from mappable.places.cache import ImageRows
     from mappable.places.images import Fit, Size
+    from mappable.places.pixels import Images
     from mappable.places.table import Places
 
 
@@ -93,7 +93,7 @@ def train(
         print_training(out, places.unit)
 
 
-def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "ImageRows":
+def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "Images":
     """The images as the pack of that size holds them; if there is none yet, or not of all of them, it is made first."""
     from mappable.places.cache import find_packed
     from mappable.places.packing import pack_images

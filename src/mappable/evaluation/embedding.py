@@ -11,7 +11,8 @@ from mappable.evaluation.scoring import Descriptors
 from mappable.features.activations import frozen_activations
 from mappable.features.embedding import Precision, describe
 from mappable.features.encoder import Encoder
-from mappable.places.cache import ImageRows
+from mappable.features.inputs import HostInputs, Inputs
+from mappable.places.pixels import Images
 from mappable.progress import progress_bar
 
 SUFFIX = ".f16"
@@ -19,17 +20,17 @@ AT_ONCE = 256  # images between two writes
 HASHED_AT_ONCE = 256
 
 
-def image_digest(images: ImageRows, rows: Ints) -> str:
-    """16 hex digits that change with any of the images `images[rows]`."""
+def image_digest(images: Images, rows: Ints) -> str:
+    """16 hex digits that change with any of the images the images of `rows`."""
     digest = hashlib.sha256(rows.tobytes())
     for start in range(0, len(rows), HASHED_AT_ONCE):
-        digest.update(images[rows[start : start + HASHED_AT_ONCE]].tobytes())
+        digest.update(images.read(rows[start : start + HASHED_AT_ONCE]).tobytes())
     return digest.hexdigest()[:16]
 
 
 def described(
     encoder: Encoder,
-    images: ImageRows,
+    images: Images,
     rows: Ints,
     digest: str,
     folder: Path,
@@ -37,7 +38,7 @@ def described(
     precision: Precision = "auto",
     activations: Path | None = None,
 ) -> Descriptors:
-    """Descriptors of `images[rows]`, ascending rows, from the folder or computed into it, in half precision.
+    """Descriptors of the images of `rows`, ascending rows, from the folder or computed into it, in half precision.
 
     The file is named after the encoder and the `digest` of the images, so that those of another model or of changed
     images are never taken for these; they are deleted. A run that was stopped goes on where it was. `activations` is
@@ -64,14 +65,15 @@ def described(
 
 
 def _write(
-    file: Path, encoder: Encoder, images: ImageRows, rows: Ints, precision: Precision, activations: Path | None
+    file: Path, encoder: Encoder, images: Images, rows: Ints, precision: Precision, activations: Path | None
 ) -> None:
     """Append portion after portion to a file that gets its name when it is whole."""
     partial = file.with_suffix(f"{SUFFIX}.part")
-    wanted = ImageRows(images.images, images.rows[rows])
+    wanted = images.take(rows)
     frozen = encoder.about.settings.get("trainable") == "conv5"
+    inputs: Inputs = HostInputs(wanted)
     if frozen:
-        source = frozen_activations(encoder, wanted, device=encoder.device, precision=precision, folder=activations)
+        inputs = frozen_activations(encoder, wanted, device=encoder.device, precision=precision, folder=activations)
     with partial.open("ab") as stream, progress_bar("describing images", len(rows)) as advance:
         done = stream.tell() // (2 * encoder.dimensions * AT_ONCE) * AT_ONCE
         stream.truncate(2 * encoder.dimensions * done)
@@ -81,7 +83,7 @@ def _write(
             network = encoder.upper if frozen else encoder
             found = describe(
                 network,
-                source if frozen else wanted,
+                inputs,
                 some,
                 device=encoder.device,
                 precision=precision,

@@ -16,10 +16,10 @@ from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
-from mappable.features.embedding import ImageFiles, Source
 from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.map import Map
 from mappable.places.joining import concatenate, in_frames
+from mappable.places.pixels import ImageFiles, Images
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
@@ -80,7 +80,7 @@ def evaluate_map(
     block: float | None = None,
     protocols: Sequence[str] = OF_A_MAP,
     command: str = "",
-) -> tuple[Result, Setup, Source]:
+) -> tuple[Result, Setup, Images]:
     """How well a map locates images whose positions are known; radii are those of the encoder, unless given.
 
     Also what it was evaluated on, and the images of that, for whoever draws it.

@@ -39,7 +39,7 @@ from mappable.learning.metrics import METRICS
 from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_defaults
 from mappable.learning.trainer import train
 from mappable.locks import take, wait_for
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import Images
 
 SAME = WATCHING | DIVIDING  # settings that change no weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
@@ -91,7 +91,7 @@ class Study:
     """A set, its images, and the folder of all that is made of them."""
 
     setup: Setup
-    images: ImageRows
+    images: Images
     out: Path
     protocols: Sequence[Protocol]
     device: str = "auto"
@@ -208,7 +208,7 @@ class Study:
 
         if not results:
             raise BadInputError(f"{self.out}: there is no result to report on yet")
-        figures = draw_all(results, self.setup, lambda rows: self.images[rows], self.out / FIGURES)
+        figures = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
         return write_report(results, self.setup, figures, self.out, command=self.command)
 
 

@@ -17,8 +17,8 @@ from mappable.maps.landmarks import greedy_landmarks
 from mappable.maps.store import squared_between
 
 if TYPE_CHECKING:
-    from mappable.features.embedding import Source
     from mappable.features.image_encoder import ImageEncoder
+    from mappable.places.pixels import Images
 
 LANDMARK_SEEDS = (0, 1, 2, 3, 4)
 AT_ONCE = 2048  # rows of descriptors
@@ -63,7 +63,7 @@ class Scoring:
     setup: Setup
     descriptors: Descriptors
     about: About
-    load: "Callable[[], tuple[ImageEncoder, Source]] | None" = None
+    load: "Callable[[], tuple[ImageEncoder, Images]] | None" = None
     calibration: Calibration | None = None
 
     def squared(self, first: Ints, second: Ints) -> Floats32:

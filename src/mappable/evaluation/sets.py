@@ -12,11 +12,11 @@ from mappable.arrays import Ints
 from mappable.errors import BadImageError, BadInputError
 from mappable.evaluation.setup import Region, Setup, setup_of
 from mappable.learning.settings import Settings
-from mappable.places.cache import ImageRows
 from mappable.places.files import TABLE, save_places
 from mappable.places.joining import concatenate
 from mappable.places.notes import Note
 from mappable.places.packing import pack_images
+from mappable.places.pixels import Images
 from mappable.places.readers import read_places
 from mappable.places.table import Places
 from mappable.worlds.presets import PRESETS, Preset
@@ -54,7 +54,7 @@ class NamedSet:
         every: int = 1,
         overwrite: bool = False,
         choose: bool = False,
-    ) -> tuple[Setup, ImageRows]:
+    ) -> tuple[Setup, Images]:
         """Read or draw the set, pack its images below `out`, and say how it is evaluated on."""
         folder = out / PLACES
         if self.read is None:

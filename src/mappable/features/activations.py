@@ -13,10 +13,11 @@ from torch import Tensor
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, TensorRows, backbone_precision
+from mappable.features.embedding import Precision, backbone_precision
 from mappable.features.encoder import Encoder
+from mappable.features.inputs import HostInputs, Inputs, TensorRows, tensor_inputs
 from mappable.locks import wait_for
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import Images
 from mappable.progress import progress_bar
 
 FOLDER = "activations"  # below the folder of a converted set
@@ -26,8 +27,8 @@ DIGEST = 32  # bytes of an image's SHA-256
 
 
 def frozen_activations(
-    encoder: Encoder, images: ImageRows, *, device: torch.device, precision: Precision, folder: Path | None
-) -> Tensor | TensorRows:
+    encoder: Encoder, images: Images, *, device: torch.device, precision: Precision, folder: Path | None
+) -> Inputs:
     """`encoder.lower` of all images, in their order, (n, ...) in the precision it was computed in.
 
     With a `folder` they lie in a file there, mapped into memory, which holds those of all images that were ever asked
@@ -37,9 +38,9 @@ def frozen_activations(
         with progress_bar("frozen layers", len(images)) as advance:
             parts = []
             for rows in _batches(np.arange(len(images))):
-                parts.append(_lower(encoder, images[rows], device, precision))
+                parts.append(_lower(encoder, images.read(rows), device, precision))
                 advance(len(rows))
-            return torch.cat(parts)
+            return tensor_inputs(torch.cat(parts))
     return _Store(folder, encoder, device, precision).of(images)
 
 
@@ -69,7 +70,7 @@ class _Store:
         key = hashlib.sha256(json.dumps(about).encode() + self.example.float().cpu().numpy().tobytes()).hexdigest()[:16]
         self.file, self.digests = folder / f"{key}.bin", folder / f"{key}.sha256"
 
-    def of(self, images: ImageRows) -> Tensor | TensorRows:
+    def of(self, images: Images) -> Inputs:
         """Those of the images, mapped into memory."""
         wanted = _digests_of(images)
         with self._readable():
@@ -79,9 +80,7 @@ class _Store:
                 known = self._known()
             mapped = self._map(len(known))
         rows = np.array([known[digest] for digest in wanted], dtype=np.int64)
-        if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
-            return mapped[rows[0] : rows[0] + len(rows)]
-        return TensorRows(mapped, torch.from_numpy(rows))
+        return HostInputs(TensorRows(mapped, torch.from_numpy(rows)))
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -98,7 +97,7 @@ class _Store:
         whole = min(len(kept) // DIGEST, self.file.stat().st_size // self.example.nbytes)
         return {kept[DIGEST * row : DIGEST * (row + 1)]: row for row in range(whole)}
 
-    def _add(self, images: ImageRows, wanted: list[bytes]) -> None:
+    def _add(self, images: Images, wanted: list[bytes]) -> None:
         """Compute what is missing; if another process is doing so, wait until it is done."""
         with wait_for(self.file.with_suffix(".lock"), "computes the same layers"):
             known = self._known()
@@ -112,7 +111,7 @@ class _Store:
                 stream.truncate(len(known) * self.example.nbytes)
                 names.truncate(len(known) * DIGEST)
                 for rows in _batches(missing):
-                    part = _lower(self.encoder, images[rows], self.device, self.precision)
+                    part = _lower(self.encoder, images.read(rows), self.device, self.precision)
                     stream.write(part.contiguous().view(torch.uint8).cpu().numpy().tobytes())
                     stream.flush()
                     os.fsync(stream.fileno())
@@ -129,8 +128,9 @@ class _Store:
         )
 
 
-def _digests_of(images: ImageRows) -> list[bytes]:
+def _digests_of(images: Images) -> list[bytes]:
     found = []
     for start in range(0, len(images), HASHED_AT_ONCE):
-        found += [hashlib.sha256(image.tobytes()).digest() for image in images[slice(start, start + HASHED_AT_ONCE)]]
+        some = np.arange(start, min(start + HASHED_AT_ONCE, len(images)))
+        found += [hashlib.sha256(image.tobytes()).digest() for image in images.read(some)]
     return found

@@ -17,13 +17,14 @@ from mappable.features.about import About
 from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
-from mappable.features.embedding import Precision, Source, actual_precision, describe, images_of
+from mappable.features.embedding import Precision, actual_precision, describe
 from mappable.features.files import check_fit, fill, read_encoder, write_encoder
+from mappable.features.inputs import HostInputs
 from mappable.features.vectors import unit
 from mappable.features.weights import find_weights, load_weights
 from mappable.features.whitening import Whitening
 from mappable.places.images import Fit, Size, check_settings
-from mappable.places.table import Places
+from mappable.places.pixels import AnyImages, images_of
 from mappable.randomness import Purpose, generator
 
 DEFAULT = "vgg16-v1"
@@ -131,7 +132,7 @@ class Encoder(nn.Module):
 
     def embed(
         self,
-        images: Places | Source,
+        images: AnyImages,
         *,
         batch_size: int | None = None,
         precision: Precision = "auto",
@@ -146,7 +147,7 @@ class Encoder(nn.Module):
         source = images_of(images, self.about.size, self.about.fit)
         described = describe(
             self,
-            source,
+            HostInputs(source),
             np.arange(len(source)),
             device=self.device,
             batch_size=batch_size,
@@ -159,7 +160,7 @@ class Encoder(nn.Module):
 
     def initialise(
         self,
-        images: Places | Source,
+        images: AnyImages,
         *,
         source: str = "train",
         most: int = 500,
@@ -172,7 +173,7 @@ class Encoder(nn.Module):
 
         `source` says whose images they are: "train", or a folder.
         """
-        pixels = images_of(images, self.about.size, self.about.fit)
+        pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
 
         def local(batch: Tensor) -> Tensor:
             return self.local(self.lower(batch))

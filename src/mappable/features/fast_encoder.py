@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, actual_precision, backbone_precision, images_of
+from mappable.features.embedding import Precision, actual_precision, backbone_precision
 from mappable.features.encoder import Encoder
 from mappable.features.recording import Recording, record
+from mappable.places.pixels import images_of
 
 MOST = 32  # images at a time; more are taken in several goes
 

@@ -7,8 +7,8 @@ import torch
 
 from mappable.arrays import Floats32, Pixels
 from mappable.features.about import About
-from mappable.features.embedding import Precision, Source
-from mappable.places.table import Places
+from mappable.features.embedding import Precision
+from mappable.places.pixels import AnyImages
 
 
 class ImageEncoder(Protocol):
@@ -39,13 +39,13 @@ class ImageEncoder(Protocol):
 
     def embed(
         self,
-        images: Places | Source,
+        images: AnyImages,
         *,
         batch_size: int | None = None,
         precision: Precision = "auto",
         progress: bool = True,
     ) -> Floats32:
-        """Descriptors (n, dimensions) of length one, for places (whose files are decoded) or for uint8 images."""
+        """Descriptors (n, dimensions) of length one, of places (from their files) or of uint8 images."""
 
     def for_queries(self) -> Callable[[Pixels], Floats32]:
         """A function that describes a few decoded images (n, height, width, 3) with little delay."""

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, Source, describe, images_of
+from mappable.features.embedding import Precision, describe
+from mappable.features.inputs import HostInputs
 from mappable.features.onnx_file import DESCRIPTORS, IMAGES, Facts, require
 from mappable.formats import KEY
-from mappable.places.table import Places
+from mappable.places.pixels import AnyImages, images_of
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
@@ -78,7 +79,7 @@ class OnnxEncoder:
 
     def embed(
         self,
-        images: Places | Source,
+        images: AnyImages,
         *,
         batch_size: int | None = None,
         precision: Precision = "auto",
@@ -89,7 +90,7 @@ class OnnxEncoder:
         source = images_of(images, self.about.size, self.about.fit)
         described = describe(
             self._compute,
-            source,
+            HostInputs(source),
             np.arange(len(source)),
             device="cpu",
             batch_size=batch_size,

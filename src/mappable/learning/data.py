@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappable.arrays import Ints, Pixels
+from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import Images
 from mappable.places.table import COLUMNS, Places
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
@@ -21,7 +21,7 @@ class TrainingData:
 
     train: Places
     queries: Places
-    images: ImageRows
+    images: Images
 
     @property
     def fingerprint(self) -> str:
@@ -33,16 +33,16 @@ class TrainingData:
         count = len(self.train)
         starts = range(0, count, HASHED_AT_ONCE)
         for start in track(starts, "reading images", len(starts)):
-            digest.update(self.images[slice(start, min(start + HASHED_AT_ONCE, count))].tobytes())
+            digest.update(self.images.read(np.arange(start, min(start + HASHED_AT_ONCE, count))).tobytes())
         return digest.hexdigest()[:16]
 
 
-def select(places: Places, images: Pixels | ImageRows, *, queries: int) -> TrainingData:
+def select(places: Places, images: Images, *, queries: int) -> TrainingData:
     """The places that train (`Places.training`), and up to `queries` places of the calibration split.
 
     The latter are the same for all runs, so that what the monitor says can be compared.
 
-    `images` (n, height, width, 3) are those of `places`, in their order.
+    `images` are those of `places`, in their order.
     """
     if len(images) != len(places):
         raise BadInputError(f"there are {len(places):,} places, but {len(images):,} images")
@@ -54,5 +54,4 @@ def select(places: Places, images: Pixels | ImageRows, *, queries: int) -> Train
         )
     chosen = np.sort(generator(0, Purpose.MONITOR).permutation(places.calibration())[:queries])
     used: Ints = np.concatenate([train, chosen])
-    every = images if isinstance(images, ImageRows) else ImageRows(images, np.arange(len(images)))
-    return TrainingData(places[train], places[chosen], ImageRows(every.images, every.rows[used]))
+    return TrainingData(places[train], places[chosen], images.take(used))

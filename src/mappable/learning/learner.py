@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from mappable.arrays import Ints
-from mappable.features.embedding import Source, backbone_precision, batches, describe, fetch
+from mappable.features.embedding import backbone_precision, describe
 from mappable.features.encoder import Encoder
+from mappable.features.inputs import Inputs
 from mappable.features.recording import Recording, record
 from mappable.learning.changes import Changes
 from mappable.learning.distributed import Group
@@ -50,15 +51,15 @@ class _Recorded:
 
 
 class Learner:
-    """`source` holds the inputs of all rows: pixels, or the activations of the frozen layers (`trainable: conv5`).
+    """`inputs` are those of all rows: pixels, or the activations of the frozen layers (`trainable: conv5`).
 
     Every process of the `group` has one, with the same weights at any time.
     """
 
     def __init__(
-        self, encoder: Encoder, source: Source, settings: Settings, device: torch.device, group: Group | None = None
+        self, encoder: Encoder, inputs: Inputs, settings: Settings, device: torch.device, group: Group | None = None
     ) -> None:
-        self.encoder, self.source, self.settings, self.device = encoder, source, settings, device
+        self.encoder, self.inputs, self.settings, self.device = encoder, inputs, settings, device
         self.group = group or Group()
         self.network: Callable[[Tensor], Tensor] = encoder if settings.trainable == "all" else encoder.upper
         self.parameters = self._choose_parameters()
@@ -71,7 +72,7 @@ class Learner:
         """Those that the descriptors depend on, asked of autograd: it knows which layers come after the frozen ones."""
         everything = list(self.encoder.parameters())
         with backbone_precision(self.device, self.settings.precision):
-            descriptors = self.network(fetch(self.source, np.arange(1), self.device))
+            descriptors = self.network(self.inputs.fetch(np.arange(1), self.device))
         gradients = torch.autograd.grad(descriptors.sum(), everything, allow_unused=True)
         for parameter, gradient in zip(everything, gradients, strict=True):
             parameter.requires_grad_(gradient is not None)
@@ -90,7 +91,7 @@ class Learner:
         own = rows[self.group.share(len(rows))]
         batch_size, precision = self.settings.batch_size, self.settings.precision
         part = describe(
-            self.network, self.source, own, device=self.device, batch_size=batch_size, precision=precision, title=title
+            self.network, self.inputs, own, device=self.device, batch_size=batch_size, precision=precision, title=title
         )
         return self.group.gather(part, len(rows))
 
@@ -109,7 +110,7 @@ class Learner:
         squared_distances = torch.stack([batch.squared_distances[own] for batch in tuples]).to(self.device)
         valid = torch.stack([batch.valid for batch in tuples])
         weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, own].to(self.device)
-        with closing(batches(self.source, rows, self.device)) as read:
+        with closing(self.inputs.batches(rows, self.device)) as read:
             for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, strict=True)):
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][own](grouped) if changes else grouped, *others)

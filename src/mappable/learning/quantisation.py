@@ -9,13 +9,12 @@ import torch
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.features.embedding import Source, fetch, images_of
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import check_file
 from mappable.features.onnx_int8 import to_int8, with_accuracy
 from mappable.files import write_atomically
 from mappable.learning.monitor import Monitor
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 
 LEAST = 10  # images to measure ranges on, and to ask about
@@ -44,7 +43,7 @@ def export_int8(
     source: Path | str,
     file: Path | str,
     places: Places,
-    images: Source | None = None,
+    images: AnyImages | None = None,
     *,
     count: int = 64,
     tolerate: float = 1.0,
@@ -70,12 +69,12 @@ def export_int8(
     usual = min(int(encoder.about.settings.get("landmarks", LANDMARKS)), len(references))
     monitor = Monitor(places[references], places[queries], landmarks=usual, radius=right)
     sample = references[_evenly(len(references), count)]
-    pixels = images_of(_some(places, images, sample), encoder.about.size, encoder.about.fit)
-    quantised = to_int8(Path(source).read_bytes(), fetch(pixels, np.arange(len(sample)), "cpu").numpy())
+    pixels = images_of(places if images is None else images, encoder.about.size, encoder.about.fit)
+    quantised = to_int8(Path(source).read_bytes(), pixels.read(sample))
     rows = np.concatenate([references, queries])
 
     def share(one: OnnxEncoder) -> float:
-        return 100 * monitor.accuracy(lambda asked: torch.from_numpy(one.embed(_some(places, images, rows[asked]))))
+        return 100 * monitor.accuracy(lambda asked: torch.from_numpy(one.embed(pixels.take(rows[asked]))))
 
     measured = Accuracy(
         float32=share(encoder),
@@ -103,13 +102,6 @@ def _checked_radius(radius: float | None) -> float:
     if not 0 < radius < np.inf:
         raise BadInputError(f"the positive radius is {radius}, but must be above 0")
     return radius
-
-
-def _some(places: Places, images: Source | None, rows: Ints) -> Places | Source:
-    """The places of some rows, or their images where they are at hand."""
-    if images is None:
-        return places[rows]
-    return ImageRows(images.images, images.rows[rows]) if isinstance(images, ImageRows) else images[rows]
 
 
 def _split(places: Places) -> tuple[Ints, Ints]:

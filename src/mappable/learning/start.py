@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from mappable.arrays import Ints
 from mappable.features.about import About
 from mappable.features.activations import frozen_activations
-from mappable.features.embedding import Source, backbone_precision, describe, fetch, images_of
+from mappable.features.embedding import backbone_precision, describe
 from mappable.features.encoder import Encoder
+from mappable.features.inputs import DeviceInputs, HostInputs, Inputs
 from mappable.files import write_atomically
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import TrainingData
@@ -26,8 +27,8 @@ from mappable.learning.distributed import Group
 from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import Learner
 from mappable.learning.settings import Settings
-from mappable.places.cache import ImageRows
 from mappable.places.files import load_places
+from mappable.places.pixels import Images, images_of
 
 RESIDENT = 0.5  # images stay on the GPU if they take at most this share of its free memory
 
@@ -52,8 +53,8 @@ def begin(
         aggregator=settings.aggregator,
         seed=settings.seed,
     ).to(device)
-    source = _inputs(encoder, data.images, settings, device, group, activations)
-    learner = Learner(encoder, source, settings, device, group)
+    inputs = _inputs(encoder, data.images, settings, device, group, activations)
+    learner = Learner(encoder, inputs, settings, device, group)
     if checkpoint is not None:
         learner.restore(checkpoint.learner)
         encoder.about = About.from_json(checkpoint.about["encoder"])
@@ -87,18 +88,18 @@ def begin(
 
 def _inputs(
     encoder: Encoder,
-    images: ImageRows,
+    images: Images,
     settings: Settings,
     device: torch.device,
     group: Group,
     activations: Path | None,
-) -> Source:
+) -> Inputs:
     """What the network takes: activations of the frozen layers, or pixels, on the GPU where they fit."""
     if settings.trainable == "all":
         size = int(np.prod(images.shape))
         if device.type == "cuda" and size <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
-            return _resident(images, device)
-        return images
+            return DeviceInputs(_resident(images, device))
+        return HostInputs(images)
     if activations is not None and not group.first:
         group.wait()  # until the first process has written the file, which the others then only read
     result = frozen_activations(encoder, images, device=device, precision=settings.precision, folder=activations)
@@ -107,10 +108,10 @@ def _inputs(
     return result
 
 
-def _resident(images: ImageRows, device: torch.device) -> Tensor:
+def _resident(images: Images, device: torch.device) -> Tensor:
     """All images on the device; they go there some at a time, for the host's memory may not hold them all."""
     rows = np.arange(len(images))
-    return describe(lambda pixels: pixels, images, rows, device=device, title="images to the GPU")
+    return describe(lambda pixels: pixels, HostInputs(images), rows, device=device, title="images to the GPU")
 
 
 def _find_clusters(learner: Learner, training_images: int, data: str, folder: Path | None) -> None:
@@ -119,15 +120,15 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
     Those of the training set are kept in the folder, where other runs with the same seed find them.
     """
     encoder, settings, device = learner.encoder, learner.settings, learner.device
-    source, available, from_pixels = learner.source, training_images, settings.trainable == "all"
+    inputs, available, from_pixels = learner.inputs, training_images, settings.trainable == "all"
     if settings.init_source != "train":
-        source, from_pixels = images_of(load_places(settings.init_source), settings.size, settings.fit), True
-        available = len(source)
+        inputs = HostInputs(images_of(load_places(settings.init_source), settings.size, settings.fit))
+        available, from_pixels = len(inputs), True
 
     def local_of(rows: Ints) -> Tensor:
         with torch.no_grad(), backbone_precision(device, settings.precision):
-            inputs = fetch(source, rows, device)
-            return encoder.local(encoder.lower(inputs) if from_pixels else inputs)
+            fetched = inputs.fetch(rows, device)
+            return encoder.local(encoder.lower(fetched) if from_pixels else fetched)
 
     aggregator = cast(nn.Module, encoder.aggregator)
     if learner.group.first:

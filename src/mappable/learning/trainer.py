@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mappable.arrays import Pixels
 from mappable.errors import BadInputError, MappableError
 from mappable.features.devices import find_device
 from mappable.features.embedding import out_of_memory_means
@@ -32,7 +31,7 @@ from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings
 from mappable.learning.start import begin
 from mappable.learning.tuples import Sampler, Tuples
-from mappable.places.cache import ImageRows
+from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
@@ -51,7 +50,7 @@ class TrainingStopped(MappableError):  # noqa: N818 - nothing went wrong
 
 def train(
     places: Places,
-    images: Pixels | ImageRows,
+    images: AnyImages,
     settings: Settings,
     *,
     out: Path | str | None = None,
@@ -61,7 +60,9 @@ def train(
     tensorboard: bool = False,
     activations: Path | str | None = None,
 ) -> Encoder:
-    """An encoder that learned from the training split of `places`; `images` (n, height, width, 3) are in row order.
+    """An encoder that learned from the training split of `places`, with `images` (n, height, width, 3) in row order.
+
+    `images` are an array, `PackedImages.view(places)`, or `places` again; then files are decoded at every use.
 
     With `out`, that folder gets the encoder, the settings and the metrics, and checkpoints on the way, from which
     `resume` goes on to the very same weights. `activations` is a folder in which those of frozen layers
@@ -75,7 +76,8 @@ def train(
     with joined(chosen) as group, alone_in(folder if group.first else None):
         if settings.anchors < group.size:
             raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
-        data = select(places, images, queries=settings.monitor_queries)
+        pixels = images_of(images, settings.size, settings.fit)
+        data = select(places, pixels, queries=settings.monitor_queries)
         sampler = Sampler(
             data.train,
             positive_radius=settings.positive_radius,
@@ -353,11 +355,6 @@ def iterations_of(settings: Settings, sampler: Sampler) -> int:
 def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
     """Refuse at once what would otherwise come out after hours."""
     iterations_of(settings, sampler)
-    if data.images.images.dtype != np.uint8:
-        raise BadInputError(f"the images hold {data.images.images.dtype} numbers, but must hold uint8, from 0 to 255")
-    height, width = data.images.shape[1:3]
-    if (width, height) != tuple(settings.size):
-        raise BadInputError(f"the images are {width}x{height}, but the setting size is {_size(settings)}")
     most = min(len(data.train), WHITENING_IMAGES) - 1
     if settings.whitening is not None and settings.whitening > most:
         raise BadInputError(f"whitening is {settings.whitening}, but {most + 1:,} images allow for {most:,} at most")

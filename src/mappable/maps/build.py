@@ -10,15 +10,14 @@ from mappable.arrays import Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
-from mappable.features.embedding import Source as Images
 from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.calibrate import FEWEST, calibrate, calibrating
 from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
 from mappable.maps.map import Map, Storage
-from mappable.places.cache import ImageRows
 from mappable.places.notes import Note
+from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 
 LANDMARKS = 200  # where neither the user nor the encoder says how many
@@ -45,9 +44,9 @@ class Options(TypedDict, total=False):
 def build_map(
     encoder: ImageEncoder,
     places: Places,
-    images: Images | None = None,
+    images: AnyImages | None = None,
     *,
-    elsewhere: Places | Images | None = None,
+    elsewhere: AnyImages | None = None,
     **options: Unpack[Options],
 ) -> Map:
     """A map of some of the places, with a calibration measured on others; for what else to choose see `Options`.
@@ -59,18 +58,14 @@ def build_map(
     `images` (n, height, width, 3) are those of the places, whose files are decoded otherwise; `elsewhere` are images
     that are not on the map, by which it learns to reject such.
     """
-
-    def describe(rows: Ints) -> Floats32:
-        if images is None:
-            return encoder.embed(places[rows])
-        some = ImageRows(images.images, images.rows[rows]) if isinstance(images, ImageRows) else images[rows]
-        return encoder.embed(some)
-
+    pixels = images_of(places if images is None else images, encoder.about.size, encoder.about.fit)
     absent = None if elsewhere is None else lambda: encoder.embed(elsewhere)
     options.setdefault("landmarks", None)
     if options["landmarks"] is None:
         options["landmarks"] = _usual_count(encoder, places)
-    return _build(places, describe, encoder.fingerprint, encoder.about, absent, **options)
+    return _build(
+        places, lambda rows: encoder.embed(pixels.take(rows)), encoder.fingerprint, encoder.about, absent, **options
+    )
 
 
 def build_map_of(

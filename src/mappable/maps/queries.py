@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mappable.arrays import Floats32, Ints, Pixels
+from mappable.arrays import Floats32, Ints
 from mappable.errors import BadImageError, BadInputError
-from mappable.features.embedding import ImageFiles
 from mappable.features.image_encoder import ImageEncoder
 from mappable.maps.densify import densify
 from mappable.maps.locate import CANDIDATES, Locator
@@ -18,8 +17,7 @@ from mappable.maps.location import Location, NotLocated, Outcome
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
 from mappable.maps.sequence import locate_sequence
-from mappable.places.cache import ImageRows
-from mappable.places.images import Fit, Size
+from mappable.places.pixels import ImageFiles, Images
 from mappable.places.table import Places
 from mappable.recovery.ranges import Ranges
 
@@ -33,30 +31,15 @@ class Readable:
     errors: Mapping[int, Exception]
 
 
-def describe_readable(encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Readable:
+def describe_readable(encoder: ImageEncoder, places: Places, images: Images | None = None) -> Readable:
     """The descriptors of all images that can be read; packed `images` all can."""
     if images is not None:
         return Readable(np.arange(len(places)), encoder.embed(images), {})
-    files = _Tolerant(places, encoder.about.size, encoder.about.fit)
-    descriptors = encoder.embed(files)
-    errors = {row: files.bad[file] for row, file in enumerate(places.files) if file in files.bad}
+    bad: dict[Path, BadImageError] = {}
+    descriptors = encoder.embed(ImageFiles(places, encoder.about.size, encoder.about.fit, bad))
+    errors = {row: bad[file] for row, file in enumerate(places.files) if file in bad}
     rows = np.setdiff1d(np.arange(len(places)), list(errors)).astype(np.int64)
     return Readable(rows, descriptors[rows], errors)
-
-
-class _Tolerant(ImageFiles):
-    """Files that need not decode: then they are black, and why is kept."""
-
-    def __init__(self, places: Places, size: Size, fit: Fit) -> None:
-        super().__init__(places, size, fit)
-        self.bad: dict[Path, BadImageError] = {}
-
-    def _load(self, file: Path) -> Pixels:
-        try:
-            return super()._load(file)
-        except BadImageError as error:
-            self.bad[file] = error
-            return np.zeros(self.shape[1:], dtype=np.uint8)
 
 
 def locate_readable(
@@ -89,7 +72,7 @@ def locate_images(
     landmarks: Map,
     encoder: ImageEncoder,
     places: Places,
-    images: ImageRows | None = None,
+    images: Images | None = None,
     *,
     sequence: bool = False,
     coverage: float | None = None,
@@ -117,7 +100,7 @@ def densify_images(
     landmarks: Map,
     encoder: ImageEncoder,
     places: Places,
-    images: ImageRows | None = None,
+    images: Images | None = None,
     *,
     sequence: bool = False,
     within: float | None = None,
@@ -147,7 +130,7 @@ def _why_not(location: Location) -> str:
     return "position not known well enough" if location.refined else "not between landmarks"
 
 
-def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, images: ImageRows | None = None) -> Ranges:
+def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, images: Images | None = None) -> Ranges:
     """Metres between images, by the calibration of a map; all of them must decode."""
     calibration = Locator(landmarks).calibration
     if landmarks.unit != "m":

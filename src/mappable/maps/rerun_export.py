@@ -15,8 +15,8 @@ from mappable.errors import BadImageError, BadInputError
 from mappable.files import check_writable, write_atomically
 from mappable.maps.location import Location
 from mappable.maps.run import Run
-from mappable.places.cache import ImageRows
 from mappable.places.images import Fit, Size, load_image
+from mappable.places.pixels import Images
 from mappable.places.table import NO_TIME, Places
 from mappable.progress import track
 
@@ -49,7 +49,7 @@ def check_rerun(file: Path) -> None:
         raise BadInputError("recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")
 
 
-def export_rerun(file: Path, run: Run, images: ImageRows | None = None) -> list[BadImageError]:
+def export_rerun(file: Path, run: Run, images: Images | None = None) -> list[BadImageError]:
     """Write a recording, whole or not at all; returned are the images of landmarks that do not decode, left out of it.
 
     Images of the run are `images`, if they are packed, and else decoded from their files; in both cases they are as the
@@ -64,7 +64,7 @@ def export_rerun(file: Path, run: Run, images: ImageRows | None = None) -> list[
 class _Recorder:
     """Puts a run into a recording. What is `now` is what the time of the viewer selects."""
 
-    def __init__(self, run: Run, images: ImageRows | None) -> None:
+    def __init__(self, run: Run, images: Images | None) -> None:
         import rerun
 
         self.rerun: Any = rerun
@@ -183,7 +183,9 @@ class _Recorder:
         return self._lines([_ring(centre, radius * np.eye(2)) for radius in (one.low, one.high)], GREY, 1.0)
 
     def _query_picture(self, row: int) -> Any:
-        return self._picture(self._load(self.run.places, row) if self.images is None else self.images[[row]][0])
+        return self._picture(
+            self._load(self.run.places, row) if self.images is None else self.images.read(np.array([row]))[0]
+        )
 
     def _landmark_picture(self, row: int) -> Any:
         if row not in self.pictures:

@@ -20,6 +20,7 @@ from mappable.files import write_atomically
 from mappable.formats import Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.images import Fit, Size, read_bytes
+from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
 FORMAT = Format("mappable pack", 1, "delete the folder and convert again")
@@ -39,27 +40,6 @@ class Entry:
     digest: str
     row: int
     checksum: str
-
-
-@dataclass(frozen=True)
-class ImageRows:
-    """Some images of a pack in an order of their own, read from disk when asked for: `rows[[4, 7]]` are two of them.
-
-    It has what of an array of pixels (n, height, width, 3) is needed to go through it in batches.
-    """
-
-    images: Pixels
-    rows: Ints
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: slice | Ints | list[int]) -> Pixels:
-        return np.asarray(self.images[self.rows[index]])
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return len(self.rows), *self.images.shape[1:]
 
 
 class PackedImages:
@@ -106,7 +86,7 @@ class PackedImages:
         return self.images[self.rows(places)]
 
     def view(self, places: Places) -> ImageRows:
-        """As `load`, but read from disk only where and when it is indexed."""
+        """As `load`, but read from disk only when a batch is read."""
         return ImageRows(self.images, self.rows(places))
 
     def damaged(self) -> list[str]:

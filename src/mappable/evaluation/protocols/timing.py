@@ -28,7 +28,7 @@ def score(scoring: Scoring) -> Scored:
         raise NotApplicableError("there is no encoder at hand, only descriptors")
     encoder, images = scoring.load()
     queries = scoring.setup.queries[: MOST[encoder.device.type]]
-    pixels = [np.asarray(images[np.array([row])]) for row in queries]
+    pixels = [images.read(np.array([row])) for row in queries]
     warm_up = WARM_UP[encoder.device.type]
     described, vectors = _timed(encoder.for_queries(), pixels, warm_up)
     known = scoring.descriptors[scoring.landmarks()]

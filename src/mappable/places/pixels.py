@@ -1,0 +1,116 @@
+"""Images as a network takes them: all of one size, a batch at a time, from memory, a pack or image files."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from mappable.arrays import Ints, Pixels
+from mappable.errors import BadImageError, BadInputError
+from mappable.places.images import Fit, Size, load_image
+from mappable.places.table import Places
+from mappable.threads import cores, in_order
+
+
+@runtime_checkable
+class Images(Protocol):
+    """Uint8 images (n, height, width, 3) that need not be in memory."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, height, width, 3)."""
+
+    def take(self, rows: Ints) -> "Images":
+        """The images of these rows, in this order; reads nothing."""
+
+    def read(self, rows: Ints) -> Pixels:
+        """The pixels of these rows, copied into memory."""
+
+
+AnyImages = Places | Images | Pixels  # what functions for users accept, see `images_of`
+
+
+@dataclass(frozen=True)
+class ImageRows:
+    """Rows of an array of images, which may be mapped from a pack's file."""
+
+    images: Pixels
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.rows), *self.images.shape[1:]
+
+    def take(self, rows: Ints) -> "ImageRows":
+        return ImageRows(self.images, self.rows[rows])
+
+    def read(self, rows: Ints) -> Pixels:
+        return np.asarray(self.images[self.rows[rows]])
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """The images of places, decoded from their files on all cores when they are read.
+
+    With a dictionary `bad`, a file that does not decode reads as black, and `bad` gets its error.
+    """
+
+    places: Places
+    size: Size
+    fit: Fit
+    bad: dict[Path, BadImageError] | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.places), self.size[1], self.size[0], 3
+
+    def take(self, rows: Ints) -> "ImageFiles":
+        return ImageFiles(self.places[rows], self.size, self.fit, self.bad)
+
+    def read(self, rows: Ints) -> Pixels:
+        pixels = np.zeros((len(rows), *self.shape[1:]), dtype=np.uint8)
+        files = [self.places.root / self.places.path[row] for row in rows]
+        with ThreadPoolExecutor(cores()) as pool:
+            for number, image in enumerate(in_order(pool, self._load, files, ahead=len(files))):
+                if image is not None:
+                    pixels[number] = image
+        return pixels
+
+    def _load(self, file: Path) -> Pixels | None:
+        try:
+            return load_image(file, self.size, self.fit, self.places.decoding)
+        except BadImageError as error:
+            if self.bad is None:
+                raise
+            self.bad[file] = error
+            return None
+
+
+def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:
+    """`images` to read batches from; raises if they are not uint8 images of `size` (width, height).
+
+    The images of places are decoded from their files, to this size and `fit`.
+    """
+    if isinstance(images, Places):
+        return ImageFiles(images, size, fit)
+    if not isinstance(images, np.ndarray | Images):
+        raise BadInputError(f"images must be Places, an array or a view of a pack, not a {type(images).__name__}")
+    wanted = (size[1], size[0], 3)
+    if len(images.shape) != 4 or images.shape[1:] != wanted:
+        shape = " x ".join(str(length) for length in images.shape)
+        raise BadInputError(f"the encoder takes images of n x {wanted[0]} x {wanted[1]} x 3 numbers, not of {shape}")
+    if not isinstance(images, np.ndarray):
+        return images
+    if images.dtype != np.uint8:
+        raise BadInputError(f"the encoder takes images of uint8 numbers, not of {images.dtype}")
+    return ImageRows(images, np.arange(len(images)))

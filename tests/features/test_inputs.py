@@ -1,0 +1,102 @@
+"""Inputs of networks: the same whatever holds them, read ahead on the host, only indexed on a GPU."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mappable.arrays import Ints, Pixels
+from mappable.errors import BadInputError
+from mappable.features.inputs import AHEAD, DeviceInputs, HostInputs, Inputs, tensor_inputs
+from mappable.places.pixels import ImageRows
+
+
+def every_kind(pictures: Pixels) -> list[Inputs]:
+    tensor = torch.from_numpy(pictures)
+    return [HostInputs(ImageRows(pictures, np.arange(10))), tensor_inputs(tensor), DeviceInputs(tensor)]
+
+
+def test_rows_are_fetched_from_whatever_holds_them(pictures: Pixels) -> None:
+    rows = np.array([3, 1])
+    for inputs in every_kind(pictures):
+        assert len(inputs) == 10
+        np.testing.assert_array_equal(inputs.fetch(rows, "cpu").numpy(), pictures[rows])
+
+
+PORTIONS = [np.array(rows, dtype=np.int64) for rows in ([7, 2, 2], [9], [], [0, 1, 2, 3, 4], [5], [6], [8])]
+
+
+class Watched:
+    """A source that knows what was read from it, and can be told to fail at a row."""
+
+    def __init__(self, bad: int | None = None) -> None:
+        self.asked: list[list[int]] = []
+        self.bad = bad
+
+    def __len__(self) -> int:
+        return 10
+
+    def read(self, rows: Ints) -> Tensor:
+        self.asked.append(rows.tolist())
+        if self.bad in rows:
+            raise BadInputError(f"row {self.bad} is bad")
+        return torch.from_numpy(10 * rows[:, None])
+
+
+def test_batches_are_those_of_the_portions_in_their_order(pictures: Pixels) -> None:
+    for inputs in every_kind(pictures):
+        found = list(inputs.batches(PORTIONS, torch.device("cpu")))
+        assert len(found) == len(PORTIONS)
+        for batch, rows in zip(found, PORTIONS, strict=True):
+            np.testing.assert_array_equal(batch.numpy(), pictures[rows])
+        assert list(inputs.batches([], torch.device("cpu"))) == []
+
+
+def test_what_is_not_in_the_host_s_memory_is_only_indexed() -> None:
+    """Tensors without content stand for those on a GPU."""
+    inputs, before = tensor_inputs(torch.empty(10, 4, device="meta")), threading.active_count()
+    shapes = []
+    for batch in inputs.batches(PORTIONS, torch.device("meta")):
+        assert threading.active_count() == before
+        shapes.append(tuple(batch.shape))
+    assert shapes == [(len(rows), 4) for rows in PORTIONS]
+    assert list(inputs.batches([], torch.device("meta"))) == []
+
+
+def test_no_more_is_read_ahead_than_said() -> None:
+    source = Watched()
+    reading = HostInputs(source).batches(PORTIONS, torch.device("cpu"))
+    assert source.asked == []  # before the first is asked for
+    for taken, rows in enumerate(PORTIONS, 1):
+        assert next(reading)[:, 0].tolist() == [10 * row for row in rows]
+        expected = min(taken + AHEAD - 1, len(PORTIONS))
+        deadline = time.monotonic() + 10
+        while len(source.asked) < expected and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.005)  # in which it might read more
+        assert source.asked == [rows.tolist() for rows in PORTIONS[:expected]]
+
+
+def test_the_thread_that_reads_ends_with_its_batches() -> None:
+    before = threading.active_count()
+    source = Watched()
+    for taken in (0, 1, len(PORTIONS)):
+        reading = HostInputs(source).batches(PORTIONS, torch.device("cpu"))
+        for _ in range(taken):
+            next(reading)
+            assert threading.active_count() == before + 1
+        reading.close()
+        assert threading.active_count() == before
+
+
+def test_what_cannot_be_read_fails_when_its_turn_comes() -> None:
+    before = threading.active_count()
+    source = Watched(bad=5)
+    reading = HostInputs(source).batches(PORTIONS, torch.device("cpu"))
+    assert [len(next(reading)) for _ in range(4)] == [3, 1, 0, 5]
+    with pytest.raises(BadInputError, match="row 5 is bad"):
+        list(reading)
+    assert threading.active_count() == before
