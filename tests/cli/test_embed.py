@@ -128,7 +128,7 @@ def test_mistakes_are_found_before_any_image_is_described(
         ((encoder_file, collection, out, "--device", "cuda"), "cuda"),
         ((encoder_file, tmp_path / "nowhere", out), "no such table of places"),
         ((tmp_path / "nowhere", collection, out), "no such encoder file"),
-        ((foreign, collection, out), "foreign.safetensors: truncated"),
+        ((foreign, collection, out), "foreign.safetensors: damaged"),
     ):
         error = run(*arguments).exception
         assert isinstance(error, BadInputError)
