@@ -25,6 +25,8 @@ from mappable.learning.data import select
 from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import TERMS, Batch, Learner
 from mappable.learning.losses import LOSS_NAMES, Loss
+from mappable.learning.losses import loss as loss_module
+from mappable.learning.losses.terms import VISUAL, Margins, TupleDistances
 from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import TrainingStopped, train
@@ -596,3 +598,21 @@ def test_checkpoints_that_follow_too_soon_are_left_out(
     monkeypatch.setattr(Learner, "step", slow)
     train(*toy, settings(iterations=20, checkpoint_every=2, checkpoint_seconds=7), out=tmp_path)
     assert saved == [4, 8, 12, 16]
+
+
+def test_a_new_loss_is_a_function_and_a_line_of_the_registry(
+    toy: Toy, settings: NewSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+
+    def soft_triplet(distances: TupleDistances, margins: Margins) -> Tensor:
+        called.append(distances.negative.shape)
+        return torch.nn.functional.softplus(margins.first + distances.best[:, None] - distances.negative).sum(dim=1)
+
+    monkeypatch.setitem(VISUAL, "soft-triplet", soft_triplet)
+    monkeypatch.setattr(loss_module, "LOSS_NAMES", (*LOSS_NAMES, "soft-triplet", "soft-triplet+huber"))
+    before = train(*toy, settings(iterations=0, monitor_queries=0))
+    after = train(*toy, settings(loss="soft-triplet+huber", iterations=1, monitor_queries=0))
+    assert called
+    assert after.about.settings["loss"] == "soft-triplet+huber"
+    assert after.fingerprint != before.fingerprint

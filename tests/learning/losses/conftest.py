@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mappable.learning.layout import Layout
-from mappable.learning.losses.distances import TupleDistances
+from mappable.learning.losses.terms import TupleDistances
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -1,7 +1,6 @@
 """A loss by its name: a visual one, a geometric one, or both, L = L_NV + γ L_VG (the paper's section III)."""
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from typing import Literal, get_args
@@ -11,24 +10,18 @@ from torch import Tensor
 
 from mappable.errors import BadInputError
 from mappable.learning.layout import Layout
-from mappable.learning.losses.distance import distance
-from mappable.learning.losses.distances import TupleDistances, tuple_distances
-from mappable.learning.losses.hinges import Margins, hinges
-from mappable.learning.losses.huber import huber
-from mappable.learning.losses.lazy_quadruplet import lazy_quadruplet
-from mappable.learning.losses.lazy_triplet import lazy_triplet
-from mappable.learning.losses.quadruplet import quadruplet
-from mappable.learning.losses.residual_hinge import residual_hinges
-from mappable.learning.losses.residuals import literal_residuals, normalised_residuals
-from mappable.learning.losses.triplet import triplet
+from mappable.learning.losses.terms import (
+    GEOMETRIC,
+    VISUAL,
+    Margins,
+    TupleDistances,
+    hinges,
+    literal_residuals,
+    normalised_residuals,
+    residual_hinges,
+    tuple_distances,
+)
 
-VISUAL: Mapping[str, Callable[[TupleDistances, Margins], Tensor]] = {
-    "triplet": triplet,
-    "quadruplet": quadruplet,
-    "lazy-triplet": lazy_triplet,
-    "lazy-quadruplet": lazy_quadruplet,
-}
-GEOMETRIC = ("distance", "huber")
 LOSS_NAMES = (*VISUAL, *GEOMETRIC, *(f"{visual}+{geometric}" for geometric in GEOMETRIC for visual in VISUAL))
 
 SecondHinge = Literal["features", "residuals"]
@@ -69,7 +62,7 @@ class Loss:
     geometric_weight: float = 0.5  # γ, of losses with a visual and a geometric term
     huber_delta: float = 1.0  # δ, in the unit of the residuals
     normalised: bool = True  # else the paper's literal form: residuals in squared metres, summed over positives
-    second_hinge: SecondHinge = "features"  # or as released: see residual_hinge.py
+    second_hinge: SecondHinge = "features"  # or as released: see residual_hinges in terms.py
     geometric_pairs: GeometricPairs = "anchor"  # with each positive, as in the paper; or all of anchor and positives
     positives: int = 6
     negatives: int = 6  # the other negative of quadruplets included
@@ -150,7 +143,7 @@ class Loss:
         distances = tuple_distances(descriptors, self.layout)
         form = normalised_residuals if self.normalised else literal_residuals
         residuals = form(distances.near, squared_distances, self.feature_scale_squared, self.positive_radius)
-        costs = huber(residuals, self.huber_delta) if self._geometric == "huber" else distance(residuals)
+        costs = GEOMETRIC[self._geometric or "distance"](residuals, self.huber_delta)
         geometric = costs.mean(dim=1) if self.normalised else costs.sum(dim=1)
         visual, active, negative = self._visual_terms(distances, costs)
         nothing = torch.zeros_like(geometric)
