@@ -80,8 +80,11 @@ def test_an_encoder_is_trained_and_the_run_summed_up(toy_folder: Path, small: Pa
     ):
         assert text in result.stdout
     assert Encoder.load(out / "encoder.safetensors").embed(load_places(toy_folder)[:2]).shape == (2, 12)
-    assert "encoder: " in run(toy_folder, out, "--settings", small, "--resume").stdout
-    assert isinstance(run(toy_folder, out, "--settings", small).exception, BadInputError)
+    assert "encoder: " in run(toy_folder, out, "--settings", small).stdout
+    other = run(toy_folder, out, "--settings", small, "--seed", 7).exception
+    assert isinstance(other, BadInputError)
+    assert "seed 0 (now 7)" in str(other)
+    assert "--overwrite" in str(other)
 
 
 def test_queries_of_a_folder_without_splits_do_not_train(
@@ -201,7 +204,7 @@ def test_a_run_that_was_stopped_is_no_error(
 
     monkeypatch.setattr("mappable.learning.trainer.train", stop)
     result = run(toy_folder, tmp_path / "out", "--settings", small)
-    sentence = "stopped at iteration 6 of 10; go on with the same command and --resume\n"
+    sentence = "stopped at iteration 6 of 10; the same command goes on from there\n"
     assert result.exit_code == 130
     assert result.stderr.splitlines(keepends=True)[1:] == [sentence]
 

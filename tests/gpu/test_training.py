@@ -59,8 +59,8 @@ TOY = {
 def learn(toy: Toy, small_backbone: str) -> Callable[..., Encoder]:
     """Train on the toy world, on the GPU, with changed settings."""
 
-    def run(out: Path | None = None, resume: bool = False, **changes: Any) -> Encoder:
-        return train(*toy, Settings(**TOY | changes), device="cuda", out=out, resume=resume)
+    def run(out: Path | None = None, **changes: Any) -> Encoder:
+        return train(*toy, Settings(**TOY | changes), device="cuda", out=out)
 
     return run
 
@@ -144,7 +144,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(
         with pytest.raises(TrainingStopped, match="stopped at iteration 20 of 25"):
             learn(out=tmp_path, **chosen)
     assert reported(tmp_path) == list(range(1, 21))
-    assert learn(out=tmp_path, resume=True, **chosen).fingerprint == whole.fingerprint
+    assert learn(out=tmp_path, **chosen).fingerprint == whole.fingerprint
     assert reported(tmp_path) == list(range(1, 26))
 
 

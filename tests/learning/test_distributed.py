@@ -130,7 +130,7 @@ def test_ctrl_c_in_one_process_stops_and_saves_all_of_them(
     assert [code for code, _ in results] == [130, 130], results
     assert "of 10, which is saved in" in results[0][1]
     assert results[1][1] == ""
-    assert [code for code, _ in start_two(*train_arguments(chosen, out, "--resume"))] == [0, 0]
+    assert [code for code, _ in start_two(*train_arguments(chosen, out))] == [0, 0]
     assert [code for code, _ in start_two(*train_arguments(chosen, tmp_path / "whole"))] == [0, 0]
     stopped, whole = (load_file(folder / "encoder.safetensors") for folder in (out, tmp_path / "whole"))
     assert all(stopped[name].equal(whole[name]) for name in whole)

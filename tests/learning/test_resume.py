@@ -77,7 +77,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     chosen = settings(trainable=trainable, optimizer=optimizer, precision=precision, monitor_every=5, seed=own)
     whole = train(*toy, chosen, out=tmp_path / "whole")
     out = tmp_path / "killed"
-    command = train_arguments(chosen, out, "--resume")
+    command = train_arguments(chosen, out)
     for name, count in [WHILE_FREEZING, *MOMENTS] if trainable == "conv5" else MOMENTS:
         code, text = start(*command, moment=(signal.SIGKILL, name, count)).wait()
         assert code == -signal.SIGKILL, (name, text)
@@ -104,7 +104,7 @@ def test_a_stopped_run_goes_on_with_its_changes_and_its_average(
     whole = train(*toy, settings(**together))
     with before_step(6, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped, match="6 of 10"):
         train(*toy, settings(**together), out=tmp_path)
-    train(*toy, settings(**together), out=tmp_path, resume=True)
+    train(*toy, settings(**together), out=tmp_path)
     assert_identical(tmp_path / "encoder.safetensors", whole)
     ways = [{}, *alone, {"geometric_pairs": "all"}]
     others = {train(*toy, settings(iterations=3, monitor_queries=0, **way)).fingerprint for way in ways}
@@ -120,24 +120,18 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
 ) -> None:
     chosen, out = settings(checkpoint_every=100, whitening=5), tmp_path / "out"
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
-    sentence = f"stopped at iteration 6 of 10, which is saved in {out}; go on with the same command and --resume"
+    sentence = f"stopped at iteration 6 of 10, which is saved in {out}; the same command goes on from there"
     assert (code, text.splitlines()[-1]) == (130, sentence)
     assert "finishing this step and saving; once more, and it stops at once\n" in text
-    code, text = start(*train_arguments(chosen, out)).wait()
-    assert (code, text) == (
-        1,
-        f"error: {out}: holds a run that was stopped; go on with --resume, begin anew with --overwrite, or choose "
-        "another\n",
-    )
     # In the last step it is too late to stop: all is finished and saved first.
-    code, text = start(*train_arguments(chosen, out, "--resume"), moment=(signal.SIGINT, STEP, 4)).wait()
+    code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 4)).wait()
     assert (code, text.splitlines()[-1]) == (
         130,
         "error: stopped; what is finished is kept, and the same command goes on from there",
     )
     whole = train(*toy, chosen)
     assert_identical(out / "encoder.safetensors", whole)
-    code, text = start(*train_arguments(chosen, out, "--resume")).wait()
+    code, text = start(*train_arguments(chosen, out)).wait()
     assert code == 0
     assert f"encoder: {out}/encoder.safetensors" in text
     assert [line["iteration"] for line in reports(out) if "loss" in line] == list(range(1, 11))
@@ -148,7 +142,10 @@ def test_ctrl_c_before_the_first_step_keeps_the_activations_that_are_computed(
 ) -> None:
     chosen, out = settings(trainable="conv5", seed=77), tmp_path / "out"
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, *WHILE_FREEZING)).wait()
-    assert (code, text) == (130, "error: stopped; what is finished is kept, and the same command goes on from there\n")
+    assert (code, text.splitlines()[-1]) == (
+        130,
+        "error: stopped; what is finished is kept, and the same command goes on from there",
+    )
     code, text = start(*train_arguments(chosen, out)).wait()
     assert code == 0, text
 
@@ -169,7 +166,7 @@ def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
         monitor_queries=0,
     )
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "mappable", *map(str, train_arguments(chosen, out, "--resume"))]
+    command = [sys.executable, "-m", "mappable", *map(str, train_arguments(chosen, out))]
 
     def stop(number: signal.Signals, reached: Callable[[], bool]) -> tuple[int, str]:
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

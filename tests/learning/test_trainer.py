@@ -248,8 +248,6 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     ):
         with pytest.raises(BadInputError, match=problem):
             train(table, images, settings(**changes), out=tmp_path / "out")
-    with pytest.raises(BadInputError, match=r"--resume.*--overwrite"):
-        train(*toy, settings(), out=tmp_path / "out", resume=True, overwrite=True)
     with pytest.raises(BadInputError, match=r"device.*'gpu'"):
         train(*toy, settings(), device="gpu")
     with pytest.raises(BadInputError, match=r"positive_radius.*12.*negative_radius"):
@@ -305,7 +303,7 @@ def test_a_batch_without_a_valid_tuple_is_left_out(
     whole = train(*toy, chosen)
     with before_step(2, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped):
         train(*toy, chosen, out=tmp_path)
-    found = train(*toy, chosen, out=tmp_path, resume=True)
+    found = train(*toy, chosen, out=tmp_path)
     assert found.fingerprint == whole.fingerprint != two
     assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 4, 5, 6, 8, 9, 10]
 
@@ -340,7 +338,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
     assert text.count("images/") == 6
     assert f"; the checkpoint of iteration 3 is kept in {tmp_path}; look at these images, or lower learning" in text
     assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 3, 4]
-    assert train(*toy, settings(), out=tmp_path, resume=True).fingerprint == whole.fingerprint
+    assert train(*toy, settings(), out=tmp_path).fingerprint == whole.fingerprint
 
 
 @pytest.mark.parametrize("iterations", [1, 5])
@@ -491,7 +489,7 @@ def test_a_run_that_is_stopped_reads_all_numbers_first(
     ):
         train(*toy, chosen, out=tmp_path)
     assert reported(tmp_path) == list(range(1, 9))
-    found = train(*toy, chosen, out=tmp_path, resume=True)
+    found = train(*toy, chosen, out=tmp_path)
     assert found.fingerprint == whole.fingerprint
     assert [tuples.rows.tolist() for tuples in steps] == expected
     assert reported(tmp_path) == list(range(1, 15))
@@ -522,7 +520,7 @@ def test_only_images_that_are_trained_on_are_read(
     with before_step(5, lambda _: os.kill(os.getpid(), signal.SIGINT)), pytest.raises(TrainingStopped):
         train(*toy, chosen, out=tmp_path)
     assert asked == [3, 3]
-    train(*toy, chosen, out=tmp_path, resume=True)  # from iteration 8 on, the last of the second period
+    train(*toy, chosen, out=tmp_path)  # from iteration 8 on, the last of the second period
     assert asked == [3, 3, 1, 1]
 
 

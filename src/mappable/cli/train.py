@@ -41,8 +41,9 @@ def train(
         list[str] | None, typer.Option("--set", help="Any setting, may be repeated.", metavar="KEY=VALUE")
     ] = None,
     device: Device = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that OUT holds, if any.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever OUT holds.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew, and replace the run that OUT holds.")
+    ] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
     show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print the settings as merged, as YAML, and do nothing.")
@@ -51,7 +52,7 @@ def train(
     """Train an encoder on the images of the split `train`, or without splits on all images that are not queries.
 
     Settings come from a preset, a YAML file and `--set`, in that order; docs/settings.md explains each. Stop it with
-    Ctrl-C, or kill it: `--resume` goes on to the same result. With several GPUs:
+    Ctrl-C, or kill it: the same command goes on to the same result. With several GPUs:
     `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
     """
     from mappable.learning.settings import load_settings, settings_to_yaml
@@ -80,14 +81,13 @@ def train(
             settings,
             out=out,
             device=device,
-            resume=resume,
             overwrite=overwrite,
             tensorboard=tensorboard,
             activations=folder / FOLDER,
         )
     except TrainingStopped as stopped:
         if speaks():
-            typer.echo(f"{stopped}; go on with the same command and --resume", err=True)
+            typer.echo(f"{stopped}; the same command goes on from there", err=True)
         sys.exit(130)
     if speaks():
         print_training(out, places.unit)

@@ -187,7 +187,7 @@ class Study:
         places = self.setup.places
         how: dict[str, Any] = {"out": folder, "device": self.device, "activations": activations}
         try:
-            return train(places, self.images, settings, resume=True, **how)
+            return train(places, self.images, settings, **how)
         except OtherRunError:
             if not self.overwrite:
                 raise

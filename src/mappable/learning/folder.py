@@ -26,18 +26,6 @@ class OtherRunError(BadInputError):
     """The folder holds a run with other settings or of other images, or one that cannot be read."""
 
 
-def check_free(folder: Path, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder that holds a run, unless it is said what to do about that."""
-    if resume and overwrite:
-        raise BadInputError("--resume goes on with a run, --overwrite begins it anew: give one of them")
-    encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
-    if (encoder.exists() or checkpoint.exists()) and not resume and not overwrite:
-        what = "a trained encoder" if encoder.exists() else "a run that was stopped"
-        raise BadInputError(
-            f"{folder}: holds {what}; go on with --resume, begin anew with --overwrite, or choose another"
-        )
-
-
 def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | None, Checkpoint | None]:
     """The finished encoder or the last checkpoint of this very run, if the folder has one."""
     encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT

@@ -24,7 +24,7 @@ from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
-from mappable.learning.folder import alone_in, check_free, look_into, prepare, tidy
+from mappable.learning.folder import alone_in, look_into, prepare, tidy
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.monitor import Monitor
@@ -55,7 +55,6 @@ def train(
     *,
     out: Path | str | None = None,
     device: str = "auto",
-    resume: bool = False,
     overwrite: bool = False,
     tensorboard: bool = False,
     activations: Path | str | None = None,
@@ -64,15 +63,14 @@ def train(
 
     `images` are an array, `PackedImages.view(places)`, or `places` again; then files are decoded at every use.
 
-    With `out`, that folder gets the encoder, the settings and the metrics, and checkpoints on the way, from which
-    `resume` goes on to the very same weights. `activations` is a folder in which those of frozen layers
+    With `out`, that folder gets the encoder, the settings and the metrics, and checkpoints on the way. If it holds a
+    run with the same settings and images, training goes on from there to the very same weights; a run with others is
+    refused, or replaced with `overwrite`. `activations` is a folder in which those of frozen layers
     (`trainable: conv5`) are kept for other runs. Under `torchrun` all processes train one encoder together.
     """
     chosen, folder = find_device(device), Path(out) if out is not None else None
-    if folder is not None:
-        check_free(folder, resume, overwrite)
-        if tensorboard:
-            check_tensorboard()
+    if folder is not None and tensorboard:
+        check_tensorboard()
     with joined(chosen) as group, alone_in(folder if group.first else None):
         if settings.anchors < group.size:
             raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
@@ -93,7 +91,7 @@ def train(
             _say_skipped(sampler)
         fingerprint = data.fingerprint
         finished, checkpoint = None, None
-        if folder is not None and resume:
+        if folder is not None and not overwrite:
             finished, checkpoint = look_into(folder, settings, fingerprint)
         if finished is not None:
             group.wait()
