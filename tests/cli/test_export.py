@@ -15,7 +15,7 @@ from mappable.evaluation.result import Result as Evaluated
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import TOLERANCE
-from mappable.learning.quantisation import export_int8
+from mappable.features.onnx_int8 import export_int8
 from mappable.maps.map import Map
 from mappable.places.files import load_places
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
+from mappable.features.monitor import Monitor
 from mappable.learning import start, trainer
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import select
@@ -27,7 +28,6 @@ from mappable.learning.learner import TERMS, Batch, Learner
 from mappable.learning.losses import LOSS_NAMES, Loss
 from mappable.learning.losses import loss as loss_module
 from mappable.learning.losses.terms import VISUAL, Margins, TupleDistances
-from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings, load_settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.learning.tuples import Sampler, Tuples

@@ -73,7 +73,7 @@ def export(
 
 def _quantise(source: Path, out: Path, table: Path, count: int, tolerate: float, radius: float | None) -> None:
     from mappable.features.onnx_encoder import OnnxEncoder
-    from mappable.learning.quantisation import export_int8
+    from mappable.features.onnx_int8 import export_int8
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 

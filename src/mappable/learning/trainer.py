@@ -18,6 +18,7 @@ from mappable.features.devices import find_device
 from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
+from mappable.features.monitor import Monitor
 from mappable.features.whitening import fit_whitening
 from mappable.interruption import held_back
 from mappable.learning.changes import draw_changes
@@ -27,7 +28,6 @@ from mappable.learning.distributed import Group, joined
 from mappable.learning.folder import alone_in, look_into, prepare, tidy
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
-from mappable.learning.monitor import Monitor
 from mappable.learning.settings import Settings
 from mappable.learning.start import begin
 from mappable.learning.tuples import Sampler, Tuples

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mappable.learning.monitor import Monitor, nearest
+from mappable.features.monitor import Monitor, nearest
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
