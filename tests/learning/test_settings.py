@@ -3,7 +3,7 @@
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from mappable.errors import BadInputError
 from mappable.learning.losses import LOSS_NAMES
+from mappable.learning.setting_kinds import kind_text
 from mappable.learning.setting_layers import read_preset
 from mappable.learning.settings import (
     SYNONYMS,
     Settings,
-    describe_settings,
     load_settings,
     preset_names,
     settings_to_yaml,
@@ -351,16 +351,20 @@ def rows_of(page: str) -> list[list[str]]:
 
 
 def test_every_setting_says_what_it_is() -> None:
-    described = describe_settings()
-    assert [one.name for one in described] == list(Settings.model_fields)
-    for one in described:
-        assert one.meaning.endswith("."), one.name
-        assert "|" not in one.meaning
+    for name, field in Settings.model_fields.items():
+        assert (field.description or "").rstrip().endswith("."), name
+        assert "|" not in (field.description or "")
 
 
 def test_the_page_of_settings_has_each_with_values_default_and_meaning() -> None:
     settings, _ = PAGE.split("## The presets side by side")
-    expected = [[f"`{one.name}`", one.kind, f"`{one.default}`", one.meaning] for one in describe_settings()]
+    hints = get_type_hints(Settings, include_extras=True)
+    expected = []
+    for name, field in Settings.model_fields.items():
+        default = "required" if field.is_required() else value_text(field.default)
+        expected.append(
+            [f"`{name}`", kind_text(hints[name]), f"`{default}`", " ".join((field.description or "").split())]
+        )
     assert rows_of(settings) == expected
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, Literal, NamedTuple, Self, get_type_hints
+from typing import Any, Literal, Self, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -286,28 +286,6 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
 def settings_to_yaml(settings: Settings) -> str:
     """All settings as a YAML file that `load_settings` reads back to the same."""
     return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-class Description(NamedTuple):
-    """What there is to say about a setting: its name, what is right for it, its default and its meaning."""
-
-    name: str
-    kind: str
-    default: str
-    meaning: str
-
-
-def describe_settings() -> list[Description]:
-    """All settings in reading order, for help and documentation."""
-    return [
-        Description(
-            name,
-            _kind(name),
-            "required" if field.is_required() else value_text(field.default),
-            " ".join((field.description or "").split()),
-        )
-        for name, field in Settings.model_fields.items()
-    ]
 
 
 def value_text(value: Any) -> str:

@@ -12,18 +12,6 @@ AXES: dict[str, Vector] = {"x": (1.0, 0.0, 0.0), "z": (0.0, 0.0, 1.0)}
 VERTICAL = np.sin(np.deg2rad(1.0))  # a view whose horizontal part is shorter than this has no direction on the map
 
 
-def rotate(quaternions: Floats, vector: Vector) -> Floats:
-    """What each unit quaternion (n, 4), in the order x, y, z, w, makes of one vector: (n, 3).
-
-    >>> rotate(np.array([[0.0, 0.0, 1.0, 0.0]]), (1.0, 2.0, 3.0)).tolist()  # half a turn about z
-    [[-1.0, -2.0, 3.0]]
-    """
-    axis, scalar = quaternions[:, :3], quaternions[:, 3:]
-    twice = 2 * np.cross(axis, np.array(vector))
-    rotated: Floats = np.array(vector) + scalar * twice + np.cross(axis, twice)
-    return rotated
-
-
 def slerp(start: Floats, end: Floats, share: Floats) -> Floats:
     """Unit quaternions (n, 4) `share` of the way from `start` to `end`, turning evenly the shorter way round."""
     end = np.where(np.sum(start * end, axis=1, keepdims=True) < 0, -end, end)  # q and -q are one rotation

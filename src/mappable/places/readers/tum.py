@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError, BadRowError
@@ -31,7 +32,7 @@ from mappable.places.frames import Frame, Vector
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
-from mappable.places.rotations import AXES, PLANES, rotate, slerp, viewing_yaw
+from mappable.places.rotations import AXES, PLANES, slerp, viewing_yaw
 from mappable.places.table import Places
 from mappable.places.tracks import PosesAt, Track, rising
 from mappable.tables import Table, read_words
@@ -88,7 +89,7 @@ class _Trajectory:
         since = np.where(poses.inside, time - self.track.time[poses.before], 0)
         share = np.divide(since, poses.gap_s * 1e9, out=np.zeros(len(time)), where=poses.gap_s > 0)
         turned = slerp(self.quaternions[poses.before], self.quaternions[poses.after], share)
-        return poses, rotate(turned, axis)
+        return poses, Rotation.from_quat(turned).apply(axis)
 
 
 def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findings) -> list[Path]:
