@@ -28,6 +28,11 @@ def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
         raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error
 
 
+def write_text(file: Path, text: str) -> None:
+    """Write a text file in UTF-8 that is complete or not there."""
+    write_atomically(file, lambda stream: stream.write(text.encode()))
+
+
 def sync_folder(folder: Path) -> None:
     """Write a folder's file names to disk: a new file survives a power cut only then."""
     if os.name == "posix":

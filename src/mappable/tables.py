@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, BadRowError
 from mappable.times import TimeUnit, nanoseconds
 
@@ -41,6 +41,12 @@ class Table:
         """The error for the value of column `name` in data row `row` (counted from 0)."""
         value = self.columns[name][row]
         return BadInputError(f"{self.file}, row {self.row_numbers[row]}: {name} {value!r} {problem}")
+
+    def refuse(self, wrong: Bools, name: str, problem: str) -> None:
+        """Raise the error for the first data row in which the value of column `name` is `wrong`."""
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            raise self.bad(int(rows[0]), name, problem)
 
     def parse(self, name: str, convert: Callable[[str], Value], problem: str) -> list[Value]:
         """A column through `convert`, whose ValueError becomes an error naming file, row, value and `problem`."""
@@ -77,11 +83,10 @@ class Table:
 
         values = np.array(self.parse(name, convert, "is not a number"), dtype=np.float64)
         missing = np.array([not text for text in self.columns[name]], dtype=bool)
-        bad = (~np.isfinite(values) | (values < low) | (values > high)) & ~(missing & missing_allowed)
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            finite = math.isfinite(values[row])
-            raise self.bad(row, name, f"is not between {low:g} and {high:g}" if finite else "is not a finite number")
+        given = ~(missing & missing_allowed)
+        self.refuse(~np.isfinite(values) & given, name, "is not a finite number")
+        outside = f"is not between {low:g} and {high:g}" if high < math.inf else f"must be at least {low:g}"
+        self.refuse(((values < low) | (values > high)) & given, name, outside)
         return values
 
     def times(self, name: str, unit: TimeUnit) -> Ints:

@@ -32,7 +32,7 @@ from mappable.maps.export import seconds_of
 from mappable.maps.map import Map
 from mappable.places.table import Places
 from mappable.recovery.align import aligned_score, score
-from mappable.recovery.files import write_tum
+from mappable.trajectories import write_tum
 
 Run = Callable[..., Result]
 

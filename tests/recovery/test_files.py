@@ -19,7 +19,6 @@ from mappable.recovery.files import (
     read_ranges,
     read_truth,
     write_positions,
-    write_tum,
 )
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -67,7 +66,7 @@ def test_there_may_be_more_points_than_are_named(tmp_path: Path) -> None:
     [
         ("", "the file is empty"),
         ("i,j,metres\n", "there are no ranges"),
-        ("i,j,distance\n0,1,2\n", "no column metres; the columns should be i,j,metres[,sigma]"),
+        ("i,j,distance\n0,1,2\n", "no column metres"),
         ("i,j,metres\n0,1\n", "row 2: 2 values, but there are 3 columns"),
         ("i,j,metres\n0,1,2\n\n1,2,x\n", "row 4: metres 'x' is not a number"),
         ("i,j,metres\n0,1,nan\n", "row 2: metres 'nan' is not a finite number"),
@@ -78,7 +77,7 @@ def test_there_may_be_more_points_than_are_named(tmp_path: Path) -> None:
         ("i,j,metres\n0,1,2\n1,2,2\n1,0,2\n", "row 4: j '0' is a pair with i that an earlier row has"),
         ("i,j,metres\n0,1,2\n1,9,2\n", "row 3: j '9' is beyond the 5 points"),
         ("i,j,metres,sigma\n0,1,2,0\n", "row 2: sigma '0' must be above 0"),
-        ('i,j,metres\n0,1,"2\n', "cannot be read as a table"),
+        ('i,j,metres\n0,1,"2\n', "row 2: cannot be read"),
     ],
 )
 def test_a_bad_table_of_ranges_is_refused_by_file_row_and_value(tmp_path: Path, text: str, part: str) -> None:
@@ -263,23 +262,6 @@ def test_positions_are_written_with_their_covariances_and_read_as_a_truth(tmp_pa
 def test_a_point_without_a_position_has_empty_values(tmp_path: Path) -> None:
     write_positions(tmp_path / "positions.csv", recovered(np.array([[0.0, 1.0], [np.nan, np.nan]])))
     assert (tmp_path / "positions.csv").read_text().splitlines()[2] == "1,0,,"
-
-
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_a_trajectory_is_written_as_tum(tmp_path: Path, dimensions: int) -> None:
-    positions = np.random.default_rng(0).normal(0, 100, (4, dimensions))
-    write_tum(tmp_path / "path.txt", positions)
-    rows = np.loadtxt(tmp_path / "path.txt")
-    assert rows[:, 0].tolist() == [0, 1, 2, 3]
-    np.testing.assert_allclose(rows[:, 1 : 1 + dimensions], positions, atol=1e-6)
-    assert (rows[:, 4:] == [0, 0, 0, 1]).all()
-    assert dimensions == 3 or not rows[:, 3].any()
-    np.testing.assert_allclose(read_truth(tmp_path / "path.txt", 4)[:, :dimensions], positions, atol=1e-6)
-    positions[1] = np.nan
-    write_tum(tmp_path / "path.txt", positions, [1.5, 2.0, 2.5, 3.0])
-    assert np.loadtxt(tmp_path / "path.txt")[:, 0].tolist() == [1.5, 2.5, 3.0]
-    with pytest.raises(BadInputError, match="2 times, but 4 positions"):
-        write_tum(tmp_path / "path.txt", positions, [0, 1])
 
 
 def test_ranges_of_a_million_pairs_are_read_in_seconds(tmp_path: Path) -> None:

@@ -198,6 +198,7 @@ def _recover(
     from mappable.recovery.drive import recover_drive
     from mappable.recovery.report import report
     from mappable.recovery.study.methods import method as find_method
+    from mappable.trajectories import write_tum
 
     find_method(method)  # refuse a wrong name before the work
     if out.exists() and not out.is_dir():
@@ -239,7 +240,7 @@ def _recover(
     said = report(ranges, recovered, anchors=known, truth=true, radius=radius)
     _print_report(said)
     files.write_positions(out / POSITIONS, recovered)
-    files.write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
+    write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
     files.RECOVERY.write(out / SUMMARY, measured.facts | {"method": method} | said.to_json())
     if figure:
         from mappable.recovery.figure import draw_recovery

@@ -26,7 +26,7 @@ from mappable.evaluation.sections.view import BOUND, Model, Section, View, count
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
-from mappable.files import write_atomically
+from mappable.files import write_atomically, write_text
 from mappable.formats import Format
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
@@ -100,7 +100,7 @@ def write_report(
     data = json.dumps(_data(view, top, sections), indent=1, allow_nan=False) + "\n"
     beside = {name: (os.path.relpath(path, out), CAPTIONS[name]) for name, path in figures.items() if name in CAPTIONS}
     text = markdown_of(setup.name, [top.run, top.gain], sections, beside)
-    write_atomically(out / DATA, lambda stream: stream.write(data.encode()))
+    write_text(out / DATA, data)
     write_atomically(out / TEXT, lambda stream: stream.write(text.encode("utf-8", "replace")))
     write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
     return out / PAGE

@@ -10,11 +10,11 @@ import numpy as np
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.features.export import write_hloc
-from mappable.files import write_atomically
+from mappable.files import write_text
 from mappable.maps.location import Location, Outcome, table
 from mappable.maps.map import Map
 from mappable.places.table import NO_TIME, Places
-from mappable.recovery.files import write_tum
+from mappable.trajectories import write_tum
 
 
 def export_csv(file: Path, found: Sequence[Outcome], dimensions: int) -> None:
@@ -24,7 +24,7 @@ def export_csv(file: Path, found: Sequence[Outcome], dimensions: int) -> None:
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    _write(file, text.getvalue())
+    write_text(file, text.getvalue())
 
 
 def export_tum(file: Path, places: Places, found: Sequence[Outcome]) -> int:
@@ -73,7 +73,7 @@ def export_pairs(file: Path, landmarks: Map, places: Places, found: Sequence[Out
         if isinstance(one, Location)
         for near in one.candidates
     ]
-    _write(file, "".join(lines))
+    write_text(file, "".join(lines))
 
 
 def export_landmarks(file: Path, landmarks: Map) -> None:
@@ -87,7 +87,3 @@ def _one_word(path: str) -> str:
     if len(path.split()) != 1:
         raise BadInputError(f"{path!r}: hloc's lists of pairs cannot hold a path with a space; rename it")
     return path
-
-
-def _write(file: Path, text: str) -> None:
-    write_atomically(file, lambda stream: stream.write(text.encode()))

@@ -253,10 +253,10 @@ def test_of_poses_of_one_time_the_first_is_taken_and_the_others_noted(tmp_path):
     [
         ("1 0 0 0 0 0 0 0", "the quaternion 0 0 0 0 has length 0, not 1"),
         ("1 0 0 0 0 0 0 2.5", "the quaternion 0 0 0 2.5 has length 2.5, not 1"),
-        ("1 0 nan 0 0 0 0 1", "ty 'nan' is not a finite number"),
-        ("1 0 0 -inf 0 0 0 1", "tz '-inf' is not a finite number"),
+        ("1 0 nan 0 0 0 0 1", "y 'nan' is not a finite number"),
+        ("1 0 0 -inf 0 0 0 1", "z '-inf' is not a finite number"),
         ("1 0 0 0 nan 0 0 1", "qx 'nan' is not a finite number"),
-        ("1 0 north 0 0 0 0 1", "ty 'north' is not a number"),
+        ("1 0 north 0 0 0 0 1", "y 'north' is not a number"),
         ("soon 0 0 0 0 0 0 1", "time 'soon' is not a time in s nor ISO 8601"),
         ("1 0 0 0 0 0 1", "7 values, but there must be 8"),
         ("1,0,0,0,0,0,0,1", "1 values, but there must be 8"),

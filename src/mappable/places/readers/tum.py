@@ -37,8 +37,9 @@ from mappable.places.table import Places
 from mappable.places.tracks import PosesAt, Track, rising
 from mappable.tables import Table, read_words
 from mappable.times import nanoseconds
+from mappable.trajectories import TUM, read_tum
 
-POSITION, QUATERNION = ["tx", "ty", "tz"], ["qx", "qy", "qz", "qw"]
+POSITION, QUATERNION = TUM[1:4], TUM[4:]
 TOLERANCE = 0.05  # how far the length of a quaternion may be from 1
 DECIMAL = re.compile(r"\d+(\.\d+)?", re.ASCII)
 
@@ -108,7 +109,7 @@ def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findi
 
 def _read_trajectory(file: Path, frame: Frame, found: Findings) -> _Trajectory:
     """The poses in time order, positions in the frame; samples out of order or of one time are noted."""
-    table = read_words(file, ["time", *POSITION, *QUATERNION])
+    table = read_tum(file)
     if len(table) == 0:
         raise BadInputError(f"{file}: no poses")
     time = table.times("time", "s")

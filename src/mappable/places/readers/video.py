@@ -39,7 +39,7 @@ import numpy as np
 from mappable import progress
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, MappableError
-from mappable.files import write_atomically
+from mappable.files import write_atomically, write_text
 from mappable.places.frames import Frame
 from mappable.places.gpx import in_frames, read_track
 from mappable.places.joining import concatenate
@@ -301,7 +301,7 @@ def _claim(folder: Path, video: _Video) -> None:
     elif folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
         raise BadInputError(f"{folder}: holds other files, so no frames are written there; see the option frames")
     else:
-        write_atomically(record, lambda stream: stream.write(text.encode()))
+        write_text(record, text)
 
 
 def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]:

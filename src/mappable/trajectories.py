@@ -1,0 +1,36 @@
+"""Trajectories in TUM's format, which evo and other tools read: `time x y z qx qy qz qw` in each row."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mappable.arrays import Floats
+from mappable.errors import BadInputError
+from mappable.files import write_text
+from mappable.tables import Table, read_words
+
+TUM = ("time", "x", "y", "z", "qx", "qy", "qz", "qw")
+
+
+def read_tum(file: Path) -> Table:
+    """A trajectory as a table with the columns of `TUM`."""
+    return read_words(file, TUM)
+
+
+def write_tum(file: Path | str, positions: Floats, times: ArrayLike | None = None) -> None:
+    """Write positions (n, 2 or 3) without rotation; without `times` in seconds, a point's number is its time.
+
+    Points without a position (NaN) are left out.
+    """
+    seconds = np.arange(len(positions), dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
+    if seconds.shape != (len(positions),):
+        raise BadInputError(f"there are {seconds.size:,} times, but {len(positions):,} positions")
+    flat = np.zeros((len(positions), 3))
+    flat[:, : positions.shape[1]] = positions
+    lines = [
+        f"{second:.6f} {x:.6f} {y:.6f} {z:.6f} 0 0 0 1"
+        for second, (x, y, z) in zip(seconds.tolist(), flat.tolist(), strict=True)
+        if np.isfinite((x, y, z)).all()
+    ]
+    write_text(Path(file), "\n".join(lines) + "\n")
