@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mappable import Frame, Places, pack_images
+from mappable.places import Frame, Places, pack_images
 
 SOURCE, TARGET = (1280, 960), (240, 180)
 GOAL = 2.5

@@ -1,12 +1,15 @@
-"""Fills the pages of readers, commands and located images from the program itself, so that the two cannot disagree."""
+"""Fills pages (readers, commands, located images, Python names) from the program, so that the two cannot disagree."""
 
 import re
 from dataclasses import fields
+from importlib import import_module
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
+import mappable
 from mappable.cli.app import app
+from mappable.lazy_names import homes
 from mappable.maps.location import Location
 from mappable.places.readers import Option, find_reader, reader_names
 
@@ -15,6 +18,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     markdown = markdown.replace("<!-- readers -->", "\n\n".join(map(describe, reader_names())))
     markdown = markdown.replace("<!-- located image -->", describe_location())
+    markdown = markdown.replace("<!-- first page -->", first_page())
+    markdown = re.sub(r"<!-- names (\w+) -->", lambda match: describe_names(match[1]), markdown)
     return re.sub(r"<!-- command (.+?) -->", lambda match: describe_command(match[1].split()), markdown)
 
 
@@ -27,6 +32,18 @@ def describe(name: str) -> str:
         ]
         parts.append("\n".join(["| option | values | default | |", "|---|---|---|---|", *rows]))
     return "\n\n".join(parts)
+
+
+def first_page() -> str:
+    """The names of `mappable` itself, with the first line of what each says about itself."""
+    shown = {name: getattr(mappable, name) for name, home in homes(mappable.__file__).items() if home != "mappable"}
+    rows = [f"| `mappable.{name}` | {one.__doc__.partition(chr(10))[0]} |" for name, one in shown.items()]
+    return "\n".join(["| name | |", "|---|---|", *rows])
+
+
+def describe_names(room: str) -> str:
+    """What mkdocstrings puts on the page for each name of a room."""
+    return "\n".join(f"::: {home}.{name}" for name, home in homes(import_module(f"mappable.{room}").__file__).items())
 
 
 def describe_location() -> str:

@@ -31,7 +31,7 @@ from mappable.features.files import ENCODER
 from mappable.files import write_atomically
 from mappable.maps.calibrate import calibrate
 from mappable.maps.calibration import Calibration
-from mappable.maps.densify import densify
+from mappable.maps.densification import densify
 from mappable.maps.landmarks import greedy_landmarks
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location

@@ -90,6 +90,14 @@ def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
     made = hooks.on_page_markdown(page)
     assert "<!--" not in made
     assert "| `distance` | Distance from the image to" in hooks.on_page_markdown((ROOT / "docs/maps.md").read_text())
+    api = hooks.on_page_markdown((ROOT / "docs/api.md").read_text())
+    assert "<!--" not in api
+    for line in (
+        "| `mappable.load_places` |",
+        "::: mappable.places.readers.read_places",
+        "::: mappable.maps.map.Map\n",
+    ):
+        assert line in api
     for line in (
         "`mappable map build PLACES OUT`",
         "| `--storage float32|float16` | Of descriptors; float16 takes half the room. Default: `float32`. |",
@@ -158,11 +166,11 @@ def test_the_python_of_the_readme_runs_on_a_converted_set(
     monkeypatch.chdir(tmp_path)
     geotagged(tmp_path / "my_photos/walk", 20)
     mappable.convert("photos", "my_photos", "my_places")
-    asked: list[mappable.Settings] = []
+    asked: list[mappable.learning.Settings] = []
 
     def quick(
-        places: mappable.Places, images: AnyImages, settings: mappable.Settings, **options: Any
-    ) -> mappable.Encoder:
+        places: mappable.Places, images: AnyImages, settings: mappable.learning.Settings, **options: Any
+    ) -> mappable.features.Encoder:
         asked.append(settings)
         small = {"backbone": small_backbone, "weights": "random", "iterations": 1}
         return train(places, images, settings.model_copy(update=small), **options)

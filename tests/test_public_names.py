@@ -1,90 +1,52 @@
 """The public interface: a name that vanishes breaks somebody's program."""
 
-import ast
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import mappable
+from mappable.lazy_names import homes
 
-PUBLIC = {
-    "About",
-    "Anchors",
-    "BadImageError",
-    "BadInputError",
-    "Calibration",
-    "Densified",
-    "Encoder",
-    "FastEncoder",
-    "Frame",
-    "LOSS_NAMES",
-    "Location",
-    "Locator",
-    "Loss",
-    "Map",
-    "MappableError",
-    "NO_TIME",
-    "Neighbours",
-    "Note",
-    "Odometry",
-    "PackedImages",
-    "Places",
-    "Ranges",
-    "Recovered",
-    "Result",
-    "Settings",
-    "Simulated",
-    "TrainingStopped",
-    "Turns",
-    "build_map",
-    "calibrate",
-    "concatenate",
-    "convert",
-    "crop_by_length",
-    "densify",
-    "distance_along",
-    "draw_map",
-    "evaluate_map",
-    "draw_reliability",
-    "find_pack",
-    "greedy_landmarks",
-    "in_frames",
-    "load_image",
-    "load_places",
-    "load_settings",
-    "locate_sequence",
-    "neighbours",
-    "pack_images",
-    "ranges_between",
-    "read_places",
-    "reader_names",
-    "recover",
-    "recover_anchored",
-    "save_places",
-    "sequential_landmarks",
-    "simulate",
-    "summarize",
-    "train",
-    "write_simulated",
-}
+ROOMS = ("places", "features", "learning", "maps", "evaluation", "recovery", "worlds")
 
 
-def test_no_public_name_has_vanished_and_each_is_documented() -> None:
-    assert set(mappable.__all__) == PUBLIC
-    for name in PUBLIC:
-        assert getattr(mappable, name).__doc__, f"{name} says nothing about itself"
+def names(package: ModuleType) -> dict[str, str]:
+    """The public names of a package, other than its rooms, with the modules that define them."""
+    assert package.__file__ is not None
+    return {name: home for name, home in homes(package.__file__).items() if home != "mappable"}
 
 
-def test_type_checkers_see_the_same_names_as_programs_do() -> None:
-    tree = ast.parse(Path(mappable.__file__).read_text())
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    imported = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert imported == PUBLIC
+def test_the_first_page_has_about_a_dozen_names_and_all_rooms() -> None:
+    assert set(mappable.__all__) == set(ROOMS) | set(names(mappable))
+    assert 10 <= len(names(mappable)) <= 15
+    assert mappable.__version__
+    assert set(mappable.__all__) <= set(dir(mappable))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        mappable.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_each_public_name_is_there_and_documented(room: str) -> None:
+    package = getattr(mappable, room) if room else mappable
+    modules = {file.stem for file in Path(package.__file__).parent.iterdir()}
+    for name, home in names(package).items():
+        assert getattr(package, name) is getattr(import_module(home), name)
+        assert getattr(package, name).__doc__, f"{name} says nothing about itself"
+        assert name not in modules, f"importing the module {name} would hide the name {package.__name__}.{name}"
+
+
+def test_what_is_on_the_first_page_is_in_a_room_as_well() -> None:
+    in_rooms = {item for room in ROOMS for item in names(getattr(mappable, room)).items()}
+    assert {item for item in names(mappable).items() if item[1] != "mappable.errors"} <= in_rooms
 
 
 def test_importing_the_package_loads_no_heavy_library() -> None:
-    code = "import sys, mappable; print([name for name in ('numpy', 'torch', 'pyarrow') if name in sys.modules])"
+    code = "import sys, mappable.maps; print([name for name in ('numpy', 'torch', 'pyarrow') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
@@ -95,7 +57,8 @@ for name in ("pyproj", "simplejpeg", "xxhash", "filelock", "av"):
     sys.modules[name] = None
 import mappable, mappable.cli.app
 places = mappable.load_places(sys.argv[1])
-print(mappable.find_pack(sys.argv[1]).load(places).shape, mappable.neighbours(places, 1.5).counts.tolist())
+near = mappable.places.find_neighbours(places, 1.5)
+print(mappable.places.find_pack(sys.argv[1]).load(places).shape, near.counts.tolist())
 """
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mappable import find_pack, load_places, save_places
 from mappable.cli.places import split
+from mappable.places import find_pack, load_places, save_places
 
 Draw = Callable[..., Path]
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]

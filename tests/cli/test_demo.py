@@ -11,13 +11,13 @@ import typer
 from PIL import Image
 from typer.testing import Result
 
-from mappable import load_places
 from mappable.cli import demo
 from mappable.evaluation import sets
 from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
 from mappable.learning.trainer import TrainingStopped
 from mappable.maps.map import Map
+from mappable.places import load_places
 from mappable.places.cache import find_pack
 
 

@@ -11,10 +11,10 @@ import torch
 import typer
 from typer.testing import CliRunner, Result
 
-from mappable import convert, find_pack, load_places, pack_images
 from mappable.cli.embed import embed
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
+from mappable.places import convert, find_pack, load_places, pack_images
 
 Draw = Callable[..., Path]
 

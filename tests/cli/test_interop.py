@@ -24,12 +24,12 @@ from evo.tools.file_interface import FileInterfaceException, read_tum_trajectory
 from PIL import Image
 from typer.testing import Result
 
-from mappable import load_places, save_places
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.export import seconds_of
 from mappable.maps.map import Map
+from mappable.places import load_places, save_places
 from mappable.places.table import Places
 from mappable.recovery.align import aligned_score, score
 from mappable.trajectories import write_tum

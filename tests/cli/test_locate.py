@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 from typer.testing import Result
 
-from mappable import load_places, pack_images, save_places
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.map import Map
+from mappable.places import load_places, pack_images, save_places
 from mappable.places.frames import Frame
 
 Run = Callable[..., Result]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from mappable import load_places, pack_images, save_places
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.map import Map
+from mappable.places import load_places, pack_images, save_places
 
 Run = Callable[..., Result]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mappable import find_pack, load_places
+from mappable.places import find_pack, load_places
 from mappable.worlds.presets import PRESETS
 
 COMMAND = [sys.executable, "-c", "from mappable.cli import main; main()"]

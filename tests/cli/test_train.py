@@ -17,14 +17,13 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from mappable import find_pack, load_places
 from mappable.cli.train import train
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.data import TrainingData, select
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import TrainingStopped
-from mappable.places import packing
+from mappable.places import find_pack, load_places, packing
 from mappable.places.files import save_places
 from mappable.places.table import Places
 from mappable.places.world_record import write_record

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
-from mappable.places.neighbours import neighbours
+from mappable.places.neighbours import find_neighbours
 from mappable.places.table import Places
 
 FRAMES = (Frame("a"), Frame("b"))
@@ -61,7 +61,7 @@ MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(mat
 def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places = data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
-    found = neighbours(places, radius, max_yaw=max_yaw)
+    found = find_neighbours(places, radius, max_yaw=max_yaw)
     count = range(len(places))
     expected = [[j for j in count if i != j and are_neighbours(places, i, places, j, radius, max_yaw)] for i in count]
     assert [rows.tolist() for rows in found] == expected
@@ -75,7 +75,7 @@ def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st
 def test_neighbours_of_another_table_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places, queries = data.draw(tables(dimensions)), data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
-    found = neighbours(places, radius, of=queries, max_yaw=max_yaw)
+    found = find_neighbours(places, radius, of=queries, max_yaw=max_yaw)
     expected = [
         [j for j in range(len(places)) if are_neighbours(queries, i, places, j, radius, max_yaw)]
         for i in range(len(queries))
@@ -86,7 +86,7 @@ def test_neighbours_of_another_table_are_those_of_a_loop_over_all_pairs(dimensio
 def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
     generator = np.random.default_rng(7)
     places = table(np.column_stack([generator.uniform(0, 100, (400, 2)) + 6e5, np.zeros(400)]))
-    found = neighbours(places, 10.0)
+    found = find_neighbours(places, 10.0)
     apart = np.hypot(*(axis[:, None] - axis[None] for axis in (places.x, places.y)))
     near = apart <= 10
     np.fill_diagonal(near, False)
@@ -95,39 +95,39 @@ def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
 
 def test_a_place_exactly_at_the_radius_is_near() -> None:
     places = table([(0, 0, 0), (3, 4, 0), (6, 8.001, 0)])
-    assert neighbours(places, 5.0)[0].tolist() == [1]
-    assert neighbours(places, math.nextafter(5.0, 0))[0].tolist() == []
+    assert find_neighbours(places, 5.0)[0].tolist() == [1]
+    assert find_neighbours(places, math.nextafter(5.0, 0))[0].tolist() == []
 
 
 def test_z_counts_only_in_three_dimensions() -> None:
     stacked = [(0, 0, 0), (0, 0, 9)]
-    assert neighbours(table(stacked), 1.0)[0].tolist() == [1]
-    assert neighbours(table(stacked, dimensions=3), 1.0)[0].tolist() == []
+    assert find_neighbours(table(stacked), 1.0)[0].tolist() == [1]
+    assert find_neighbours(table(stacked, dimensions=3), 1.0)[0].tolist() == []
 
 
 def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
     places = table([(0, 0, 0)] * 4, yaw=[math.pi - 0.25, -math.pi + 0.25, 0.0, math.nan])
-    assert [rows.tolist() for rows in neighbours(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
-    assert [rows.tolist() for rows in neighbours(places, 1.0, max_yaw=0.49)] == [[], [], [], []]
+    assert [rows.tolist() for rows in find_neighbours(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
+    assert [rows.tolist() for rows in find_neighbours(places, 1.0, max_yaw=0.49)] == [[], [], [], []]
     exact = table([(0, 0, 0)] * 2, yaw=[0.0, 0.5])
-    assert neighbours(exact, 1.0, max_yaw=0.5).counts.tolist() == [0, 0]
-    assert neighbours(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
+    assert find_neighbours(exact, 1.0, max_yaw=0.5).counts.tolist() == [0, 0]
+    assert find_neighbours(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
 
 
 def test_an_unknown_yaw_matters_only_if_yaw_is_asked_about() -> None:
     places = table([(0, 0, 0)] * 2, yaw=[math.nan, math.nan])
-    assert neighbours(places, 1.0).counts.tolist() == [1, 1]
-    assert neighbours(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
+    assert find_neighbours(places, 1.0).counts.tolist() == [1, 1]
+    assert find_neighbours(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
 
 
 def test_a_table_is_its_own_neighbour_only_if_named() -> None:
     places = table([(0, 0, 0), (0, 0, 0)])
-    assert [rows.tolist() for rows in neighbours(places, 0.0)] == [[1], [0]]
-    assert [rows.tolist() for rows in neighbours(places, 0.0, of=places)] == [[0, 1], [0, 1]]
+    assert [rows.tolist() for rows in find_neighbours(places, 0.0)] == [[1], [0]]
+    assert [rows.tolist() for rows in find_neighbours(places, 0.0, of=places)] == [[0, 1], [0, 1]]
 
 
 def test_queries_are_numbered_from_both_ends() -> None:
-    found = neighbours(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
+    found = find_neighbours(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
     assert found[-1].tolist() == found[3].tolist() == [2]
     with pytest.raises(IndexError):
         found[4]
@@ -135,21 +135,21 @@ def test_queries_are_numbered_from_both_ends() -> None:
 
 def test_no_places_and_no_queries_have_no_neighbours() -> None:
     some, none = table([(0, 0, 0)]), table([])
-    assert len(neighbours(none, 1.0)) == 0
-    assert neighbours(none, 1.0, of=some).counts.tolist() == [0]
-    assert len(neighbours(some, 1.0, of=none)) == 0
+    assert len(find_neighbours(none, 1.0)) == 0
+    assert find_neighbours(none, 1.0, of=some).counts.tolist() == [0]
+    assert len(find_neighbours(some, 1.0, of=none)) == 0
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     places = table([(0, 0, 0), (1, 0, 0)])
     with pytest.raises(BadInputError, match=r"3.*2.*dimensions"):
-        neighbours(places, 1.0, of=table([(0, 0, 0)], dimensions=3))
+        find_neighbours(places, 1.0, of=table([(0, 0, 0)], dimensions=3))
     elsewhere = places.replace(frames=[Frame("a", origin=(1000.0, 0.0, 0.0))])
     with pytest.raises(BadInputError, match=r"frame.*'a'.*differs"):
-        neighbours(places, 1.0, of=elsewhere)
+        find_neighbours(places, 1.0, of=elsewhere)
 
 
 @pytest.mark.parametrize("radius", [-1.0, math.nan])
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
     with pytest.raises(BadInputError, match="distance"):
-        neighbours(table([(0, 0, 0)]), radius)
+        find_neighbours(table([(0, 0, 0)]), radius)

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mappable import Encoder, Frame, Map, Places, build_map
+from mappable.features import Encoder
+from mappable.maps import Map, build_map
+from mappable.places import Frame, Places
 from mappable.service.app import create_app
 from mappable.service.connections import Connections
 from mappable.service.engine import Engine

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable import Encoder, Locator, Map, Places, locate_sequence
+from mappable.features import Encoder
+from mappable.maps import Locator, Map, locate_sequence
+from mappable.places import Places
 
 Images = list[tuple[str, bytes]]
 

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable import Encoder, Map, Places, build_map
+from mappable.features import Encoder
 from mappable.features.fast_encoder import FastEncoder
+from mappable.maps import Map, build_map
+from mappable.places import Places
 from mappable.service import answers
 from mappable.service.limits import Limits
 

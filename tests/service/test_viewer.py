@@ -18,13 +18,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mappable import Encoder, Map, Places
 from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import score_all
 from mappable.evaluation.protocols import protocols_named
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, Scored, Scoring
 from mappable.evaluation.setup import setup_of
+from mappable.features import Encoder
+from mappable.maps import Map
+from mappable.places import Places
 from mappable.places.files import save_places
 from mappable.service import page
 from mappable.service.disk import picture

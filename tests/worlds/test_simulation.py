@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mappable import distance_along, find_pack, load_places
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
+from mappable.places import distance_along, find_pack, load_places
 from mappable.worlds import drives
 from mappable.worlds.contact_sheet import same_places
 from mappable.worlds.drives import draw, plan, table

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.places.neighbours import neighbours
+from mappable.places.neighbours import find_neighbours
 from mappable.places.table import Places
 from mappable.randomness import Purpose, generator
 
@@ -29,7 +29,7 @@ def measure_feature_scale(
     `describe` gives the descriptors (k, D) of rows of `places`. Up to 10,000 random images are looked at.
     """
     rows = np.sort(generator(seed, Purpose.FEATURE_SCALE).permutation(len(places))[:IMAGES])
-    near = neighbours(places[rows], positive_radius, max_yaw=yaw_limit)
+    near = find_neighbours(places[rows], positive_radius, max_yaw=yaw_limit)
     first = np.repeat(np.arange(len(rows)), near.counts)
     once = first < near.rows
     pairs = np.stack([first[once], near.rows[once]])

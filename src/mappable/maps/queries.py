@@ -11,7 +11,7 @@ import numpy as np
 from mappable.arrays import Floats32, Ints
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.image_encoder import ImageEncoder
-from mappable.maps.densify import densify
+from mappable.maps.densification import densify
 from mappable.maps.locate import CANDIDATES, Locator
 from mappable.maps.location import Location, NotLocated, Outcome
 from mappable.maps.map import Map

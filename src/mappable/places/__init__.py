@@ -1,1 +1,5 @@
 """Places: files, poses and pixels. Whatever the format, images with positions become one table."""
+
+from mappable.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -36,7 +36,9 @@ class Neighbours:
         return np.diff(self.starts)
 
 
-def neighbours(places: Places, radius: float, *, of: Places | None = None, max_yaw: float | None = None) -> Neighbours:
+def find_neighbours(
+    places: Places, radius: float, *, of: Places | None = None, max_yaw: float | None = None
+) -> Neighbours:
     """For each place of `of`, the rows of `places` in the same frame at most `radius` away (in the frame's unit).
 
     Without `of`, the places' own neighbours, each without itself. With `max_yaw` (radians), only those whose yaw
@@ -73,5 +75,5 @@ def _check(queries: Places, places: Places, radius: float, max_yaw: float | None
     for name in set(queries.frame) & set(places.frame):
         if queries.frames[name] != places.frames[name]:
             raise BadInputError(
-                f"frame {name!r} of the two tables differs, so they cannot be compared; see mappable.in_frames"
+                f"frame {name!r} of the two tables differs, so they cannot be compared; see mappable.places.in_frames"
             )

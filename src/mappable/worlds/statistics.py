@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
-from mappable.places.neighbours import neighbours
+from mappable.places.neighbours import find_neighbours
 from mappable.places.routes import steps
 from mappable.places.sampling import farthest_points
 from mappable.places.table import Places
@@ -193,7 +193,7 @@ def driven_again(places: Places, near: float, gap: float) -> float:
     """Metres of one run along a line that it came along before: within `near`, either way, over `gap` metres ago."""
     moved = steps(places.positions)
     along = np.append(0.0, np.cumsum(moved))
-    found = neighbours(places, near)
+    found = find_neighbours(places, near)
     query = np.repeat(np.arange(len(places)), found.counts)
     before = along[query] - along[found.rows] >= gap
     parallel = np.abs(np.sin(places.yaw[query] - places.yaw[found.rows])) < np.sin(TURN)
@@ -214,7 +214,7 @@ def _route(run: Places, preset: Preset) -> Route:
 
 def _positives(places: Places, preset: Preset, of: Places | None = None) -> Ints:
     """How many positives each place has, or each of `of` has among the places."""
-    return neighbours(places, preset.positive_radius, of=of, max_yaw=preset.yaw_limit).counts
+    return find_neighbours(places, preset.positive_radius, of=of, max_yaw=preset.yaw_limit).counts
 
 
 def _bound(train: Places, test: Places, preset: Preset) -> Bound:

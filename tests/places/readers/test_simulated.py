@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mappable import convert, find_pack, load_places
 from mappable.errors import BadInputError
+from mappable.places import convert, find_pack, load_places
 from mappable.places.readers import read_places
 from mappable.worlds.simulation import write_simulated
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.maps.densify import densify
+from mappable.maps.densification import densify
 
 
 @pytest.mark.parametrize("sequence", [False, True])

@@ -1,0 +1,16 @@
+from mappable.maps.build import build_map as build_map
+from mappable.maps.build import build_map_of as build_map_of
+from mappable.maps.calibration import Calibration as Calibration
+from mappable.maps.densification import Densified as Densified
+from mappable.maps.densification import densify as densify
+from mappable.maps.encoders import open_encoder as open_encoder
+from mappable.maps.landmarks import greedy_landmarks as greedy_landmarks
+from mappable.maps.landmarks import sequential_landmarks as sequential_landmarks
+from mappable.maps.locate import Locator as Locator
+from mappable.maps.location import Candidate as Candidate
+from mappable.maps.location import Location as Location
+from mappable.maps.location import NotLocated as NotLocated
+from mappable.maps.map import Map as Map
+from mappable.maps.ranging import ranges_between as ranges_between
+from mappable.maps.reliability import draw_reliability as draw_reliability
+from mappable.maps.sequence import locate_sequence as locate_sequence
