@@ -2,43 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.spatial.transform import Rotation, Slerp
+from scipy.spatial.transform import Rotation
 
 from mappable.places.frames import Frame
 from mappable.places.rotations import (
     CAMERA_PLANE,
     PLANES,
     are_rotations,
-    slerp,
     viewing_yaw,
 )
-
-component = st.floats(-1, 1, allow_nan=False)
-quaternions = (
-    st.tuples(component, component, component, component)
-    .map(np.array)
-    .filter(lambda q: np.linalg.norm(q) > 0.1)
-    .map(lambda q: q / np.linalg.norm(q))
-)
-
-
-@given(quaternions, quaternions, st.floats(0, 1))
-def test_slerp_agrees_with_scipy(start, end, share):
-    between = Rotation.from_quat(slerp(start[None], end[None], np.array([share]))[0])
-    expected = Slerp([0.0, 1.0], Rotation.from_quat([start, end]))(share)
-    half_turn = abs(np.dot(start, end)) < 1e-6  # then both ways round are equally short
-    if half_turn:
-        assert (Rotation.from_quat(start).inv() * between).magnitude() == pytest.approx(share * np.pi, abs=1e-5)
-    else:
-        assert (expected.inv() * between).magnitude() == pytest.approx(0, abs=1e-7)
-
-
-def test_slerp_between_equal_rotations_stays_there_whatever_the_sign():
-    quaternion = np.array([[0.5, -0.5, 0.5, 0.5]])
-    for end in (quaternion, -quaternion):
-        assert slerp(quaternion, end, np.array([0.3])) == pytest.approx(quaternion, abs=1e-15)
 
 
 def test_yaw_counts_counter_clockwise_from_x():

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from mappable.arrays import Floats32, Ints
+from mappable.arrays import Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
@@ -152,4 +152,4 @@ def _calibrating(places: Places, references: Ints, landmarks: Ints, trained: Col
     taken_out = set(trained) - set(places.sequence[places.training()])
     if taken_out & set(places.sequence[rows]):
         source = "train"
-    return rows[np.unique(np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(np.int64))], source
+    return rows[evenly(len(rows), MOST)], source

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Floats32, Ints
+from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, find, spacing_of
 from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
@@ -160,14 +160,14 @@ def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats) -> tuple[Fl
     The nearest show how distances grow, and the others where that ends; so the map may be of any length.
     """
     at = landmarks.places.positions
-    some = np.unique(np.linspace(0, len(positions) - 1, TRIED).astype(np.int64))
+    some = evenly(len(positions), TRIED)
     near = KDTree(at).query(positions[some], min(len(at), NEAREST))[1].reshape(len(some), -1)
     squared, metres = [], []
     for start in range(0, len(some), BLOCK):
         images, rows = some[start : start + BLOCK], np.unique(near[start : start + BLOCK])
         squared.append(squared_between(descriptors[images], landmarks.store.take(rows)).ravel())
         metres.append(np.linalg.norm(positions[images][:, None] - at[rows], axis=2).ravel())
-    far = np.unique(np.linspace(0, len(at) - 1, SAMPLE).astype(np.int64))
+    far = evenly(len(at), SAMPLE)
     squared.append(squared_between(descriptors[some], landmarks.store.take(far)).ravel())
     metres.append(np.linalg.norm(positions[some][:, None] - at[far], axis=2).ravel())
     return np.concatenate(squared).astype(np.float64), np.concatenate(metres)
@@ -175,7 +175,7 @@ def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats) -> tuple[Fl
 
 def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Floats, response: Response) -> float:
     """That which brings images closest to where they are."""
-    some = np.unique(np.linspace(0, len(rows) - 1, TRIED).astype(np.int64))
+    some = evenly(len(rows), TRIED)
     errors = []
     choices = [share * (response.plateau - response.floor) for share in TEMPERATURES]
     for temperature in choices:
@@ -219,7 +219,7 @@ def _between_images(descriptors: Floats32, positions: Floats, reach: float) -> t
     stretch = (
         np.arange(min(PAIRED, len(positions))) + max(0, len(positions) - PAIRED) // 2
     )  # a part of the drive, whole
-    some = np.unique(np.concatenate([stretch, np.linspace(0, len(positions) - 1, PAIRED).astype(np.int64)]))
+    some = np.unique(np.concatenate([stretch, evenly(len(positions), PAIRED)]))
     i, j = np.triu_indices(len(some), 1)
     feature = np.sqrt(squared_between(descriptors[some], descriptors[some])[i, j]).astype(np.float64)
     metres = np.linalg.norm(positions[some[i]] - positions[some[j]], axis=1)

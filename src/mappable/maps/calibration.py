@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Bools, Floats, Floats32, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.maps.between import FAR, Between, Found, find
 from mappable.maps.evidence import Evidence, weigh
 from mappable.maps.map import Map
@@ -111,7 +111,7 @@ def between_of(landmarks: Map, response: Response, spacing: float) -> Between:
 
 def neighbours_of(positions: Floats, reach: float) -> int:
     """How many landmarks to look at for one image, so that some of other places are among them."""
-    some = positions[np.unique(np.linspace(0, len(positions) - 1, SAMPLE).astype(np.int64))]
+    some = positions[evenly(len(positions), SAMPLE)]
     crowd = KDTree(positions).query_ball_point(some, reach, return_length=True).mean()
     return min(len(positions), max(FEWEST, min(MOST, int(4 * crowd))))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Floats32, Strings
+from mappable.arrays import Bools, Floats, Floats32, Strings, evenly
 from mappable.errors import BadInputError
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
@@ -89,7 +89,7 @@ def draw_distances(
     axes: "Axes", said: tuple[Floats, Floats, Floats], truly: Floats, unit: str, coverage: float = 0.9
 ) -> None:
     """What is said of images: the low end, middle and high end (n,) of an interval, beside the true distances (n,)."""
-    which = np.linspace(0, len(truly) - 1, min(len(truly), 150)).astype(np.int64)
+    which = evenly(len(truly), 150)
     which = which[np.argsort(said[1][which], kind="stable")]
     low, metres, high = (one[which] for one in said)
     number = np.arange(len(which))

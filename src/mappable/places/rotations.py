@@ -12,21 +12,6 @@ AXES: dict[str, Vector] = {"x": (1.0, 0.0, 0.0), "z": (0.0, 0.0, 1.0)}
 VERTICAL = np.sin(np.deg2rad(1.0))  # a view whose horizontal part is shorter than this has no direction on the map
 
 
-def slerp(start: Floats, end: Floats, share: Floats) -> Floats:
-    """Unit quaternions (n, 4) `share` of the way from `start` to `end`, turning evenly the shorter way round."""
-    end = np.where(np.sum(start * end, axis=1, keepdims=True) < 0, -end, end)  # q and -q are one rotation
-    apart, along = np.linalg.norm(end - start, axis=1), np.linalg.norm(end + start, axis=1)
-    angle, share = 2 * np.arctan2(apart, along)[:, None], share[:, None]
-
-    def weight(part: Floats) -> Floats:
-        """sin(part * angle) / sin(angle), also where the angle is 0."""
-        ratio: Floats = part * np.sinc(part * angle / np.pi) / np.sinc(angle / np.pi)
-        return ratio
-
-    between: Floats = weight(1 - share) * start + weight(share) * end
-    return between
-
-
 def viewing_yaw(directions: Floats) -> Floats:
     """Yaw of viewing directions (n, 3) of unit length in a frame; NaN where one is within a degree of the vertical."""
     level = np.hypot(directions[:, 0], directions[:, 1]) >= VERTICAL

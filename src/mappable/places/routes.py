@@ -32,7 +32,7 @@ def distance_along(places: Places, jitter: float = JITTER) -> Floats:
     return along
 
 
-def crop_by_length(places: Places, length: float, *, start: float = 0.0, jitter: float = JITTER) -> Places:
+def crop_by_length(places: Places, length: float, *, start: float = 0.0) -> Places:
     """The part of every sequence from `start` to `start + length` along it (both included), in the frame's unit."""
-    along = distance_along(places, jitter)
+    along = distance_along(places)
     return places[(along >= start) & (along <= start + length)]

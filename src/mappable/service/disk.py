@@ -4,9 +4,9 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 
+from mappable.arrays import evenly
 from mappable.maps.folder import MAP
 from mappable.maps.map import Map
 from mappable.places.images import ORIENTATION, TURNED, load_image, read_bytes
@@ -46,7 +46,7 @@ def picture(places: Places, row: int, what: str = "landmark", most: int | None =
 def notes_on(landmarks: Map, folder: Path) -> Callable[[], list[str]]:
     """What says, in sentences, how the files of the map differ from what was opened."""
     opened = _description(folder)
-    rows = np.unique(np.linspace(0, len(landmarks) - 1, SAMPLE).astype(np.int64))
+    rows = evenly(len(landmarks), SAMPLE)
     files = [landmarks.places.root / landmarks.places.path[row] for row in rows]
 
     def notes() -> list[str]:

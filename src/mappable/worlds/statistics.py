@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats, Ints, path_length
 from mappable.places.neighbours import find_neighbours
 from mappable.places.routes import steps
 from mappable.places.sampling import farthest_points
@@ -176,7 +176,7 @@ def statistics(places: Places, preset: Preset, world: World, *, every: int = 1) 
 
 def turns(x: Floats, y: Floats, yaw: Floats, window: float = 20.0) -> int:
     """How many times the heading changes by at least 45 degrees within `window` metres of a drive."""
-    along = np.append(0.0, np.cumsum(steps(np.column_stack([x, y]))))
+    along = path_length(np.column_stack([x, y]))
     unrolled = np.unwrap(yaw)
     middle = np.arange(along[0] + window / 2, along[-1] - window / 2, 0.5)
     before, after = (np.interp(middle + shift, along, unrolled) for shift in (-window / 2, window / 2))
@@ -191,8 +191,7 @@ def turns(x: Floats, y: Floats, yaw: Floats, window: float = 20.0) -> int:
 
 def driven_again(places: Places, near: float, gap: float) -> float:
     """Metres of one run along a line that it came along before: within `near`, either way, over `gap` metres ago."""
-    moved = steps(places.positions)
-    along = np.append(0.0, np.cumsum(moved))
+    moved, along = steps(places.positions), path_length(places.positions)
     found = find_neighbours(places, near)
     query = np.repeat(np.arange(len(places)), found.counts)
     before = along[query] - along[found.rows] >= gap

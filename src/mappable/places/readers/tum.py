@@ -32,7 +32,7 @@ from mappable.places.frames import Frame, Vector
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
-from mappable.places.rotations import AXES, PLANES, slerp, viewing_yaw
+from mappable.places.rotations import AXES, PLANES, viewing_yaw
 from mappable.places.table import Places
 from mappable.places.tracks import PosesAt, Track, rising
 from mappable.tables import Table, read_words
@@ -89,8 +89,11 @@ class _Trajectory:
         poses = self.track.at(time)
         since = np.where(poses.inside, time - self.track.time[poses.before], 0)
         share = np.divide(since, poses.gap_s * 1e9, out=np.zeros(len(time)), where=poses.gap_s > 0)
-        turned = slerp(self.quaternions[poses.before], self.quaternions[poses.after], share)
-        return poses, Rotation.from_quat(turned).apply(axis)
+        if not len(time):  # scipy before 1.17 has no empty rotations
+            return poses, np.empty((0, 3))
+        start, end = (Rotation.from_quat(self.quaternions[rows]) for rows in (poses.before, poses.after))
+        turn = Rotation.from_rotvec(share[:, None] * (start.inv() * end).as_rotvec())  # the shorter way round
+        return poses, (start * turn).apply(axis)
 
 
 def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findings) -> list[Path]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints, path_length
+from mappable.arrays import Floats, Ints, evenly, path_length
 from mappable.errors import BadInputError
 from mappable.formats import Format
 from mappable.progress import progress_bar
@@ -145,7 +145,7 @@ def draw(case: Case) -> tuple[Floats, Ranges, Anchors | None]:
         ranges = measure(truth, noise, seed=case.seed, radius=radius, missing=MISSING, outliers=OUTLIERS)
     if not case.anchors:
         return truth, ranges, None
-    points = np.linspace(0, case.count - 1, case.anchors).round().astype(np.int64)
+    points = evenly(case.count, case.anchors, nearest=True)
     errors = generator(case.seed, Purpose.KNOWN_POSITIONS).normal(0, ANCHOR_SIGMA, (case.anchors, truth.shape[1]))
     return truth, ranges, Anchors(points, truth[points] + errors, np.full(case.anchors, ANCHOR_SIGMA))
 
