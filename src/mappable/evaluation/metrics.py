@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import pearsonr, rankdata
+from scipy.stats import rankdata
 
 from mappable.arrays import Bools, Floats, evenly
 
@@ -115,7 +115,7 @@ def precision_recall(
 def _correlation(first: Floats, second: Floats) -> float | None:
     if len(first) < 3 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
         return None
-    return float(pearsonr(first, second).statistic)
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _rank_correlation(first: Floats, second: Floats) -> float | None:
