@@ -63,7 +63,7 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_
     save_file({name: torch.zeros(shape) for name, shape in SHAPES.items()}, file)
     refused = weights(tmp_path, "vgg16-caffe", "--file", file)
     assert refused.returncode == 1
-    assert refused.stderr.startswith(f"error: {file}: looks like neither vgg16-v1 nor vgg16-caffe")
+    assert refused.stderr.startswith(f"error: {file}: not vgg16-caffe (")
     assert refused.stderr.count("\n") == 1
     assert not (tmp_path / "vgg16-caffe.safetensors").exists()
 

@@ -1,15 +1,23 @@
 """Encoders of maps: the one that a map keeps, or the same from elsewhere."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
+from mappable.features.about import About
+from mappable.features.embedding import Precision
 from mappable.features.encoder import Encoder
+from mappable.features.opening import OPENERS
+from mappable.maps.build import build_map
 from mappable.maps.encoders import encoder_of, open_encoder
 from mappable.maps.map import Map
 from mappable.places.frames import Frame
+from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 
 
@@ -34,3 +42,41 @@ def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(small_back
         encoder_of(kept, other, "cpu")
     with pytest.raises(BadInputError, match=f"keeps no encoder.*{encoder.fingerprint}"):
         encoder_of(bare)
+
+
+class BrightnessEncoder:
+    """An encoder of another kind, with nothing of ours: brightness of each column, in a file of its own format."""
+
+    def __init__(self, file: Path) -> None:
+        width, height = (int(side) for side in file.read_text().split())
+        self.about = About(weights="none", size=(width, height), fit="crop", mean=(0, 0, 0), std=(1, 1, 1), unit="m")
+        self.dimensions, self.fingerprint, self.device = width, "brightness", torch.device("cpu")
+
+    def actual_precision(self, precision: Precision) -> str:
+        return "float64"
+
+    def embed(
+        self, images: AnyImages, *, batch_size: int | None = None, precision: Precision = "auto", progress: bool = True
+    ) -> Floats32:
+        pixels = images_of(images, self.about.size, self.about.fit)
+        columns = pixels.read(np.arange(len(pixels))).astype(np.float32).mean((1, 3))
+        return columns / np.linalg.norm(columns, axis=1, keepdims=True)
+
+    def for_queries(self) -> Callable[[Pixels], Floats32]:
+        return self.embed
+
+
+def test_another_kind_of_encoder_is_one_class_and_one_line(
+    toy: tuple[Places, Pixels], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OPENERS, ".brightness", lambda file, device, backend: BrightnessEncoder(file))
+    file = tmp_path / "my.brightness"
+    file.write_text("64 48")
+    places, pixels = toy
+    built = build_map(open_encoder(file), places, pixels, landmarks=20).save(tmp_path / "map", file)
+    kept = encoder_of(built)
+    assert (kept.fingerprint, built.encoder) == ("brightness", "brightness")
+    queries = np.flatnonzero(places.split == "test")
+    rows, _ = built.nearest(kept.embed(pixels[queries]), 1, encoder=kept.fingerprint)
+    off = np.abs(built.places.x[rows[:, 0]] - places.x[queries])
+    assert np.median(off) < 4

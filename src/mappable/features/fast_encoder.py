@@ -3,12 +3,11 @@
 from copy import deepcopy
 from dataclasses import dataclass
 from threading import Lock
-from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from torch import Tensor
 
 from mappable.arrays import Floats32, Ints, Pixels
 from mappable.errors import BadInputError
@@ -37,7 +36,7 @@ class FastEncoder:
             pass  # or it is refused
         self.encoder, self.device, self.precision = deepcopy(encoder).requires_grad_(False), encoder.device, precision
         if actual_precision(self.device, precision) == "bfloat16":
-            cast(nn.Module, self.encoder.backbone).to(torch.bfloat16)  # once, not in every query
+            self.encoder.backbone.to(torch.bfloat16)  # once, not in every query
         self.landmarks: Tensor | None = None
         if landmarks is not None:
             self.landmarks = _checked(np.asarray(landmarks, dtype=np.float32), encoder.dimensions).to(self.device)

@@ -66,11 +66,8 @@ def _read_torch(file: Path) -> Mapping[Any, Any]:
         content = torch.load(file, map_location="cpu", weights_only=True)  # torch's own allow-list of types
     except OSError:
         raise
-    except pickle.UnpicklingError:
+    except Exception:  # a damaged pickle or archive can fail in any way
         reason = "it is damaged, or asks for more than tensors, which is never run"
-        raise BadInputError(f"{file}: not a whole file of tensors and nothing else ({reason})") from None
-    except Exception as error:  # a damaged pickle or archive can fail in any way
-        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason'}"
         raise BadInputError(f"{file}: not a whole file of tensors and nothing else ({reason})") from None
     if not isinstance(content, Mapping):
         raise BadInputError(f"{file}: holds a {type(content).__name__}, not tensors by their names")

@@ -63,18 +63,14 @@ def fetch_member(archive: Archive, folder: Path) -> bytes:
 
 
 def read_member(archive: Archive, file: Path) -> bytes:
-    """The member of the archive `file`; both must have the hashes that `archive` says."""
-    if sha256(file) != archive.sha256:
-        raise UnavailableError("the archive has another sha256 than it should")
+    """The member of the archive `file`, which must have the hash that `archive` says."""
     try:
         with tarfile.open(file) as opened:
-            for entry in opened:
-                member = opened.extractfile(entry) if entry.name.partition("/")[2] == archive.member else None
-                if member:
-                    content = member.read()
-                    break
-            else:
-                raise UnavailableError(f"the archive has no {archive.member}")
+            name = next(one for one in opened.getnames() if one.partition("/")[2] == archive.member)
+            member = opened.extractfile(name)
+            content = member.read() if member else b""
+    except StopIteration:
+        raise UnavailableError(f"the archive has no {archive.member}") from None
     except (OSError, EOFError, tarfile.TarError) as error:
         raise UnavailableError(str(error)) from None
     if hashlib.sha256(content).hexdigest() != archive.member_sha256:
@@ -95,24 +91,16 @@ def fetch_address(address: str, folder: Path) -> Path:
                     advance(1)
     except (OSError, ValueError, HTTPException) as error:
         raise UnavailableError(str(getattr(error, "reason", None) or error)) from None
-    if not sha256(target).startswith(hash_digits(target.name)):
+    if not has_digits_of(target, address):
         raise UnavailableError("what it sends has another sha256 than its name says, or was cut short")
     return target
 
 
-def hash_digits(name: str) -> str:
-    """The first hex digits of a file's sha256, which end its name.
-
-    >>> hash_digits("vgg16-397923af.pth")
-    '397923af'
-    """
-    return name.rpartition(".")[0].rpartition("-")[2]
-
-
-def sha256(file: Path) -> str:
-    """The sha256 of a file's content, in hex digits."""
+def has_digits_of(file: Path, address: str) -> bool:
+    """True if the file's sha256 begins with the digits that the address ends in, as in vgg16-397923af.pth."""
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        digits = hashlib.file_digest(stream, "sha256").hexdigest()
+    return digits.startswith(address.rpartition(".")[0].rpartition("-")[2])
 
 
 def _last_words(text: str) -> str:

@@ -6,8 +6,8 @@ the normalisation that they were trained with: that is why it is a property of t
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,14 +18,7 @@ from torch import Tensor
 from mappable.errors import BadInputError
 from mappable.features.about import Channels
 from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_safetensors, read_tensors
-from mappable.features.weight_sources import (
-    Archive,
-    UnavailableError,
-    fetch_address,
-    fetch_member,
-    hash_digits,
-    sha256,
-)
+from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, has_digits_of
 from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
 
@@ -44,10 +37,10 @@ class WeightSet:
     megabytes: int  # of the file at the address
     archive: Archive | None = None
 
-    def resembles(self, tensors: Mapping[str, Tensor], *, within: float = 0.05, bgr: bool = False) -> bool:
-        """Whether the first layer is this set's up to a share `within`; with `bgr`, but for blue-green-red images."""
+    def resembles(self, tensors: Mapping[str, Tensor], *, within: float = 0.05) -> bool:
+        """True if the first layer differs from this set's by less than a share `within`."""
         corner, known = tensors["features.0.weight"][:3, :, 0, 0], torch.tensor(self.corner)
-        return bool((corner - (known.flip(1) if bgr else known)).norm() < within * known.norm())
+        return bool((corner - known).norm() < within * known.norm())
 
 
 _SETS = (
@@ -87,7 +80,6 @@ class CachedWeights:
     """A set as it lies in the cache, whole and with its own name."""
 
     tensors: dict[str, Tensor]
-    file: Path
     source: str  # where it came from, in words
 
 
@@ -151,7 +143,7 @@ def _read_own(chosen: WeightSet, file: Path) -> CachedWeights | None:
     tensors = check_tensors(stored, str(file))
     if about.get("weights") != chosen.name or about.get("sha256") != digest(tensors):
         return None
-    return CachedWeights(tensors, file, about.get("source", "unknown"))
+    return CachedWeights(tensors, about.get("source", "unknown"))
 
 
 def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
@@ -166,27 +158,26 @@ def _read_given(chosen: WeightSet, file: Path) -> dict[str, Tensor]:
     tensors = read_tensors(file)
     rounding = 0.001  # of half precision, and of the four digits known here; more training changes more
     exact = chosen.resembles(tensors, within=rounding) and chosen.half_digest in (None, digest(tensors, torch.float16))
-    if exact or sha256(file).startswith(hash_digits(chosen.address)):
+    if exact or has_digits_of(file, chosen.address):
         return tensors
     if file.suffix == ".safetensors" and _read_own(chosen, file):
         return tensors
-    looks = next((one for one in WEIGHT_SETS.values() if one.resembles(tensors)), None)
+    other = next((one.name for one in WEIGHT_SETS.values() if one is not chosen and one.resembles(tensors)), None)
+    why = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
     published = chosen.address.rpartition("/")[2]
-    if looks is chosen:
-        problem = f"holds weights derived from {chosen.name}, but not the same: trained further, or rounded"
-    elif looks:
-        problem = f"looks like {looks.name}, not {chosen.name}"
-    elif chosen.resembles(tensors, bgr=True):
-        problem = f"looks like {chosen.name} for blue-green-red images, while Mappable's are red-green-blue"
-    else:
-        problem = f"looks like neither {' nor '.join(WEIGHT_SETS)}"
-    raise BadInputError(f"{file}: {problem}; give torchvision's {published} or a copy of it")
+    raise BadInputError(f"{file}: not {chosen.name} ({why}); give torchvision's {published} or a copy of it")
 
 
 def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
     """Fetch a set and keep it in the cache. Where that cannot be written, it is an error only if it `must_keep`."""
     file = cached_file(chosen.name)
-    with _only_one_process(file, must_keep):
+    lock: Lock = nullcontext()  # where no lock can be written, no cache can
+    try:
+        lock = wait_for(file.with_name(f"{file.name}.lock"), f"fetches {file.name}")
+    except OSError as error:
+        if must_keep:
+            raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
+    with lock:
         if cached := find_cached(chosen.name):  # another process was quicker
             return cached.tensors
         if file.exists():
@@ -222,19 +213,6 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
             tried.append(f"{chosen.address} ({error})")
     hint = f"give its file with: mappable weights {chosen.name} --file FILE"
     raise BadInputError(f"{chosen.name} is not in the cache and cannot be fetched, tried {' and '.join(tried)}; {hint}")
-
-
-@contextmanager
-def _only_one_process(file: Path, must_keep: bool) -> Iterator[None]:
-    """Let one process at a time fetch `file`; where no lock can be written there is no file to quarrel about either."""
-    lock: Lock = nullcontext()
-    try:
-        lock = wait_for(file.with_name(f"{file.name}.lock"), f"fetches {file.name}")
-    except OSError as error:
-        if must_keep:
-            raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
-    with lock:
-        yield
 
 
 def _say(text: str) -> None:

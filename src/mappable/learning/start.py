@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
@@ -130,7 +129,7 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
             fetched = inputs.fetch(rows, device)
             return encoder.local(encoder.lower(fetched) if from_pixels else fetched)
 
-    aggregator = cast(nn.Module, encoder.aggregator)
+    aggregator = encoder.aggregator
     if learner.group.first:
         kept = None
         if folder is not None and settings.init_source == "train":
