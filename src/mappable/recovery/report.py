@@ -1,5 +1,6 @@
 """What is to be said of a recovery: what was used, what is undetermined, and where the truth is known its score."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -49,6 +50,32 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """The report as text."""
+        parts = "1 part" if len(self.parts) == 1 else f"{len(self.parts):,} parts that nothing connects"
+        yield f"{self.points:,} points in {self.dimensions} dimensions, {self.ranges:,} ranges, {parts}"
+        if self.known:
+            yield f"{self.known:,} position{' was' if self.known == 1 else 's were'} known"
+        if self.assumed:
+            yield f"{self.assumed:,} step{' was' if self.assumed == 1 else 's were'} assumed"
+        if self.thrown_out:
+            yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} thrown out as false"
+        if self.noise is not None:
+            yield f"noise: {self.noise:.2f} times the stated sigma"
+        if self.undetermined:
+            yield "undetermined:"
+        for sentence in self.undetermined:
+            yield f"  - {sentence}"
+        if self.nearness is not None:
+            yield str(self.nearness)
+        if self.scores:
+            yield f"{self.scored:,} points scored; below the line is what can be drawn without any ranges"
+            width = max(map(len, self.scores)) + 2
+            for name, one in self.scores.items():
+                if name == "point":
+                    yield "  " + "-" * (width + 60)
+                yield f"  {name:<{width}}{one}"
 
 
 def report(
