@@ -1,25 +1,34 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test bench docs clean
+.PHONY: help demo quick test test-long bench docs clean
 
 help:
-	@echo "make demo   set up from nothing, then draw a simulated street, train three encoders on it, and report (writes ./demo)"
-	@echo "make test   set up from nothing, then check style, types, the import rule, and run all tests"
-	@echo "make bench  the benchmarks, each beside what a user would pick instead"
-	@echo "make docs   build the documentation into ./site"
-	@echo "make clean  remove what the above made"
+	@echo "make demo       set up from nothing, then draw a simulated street, train three encoders on it, and report (writes ./demo)"
+	@echo "make quick      the quick tests: no process, server, drawing or training; under a minute on 2 cores"
+	@echo "make test       set up from nothing, then check style, types and the import rule, and run the tests; 4 minutes each on 2 cores"
+	@echo "make test-long  the rest of the tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
+	@echo "make bench      the benchmarks, each beside what a user would pick instead"
+	@echo "make docs       build the documentation into ./site"
+	@echo "make clean      remove what the above made"
 
 demo: .venv/installed
 	$(BIN)/mappable demo --overwrite
+
+quick: .venv/developing
+	$(PYTEST) -m "not medium and not long"
 
 test: .venv/developing
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	$(PYTEST) -m "not long"
+
+test-long: .venv/developing
+	$(PYTEST) -m long
 
 bench: .venv/developing
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done

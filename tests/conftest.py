@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,56 @@ class Small(Backbone):
 
 build = Small
 '''
+
+
+# Three speeds (docs/house.md): a test without a mark is quick, and must do none of this.
+HEAVY = {
+    "subprocess:Popen.__init__": "starts a process",
+    "multiprocessing.process:BaseProcess.start": "starts a process",
+    "socket:socket.listen": "starts a server",
+    "matplotlib.figure:Figure.savefig": "draws a figure",
+    "mappable.worlds.rendering.renderer:Renderer.render": "draws a world",
+    "mappable.learning.trainer:_Run.go": "trains",
+    "mappable.features.backbones.vgg16:VGG16.__init__": "builds VGG-16",
+}
+# A test that uses one of these fixtures is medium without a mark.
+HEAVY_FIXTURES = {"client", "draw_runs", "start", "vgg16_v1"}
+guarded: set[str] = set()
+running: list[str] = []  # the quick test that runs now, if one does
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if HEAVY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker("medium")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
+    for name, does in HEAVY.items():
+        module, _, path = name.partition(":")
+        if name not in guarded and module in sys.modules:
+            guarded.add(name)
+            *owners, method = path.split(".")
+            owner = reduce(getattr, owners, sys.modules[module])
+            setattr(owner, method, guard(getattr(owner, method), does))
+    if not any(item.iter_markers("medium")) and not any(item.iter_markers("long")):
+        running.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        running.clear()
+
+
+def guard(function: Callable[..., Any], does: str) -> Callable[..., Any]:
+    """The same function, which fails a quick test that calls it."""
+
+    @wraps(function)
+    def guarded_function(*positional: Any, **named: Any) -> Any:
+        if running:
+            pytest.fail(f"a quick test {does}: mark {running[0]} with @pytest.mark.medium")
+        return function(*positional, **named)
+
+    return guarded_function
 
 
 @pytest.fixture

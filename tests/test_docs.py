@@ -27,6 +27,7 @@ def code_blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 
 
+@pytest.mark.medium
 def test_the_reader_of_the_guide_is_found_by_its_file_name_and_passes_the_test_of_the_guide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Callable[..., Path]
 ) -> None:
@@ -77,6 +78,7 @@ def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
     assert places.yaw[0] == pytest.approx(0.0)  # a heading of 90 degrees is east
 
 
+@pytest.mark.medium
 def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
     """By the hook that mkdocs calls, out of the program itself."""
     spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
@@ -116,6 +118,7 @@ def test_every_column_is_explained_on_the_page_of_conventions() -> None:
         assert f"`{column}`" in page
 
 
+@pytest.mark.medium
 def test_the_python_of_the_page_of_worlds_runs() -> None:
     names: dict[str, Any] = {}
     exec(code_blocks("docs/worlds.md", "python")[0], names)
@@ -124,6 +127,7 @@ def test_the_python_of_the_page_of_worlds_runs() -> None:
     assert len(town.world.aliases) > 100
 
 
+@pytest.mark.medium
 def test_the_python_of_the_guide_to_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -159,6 +163,7 @@ def test_the_python_and_the_file_of_the_page_of_settings_are_right(tmp_path: Pat
     assert mine.negative_radius == street.negative_radius
 
 
+@pytest.mark.medium
 def test_the_python_of_the_readme_runs_on_a_converted_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, geotagged: Callable[..., list[Path]], small_backbone: str
 ) -> None:

@@ -434,6 +434,7 @@ def traced(encoder: Any, trace: Callable[[Any], bytes]) -> bytes:
 # The commands
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_every_command_of_a_page_runs(
     page: str,

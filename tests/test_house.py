@@ -28,6 +28,7 @@ def picture(house: ModuleType) -> list[list[str]]:
     return [re.findall(r"\w+(?= ──>)|(?<=──> )\w+", line) for line in drawn.splitlines() if "──>" in line]
 
 
+@pytest.mark.medium
 def test_the_page_is_what_the_modules_say(house: ModuleType) -> None:
     now = house.PAGE.read_text()
     assert house.page(now) == now, "docs/house.md is stale: run `python scripts/house.py`"

@@ -18,6 +18,7 @@ with take(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.medium
 def test_a_lock_is_of_one_process_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "folder" / ".lock"
     command = [sys.executable, "-c", HOLDER, str(file)]
@@ -35,6 +36,7 @@ def test_a_lock_is_of_one_process_at_a_time(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.medium
 def test_waiting_says_what_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / ".lock"
     command = [sys.executable, "-c", HOLDER.replace("sys.stdin.readline()", "time.sleep(1.5)"), str(file)]

@@ -59,6 +59,7 @@ def test_nordland_has_372_queries_and_references_in_19_blocks() -> None:
     assert len(np.unique(route_blocks(queries, setup.block))) == 19
 
 
+@pytest.mark.medium
 @with_the_images
 def test_a_small_study_of_nordland_runs(tmp_path: Path, small_backbone: str) -> None:
     folder = tmp_path / "part"

@@ -132,6 +132,7 @@ def shown_at_a_terminal(script: str, columns: int, **variables: str) -> tuple[by
     return run.stdout, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colours
 
 
+@pytest.mark.medium
 def test_at_a_terminal_the_bar_counts_on_standard_error_alone() -> None:
     stdout, text = shown_at_a_terminal(SHOW, 80)
     assert stdout == b"435\n"
@@ -139,6 +140,7 @@ def test_at_a_terminal_the_bar_counts_on_standard_error_alone() -> None:
         assert expected in text
 
 
+@pytest.mark.medium
 def test_a_note_is_below_the_bar_and_cut_where_the_terminal_ends() -> None:
     note = "loss 0.4512 · visual 0.2511 · geometric 0.0123 · active 45 % · 1,234 images/s"
     script = NOTED.format(note=note)
@@ -149,6 +151,7 @@ def test_a_note_is_below_the_bar_and_cut_where_the_terminal_ends() -> None:
         assert below == seen
 
 
+@pytest.mark.medium
 def test_of_several_processes_the_first_alone_shows_its_bar() -> None:
     script = NOTED.format(note="a note")
     assert "1200/1200" in shown_at_a_terminal(script, 80, RANK="0")[1]

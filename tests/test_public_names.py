@@ -45,6 +45,7 @@ def test_what_is_on_the_first_page_is_in_a_room_as_well() -> None:
     assert {item for item in names(mappable).items() if item[1] != "mappable.errors"} <= in_rooms
 
 
+@pytest.mark.medium
 def test_importing_the_package_loads_no_heavy_library() -> None:
     code = "import sys, mappable.maps; print([name for name in ('numpy', 'torch', 'pyarrow') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -62,6 +63,7 @@ print(mappable.places.find_pack(sys.argv[1]).load(places).shape, near.counts.tol
 """
 
 
+@pytest.mark.medium
 def test_a_converted_set_is_used_without_the_libraries_that_converted_it(
     tmp_path: Path, draw: Callable[..., Path]
 ) -> None:

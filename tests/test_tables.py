@@ -82,6 +82,7 @@ def test_white_space_round_values_is_dropped_unless_they_are_wanted_exact(file: 
 FIELD = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
+@pytest.mark.medium
 @given(rows=st.lists(st.tuples(FIELD, FIELD).filter(any), max_size=6), delimiter=st.sampled_from(",;\t"))
 def test_whatever_a_writer_of_csv_quotes_comes_back(
     rows: list[tuple[str, str]], delimiter: str, tmp_path_factory: pytest.TempPathFactory

@@ -43,6 +43,7 @@ def assert_one_sentence(result: subprocess.CompletedProcess[str], *parts: str) -
         assert part in result.stderr
 
 
+@pytest.mark.medium
 def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = mappable("convert", "manifest", collection, out, "--size", "32x24", "--fit", "pad")
@@ -126,12 +127,14 @@ def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, typed: T
     refused("there is no sequence 'mon'; there is ''", "--test", "mon", table=none)
 
 
+@pytest.mark.medium
 def test_a_reader_that_does_not_exist_lists_those_that_do(tmp_path: Path) -> None:
     assert_one_sentence(
         mappable("convert", "nope", tmp_path, tmp_path / "out"), "'nope'", "manifest", "robotcar", "tum"
     )
 
 
+@pytest.mark.medium
 def test_help_explains_each_reader_with_its_tree_and_options(typed: Typed) -> None:
     listed = typed("convert", "--help").stdout
     for name in ("cold", "kitti", "manifest", "msls", "photos", "pittsburgh", "robotcar", "tum", "utm_names", "video"):
@@ -187,6 +190,7 @@ def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], par
     assert_one_sentence(typed(*arguments), part)
 
 
+@pytest.mark.medium
 def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Path, draw: Draw) -> None:
     root, out = tmp_path / "set", tmp_path / "out"
     paths = [f"{number:03d}.jpg" for number in range(400)]
@@ -208,6 +212,7 @@ def test_ctrl_c_says_that_nothing_is_lost_and_the_next_run_goes_on(tmp_path: Pat
     assert len(find_pack(out)) == 400
 
 
+@pytest.mark.medium
 def test_odd_names_and_narrow_terminals_lose_nothing(
     collection: Path, tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,10 +78,12 @@ def test_json_and_nothing_else(mappable: Callable[..., Run], results: list[Path]
 
 
 def test_refusals_are_one_sentence(mappable: Callable[..., Run], results: list[Path], tmp_path: Path) -> None:
-    for arguments, sentence in (
-        ([results[0]], "at least two results are compared, not 1"),
-        ([results[0], tmp_path / "none"], f"{tmp_path / 'none'}: no result here (there is no result.json)"),
+    for arguments, parts in (
+        ([results[0]], ["two", "1"]),
+        ([results[0], tmp_path / "none"], [str(tmp_path / "none"), "result.json"]),
     ):
         printed = mappable("compare", *arguments)
         assert isinstance(printed.exception, BadInputError)
-        assert str(printed.exception) == sentence
+        assert "\n" not in str(printed.exception)
+        for part in parts:
+            assert part in str(printed.exception)

@@ -31,6 +31,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sets, "SETS", sets.SETS | {small.name: small})
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("tiny")
 def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable: Callable[..., Result]) -> None:
     out = tmp_path / "the demo"

@@ -16,6 +16,8 @@ from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.places import convert, find_pack, load_places, pack_images
 
+pytestmark = pytest.mark.medium
+
 Draw = Callable[..., Path]
 
 

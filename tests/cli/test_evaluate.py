@@ -18,6 +18,8 @@ from mappable.maps.map import Map
 from mappable.places.files import load_places, save_places
 from mappable.places.frames import Frame
 
+pytestmark = pytest.mark.medium
+
 Invoke = Callable[..., Result]
 RADII = ("--positive-radius", "5", "--negative-radius", "15")
 

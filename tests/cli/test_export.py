@@ -19,6 +19,8 @@ from mappable.features.onnx_int8 import export_int8
 from mappable.maps.map import Map
 from mappable.places.files import load_places
 
+pytestmark = pytest.mark.medium
+
 Run = Callable[..., Result]
 INT8 = ("--positive-radius", 10, "--images", 20)
 

@@ -80,6 +80,7 @@ def evo_rmse(truth: Path, estimate: Path, **options: bool) -> float:
     return float(result.stats[StatisticsType.rmse.value])
 
 
+@pytest.mark.medium
 def test_evo_reads_a_located_drive_and_scores_it_as_we_do(drive: Drive) -> None:
     truth, located = drive.folder / "truth.txt", drive.folder / "located.txt"
     confident = [row for row, one in enumerate(drive.entries) if one["confident"]]
@@ -115,6 +116,7 @@ def test_evo_refuses_a_drive_of_which_nothing_is_known(tmp_path: Path) -> None:
         read_tum_trajectory_file(str(tmp_path / "none.txt"))
 
 
+@pytest.mark.medium
 def test_evos_own_command(drive: Drive, tmp_path: Path) -> None:
     truth, located = drive.folder / "truth.txt", drive.folder / "located.txt"
     command = [Path(sys.executable).with_name("evo_ape"), "tum", truth, located, "-a"]

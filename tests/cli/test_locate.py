@@ -88,6 +88,7 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
     assert f" {latitude[0]:.6f}   {longitude[0]:.6f} " in shown
 
 
+@pytest.mark.medium
 def test_a_drive_is_located_together(mappable: Run, wall: Path, wall_map: Path) -> None:
     single = json.loads(mappable("locate", wall_map, wall / "fog", "--json").stdout)
     entries = json.loads(mappable("locate", wall_map, wall / "fog", "--json", "--sequence").stdout)
@@ -97,6 +98,7 @@ def test_a_drive_is_located_together(mappable: Run, wall: Path, wall_map: Path) 
     assert json.loads(mappable(*both).stdout)[: len(entries)] == entries  # each folder is a drive of its own
 
 
+@pytest.mark.medium
 def test_a_converted_set_is_located_from_packed_pixels(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path
 ) -> None:
@@ -136,6 +138,7 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     assert "confident of 0 of 1 images" in nothing.stdout
 
 
+@pytest.mark.medium
 def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     tum, pairs = tmp_path / "out/fog.txt", tmp_path / "out/pairs.txt"
     places = load_places(wall).where(sequence="fog")
@@ -188,6 +191,7 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     assert mappable("locate", wall_map).exit_code == 2  # nothing is asked about
 
 
+@pytest.mark.medium
 def test_a_map_without_calibration_names_the_nearest_landmark(
     mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
@@ -209,6 +213,7 @@ def test_a_map_without_calibration_names_the_nearest_landmark(
 # Denser maps
 
 
+@pytest.mark.medium
 def test_images_without_positions_become_landmarks(
     mappable: Run, wall: Path, wall_map: Path, copied_map: Path, tmp_path: Path
 ) -> None:
@@ -239,6 +244,7 @@ def test_images_without_positions_become_landmarks(
     refused(mappable("densify", again, tmp_path / "drive"), "already, whose position stays as it is")
 
 
+@pytest.mark.medium
 def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, tmp_path: Path) -> None:
     before = (copied_map / "map.json").read_bytes()
     none = mappable("densify", copied_map, wall / "fog", "--within", 1e-6)
@@ -255,6 +261,7 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
 # Recovery
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
 def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     rain = load_places(wall).where(sequence="rain")

@@ -27,6 +27,7 @@ def refused(result: Result, *parts: str) -> None:
     assert "\n" not in str(result.exception)
 
 
+@pytest.mark.medium
 def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
     out = tmp_path / "map"
     result = mappable("map", "build", wall, out, "--encoder", wall_encoder.parent, "--landmarks", 50, "--seed", 1)
@@ -55,6 +56,7 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
     assert (shown["landmarks"], shown["unit"], shown["calibration"]["images"]) == (50, "m", 160)
 
 
+@pytest.mark.medium
 def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
     built = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder]
     assert mappable(*built, "--spacing", 10, "--storage", "float16", "--coverage", 0.8).exit_code == 0
@@ -71,6 +73,7 @@ def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_enc
     assert len(Map.open(tmp_path / "map")) == 80
 
 
+@pytest.mark.medium
 def test_packed_pixels_will_do(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(wall, tmp_path / "wall")
     places = load_places(copy)
@@ -81,6 +84,7 @@ def test_packed_pixels_will_do(mappable: Run, wall: Path, wall_encoder: Path, tm
     assert "calibrated on 160 images and 359 of elsewhere" in built.stdout
 
 
+@pytest.mark.medium
 def test_without_a_calibration_split_training_images_take_its_place(
     mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path
 ) -> None:
@@ -109,6 +113,7 @@ def test_without_a_calibration_split_training_images_take_its_place(
     assert short == "warning: not calibrated: 40 images are too few to calibrate by; 100 would do"
 
 
+@pytest.mark.medium
 def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path) -> None:
     embedded, out = tmp_path / "embedded", tmp_path / "map"
     assert mappable("embed", wall_encoder, wall, embedded).exit_code == 0
@@ -204,6 +209,7 @@ def test_mistakes_are_found_before_any_image_is_described(
     refused(drawn, "train.parquet", "'test'", "'query'")
 
 
+@pytest.mark.medium
 def test_an_approximate_index_that_cannot_be_made_leaves_all_as_it_was(
     mappable: Run, wall: Path, wall_encoder: Path, copied_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def text_file(file: Path, head: str, rows: list[str]) -> Path:
     return file
 
 
+@pytest.mark.medium
 def test_positions_are_recovered_and_what_is_undetermined_is_said(ranges_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
@@ -95,6 +96,7 @@ def test_positions_are_recovered_and_what_is_undetermined_is_said(ranges_file: P
         assert picture.width > 1000
 
 
+@pytest.mark.medium
 def test_with_known_positions_the_map_is_in_their_coordinates(ranges_file: Path, tmp_path: Path) -> None:
     points = np.arange(0, 150, 10)
     anchors = positions_file(tmp_path / "anchors.csv", TRUTH[points] + 100.0, points)
@@ -108,6 +110,7 @@ def test_with_known_positions_the_map_is_in_their_coordinates(ranges_file: Path,
     assert (tmp_path / "out/positions.csv").read_text().startswith("point,part,x,y,xx,xy,yy\n")
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
 def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> None:
     points = np.arange(0, 150, 30)
@@ -134,6 +137,7 @@ def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> Non
         refused(run(ranges_file, tmp_path / "no", *option), f"{option[0]} needs known positions")
 
 
+@pytest.mark.medium
 def test_three_dimensions_are_those_of_the_known_positions_or_asked_for(tmp_path: Path) -> None:
     points = np.random.default_rng(0).uniform(0, 15, (60, 3))
     file = save(measure(points, NOISES["low"], seed=0, radius=12.0), tmp_path / "ranges.csv")
@@ -238,6 +242,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
 @pytest.mark.parametrize("points", [[40], [40, 45]])
 def test_few_known_positions_leave_a_mirror_image_and_it_is_said(
@@ -254,6 +259,7 @@ def test_the_semidefinite_program_says_what_to_use_for_many_points(tmp_path: Pat
     refused(run(file, tmp_path / "out", "--method", "sdp"), "150 points", "default")
 
 
+@pytest.mark.medium
 def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from mappable.cli import main; main()", "recover", tmp_path / "no.csv", tmp_path]
     result = subprocess.run(command, capture_output=True, text=True)
@@ -264,6 +270,7 @@ def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
 # The study
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
 def test_a_study_prints_medians_beside_the_trivial_rows(tmp_path: Path) -> None:
     options = ("--count", 60, "--length", 120, "--seeds", 2, "--anchors", 8, "--methods", "default")

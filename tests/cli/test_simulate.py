@@ -13,6 +13,8 @@ import pytest
 from mappable.places import find_pack, load_places
 from mappable.worlds.presets import PRESETS
 
+pytestmark = pytest.mark.medium
+
 COMMAND = [sys.executable, "-c", "from mappable.cli import main; main()"]
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--size", "32x24", "--every", "40")

@@ -28,6 +28,8 @@ from mappable.places.files import save_places
 from mappable.places.table import Places
 from mappable.places.world_record import write_record
 
+pytestmark = pytest.mark.medium
+
 SMALL = {
     "backbone": "small",
     "weights": "random",

@@ -28,6 +28,7 @@ def weights(typed: Weights, monkeypatch: pytest.MonkeyPatch) -> Weights:
     return run
 
 
+@pytest.mark.medium
 def test_import_then_show(weights: Weights, tmp_path: Path) -> None:
     original = fetch_weights("vgg16-v1")  # of the user's own cache
     cache = tmp_path / "cache"
@@ -58,6 +59,7 @@ def test_a_damaged_file_in_the_cache_is_shown_as_such(weights: Weights, tmp_path
     assert "vgg16-v1.safetensors is damaged; fetch it again" in weights(tmp_path).stdout
 
 
+@pytest.mark.medium
 def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_path: Path) -> None:
     file = tmp_path / "other.safetensors"
     save_file({name: torch.zeros(shape) for name, shape in SHAPES.items()}, file)

@@ -32,6 +32,7 @@ def loop_bootstrap(values: Floats, blocks: Ints, draws: int) -> tuple[float, flo
 # What it computes
 
 
+@pytest.mark.medium
 def test_the_interval_is_that_of_a_loop_over_draws(route: tuple[Floats, Ints]) -> None:
     found = block_bootstrap(*route, seed=0)
     assert found.mean == pytest.approx(route[0].mean())
@@ -57,6 +58,7 @@ def test_the_same_seed_gives_the_same_interval_and_another_a_similar_one(route: 
     assert (other.low, other.high) == pytest.approx((first.low, first.high), abs=0.03)
 
 
+@pytest.mark.medium
 def test_of_several_runs_some_are_drawn_too(route: tuple[Floats, Ints]) -> None:
     values, blocks = route
     runs = np.stack([values - 0.2, values, values + 0.3])
@@ -86,6 +88,7 @@ def test_one_run_of_three_that_stands_out_does_not_make_a_method_better() -> Non
     assert block_bootstrap(gains + 1.0, blocks, seed=0).above_zero
 
 
+@pytest.mark.medium
 def test_methods_whose_runs_are_others_are_compared_run_by_run_at_random(route: tuple[Floats, Ints]) -> None:
     hard, blocks = route
     first, second = np.stack([hard + 1.0, hard + 1.2]), np.stack([hard, hard + 0.1, hard + 0.5])
@@ -131,6 +134,7 @@ def test_the_mean_of_shares_lies_within_the_values(right: list[bool], length: in
     assert found.mean == pytest.approx(values.mean())
 
 
+@pytest.mark.medium
 def test_the_interval_holds_the_truth_about_as_often_as_it_says_and_one_of_single_queries_does_not() -> None:
     """40 stretches of 20 queries each, with a chance of their own to be right, which is 0.5 on average."""
     random, blocks = np.random.default_rng(4), route_blocks(np.arange(800.0), 20.0)

@@ -33,6 +33,7 @@ def test_single_precision_is_not_rounded_into_the_radius() -> None:
     assert tolerance_curve(np.array([0.1], dtype=np.float32), np.array([0.1])).tolist() == [0.0]
 
 
+@pytest.mark.medium
 @given(ERRORS, ERRORS)
 def test_a_curve_counts_queries_for_each_tolerance(errors: list[float], tolerances: list[float]) -> None:
     curve = tolerance_curve(np.array(errors), np.array(tolerances))

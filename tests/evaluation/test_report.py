@@ -279,6 +279,7 @@ def dump(page: Path, home: Path, width: int) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
+@pytest.mark.medium
 def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     allowed = text.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")

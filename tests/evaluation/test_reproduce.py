@@ -22,6 +22,9 @@ from mappable.learning.folder import OtherRunError
 from mappable.locks import take, wait_for
 from mappable.worlds.presets import PRESETS
 
+pytestmark = pytest.mark.medium
+LONG_ROOMS = pytest.param("rooms-v1-3d", 60, marks=pytest.mark.long)
+
 TRAVERSALS = {
     "2014-11-18-13-20-12": "train",
     "2014-12-17-18-18-43": "train",
@@ -173,7 +176,7 @@ def test_nordland(run: Run, nordland: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_sweeps")
-@pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 24), ("rooms-v1-3d", 60)])
+@pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 24), LONG_ROOMS])
 def test_a_world_that_is_drawn(run: Run, name: str, every: int) -> None:
     study, _, results = run(
         name, None, rows=["triplet+huber-ours"], every=every, protocols=None if "street" in name else QUICK

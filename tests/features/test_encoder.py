@@ -36,6 +36,7 @@ def rewritten(file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], 
     return file
 
 
+@pytest.mark.medium
 def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pictures: Pixels, tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=8)  # with VGG-16
     encoder.initialise(pictures)
@@ -59,6 +60,7 @@ def test_whitening_travels_along(encoder: Encoder, pictures: Pixels, tmp_path: P
     np.testing.assert_allclose(np.linalg.norm(descriptors, axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_the_file_has_torchvisions_names_and_says_what_it_is(tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(32, 32), clusters=2)
     about = replace(encoder.about, positive_radius=10.0, negative_radius=25.0, feature_scale_squared=2.0, unit="m")
@@ -85,6 +87,7 @@ def test_lambda_is_known_where_training_made_distances_proportional_alone() -> N
     assert replace(geometric, feature_scale_squared=None).squared_distance_per_squared_feature is None
 
 
+@pytest.mark.medium
 def test_random_weights_follow_from_the_seed_and_keep_the_scale(small_backbone: str) -> None:
     def drawn(seed: int, backbone: str = small_backbone) -> list[Tensor]:
         encoder = Encoder.create(weights="random", size=(32, 32), backbone=backbone, seed=seed)

@@ -7,6 +7,8 @@ from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
 
+pytestmark = pytest.mark.medium
+
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 4, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
 
 

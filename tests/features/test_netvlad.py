@@ -60,6 +60,7 @@ def test_descriptors_are_those_of_explicit_loops() -> None:
         np.testing.assert_allclose(descriptors[number].numpy(), expected, atol=2e-7)
 
 
+@pytest.mark.medium
 def test_an_encoder_with_vgg16_agrees_with_float64_arithmetic() -> None:
     encoder = Encoder.create(weights="random", size=(48, 32), clusters=4)
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 48, 3), dtype=np.uint8)

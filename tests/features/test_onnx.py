@@ -21,6 +21,8 @@ from mappable.features.onnx_int8 import facts_of, to_int8, with_accuracy
 from mappable.features.opening import open_file
 from mappable.features.whitening import fit_whitening
 
+pytestmark = pytest.mark.medium
+
 
 @dataclass(frozen=True)
 class Exported:

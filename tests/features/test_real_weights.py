@@ -28,6 +28,7 @@ def accuracy(weights: str, places: Places, pixels: Pixels) -> float:
     return float((np.linalg.norm(apart, axis=1) <= 20.0).mean())
 
 
+@pytest.mark.medium
 def test_off_the_shelf_weights_beat_random_ones_clearly(street: tuple[Places, Pixels]) -> None:
     learned, drawn = accuracy("vgg16-v1", *street), accuracy("random", *street)
     assert learned > drawn + 0.3

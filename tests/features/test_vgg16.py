@@ -8,6 +8,8 @@ from mappable.errors import BadInputError
 from mappable.features.backbones import backbone_names, find_backbone
 from mappable.features.backbones.vgg16 import VGG16
 
+pytestmark = pytest.mark.medium
+
 CONVOLUTIONS = {0: (3, 64), 2: (64, 64), 5: (64, 128), 7: (128, 128), 10: (128, 256), 12: (256, 256), 14: (256, 256)}
 CONVOLUTIONS |= {17: (256, 512), 19: (512, 512), 21: (512, 512), 24: (512, 512), 26: (512, 512), 28: (512, 512)}
 POOLINGS = (4, 9, 16, 23)

@@ -30,6 +30,8 @@ from mappable.features.weight_files import CONVOLUTIONS, SHAPES, convert_checkpo
 from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, read_member
 from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, load_weights
 
+pytestmark = pytest.mark.medium
+
 Tensors = dict[str, Tensor]
 
 

@@ -41,6 +41,7 @@ def tensors(encoder: Encoder) -> dict[str, Tensor]:
     return {name.removeprefix("backbone."): tensor.detach() for name, tensor in encoder.state_dict().items()}
 
 
+@pytest.mark.long
 def test_torchrun_with_two_processes_takes_the_steps_of_one(
     toy: Toy, settings: NewSettings, train_arguments: Callable[..., list[object]], tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def start_two(start: Callable[..., Any]) -> Callable[..., list[Any]]:
     return begin
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("trainable", "loss"), [("all", "lazy-quadruplet"), ("conv5", "triplet+huber"), ("all", "distance")]
 )
@@ -118,6 +120,7 @@ def test_five_anchors_among_two_processes(
         assert [line.get(name) for line in of_two] == pytest.approx([line.get(name) for line in of_one], abs=1e-5)
 
 
+@pytest.mark.medium
 def test_ctrl_c_in_one_process_stops_and_saves_all_of_them(
     settings: NewSettings,
     start_two: Callable[..., list[Any]],
@@ -136,6 +139,7 @@ def test_ctrl_c_in_one_process_stops_and_saves_all_of_them(
     assert all(stopped[name].equal(whole[name]) for name in whole)
 
 
+@pytest.mark.medium
 def test_more_processes_than_anchors_are_refused(
     settings: NewSettings,
     start_two: Callable[..., list[Any]],

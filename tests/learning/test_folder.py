@@ -20,6 +20,8 @@ from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.places.table import Places
 
+pytestmark = pytest.mark.medium
+
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 BeforeStep = Callable[..., AbstractContextManager[None]]

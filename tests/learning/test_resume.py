@@ -21,6 +21,8 @@ from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.places.table import Places
 
+pytestmark = pytest.mark.medium
+
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 BeforeStep = Callable[..., AbstractContextManager[None]]
@@ -57,10 +59,10 @@ def reports(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("trainable", "optimizer", "precision"),
     [
-        ("all", "adam", "float32"),
+        pytest.param("all", "adam", "float32", marks=pytest.mark.long),
         ("all", "sgd", "bfloat16"),
         ("conv5", "adam", "bfloat16"),
-        ("conv5", "sgd", "float32"),
+        pytest.param("conv5", "sgd", "float32", marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
@@ -150,6 +152,7 @@ def test_ctrl_c_before_the_first_step_keeps_the_activations_that_are_computed(
     assert code == 0, text
 
 
+@pytest.mark.long
 def test_vgg16_in_a_process_of_its_own_survives_kill_and_ctrl_c(
     toy: Toy, settings: NewSettings, train_arguments: Callable[..., list[object]], tmp_path: Path
 ) -> None:

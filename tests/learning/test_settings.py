@@ -331,6 +331,7 @@ def test_settings_written_as_yaml_are_read_back_the_same(preset: str, tmp_path: 
     assert load_settings(None, None, settings.model_dump(mode="json")) == settings
 
 
+@pytest.mark.medium
 @given(
     learning_rate=st.floats(1e-30, 1e3),
     yaw_limit=st.none() | st.floats(1e-3, math.pi),
@@ -393,6 +394,7 @@ def test_the_examples_of_the_page_of_settings_work(tmp_path: Path) -> None:
         assert f"error: {refusal('street', None, texts)}\n" in PAGE
 
 
+@pytest.mark.medium
 def test_presets_are_written_in_reading_order() -> None:
     for name in preset_names():
         assert list(read_preset(name)) == [one for one in Settings.model_fields if one in read_preset(name)]

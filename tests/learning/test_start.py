@@ -18,6 +18,8 @@ from mappable.places.files import load_places
 from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
+pytestmark = pytest.mark.medium
+
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 

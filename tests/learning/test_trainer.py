@@ -34,6 +34,8 @@ from mappable.learning.tuples import Sampler, Tuples
 from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
+pytestmark = pytest.mark.medium
+
 Toy = tuple[Places, Pixels]
 NewSettings = Callable[..., Settings]
 BeforeStep = Callable[..., AbstractContextManager[None]]

@@ -90,6 +90,7 @@ class Loop:
         return {j for j in range(len(self.places)) if all(self.is_negative(i, j) for i in rows)}
 
 
+@pytest.mark.medium
 @LAYOUTS
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("yaw_limit", [None, 1.2])
@@ -100,11 +101,11 @@ def test_tuples_hold_what_a_loop_over_all_places_allows(
     loop = Loop(places, near, far, yaw_limit)
     sampler = Sampler(places, positive_radius=near, negative_radius=far, yaw_limit=yaw_limit, seed=3)
     anchors = sampler.anchors(0, sampler.batches_per_epoch(2), 2)
-    cached = sampler.cache_rows(anchors[:30], 10, 0)
+    cached = sampler.cache_rows(anchors[:10], 10, 0)
     features = features_of(cached)
-    drawn = sampler.draw(anchors[:30], layout, 0, cached, features)
+    drawn = sampler.draw(anchors[:10], layout, 0, cached, features)
     assert drawn.layout == layout
-    assert drawn.rows.shape == (30, layout.images)
+    assert drawn.rows.shape == (10, layout.images)
     assert drawn.rows.dtype == torch.int64
     for number, (anchor, *others) in enumerate(drawn.rows.tolist()):
         assert anchor == anchors[number]

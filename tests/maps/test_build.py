@@ -24,6 +24,7 @@ def gathered(town: Any, **columns: Any) -> Described:
     return Described(concatenate([train, known]), np.concatenate([seen, town.known[1]]))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("trained", "source"), [(("tuesday",), "train"), (("monday",), "calibration")])
 def test_a_sequence_that_the_encoder_learned_from_is_no_calibration_split(
     trained: tuple[str, ...], source: str, town: Any
@@ -36,6 +37,7 @@ def test_a_sequence_that_the_encoder_learned_from_is_no_calibration_split(
     assert built.calibration.source == source
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_training_places_are_landmarks_and_others_calibrate(dimensions: int, town: Any, hills: Any) -> None:
     world = town if dimensions == 2 else hills
@@ -68,6 +70,7 @@ def test_roles_stand_in_for_splits(town: Any) -> None:
         build_map_of(queries, town.encoder)
 
 
+@pytest.mark.medium
 def test_landmarks_are_chosen_with_a_seed_and_nested(town: Any) -> None:
     def chosen(**options: Any) -> list[str]:
         return build_map_of(gathered(town), town.encoder, **options).places.place_id.tolist()
@@ -89,6 +92,7 @@ def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
     assert list(built.places.frames) == ["town"]
 
 
+@pytest.mark.medium
 def test_very_many_images_to_calibrate_by_are_thinned(town: Any) -> None:
     described = gathered(town)
     rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), MOST + 500) + len(town.map)])

@@ -53,6 +53,7 @@ def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
     assert all(one.low is None and one.coverage is None for one in found if "validity" in one.reason)
 
 
+@pytest.mark.medium
 def test_a_street_with_a_copy_does_not_take_the_confidence_from_what_has_none(town: Any) -> None:
     """From 200 m on it looks like the first 120 m again, all but for a little that tells the two apart."""
     random = np.random.default_rng(7)
@@ -76,6 +77,7 @@ def test_a_street_with_a_copy_does_not_take_the_confidence_from_what_has_none(to
     assert confident[~copied].mean() > 0.8
 
 
+@pytest.mark.medium
 def test_the_threshold_can_do_without_images_from_elsewhere(town: Any) -> None:
     calibration = calibrate(town.bare, town.known[1], town.known[0])
     assert calibration.elsewhere == 0
@@ -87,6 +89,7 @@ def test_the_threshold_can_do_without_images_from_elsewhere(town: Any) -> None:
     assert np.mean([one.confident for one in locator.locate(town.drive[1], encoder=town.encoder)]) > 0.9
 
 
+@pytest.mark.medium
 def test_two_places_that_look_alike(town: Any) -> None:
     """A third of the town is there twice, 5 km away, under other names."""
     some = np.arange(len(town.map)) < len(town.map) // 3
@@ -145,6 +148,7 @@ def test_the_same_images_give_the_same_calibration(town: Any) -> None:
     assert again == town.calibration
 
 
+@pytest.mark.medium
 def test_a_long_map_can_be_calibrated(town: Any) -> None:
     """60 km, with images a quarter of a kilometre apart."""
     along = np.linspace(0.0, 60_000.0, 6000)
@@ -160,6 +164,7 @@ def test_a_long_map_can_be_calibrated(town: Any) -> None:
         ranges_between(calibration, town.drive[1])
 
 
+@pytest.mark.medium
 def test_two_cameras_side_by_side(town: Any) -> None:
     beside = town.map.places.positions + np.array([0.0, 0.1])
     both = town.bare.add(town.places(beside, "right"), town.describe(beside, seed=8), town.encoder)

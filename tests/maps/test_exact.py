@@ -168,6 +168,7 @@ def test_half_precision_is_converted_without_loss() -> None:
     assert (np.abs(in_single(every[~finite])) >= 2**16).all()
 
 
+@pytest.mark.medium
 def test_half_precision_ranks_as_single_precision_does() -> None:
     """But where two landmarks are nearly equally near: closer than what rounding does to a squared distance."""
     vectors = walk(1500, 4096)

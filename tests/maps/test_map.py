@@ -24,6 +24,7 @@ def ids(some: Map) -> list[str]:
     return list(some.places.place_id)
 
 
+@pytest.mark.medium
 @given(st.lists(st.tuples(st.sampled_from(["add", "merge", "remove"]), st.integers(1, 4)), max_size=6), st.data())
 def test_after_any_changes_a_map_finds_what_a_plain_table_has(
     described: Describe, changes: list[tuple[str, int]], data: st.DataObject

@@ -11,6 +11,7 @@ from mappable.errors import BadInputError
 from mappable.maps.reliability import draw_reliability
 
 
+@pytest.mark.medium
 def test_it_is_drawn(town: Any, tmp_path: Path) -> None:
     conditions = np.array(["sun", "rain"] * 200, dtype=object)
     positions, descriptors = town.drive

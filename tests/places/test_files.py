@@ -84,6 +84,7 @@ def small(root: Path | str = "/data", **changes: Any) -> Places:
     return Places(**(columns | {"root": root} | changes))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(places=tables())
 @settings(max_examples=150)

@@ -29,6 +29,7 @@ def frames(draw: st.DrawFn) -> Frame:
     return Frame("any", origin=origin, axes=tuple(map(tuple, axes)))  # type: ignore[arg-type]
 
 
+@pytest.mark.medium
 @given(frames(), POINTS)
 def test_to_original_is_axes_times_point_plus_origin(frame: Frame, points: list[tuple[float, float, float]]) -> None:
     found = frame.to_original(np.array(points))
@@ -40,6 +41,7 @@ def test_to_original_is_axes_times_point_plus_origin(frame: Frame, points: list[
         assert original == pytest.approx(by_hand, abs=1e-7)
 
 
+@pytest.mark.medium
 @given(frames(), POINTS)
 def test_from_original_is_the_inverse_of_to_original(frame: Frame, points: list[tuple[float, float, float]]) -> None:
     xyz = np.array(points)

@@ -89,6 +89,7 @@ def reference(data: bytes, size: tuple[int, int], fit: str) -> np.ndarray:
 ROUNDING = 1.1
 
 
+@pytest.mark.medium
 @given(
     full=st.tuples(st.integers(1, 60), st.integers(1, 60)),
     size=st.tuples(st.integers(1, 40), st.integers(1, 40)),
@@ -309,6 +310,7 @@ def test_a_bomb_below_the_limit_is_refused_for_its_missing_pixels(silence: Any) 
             assert "\n" not in str(caught.value)
 
 
+@pytest.mark.medium
 def test_a_large_image_below_the_limit_is_decoded_without_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "large.jpg"
     Image.new("L", (9600, 9400), 77).save(file)
@@ -386,6 +388,7 @@ def sample(kind: str) -> bytes:
     return encoded(waves(40, 30, 25), kind, exif=exif, **options)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("filters", ["error", "ignore"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @given(data=st.data())

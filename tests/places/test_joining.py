@@ -108,6 +108,7 @@ ORIGINS = st.tuples(*[st.integers(-(10**7), 10**7).map(float)] * 3)
 QUARTER_TURN = ((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
 
+@pytest.mark.medium
 @given(ORIGINS, ORIGINS, st.booleans())
 def test_origins_are_unified_and_original_coordinates_stay(
     first_origin: tuple[float, float, float], second_origin: tuple[float, float, float], turned: bool

@@ -55,6 +55,7 @@ def are_neighbours(first: Places, i: int, second: Places, j: int, radius: float,
 MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(math.radians)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
 @settings(max_examples=60)
@@ -69,6 +70,7 @@ def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st
     assert len(found) == len(places)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
 @settings(max_examples=40)

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def test_a_warning_about_nothing_is_no_warning() -> None:
     assert warn("bad names", (name for name in "ab")) == (Note("bad names", ("a", "b"), warning=True),)
 
 
+@pytest.mark.medium
 @given(st.builds(Note, st.text(), st.lists(st.text()).map(tuple), st.booleans()))
 def test_json_loses_nothing(note: Note) -> None:
     assert Note.from_json(json.loads(json.dumps(note.to_json()))) == note

@@ -131,7 +131,7 @@ def test_raw_decodings_are_told_apart_by_the_content_of_their_table(tmp_path: Pa
     [
         (lambda file: file.write_bytes(b""), "empty file"),
         (lambda file: file.write_bytes(file.read_bytes()[:300]), "unreadable"),
-        (lambda file: file.write_text("not an image"), "not"),
+        (lambda file: file.write_text("not an image"), "image"),
         (lambda file: file.unlink(), "file"),
     ],
     ids=["zero-byte", "truncated", "text", "missing"],
@@ -222,6 +222,7 @@ packing.pack_images(read_places("manifest", sys.argv[1]), sys.argv[2], size=(32,
 """
 
 
+@pytest.mark.medium
 def test_a_build_killed_at_any_moment_goes_on_where_it_stopped(
     places: Places, tmp_path: Path, decoded: list[str]
 ) -> None:

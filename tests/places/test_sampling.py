@@ -34,6 +34,7 @@ def covering_radius(positions: np.ndarray, chosen: np.ndarray) -> float:
     return float(np.linalg.norm(positions[:, None] - positions[chosen][None], axis=2).min(axis=1).max())
 
 
+@pytest.mark.medium
 @given(GRID, st.integers(0, 5), st.data())
 def test_each_point_is_the_first_of_the_farthest(positions: np.ndarray, seed: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(positions)))
@@ -41,6 +42,7 @@ def test_each_point_is_the_first_of_the_farthest(positions: np.ndarray, seed: in
     assert chosen.tolist() == by_brute_force(positions, count, int(chosen[0]))
 
 
+@pytest.mark.medium
 @given(GRID, st.integers(0, 5))
 def test_fewer_points_are_a_prefix_and_more_never_cover_worse(positions: np.ndarray, seed: int) -> None:
     everything = farthest_points(positions, len(positions), seed)

@@ -1,6 +1,7 @@
 """Summaries: numbers that a person would count by hand, and warnings about what looks wrong."""
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from mappable.places.frames import Frame
@@ -63,6 +64,7 @@ def test_the_tables_own_notes_come_first() -> None:
     assert summarize(drive().noting(note)).notes == (note,)
 
 
+@pytest.mark.medium
 def test_the_map_picture_is_an_image_with_ink_on_it(tmp_path: object) -> None:
     two = drive(condition=["sun"] * 20 + ["night"] * 20, yaw=np.zeros(40))
     draw_map(two, f"{tmp_path}/map.png")

@@ -320,6 +320,7 @@ def test_sequences_are_their_rows_in_order_of_first_appearance(names: list[str])
     assert [(name, rows.tolist()) for name, rows in found.items()] == list(expected.items())
 
 
+@pytest.mark.medium
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-3, 3) | st.none()), max_size=20))
 def test_time_order_is_a_stable_sort_within_each_sequence(rows: list[tuple[str, int | None]]) -> None:
     times = [NO_TIME if time is None else time for _, time in rows]

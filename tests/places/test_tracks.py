@@ -37,6 +37,7 @@ def pose_at(samples: Track, time: int) -> dict[str, Any]:
 NEAR_NOW = st.integers(0, 100).map(lambda step: 1_418_132_416_737_115_000 + step * 7_000_001)
 
 
+@pytest.mark.medium
 @given(
     st.lists(st.tuples(NEAR_NOW, st.floats(-100, 100), st.floats(-4, 4)), min_size=1, unique_by=lambda row: row[0]),
     st.lists(NEAR_NOW | NEAR_NOW.map(lambda time: time + 1), max_size=20),

@@ -49,6 +49,7 @@ def test_a_drive_without_missing_steps_is_recovered_as_ever() -> None:
     np.testing.assert_array_equal(recover_drive(ranges, seed=3).positions, recover(ranges, seed=3).positions)
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
 def test_known_positions_hold_both_sides_of_a_missing_step() -> None:
     ranges = chain(5)

@@ -22,6 +22,7 @@ def result(positions: Floats) -> Recovered:
     return Recovered(positions, np.zeros(len(positions), dtype=np.int64), np.ones(len(RANGES), dtype=bool), 1.0, ())
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("dimensions", "with_truth", "with_anchors"),
     [(2, True, True), (3, True, False), (3, False, True), (2, False, False)],
@@ -64,6 +65,7 @@ def test_of_many_points_some_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(shown["measured"]).sum() > 40
 
 
+@pytest.mark.medium
 def test_points_of_other_parts_or_without_a_position_are_left_out(tmp_path: Path) -> None:
     positions = TRUTH.copy()
     positions[5] = np.nan
@@ -77,6 +79,7 @@ def test_points_of_other_parts_or_without_a_position_are_left_out(tmp_path: Path
         draw_recovery(tmp_path / "none.png", RANGES, recovered)
 
 
+@pytest.mark.medium
 def test_the_same_recovery_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         draw_recovery(tmp_path / name, RANGES, result(TRUTH), truth=TRUTH)
@@ -90,6 +93,7 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
             draw_recovery(file, RANGES, result(TRUTH))
 
 
+@pytest.mark.medium
 def test_two_points_at_one_place_can_be_drawn(tmp_path: Path) -> None:
     ranges = Ranges(2, [0], [1], [0.0], 1.0)
     recovered = Recovered(np.zeros((2, 2)), np.zeros(2, dtype=np.int64), np.ones(1, dtype=bool), 1.0, ())

@@ -264,6 +264,7 @@ def test_a_point_without_a_position_has_empty_values(tmp_path: Path) -> None:
     assert (tmp_path / "positions.csv").read_text().splitlines()[2] == "1,0,,"
 
 
+@pytest.mark.medium
 def test_ranges_of_a_million_pairs_are_read_in_seconds(tmp_path: Path) -> None:
     """A tenth of that here."""
     count = 100_000

@@ -49,6 +49,7 @@ def test_sigma_stays_with_its_pair() -> None:
     assert (ranges.metres.tolist(), ranges.sigma.tolist()) == ([2.0, 3.0, 1.0], [0.2, 0.3, 0.1])
 
 
+@pytest.mark.medium
 @given(pair_lists(), st.data())
 def test_those_among_some_points_are_numbered_as_the_points_are_given(
     given_: tuple[int, Any], data: st.DataObject
@@ -70,6 +71,7 @@ def test_some_of_the_pairs_are_among_the_same_points() -> None:
 # Their graph
 
 
+@pytest.mark.medium
 @given(pair_lists())
 def test_the_graph_is_symmetric_and_holds_the_metres(given_: tuple[int, Any]) -> None:
     ranges = made(*given_)
@@ -79,6 +81,7 @@ def test_the_graph_is_symmetric_and_holds_the_metres(given_: tuple[int, Any]) ->
     assert ranges.graph is ranges.graph
 
 
+@pytest.mark.medium
 @given(pair_lists())
 def test_parts_are_those_of_a_search_from_point_to_point(given_: tuple[int, Any]) -> None:
     """Even pairs of no distance hold a part together."""

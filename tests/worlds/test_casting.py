@@ -85,6 +85,7 @@ def test_boxes_are_seen_where_rays_meet_them(seed: int) -> None:
             assert entries[int(hits.solid[0, row, column])] == pytest.approx(min(entries), abs=1e-3)
 
 
+@pytest.mark.medium
 def test_cylinders_are_seen_where_rays_meet_them() -> None:
     generator = np.random.default_rng(3)
     solids = [

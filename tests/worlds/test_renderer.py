@@ -12,6 +12,8 @@ from mappable.worlds.conditions import ROOMS, STREET, Condition
 from mappable.worlds.rendering.renderer import Renderer
 from mappable.worlds.scene import Deck, Lamp, Material, Opening, Road, Scene, Shape, Solid, Traversal
 
+pytestmark = pytest.mark.medium
+
 GROUND = Deck(0, 0, 2000, 2000, 0.0, Material.ASPHALT)
 ROAD = Road((-200, 0), (200, 0), 8.0, 3.0)
 SIZE = (64, 48)

@@ -12,6 +12,8 @@ from mappable.worlds import rooms
 from mappable.worlds.rooms.floorplan import Building, Room
 from mappable.worlds.scene import Material, Shape, Solid, Traversal
 
+pytestmark = pytest.mark.medium
+
 SEEDS = (0, 1)
 
 

@@ -21,6 +21,8 @@ from mappable.worlds.drives import draw, plan, table
 from mappable.worlds.presets import find_preset
 from mappable.worlds.simulation import Simulated, find_simulated, image_hash, simulate, write_simulated
 
+pytestmark = pytest.mark.medium
+
 SMALL = (32, 24)
 NAME, FEW = "street-v1-3d", 30  # quickly drawn: five runs, and of each every 30th image
 

@@ -54,6 +54,7 @@ def test_crossing_a_street_is_not_driving_it_again() -> None:
     assert driven_again(back, near=6, gap=50) == pytest.approx(200 - 24, abs=4)
 
 
+@pytest.mark.medium
 def test_quadruplets_are_dropped_where_six_discs_cover_everything() -> None:
     generator = np.random.default_rng(0)
     wide = generator.uniform(0, 1000, (300, 2))
@@ -72,6 +73,7 @@ def test_quadruplets_are_dropped_where_six_discs_cover_everything() -> None:
     assert share == pytest.approx(dropped / 3000, abs=0.05)
 
 
+@pytest.mark.medium
 def test_the_numbers_of_a_small_street() -> None:
     preset = replace(PRESETS["street-v1"], landmarks=6)
     train = line((0, 0), (100, 0), (100, 100)).replace(sequence="train-sun", split="train")

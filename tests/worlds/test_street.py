@@ -15,6 +15,8 @@ from mappable.worlds.street.roads import Network, ground_height, headings
 from mappable.worlds.street.town import build
 from mappable.worlds.street.traffic import traverse
 
+pytestmark = pytest.mark.medium
+
 SEEDS = (0, 7)
 OVERHEAD = 2.0  # metres: what begins higher may hang over the road
 

@@ -22,6 +22,7 @@ def frames(file: Path) -> list[Image.Image]:
         return found
 
 
+@pytest.mark.medium
 def test_both_move(
     results: list[Result], setup: Setup, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

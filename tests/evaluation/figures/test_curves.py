@@ -26,6 +26,7 @@ def with_one_condition(results: list[Result]) -> list[Result]:
     return changed
 
 
+@pytest.mark.medium
 def test_tolerance(results: list[Result], setup: Setup) -> None:
     top, *below = draw_curves(results, setup).axes
     shelf, second, first, huber = (one.scored["curves"].values for one in results)
@@ -41,6 +42,7 @@ def test_tolerance(results: list[Result], setup: Setup) -> None:
     assert labels[1] == f"Off-the-shelf  {results[0].scored['table1'].values['positive'][0]:.1f}"
 
 
+@pytest.mark.medium
 def test_one_condition_has_no_panel_of_its_own_and_gaps_are_no_error(results: list[Result], setup: Setup) -> None:
     figure = draw_curves(with_one_condition(results[:1]), setup)
     assert len(figure.axes) == 1

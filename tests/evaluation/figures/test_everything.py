@@ -12,6 +12,7 @@ from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
 
 
+@pytest.mark.medium
 def test_what_there_is_is_drawn(
     results: list[Result], setup: Setup, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def test_landmarks(results: list[Result], setup: Setup) -> None:
     assert axes.get_title(loc="left") == "street: 90.0 % of queries have a landmark within 10 m"
 
 
+@pytest.mark.medium
 def test_places_along_a_line_in_frames(results: list[Result], setup: Setup) -> None:
     line = setup.places.replace(y=np.zeros(len(setup.places)), frames=Frame("street", unit="frames"))
     figure = draw_landmarks(results, replace(setup, places=line))
@@ -57,6 +58,7 @@ def test_scatter(results: list[Result], setup: Setup) -> None:
     assert panels[0].get_xlabel() == "geometric distance [m]"
 
 
+@pytest.mark.medium
 def test_scatter_without_correlation(results: list[Result], setup: Setup) -> None:
     nothing = dict.fromkeys(("plain", "squared", "within positive radius", "within negative radius"))
     facts = {"condition": "", "images": 3, "pairs": 3, "pearson": nothing, "spearman": nothing}

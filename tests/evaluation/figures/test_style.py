@@ -22,6 +22,7 @@ def test_all_rows_look_different_and_as_in_the_paper() -> None:
     assert look_of("mine", 0) != look_of("yours", 1)
 
 
+@pytest.mark.medium
 def test_the_same_figure_is_written_as_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         figure = new_figure(1.0)

@@ -28,6 +28,7 @@ def with_setup(scoring: Scoring, **changes: object) -> Scoring:
     return replace(scoring, setup=replace(scoring.setup, **changes))
 
 
+@pytest.mark.medium
 def test_errors_are_those_of_each_query(scoring: Scoring, scored: Scored) -> None:
     errors = scored.values["errors"]
     bound = scoring.metres(scoring.setup.queries, scoring.landmarks()).min(axis=1)
@@ -75,6 +76,7 @@ def test_all_of_it_is_json(scored: Scored) -> None:
     assert json.loads(json.dumps(scored.values, allow_nan=False)) == scored.values
 
 
+@pytest.mark.medium
 def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Scored) -> None:
     rows = np.unique(localization.rows(scoring.setup))
     assert len(rows) < len(scoring.setup.places)
@@ -82,6 +84,7 @@ def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Scored) -> None
     assert localization.score(few).values == scored.values
 
 
+@pytest.mark.medium
 def test_a_given_calibration_is_taken(scoring: Scoring, scored: Scored) -> None:
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     own = calibrate(
@@ -97,6 +100,7 @@ def test_a_given_calibration_is_taken(scoring: Scoring, scored: Scored) -> None:
     assert localization.depends(given) != localization.depends(scoring)
 
 
+@pytest.mark.medium
 def test_without_images_kept_for_it_references_calibrate(scoring: Scoring) -> None:
     few = with_setup(scoring, calibration=NO_ROWS, elsewhere=NO_ROWS, absent=NO_ROWS)
     rows, source = localization.known(few.setup)

@@ -20,6 +20,8 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.study.baselines import interpolated, trivial_rows
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:

@@ -257,6 +257,7 @@ def read_one_folder(*names: str) -> Places:
         return read_places("cold", folder)
 
 
+@pytest.mark.medium
 @given(times, numbers, numbers, numbers, suffixes)
 def test_any_signed_number_with_or_without_exponent_is_read_exactly(
     t: str, x: str, y: str, a: str, suffix: str
@@ -298,6 +299,7 @@ def damaged(name: str) -> st.SearchStrategy[str]:
     return st.sampled_from([one for one in near if not one.startswith(".")])  # hidden files are passed over
 
 
+@pytest.mark.medium
 @given(st.builds(LETTERS.format, times, numbers, numbers, numbers, suffixes).flatmap(damaged))
 def test_names_that_nearly_match_are_listed_and_not_read(name: str) -> None:
     places = read_one_folder(NAME, name)

@@ -280,6 +280,7 @@ def test_trailing_spaces_windows_line_ends_and_a_missing_last_line_end_are_harml
 coordinate = st.floats(-1e4, 1e4, allow_nan=False)
 
 
+@pytest.mark.medium
 @given(
     st.lists(
         st.tuples(st.tuples(*[st.floats(-1, 1)] * 4).filter(lambda q: np.linalg.norm(q) > 0.1), *[coordinate] * 3),

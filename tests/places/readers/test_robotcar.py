@@ -171,6 +171,7 @@ pose_samples = st.lists(
 )
 
 
+@pytest.mark.medium
 @settings(max_examples=40)
 @given(pose_samples, st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_poses_agree_with_an_independent_interpolation(
@@ -416,6 +417,7 @@ def test_raw_and_pre_processed_images_under_one_root_are_refused(tmp_path: Path)
         read_places("robotcar", tmp_path)
 
 
+@pytest.mark.medium
 def test_a_raw_image_of_known_colours_comes_back_undistorted_with_those_colours(tmp_path: Path) -> None:
     write_traversal(tmp_path, [sample(0)], [0])
     height, width = 960, 1280
@@ -542,6 +544,7 @@ def test_crop_reference_needs_the_reference_and_the_papers_protocol(tmp_path: Pa
         read_places("robotcar", tmp_path, crop="reference")
 
 
+@pytest.mark.medium
 def test_a_traversal_of_half_an_hour_is_indexed_in_a_moment(tmp_path: Path) -> None:
     samples = (sample(20 * k, 0.1 * k, yaw="-1.234567") for k in range(90_000))
     write_traversal(tmp_path, samples, np.arange(0, 1_799_000, 1000).tolist())

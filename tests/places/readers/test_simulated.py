@@ -10,6 +10,8 @@ from mappable.places import convert, find_pack, load_places
 from mappable.places.readers import read_places
 from mappable.worlds.simulation import write_simulated
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

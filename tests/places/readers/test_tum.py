@@ -315,6 +315,7 @@ samples = st.lists(st.tuples(st.tuples(*[st.floats(-100, 100)] * 3), quaternion)
 number_style = st.sampled_from([".17g", ".18e", "+.17f"])
 
 
+@pytest.mark.medium
 @given(
     samples, number_style, st.sampled_from([" ", "\t", "  "]), st.sampled_from(["\n", "\r\n", "\n# x\n\n"]), st.data()
 )

@@ -399,6 +399,7 @@ WORDS = st.text("abcXYZ019_-", max_size=8)
 OPTIONAL = st.one_of(st.just(""), st.floats(-720, 720).map(lambda value: f"{value:.1f}"))
 
 
+@pytest.mark.medium
 @given(st.lists(st.tuples(METRES, METRES, WORDS, OPTIONAL, OPTIONAL), min_size=1, max_size=20))
 def test_any_name_of_the_convention_is_read_back(rows: list[tuple[str, str, str, str, str]]) -> None:
     names = [

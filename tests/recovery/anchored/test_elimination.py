@@ -32,6 +32,7 @@ def system(count: int, k: int, reach: int, seed: int) -> tuple[Ints, Ints, Float
     return i, j, diagonal, coupling, dense
 
 
+@pytest.mark.medium
 @given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 6), st.integers(0, 1000))
 def test_it_solves_and_inverts_as_dense_algebra_does(count: int, k: int, reach: int, seed: int) -> None:
     i, j, diagonal, coupling, dense = system(count, k, reach, seed)

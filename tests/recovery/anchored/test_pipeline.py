@@ -14,6 +14,8 @@ from mappable.recovery.study.baselines import interpolated
 from mappable.recovery.study.simulator import NOISES, measure, route
 from mappable.recovery.study.study import Case, draw
 
+pytestmark = pytest.mark.medium
+
 FEW = 40  # sweeps
 
 

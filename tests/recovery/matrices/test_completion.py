@@ -80,6 +80,7 @@ def test_the_slope_of_the_s_stress_is_that_of_differences(problem: Any) -> None:
     np.testing.assert_allclose(slope, approx_fprime(start.ravel(), value), rtol=1e-3, atol=1e-3 * np.abs(slope).max())
 
 
+@pytest.mark.medium
 def test_s_stress_keeps_the_lowest_of_its_starts_and_follows_from_the_seed() -> None:
     truth = route("loop", 60, seed=0)
     ranges = measure(truth, NOISES["mid"], seed=0, radius=40.0)

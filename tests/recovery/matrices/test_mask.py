@@ -110,6 +110,7 @@ def test_a_report_counts_as_loops_do(count: int, share: float, seed: int) -> Non
     assert report.recall == pytest.approx(len(kept & near) / len(near))
 
 
+@pytest.mark.medium
 @given(st.integers(1, 20), st.floats(0.0, 0.3), st.integers(0, 1000))
 def test_a_connected_mask_is_connected_and_loses_no_pair(count: int, share: float, seed: int) -> None:
     mask = random_mask(count, share, seed)

@@ -55,6 +55,7 @@ def test_complete_distances_give_the_points_and_agree_with_classical_mds(
         assert aligned_score(completed.positions, by_mds, scale=False).of_gyration < 0.1
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("count", "dimensions", "kept"), [(12, 2, 0.7), (14, 3, 0.8)])
 def test_exact_distances_that_are_masked_are_found_again_by_both_forms(
     problem: Any, count: int, dimensions: int, kept: float
@@ -64,6 +65,7 @@ def test_exact_distances_that_are_masked_are_found_again_by_both_forms(
     assert off(sdp_frobenius(squared, mask, dimensions, tolerance=1e-7, iterations=5000), points) < 1e-3
 
 
+@pytest.mark.medium
 def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
     _, squared, mask = problem(12, 2, 0.7)
     found = [
@@ -79,6 +81,7 @@ def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
 # Noisy ones
 
 
+@pytest.mark.medium
 def test_the_trace_form_unfolds_a_loop_that_the_plain_form_crumples() -> None:
     truth, squared, mask = loop(40)
     unfolded, plain = sdp_trace(squared, mask, 2), sdp_frobenius(squared, mask, 2, iterations=2000)

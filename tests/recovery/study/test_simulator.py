@@ -147,6 +147,7 @@ def test_the_response_is_the_distance_up_to_the_radius_and_then_flattens() -> No
     assert measured[-1] == pytest.approx(25.0)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("level", NOISES)
 def test_the_noise_has_the_stated_level(level: str, dimensions: int) -> None:
@@ -187,6 +188,7 @@ def test_the_stated_share_is_missing_and_the_rest_are_the_same() -> None:
     assert set(some.metres) <= set(full.metres)
 
 
+@pytest.mark.medium
 def test_the_stated_share_of_independent_outliers_is_added() -> None:
     positions = route("loop", 1000, seed=1)
     clean = measure(positions, NOISES["mid"], seed=0)

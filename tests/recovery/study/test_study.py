@@ -84,6 +84,7 @@ def test_cases_that_cannot_be_are_refused(options: dict[str, object], part: str)
 # Rows
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
 def test_each_case_has_its_trivial_rows_and_every_method() -> None:
     wanted = cases(["loop"], ["mid", "learned"], count=60, seeds=1, anchors=[8], length=120.0)

@@ -53,6 +53,7 @@ def test_a_stretch_that_looks_like_another_is_thrown_out(noise: str, backwards: 
     assert sum(thrown) >= 6  # the farther the two seem beside each other, the less there is to go by
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("share", [0.01, 0.05])
 def test_the_simulators_aliased_ranges_do_no_harm(share: float) -> None:
     clean, aliased = [], []
@@ -64,6 +65,7 @@ def test_the_simulators_aliased_ranges_do_no_harm(share: float) -> None:
     assert np.median(aliased) < 1.1 * np.median(clean)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("kind", "count"), [("loop", 400), ("city", 1000), ("open", 400)])
 @pytest.mark.parametrize("noise", ["low", "mid", "high"])
 def test_places_that_the_route_comes_back_to_are_kept(kind: Kind, count: int, noise: str) -> None:
@@ -72,6 +74,7 @@ def test_places_that_the_route_comes_back_to_are_kept(kind: Kind, count: int, no
         assert closure_filter(measure(positions, NOISES[noise], seed=seed, missing=0.1)).all()
 
 
+@pytest.mark.medium
 def test_a_place_seen_half_as_well_the_second_time_is_kept() -> None:
     for seed in range(8):
         ranges = measure(route("loop", 400, seed=seed), NOISES["mid"], seed=seed, missing=0.1)

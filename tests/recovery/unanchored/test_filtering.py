@@ -40,6 +40,7 @@ def test_common_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(common_neighbours(ranges), whole)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("kind", "count", "noise"), [("loop", 400, "mid"), ("open", 400, "high"), ("city", 1000, "low")]
 )
@@ -64,6 +65,7 @@ def test_in_three_dimensions() -> None:
     assert kept[~true].mean() < 0.05
 
 
+@pytest.mark.medium
 @given(SEEDS, st.sampled_from([(0.6, 1), (0.6, 2), (0.6, 3), (0.1, 4), (0.1, 6)]))
 def test_a_chain_is_never_torn(seed: int, chain: tuple[float, int]) -> None:
     """Images in order with ranges to the next few, some of which are missing: whatever hung together still does."""
@@ -120,6 +122,7 @@ def test_no_ranges() -> None:
     assert common_neighbour_filter(Ranges(3, [], [], [], [])).tolist() == []
 
 
+@pytest.mark.medium
 def test_where_images_deviate_together_false_ranges_go_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     positions = route("city", 4000, seed=1, length=4000.0)
     ranges = measure_learned(positions, learned_profile(), seed=1, missing=0.1)

@@ -36,6 +36,7 @@ def dense(noise: str) -> tuple[Floats, Ranges]:
     return positions, measure(positions, NOISES[noise], seed=0, missing=0.1, outliers=0.01)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spacing", [1.5, 3.0])
 @pytest.mark.parametrize("noise", ["low", "mid", "high"])
 def test_keyframes_are_about_as_far_apart_as_asked(noise: str, spacing: float) -> None:
@@ -48,6 +49,7 @@ def test_keyframes_are_about_as_far_apart_as_asked(noise: str, spacing: float) -
     assert gaps.max() < 2.5 * spacing
 
 
+@pytest.mark.medium
 def test_speed_does_not_matter() -> None:
     positions = uneven(3000)
     gaps = lengths(positions, keyframes(measure(positions, NOISES["mid"], seed=0, missing=0.1)))
@@ -55,6 +57,7 @@ def test_speed_does_not_matter() -> None:
     assert gaps.max() < 2.5
 
 
+@pytest.mark.medium
 def test_coming_by_again_is_no_step() -> None:
     """The loop's first 12 % are driven twice: ranges of seconds ago and of long ago lead to the same places."""
     positions = route("loop", 4000, seed=0)
@@ -83,6 +86,7 @@ def test_bad_spacing() -> None:
         keyframes(Ranges(2, [0], [1], [1.0], [1.0]), 0)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_others_are_placed_by_their_ranges_at_any_speed(dimensions: int) -> None:
     positions = uneven(3000)

@@ -33,6 +33,7 @@ def test_points_all_over_from_short_ranges(dimensions: int, radius: float, outli
     assert recovered.covariances is None
 
 
+@pytest.mark.medium
 def test_a_loop_comes_out_about_as_well_as_a_circle_false_ranges_or_not() -> None:
     clean, dirty = [], []
     for seed in range(8):
@@ -56,6 +57,7 @@ def test_an_open_route_comes_out_straight() -> None:
         assert aligned_score(recovered.positions, positions).of_length == pytest.approx(line, rel=0.15)
 
 
+@pytest.mark.medium
 def test_a_dense_sequence_goes_by_keyframes() -> None:
     positions = route("loop", 4000, seed=0)
     ranges = measure(positions, NOISES["mid"], seed=0, missing=0.1, outliers=0.05)

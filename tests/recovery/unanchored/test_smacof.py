@@ -40,6 +40,7 @@ def test_the_stress_never_rises(seed: int, count: int, dimensions: int, share: f
     assert scaled.stress == pytest.approx(np.square((lengths - ranges.metres) / ranges.sigma).sum(), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.medium
 @given(SEEDS, DIMENSIONS)
 def test_exact_distances_are_met_from_nearby(seed: int, dimensions: int) -> None:
     rng = np.random.default_rng(seed)
@@ -48,6 +49,7 @@ def test_exact_distances_are_met_from_nearby(seed: int, dimensions: int) -> None
     assert aligned_score(scaled.points, points, scale=False).rmse < 1e-3
 
 
+@pytest.mark.medium
 @given(SEEDS, DIMENSIONS)
 def test_dense_and_sparse_are_the_same(seed: int, dimensions: int) -> None:
     rng = np.random.default_rng(seed)
@@ -59,6 +61,7 @@ def test_dense_and_sparse_are_the_same(seed: int, dimensions: int) -> None:
     np.testing.assert_allclose(dense.points, sparse.points, atol=1e-9)
 
 
+@pytest.mark.medium
 @given(SEEDS, DIMENSIONS, st.floats(0.3, 1))
 def test_steps_are_those_of_the_formula_whose_stress_never_rises(seed: int, dimensions: int, share: float) -> None:
     """V⁺ B(X) X by dense matrices, one step in four plain and the others twice as far, with no look at the stress."""
@@ -83,6 +86,7 @@ def test_steps_are_those_of_the_formula_whose_stress_never_rises(seed: int, dime
         np.testing.assert_allclose(found, stresses[: len(found)], rtol=1e-6, atol=nothing)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_end_is_a_minimum(dimensions: int) -> None:
     """A general optimiser, started there, finds nothing lower."""

@@ -16,6 +16,7 @@ def said(ranges: Ranges, positions: Floats, noise: float = 1.0) -> str:
     return "\n".join(sentences(ranges, positions, ranges.parts, noise, names=np.arange(ranges.count)))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("noise", ["low", "mid", "high"])
 def test_the_turns_of_an_open_route_are_never_decided(noise: str) -> None:
     for seed in range(20):
@@ -45,6 +46,7 @@ def test_a_loop_is_held_in_two_places() -> None:
         assert "hold the shape loosely" in text
 
 
+@pytest.mark.medium
 def test_ranges_that_reach_around_corners_decide_the_turns() -> None:
     positions = route("open", 400, seed=1)
     far = measure(positions, NOISES["low"], seed=0, radius=150.0)
@@ -62,6 +64,7 @@ def test_points_all_over_are_held_firmly(dimensions: int, radius: float) -> None
     assert "scale is as good as the calibration" in text
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("dimensions", "radius"), [(2, 20.0), (3, 40.0)])
 def test_the_expected_error_is_the_error(dimensions: int, radius: float) -> None:
     """Of ranges with noise alone; those of the simulator are short, too, as what comes out longer is not seen."""
