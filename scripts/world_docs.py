@@ -84,9 +84,6 @@ ROWS: dict[str, Callable[[Statistics], str]] = {
     "upper bound, both radii": lambda one: (
         f"{one.bound.within_positive_radius:.1%}, {one.bound.within_negative_radius:.1%}"
     ),
-    "test images with a positive in training": lambda one: f"{one.test_with_positives:.1%}",
-    "training images with fewer than 6 positives": lambda one: f"{one.training.with_few_positives:.1%}",
-    "quadruplets dropped": lambda one: f"{one.training.quadruplets_dropped:.1%}",
 }
 
 

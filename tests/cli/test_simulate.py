@@ -30,7 +30,6 @@ def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
     for text in (
         f"{len(places):,} places",
         "upper bound",
-        "quadruplets dropped",
         "contact-sheet.jpg",
         f"'{out}'",
         "one image in 40",

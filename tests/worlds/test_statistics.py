@@ -1,6 +1,5 @@
 """The numbers about a world, beside hand-made cases and explicit loops."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from mappable.places.frames import Frame
 from mappable.places.table import Places
 from mappable.worlds.presets import PRESETS
 from mappable.worlds.scene import Alias, Scene, World
-from mappable.worlds.statistics import Statistics, driven_again, quadruplets_dropped, statistics, turns
+from mappable.worlds.statistics import Statistics, driven_again, statistics, turns
 
 ALIASES = [Alias("facade-1", 0, 0), Alias("facade-1", 9, 0), Alias("facade-2", 5, 5)]
 WORLD = World(Scene(), {}, ALIASES, {"houses": 40.0, "pool_share": 0.075, "turns": 1.0, "leaving_off_map_m": 70.0})
@@ -55,25 +54,6 @@ def test_crossing_a_street_is_not_driving_it_again() -> None:
 
 
 @pytest.mark.medium
-def test_quadruplets_are_dropped_where_six_discs_cover_everything() -> None:
-    generator = np.random.default_rng(0)
-    wide = generator.uniform(0, 1000, (300, 2))
-    assert quadruplets_dropped(wide, 4.0, tuples=100) == 0
-    narrow = generator.uniform(0, 2.5, (300, 2))
-    assert quadruplets_dropped(narrow, 4.0, tuples=100) == 1
-    between = generator.uniform(0, 8, (120, 2))
-    share = quadruplets_dropped(between, 4.0, tuples=3000)
-    assert 0.05 < share < 0.95
-    dropped = 0
-    for _ in range(3000):
-        anchor = between[generator.integers(120)]
-        far = [point for point in between if math.dist(point, anchor) >= 4]
-        others = [anchor, *(far[row] for row in generator.permutation(len(far))[:5])]
-        dropped += not any(all(math.dist(point, other) >= 4 for other in others) for point in between)
-    assert share == pytest.approx(dropped / 3000, abs=0.05)
-
-
-@pytest.mark.medium
 def test_the_numbers_of_a_small_street() -> None:
     preset = replace(PRESETS["street-v1"], landmarks=6)
     train = line((0, 0), (100, 0), (100, 100)).replace(sequence="train-sun", split="train")
@@ -95,9 +75,6 @@ def test_the_numbers_of_a_small_street() -> None:
     assert found.bound is not None
     assert 0 < found.bound.within_positive_radius < found.bound.within_negative_radius <= 1
     assert found.bound.covering_radius > preset.positive_radius
-    assert found.test_with_positives == 1
-    assert found.training is not None
-    assert found.training.with_few_positives == 0
     assert Statistics.from_json(found.to_json()) == found
     rows = dict(found.rows())
     assert len(rows) == len(found.rows())
@@ -117,6 +94,6 @@ def test_the_numbers_of_a_small_street() -> None:
 def test_a_part_without_training_images_has_counts_alone() -> None:
     wing = line((0, 0), (40, 0)).replace(sequence="wing-query-night", role="query")
     found = statistics(wing, PRESETS["street-v1"], WORLD)
-    assert (found.route, found.bound, found.test_with_positives, found.training) == (None, None, None, None)
+    assert (found.route, found.bound) == (None, None)
     assert found.rows()[0] == ("wing", "41 images of 1 run")
     assert Statistics.from_json(found.to_json()) == found

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import Repr
@@ -184,21 +185,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
 
     def build_loss(self, feature_scale_squared: float) -> Loss:
         """The loss, with a feature scale that is a number by now."""
-        return Loss(
-            self.loss,
-            feature_scale_squared=feature_scale_squared,
-            positive_radius=self.positive_radius,
-            margin=self.margin,
-            second_margin=self.second_margin,
-            geometric_weight=self.geometric_weight,
-            huber_delta=self.huber_delta,
-            normalised=self.normalised,
-            second_hinge=self.second_hinge,
-            geometric_pairs=self.geometric_pairs,
-            positives=self.positives,
-            negatives=self.negatives,
-            hard_negatives=self.hard_negatives,
-        )
+        options = [one.name for one in fields(Loss) if one.name not in ("name", "feature_scale_squared")]
+        named = {name: getattr(self, name) for name in options}
+        return Loss(self.loss, feature_scale_squared=feature_scale_squared, **named)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -279,8 +268,8 @@ def load_settings(
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a result or a run says of its settings; those that its version knew nothing of are what it did."""
-    fields = Settings.model_fields.items()
-    return {name: None if field.is_required() else field.default for name, field in fields} | dict(values)
+    known = Settings.model_fields.items()
+    return {name: None if field.is_required() else field.default for name, field in known} | dict(values)
 
 
 def settings_to_yaml(settings: Settings) -> str:

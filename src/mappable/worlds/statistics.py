@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Ints, path_length
+from mappable.arrays import Floats, path_length
 from mappable.places.neighbours import find_neighbours
 from mappable.places.routes import steps
 from mappable.places.sampling import farthest_points
@@ -14,8 +14,6 @@ from mappable.places.table import Places
 from mappable.worlds.presets import Preset
 from mappable.worlds.scene import World
 
-POSITIVES, NEGATIVES = 6, 5  # of a quadruplet, which has one more negative that is far from all others
-TUPLES = 2_000  # drawn to estimate how many of them are dropped
 TURN = np.pi / 4  # a change of heading from which on it counts as a turn
 STILL = 0.02  # metres; a shorter step is a turn on the spot
 
@@ -44,15 +42,6 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Training:
-    """Shares of training images without and with too few positives, and of quadruplets that must be dropped."""
-
-    without_positives: float
-    with_few_positives: float
-    quadruplets_dropped: float
-
-
-@dataclass(frozen=True)
 class Statistics:
     """Counts are by split, or by part where a run belongs to none; lengths are in metres, None without such images.
 
@@ -66,23 +55,22 @@ class Statistics:
     look_alikes: dict[str, int]
     route: Route | None
     bound: Bound | None
-    test_with_positives: float | None
-    training: Training | None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> "Statistics":
-        kinds = {"route": Route, "bound": Bound, "training": Training}
-        return cls(**(fields | {name: fields[name] and kind(**fields[name]) for name, kind in kinds.items()}))
+        kinds = {"route": Route, "bound": Bound}
+        known = {name: fields[name] for name in cls.__dataclass_fields__}
+        return cls(**(known | {name: known[name] and kind(**known[name]) for name, kind in kinds.items()}))
 
     def rows(self) -> list[tuple[str, str]]:
         """A line for each number that a summary of the places lacks: what it is, and how much."""
         found = [(label, f"{count:,} images of {_runs(self.runs[label])}") for label, count in self.images.items()]
         if self.extent[2]:
             found.append(("height", f"{self.extent[2]:,.1f} m from the lowest image to the highest"))
-        return found + self._route_rows() + self._layout_rows() + self._bound_rows() + self._training_rows()
+        return found + self._route_rows() + self._layout_rows() + self._bound_rows()
 
     def _route_rows(self) -> list[tuple[str, str]]:
         if not self.route:
@@ -119,26 +107,13 @@ class Statistics:
         return found
 
     def _bound_rows(self) -> list[tuple[str, str]]:
-        found = []
-        if self.bound:
-            bound, near = self.bound, "of the test images have a landmark so near"
-            found += [
-                ("landmarks", f"{bound.landmarks}, one within {bound.covering_radius:.2f} m of each training image"),
-                (f"upper bound at {bound.positive_radius:g} m", f"{bound.within_positive_radius:.2%} {near}"),
-                (f"upper bound at {bound.negative_radius:g} m", f"{bound.within_negative_radius:.2%} {near}"),
-            ]
-        if self.test_with_positives is not None:
-            found.append(("with positives in training", f"{self.test_with_positives:.2%} of the test images"))
-        return found
-
-    def _training_rows(self) -> list[tuple[str, str]]:
-        if not self.training:
+        if not self.bound:
             return []
-        training = self.training
+        bound, near = self.bound, "of the test images have a landmark so near"
         return [
-            ("without positives", f"{training.without_positives:.2%} of the training images"),
-            (f"with fewer than {POSITIVES} positives", f"{training.with_few_positives:.2%} of the training images"),
-            ("quadruplets dropped", f"{training.quadruplets_dropped:.2%}, for want of an image far from all others"),
+            ("landmarks", f"{bound.landmarks}, one within {bound.covering_radius:.2f} m of each training image"),
+            (f"upper bound at {bound.positive_radius:g} m", f"{bound.within_positive_radius:.2%} {near}"),
+            (f"upper bound at {bound.negative_radius:g} m", f"{bound.within_negative_radius:.2%} {near}"),
         ]
 
 
@@ -169,8 +144,6 @@ def statistics(places: Places, preset: Preset, world: World, *, every: int = 1) 
         look_alikes={group: groups.count(group) for group in dict.fromkeys(groups)},
         route=_route(train.where(sequence=train.sequence[0]), preset) if len(train) and every == 1 else None,
         bound=_bound(train, test, preset) if len(train) and len(test) else None,
-        test_with_positives=_share(_positives(train, preset, of=test) > 0) if len(train) and len(test) else None,
-        training=_training(train, preset) if len(train) else None,
     )
 
 
@@ -211,11 +184,6 @@ def _route(run: Places, preset: Preset) -> Route:
     )
 
 
-def _positives(places: Places, preset: Preset, of: Places | None = None) -> Ints:
-    """How many positives each place has, or each of `of` has among the places."""
-    return find_neighbours(places, preset.positive_radius, of=of, max_yaw=preset.yaw_limit).counts
-
-
 def _bound(train: Places, test: Places, preset: Preset) -> Bound:
     chosen = farthest_points(train.positions, min(preset.landmarks, len(train)), seed=0)
     landmarks = KDTree(train.positions[chosen])
@@ -228,39 +196,6 @@ def _bound(train: Places, test: Places, preset: Preset) -> Bound:
         within_negative_radius=_share(nearest <= preset.negative_radius),
         covering_radius=float(landmarks.query(train.positions)[0].max()),
     )
-
-
-def _training(train: Places, preset: Preset) -> Training:
-    positives = _positives(train, preset)
-    return Training(
-        without_positives=_share(positives == 0),
-        with_few_positives=_share(positives < POSITIVES),
-        quadruplets_dropped=quadruplets_dropped(train.positions, preset.negative_radius),
-    )
-
-
-def quadruplets_dropped(positions: Floats, radius: float, tuples: int = TUPLES, seed: int = 0) -> float:
-    """Share of quadruplets for which no position lies `radius` or more from the anchor and from all its negatives.
-
-    Anchors and negatives are random, the negatives at least `radius` from their anchor; an anchor with fewer than five
-    of them is dropped as well.
-    """
-    generator, dropped = np.random.default_rng(seed), 0
-    for anchor in generator.integers(len(positions), size=tuples):
-        far = np.flatnonzero(_apart(positions, positions[anchor]) >= radius)
-        if len(far) < NEGATIVES:
-            dropped += 1
-            continue
-        left = positions[far]
-        for negative in generator.choice(far, NEGATIVES, replace=False):
-            left = left[_apart(left, positions[negative]) >= radius]
-        dropped += len(left) == 0
-    return dropped / tuples
-
-
-def _apart(positions: Floats, point: Floats) -> Floats:
-    apart: Floats = np.linalg.norm(positions - point, axis=1)
-    return apart
 
 
 def _share(which: Any) -> float:
