@@ -155,7 +155,7 @@ def start(small_backbone: str) -> Iterator[Start]:
         assert opened.encoder_file is not None
         engine = Engine(opened, Encoder.load(opened.encoder_file), limits, Metrics())
         connections, bound, up = Connections(limits), bind("127.0.0.1", 0), threading.Event()
-        app = create_app(engine, connections, folder=folder, token=token, study=study)
+        app = create_app(engine, connections, token=token, study=study)
         server = server_of(app, bound, connections, lambda address: up.set())
         thread = threading.Thread(target=server.run)
         thread.start()

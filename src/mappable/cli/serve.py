@@ -77,7 +77,7 @@ def serve(
             typer.echo(f"warning: {lacking}", err=True)
         engine = Engine(opened, encoder_of(opened, encoder, device, backend), limits, Metrics())
         counted = Connections(limits)
-        app = create_app(engine, counted, folder=folder, token=secret, study=view)
+        app = create_app(engine, counted, token=secret, study=view)
 
         def ready(address: str) -> None:
             size = engine.batch_size

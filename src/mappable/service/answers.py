@@ -188,11 +188,10 @@ class MapAnswer(Model):
 class Health(Model):
     """Whether the server answers, and what it should tell its owner."""
 
-    model_config = _example({"status": "ok", "landmarks": 200, "queue": 0, "notes": []})
+    model_config = _example({"status": "ok", "landmarks": 200, "queue": 0})
     status: str
     landmarks: int
     queue: int = Field(description="Images that are being worked on or wait.")
-    notes: list[str]
 
 
 REFUSED: dict[int | str, dict[str, Any]] = {

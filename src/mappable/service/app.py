@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -20,7 +19,7 @@ from mappable.errors import MappableError
 from mappable.service.answers import Health, Known, MapAnswer, Positions, Trajectory, describe_map, refusals
 from mappable.service.body import MULTIPART, Form, Sent, kind_of, read_body, take_apart
 from mappable.service.connections import Connections
-from mappable.service.disk import notes_on, picture
+from mappable.service.disk import picture
 from mappable.service.engine import Engine
 from mappable.service.guard import Guard, answer
 from mappable.service.limits import RefusedError, Share
@@ -52,11 +51,10 @@ def create_app(
     engine: Engine,
     connections: Connections,
     *,
-    folder: Path,
     token: str | None = None,
     study: "StudyView | None" = None,
 ) -> ASGIApp:
-    """The application for the map that `engine` has, which was opened from `folder`, and perhaps for a study of it."""
+    """The application for the map that `engine` has, and perhaps for a study of it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -80,7 +78,7 @@ def create_app(
         ("mappable_received_bytes", "Bytes of requests that are in memory."): lambda: memory.taken,
     }
     _add_questions(app, engine, memory)
-    _add_looks(app, engine, folder)
+    _add_looks(app, engine)
     add_study(app, study)
     add_page(app)
     _add_errors(app, metrics)
@@ -149,11 +147,10 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
             return await engine.recover(form.images, known, dimensions=dimensions, ordered=ordered)
 
 
-def _add_looks(app: FastAPI, engine: Engine, folder: Path) -> None:
+def _add_looks(app: FastAPI, engine: Engine) -> None:
     """What can be looked at."""
     described = describe_map(engine.map, lambda name: f"/landmarks/{quote(name)}/image")
     map_json = File(described.model_dump_json().encode(), JSON)
-    notes = notes_on(engine.map, folder)
 
     @app.get("/map", response_model=MapAnswer, responses=refusals(401))
     def the_map(request: Request) -> Response:
@@ -174,8 +171,8 @@ def _add_looks(app: FastAPI, engine: Engine, folder: Path) -> None:
 
     @app.get("/health")
     def health() -> Health:
-        """Whether the server answers, and what has become of the map's files; it needs no token."""
-        return Health(status="ok", landmarks=len(engine.map), queue=engine.queue.taken, notes=notes())
+        """Whether the server answers; it needs no token."""
+        return Health(status="ok", landmarks=len(engine.map), queue=engine.queue.taken)
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **refusals(401)})
     async def the_metrics() -> Response:
