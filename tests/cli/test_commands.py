@@ -54,12 +54,13 @@ def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
     assert find_pack(out).load(places).shape == (12, 24, 32, 3)
     record = json.loads((out / "convert.json").read_text())
     assert (record["reader"], record["fit"], record["size"]) == ("manifest", "pad", [32, 24])
-    shown = json.loads(mappable("places", "show", out, "--json").stdout)
+    picture = tmp_path / "map.png"
+    shown = json.loads(mappable("places", "show", out, "--json", "--picture", picture).stdout)
     assert shown["places"] == 12
     assert shown["frames"][0]["unit"] == "m"
     assert shown["sequences"][0]["length"] == 16.5
-    with Image.open(shown["picture"]) as picture:
-        assert picture.width > 400
+    with Image.open(picture) as drawn:
+        assert drawn.width > 400
 
 
 @pytest.fixture
@@ -221,7 +222,7 @@ def test_odd_names_and_narrow_terminals_lose_nothing(
     options = ("--frame", "a[/b] [old]", "--no-pixels")
     assert typed("convert", "manifest", collection, tmp_path / "out", *options).returncode == 0
     monkeypatch.setenv("COLUMNS", "30")
-    shown = typed("places", "show", tmp_path / "out")
+    shown = typed("places", "show", tmp_path / "out", "--picture", tmp_path / "out/map.png")
     assert shown.returncode == 0, shown.stderr
     for text in ("frame a[/b] [old]: 16.5 x 0.0 m", "16.5 m", "1.50 m", r"$\bad{$ 12"):
         assert text in shown.stdout

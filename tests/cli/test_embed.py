@@ -110,7 +110,9 @@ def test_an_image_that_is_gone_is_named_and_older_descriptors_stay(
     assert run(encoder_file, collection, out).exit_code == 0
     before = contents(out)
     (tmp_path / "set/day/3.jpg").unlink()
-    error = run(encoder_file, collection, out).exception
+    refused = run(encoder_file, collection, out).exception
+    assert "descriptors.npy: exists" in str(refused)
+    error = run(encoder_file, collection, out, "--overwrite").exception
     assert isinstance(error, BadImageError)
     assert "day/3.jpg: no such file" in str(error)
     assert contents(out) == before

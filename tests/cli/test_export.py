@@ -155,7 +155,7 @@ def test_int8_that_loses_too_much_is_not_written(wall: Path, exported: Path, tmp
 def test_a_file_that_is_there_gives_way_only_when_asked(mappable: Run, wall_encoder: Path, tmp_path: Path) -> None:
     out = tmp_path / "wall.onnx"
     out.write_text("mine")
-    refused(mappable("export", wall_encoder, out), f"{out}: is there already; choose another file", "--overwrite")
+    refused(mappable("export", wall_encoder, out), f"{out}: exists", "--overwrite")
     assert out.read_text() == "mine"
     assert mappable("export", wall_encoder, out, "--overwrite").exit_code == 0
     assert OnnxEncoder(out).fingerprint == Encoder.load(wall_encoder).fingerprint

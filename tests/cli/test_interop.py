@@ -305,7 +305,7 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
     (tmp_path / "old.rrd").write_text("what was there")
     located = ("locate", wall_map, drive.table)
     refused(mappable("locate", tmp_path / "none", drive.table, "--rerun", "run.rrd"), "none: no map here")
-    refused(mappable(*located, "--rerun", "old.rrd"), "old.rrd: is there already; remove it")
+    refused(mappable(*located, "--rerun", "old.rrd"), "old.rrd: exists", "--overwrite")
     refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "ends in .rrd")
     refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered is for --rerun FILE")
     monkeypatch.setitem(sys.modules, "rerun", None)

@@ -58,7 +58,7 @@ def test_a_map_is_built_and_shown(mappable: Run, wall: Path, wall_encoder: Path,
 
 @pytest.mark.medium
 def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_encoder: Path, tmp_path: Path) -> None:
-    built = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder]
+    built = ["map", "build", wall, tmp_path / "map", "--encoder", wall_encoder, "--overwrite"]
     assert mappable(*built, "--spacing", 10, "--storage", "float16", "--coverage", 0.8).exit_code == 0
     spaced = Map.open(tmp_path / "map")
     assert np.linalg.norm(np.diff(spaced.places.positions, axis=0), axis=1).min() >= 10
@@ -91,7 +91,7 @@ def test_without_a_calibration_split_training_images_take_its_place(
     places = load_places(wall)
     both = places[places.split != "test"].replace(split="")
     save_places(both, tmp_path / "both.parquet")
-    build = ["map", "build", tmp_path / "both.parquet", tmp_path / "map", "--encoder", wall_encoder]
+    build = ["map", "build", tmp_path / "both.parquet", tmp_path / "map", "--encoder", wall_encoder, "--overwrite"]
     built = mappable(*build, "--landmarks", 60)
     assert "calibrated on 180 images" in built.stdout
     taken, warning = built.stderr.splitlines()
@@ -117,7 +117,7 @@ def test_without_a_calibration_split_training_images_take_its_place(
 def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, wall_map: Path, tmp_path: Path) -> None:
     embedded, out = tmp_path / "embedded", tmp_path / "map"
     assert mappable("embed", wall_encoder, wall, embedded).exit_code == 0
-    build = ["map", "build", wall, out, "--landmarks", 60, "--descriptors"]
+    build = ["map", "build", wall, out, "--landmarks", 60, "--overwrite", "--descriptors"]
     assert "not kept with the map" in mappable(*build, embedded).stdout
     same, known = Map.open(out), Map.open(wall_map)
     assert same.encoder == known.encoder
@@ -132,7 +132,7 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
         "encoder others, not kept" in mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others").stdout
     )
     refused(mappable("locate", out, wall / "fog"), "made elsewhere, by others", "encoder='others'")
-    refused(mappable("map", "build", wall, out), "--encoder FILE")
+    refused(mappable("map", "build", wall, tmp_path / "none"), "--encoder FILE")
 
 
 def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map: Path) -> None:
@@ -214,7 +214,7 @@ def test_an_approximate_index_that_cannot_be_made_leaves_all_as_it_was(
     mappable: Run, wall: Path, wall_encoder: Path, copied_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = (copied_map / "map.json").read_bytes()
-    build = ["map", "build", wall, "--encoder", wall_encoder, "--landmarks", 50]
+    build = ["map", "build", wall, "--encoder", wall_encoder, "--landmarks", 50, "--overwrite"]
     for out in (copied_map, tmp_path / "new"):
         refused(mappable(*build, "--approximate", out), "approximate")
     assert (copied_map / "map.json").read_bytes() == before

@@ -1,8 +1,9 @@
 """What several verbs share: types of arguments and options, and how they open encoders and images."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -56,7 +57,25 @@ Together = Annotated[
     bool,
     typer.Option("--sequence", help="Treat the images of each folder, or sequence of a table, as one drive, in order."),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; standard output holds nothing else.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the result that OUT holds.")]
+OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
+
+
+def print_json(result: Any) -> None:
+    typer.echo(json.dumps(result, indent=2))
+
+
+def check_new(overwrite: bool, *files: Path | None) -> None:
+    """Refuse, before the work, to replace a result or to write where that is impossible; None is no file."""
+    from mappable.files import check_writable
+
+    for file in files:
+        if file is not None:
+            check_writable(file)
+            if file.exists() and not overwrite:
+                raise BadInputError(f"{file}: exists already; choose another name, or replace it with --overwrite")
 
 
 def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | None":
@@ -64,6 +83,22 @@ def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | 
     from mappable.places.cache import find_packed
 
     return find_packed(table, places, encoder.about.size, encoder.about.fit)
+
+
+def images_of(table: Path, places: "Places", encoder: "ImageEncoder") -> "Places | Images":
+    """The packed images, or else the places, whose files are decoded then."""
+    images = packed(table, places, encoder)
+    return places if images is None else images
+
+
+def some_places(table: Path) -> "Places":
+    """The places of a table that must have some."""
+    from mappable.places.files import load_places
+
+    places = load_places(table)
+    if not len(places):
+        raise BadInputError(f"{table}: names no place")
+    return places
 
 
 def queries_of(table: Path) -> "Places":

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mappable.cli.common import AsJson, print_json
 from mappable.cli.output import print_summary
 from mappable.places.images import Fit, parse_size
 from mappable.places.packing import OnBadImage
@@ -55,14 +56,17 @@ def _run(
         typer.Option(help="3 if z counts in distances, else 2 (default: 2, or the table's own).", min=2, max=3),
     ] = None,
     on_bad_image: Annotated[
-        OnBadImage, typer.Option(help="A damaged or missing image stops the run, or is dropped and listed.")
+        OnBadImage, typer.Option(help="stop at a damaged or missing image, or drop and list it.")
     ] = "stop",
     verify: Annotated[
         bool, typer.Option("--verify", help="Decode every file strictly and check what was packed before.")
     ] = False,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write the table alone.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT may hold another set.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Threads that decode (default: one a core).", min=1)] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another set that OUT holds.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads that decode images (default: one per core).", min=1)
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     from mappable.places.conversion import convert
     from mappable.places.summary import summarize
@@ -81,6 +85,9 @@ def _run(
         overwrite=overwrite,
         workers=workers,
     )
+    if as_json:
+        print_json(summarize(places).to_json())
+        return
     print_summary(summarize(places))
     typer.echo(f"written to {out}; look at it with: mappable places show {shlex.quote(str(out))}")
 

@@ -31,7 +31,7 @@ def demo(
         int, typer.Option(help="Keep each N-th image of each run, for a quicker look.", metavar="N", min=1)
     ] = 1,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="OUT may hold a demo of another version or with another N.")
+        bool, typer.Option("--overwrite", help="Replace a demo of another version, or with another N, that OUT holds.")
     ] = False,
 ) -> None:
     """Draw a street in sun, snow, rain and at night, train encoders on it, and show what the paper's idea gains.
@@ -71,8 +71,7 @@ def demo(
     print_recovery(results[-1])
     typer.echo("\n5. What it all comes to: test images whose nearest landmark, by descriptor, is near.\n")
     page = study.report(results)
-    print_accuracy(results)
-    typer.echo(f"\nreport: {page}")
+    print_accuracy(results, page)
     typer.echo(f"look at it: mappable serve {_quoted(out / 'map')} --study {_quoted(out)}")
 
 

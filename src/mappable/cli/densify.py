@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from mappable.cli.common import (
+    AsJson,
     Device,
     EncoderFile,
     ImagePaths,
@@ -12,6 +13,7 @@ from mappable.cli.common import (
     Together,
     end_with,
     packed,
+    print_json,
     warn_of_new_paths,
 )
 
@@ -30,6 +32,7 @@ def densify(
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Add images without positions to a map, at estimated positions with covariances, where it is confident of them.
 
@@ -46,12 +49,15 @@ def densify(
     loaded = encoder_of(opened, encoder, device)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
-    typer.echo(f"{placed.added:,} of {len(places):,} images added")
-    for reason, count in placed.left_out.most_common():
-        typer.echo(f"{count:,} left out: {reason}")
-    if placed.added:
-        saved = placed.map.save(folder)
-        estimated = f"{int(saved.estimated.sum()):,} of them at estimated positions"
-        typer.echo(f"{folder}: {len(saved):,} landmarks, {estimated}")
-        warn_of_new_paths(opened, placed.map)
+    saved = placed.map.save(folder) if placed.added else opened
+    left_out, estimated = dict(placed.left_out.most_common()), int(saved.estimated.sum())
+    if as_json:
+        counts = {"images": len(places), "added": placed.added, "landmarks": len(saved), "estimated": estimated}
+        print_json(counts | {"left_out": left_out, "unreadable": list(placed.bad)})
+    else:
+        typer.echo(f"{placed.added:,} of {len(places):,} images added")
+        for reason, count in left_out.items():
+            typer.echo(f"{count:,} left out: {reason}")
+        typer.echo(f"{folder}: {len(saved):,} landmarks, {estimated:,} of them at estimated positions")
+    warn_of_new_paths(opened, saved)
     end_with(placed.bad)

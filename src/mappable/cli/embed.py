@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderPath, OfSplit, Table
+from mappable.cli.common import AsJson, ByBackend, Device, EncoderPath, OfSplit, Overwrite, Table, check_new, print_json
 from mappable.errors import BadInputError
 
 
@@ -16,30 +16,32 @@ def embed(
     out: Annotated[Path, typer.Argument(help="Folder to write to; for hloc a file whose name ends in .h5.")],
     file_format: Annotated[
         Literal["npy", "hloc"],
-        typer.Option("--format", help="npy: descriptors.npy and places.parquet, row by row the same; hloc: HDF5."),
+        typer.Option("--format", help="npy: descriptors.npy and places.parquet, same order; hloc: one HDF5 file."),
     ] = "npy",
     split: OfSplit = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Images at a time (default: 256 on a GPU, else 32).", min=1)
+        int | None, typer.Option(help="Images per batch (default: 256 on a GPU, else 32).", min=1)
     ] = None,
     device: Device = "auto",
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="Of the convolutions; auto: bfloat16 where the device has it. An .onnx file has its own."),
+        typer.Option(help="Precision of the convolutions; auto: bfloat16 if the device has it. Not for .onnx."),
     ] = "auto",
     backend: ByBackend = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Describe images: a vector of length one each, whose distances an encoder has learned to make metres of.
 
-    Images come from the packed pixels of the encoder's size, where PLACES has them, and else from their files. What OUT
-    holds from before is replaced only when everything is written.
+    Images come from the packed pixels of the encoder's size, if PLACES has them, else from their files.
     """
-    from mappable.features.export import check_folder, check_hloc, write_descriptors, write_hloc
+    from mappable.features.export import DESCRIPTORS, check_folder, check_hloc, write_descriptors, write_hloc
     from mappable.maps.encoders import open_encoder
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 
     (check_hloc if file_format == "hloc" else check_folder)(out)
+    check_new(overwrite, out if file_format == "hloc" else out / DESCRIPTORS)
     places = load_places(table)
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
@@ -56,6 +58,10 @@ def embed(
         write_hloc(out, places, descriptors)
     else:
         write_descriptors(out, places, descriptors, encoder.about, fingerprint, encoder.actual_precision(precision))
+    if as_json:
+        facts = {"descriptors": len(places), "dimensions": encoder.dimensions, "encoder": fingerprint}
+        print_json(facts | {"packed": images is not None, "device": str(encoder.device), "images_per_second": rate})
+        return
     typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
     typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {encoder.device}, {rate:,.1f} images/s")
     typer.echo(f"written to {out}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import Device, EncoderFile, MapFolder, queries_of
+from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, check_new, queries_of
 from mappable.cli.output import print_accuracy
 
 
@@ -51,6 +51,8 @@ def evaluate(
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Locate images whose positions are known, and report how far off that is, by condition and with intervals.
 
@@ -60,11 +62,11 @@ def evaluate(
     from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map
     from mappable.evaluation.figures.everything import draw_all
     from mappable.evaluation.report import PAGE, write_report
-    from mappable.files import check_writable
+    from mappable.evaluation.result import RESULT
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
 
-    check_writable(out / PAGE)
+    check_new(overwrite, out / RESULT, out / PAGE)
     opened = Map.open(folder)
     places = queries_of(queries)
     loaded = encoder_of(opened, encoder, device)
@@ -83,5 +85,4 @@ def evaluate(
     result.save(out)
     figures = draw_all([result], setup, images.read, out / "figures")
     page = write_report([result], setup, figures, out, command=command)
-    print_accuracy([result])
-    typer.echo(f"report: {page}")
+    print_accuracy([result], page, as_json)

@@ -1,11 +1,13 @@
 """`mappable export ENCODER OUT.onnx`: an encoder for other programs, and for onnxruntime, in float32 or int8."""
 
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from mappable.cli.common import AsJson, Overwrite, check_new, print_json
 from mappable.cli.output import print_taken
 from mappable.errors import BadInputError
 
@@ -18,26 +20,31 @@ def export(
             help="The file encoder.safetensors, or a training run's or a map's folder; for --int8 also an .onnx file.",
         ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT.onnx", help="The file to write, whose name ends in .onnx.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.onnx", help="File to write; its name ends in .onnx.")],
     int8: Annotated[
-        bool, typer.Option("--int8", help="Convolutions in int8: quicker on a CPU, and a bit less accurate.")
+        bool, typer.Option("--int8", help="Compute convolutions in int8: faster on a CPU, slightly less accurate.")
     ] = False,
     calibrate: Annotated[
         Path | None,
         typer.Option(
-            help="For int8: places to measure it on, a folder made by `mappable convert` or `mappable simulate`, or a "
+            help="For int8: places to measure it on. A folder made by `mappable convert` or `mappable simulate`, or a "
             "table.",
             metavar="PLACES",
         ),
     ] = None,
-    images: Annotated[int, typer.Option(help="For int8: images that ranges are measured on.", metavar="N", min=1)] = 64,
+    images: Annotated[int, typer.Option(help="For int8: images to measure value ranges on.", metavar="N", min=1)] = 64,
     tolerate: Annotated[
-        float, typer.Option(help="For int8: percentage points of accuracy that it may lose.", metavar="POINTS", min=0)
+        float, typer.Option(help="For int8: largest loss of accuracy, in percentage points.", metavar="POINTS", min=0)
     ] = 1.0,
     positive_radius: Annotated[
-        float | None, typer.Option(help="For int8: right is whoever is within this (default: the encoder's).")
+        float | None,
+        typer.Option(
+            help="For int8: distance within which a match counts as correct (default: the encoder's positive radius).",
+            metavar="METRES",
+        ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT.onnx may be there, and gives way.")] = False,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write an encoder as one ONNX file: uint8 images of any number and size in, descriptors of length one out.
 
@@ -51,27 +58,31 @@ def export(
     from mappable.maps.encoders import find_encoder
 
     check_file(out)
-    if out.exists() and not overwrite:
-        raise BadInputError(f"{out}: is there already; choose another file, or overwrite it (--overwrite)")
+    check_new(overwrite, out)
     if int8 != (calibrate is not None):
         raise BadInputError("--int8 and --calibrate PLACES go together: int8 is measured on your images")
     source = given = find_encoder(encoder_file)
     if given.suffix == ".onnx" and not int8:
         raise BadInputError(f"{given}: is an ONNX file already")
+    facts: dict[str, Any] = {}
     with TemporaryDirectory(prefix="mappable-") as folder:
         if source.suffix != ".onnx":
             source = Path(folder) / "float32.onnx" if int8 else out
-            worst = export_onnx(Encoder.load(given), source)
-            typer.echo(f"descriptors differ from torch's by {worst:.1e} at most (length of the difference)")
+            facts["difference"] = export_onnx(Encoder.load(given), source)
         if calibrate is not None:
-            _quantise(source, out, calibrate, images, tolerate, positive_radius)
+            facts["int8"] = _quantise(source, out, calibrate, images, tolerate, positive_radius)
     written = OnnxEncoder(out)
-    megabytes = out.stat().st_size / 1e6
-    typer.echo(f"encoder {written.fingerprint}, {written.precision}, {written.dimensions:,} numbers a descriptor")
-    typer.echo(f"{megabytes:,.1f} MB written to {out}")
+    facts |= {"encoder": written.fingerprint, "precision": written.precision, "dimensions": written.dimensions}
+    facts |= {"file": str(out), "bytes": out.stat().st_size}
+    if as_json:
+        print_json(facts)
+    else:
+        _print(facts, written.about.unit or "m")
 
 
-def _quantise(source: Path, out: Path, table: Path, count: int, tolerate: float, radius: float | None) -> None:
+def _quantise(
+    source: Path, out: Path, table: Path, count: int, tolerate: float, radius: float | None
+) -> dict[str, Any]:
     from mappable.features.onnx_encoder import OnnxEncoder
     from mappable.features.onnx_int8 import export_int8
     from mappable.places.cache import find_packed
@@ -80,7 +91,16 @@ def _quantise(source: Path, out: Path, table: Path, count: int, tolerate: float,
     places, about = load_places(table), OnnxEncoder(source).about
     print_taken(places, "measuring int8 on", references=places.references(), calibration=places.calibration())
     packed = find_packed(table, places, about.size, about.fit)
-    found = export_int8(source, out, places, packed, count=count, tolerate=tolerate, radius=radius)
-    within = f"within {found.radius:g} {about.unit or 'm'} of the nearest of {found.landmarks:,} landmarks"
-    typer.echo(f"of {found.queries:,} held-out images are {within}, by descriptor:")
-    typer.echo(f"{found.float32:.1f} % in float32, {found.int8:.1f} % in int8")
+    return asdict(export_int8(source, out, places, packed, count=count, tolerate=tolerate, radius=radius))
+
+
+def _print(facts: dict[str, Any], unit: str) -> None:
+    if "difference" in facts:
+        typer.echo(f"descriptors differ from torch's by {facts['difference']:.1e} at most (length of the difference)")
+    if found := facts.get("int8"):
+        within = f"within {found['radius']:g} {unit} of the nearest of {found['landmarks']:,} landmarks"
+        typer.echo(f"of {found['queries']:,} held-out images are {within}, by descriptor:")
+        typer.echo(f"{found['float32']:.1f} % in float32, {found['int8']:.1f} % in int8")
+    numbers = f"{facts['dimensions']:,} numbers per descriptor"
+    typer.echo(f"encoder {facts['encoder']}, {facts['precision']}, {numbers}")
+    typer.echo(f"{facts['bytes'] / 1e6:,.1f} MB written to {facts['file']}")

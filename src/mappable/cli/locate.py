@@ -1,6 +1,5 @@
 """`mappable locate MAP IMAGES...`: where images were taken, in metres, and whether to believe it."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile, ImagePaths, MapFolder, Together, end_with, packed
+from mappable.cli.common import (
+    AsJson,
+    ByBackend,
+    Device,
+    EncoderFile,
+    ImagePaths,
+    MapFolder,
+    OverwriteFiles,
+    Together,
+    check_new,
+    end_with,
+    packed,
+    print_json,
+)
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -23,29 +35,28 @@ if TYPE_CHECKING:
 def locate(
     folder: MapFolder,
     images: ImagePaths,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array, and nothing else.")] = False,
     sequence: Together = False,
     coverage: Annotated[
-        float | None, typer.Option(help="Of the intervals (default: that of the map's calibration).")
+        float | None, typer.Option(help="Share of images whose interval holds the true distance (default: the map's).")
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Also write a table.", metavar="FILE")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Also write the result as a CSV table.", metavar="FILE")] = None,
     tum: Annotated[
         Path | None,
-        typer.Option(help="Also write the confident positions of one drive as TUM's trajectory.", metavar="FILE"),
+        typer.Option(help="Also write the confident positions of one drive as a TUM trajectory.", metavar="FILE"),
     ] = None,
     pairs: Annotated[
         Path | None,
         typer.Option(
-            help="Also write pairs of images and near landmarks, for hloc; paths of images are relative to the folder "
-            "that holds all images given.",
+            help="Also write pairs of images and near landmarks for hloc. Image paths are relative to the folder that "
+            "holds all images.",
             metavar="FILE",
         ),
     ] = None,
     rerun: Annotated[
         Path | None,
         typer.Option(
-            help="Also write a recording for rerun's viewer, whose name ends in .rrd; positions of tables in the map's "
-            "frame count as true there.",
+            help="Also write a recording for rerun's viewer (.rrd). Positions of tables in the map's frame count as "
+            "true positions.",
             metavar="FILE",
         ),
     ] = None,
@@ -58,13 +69,14 @@ def locate(
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: ByBackend = None,
+    overwrite: OverwriteFiles = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say where images were taken: coordinates in the map, and how far that is from the nearest landmark.
 
     Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
     map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 3 then.
     """
-    from mappable.files import check_writable
     from mappable.maps.encoders import encoder_of
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
     from mappable.maps.location import NotLocated
@@ -74,11 +86,10 @@ def locate(
 
     opened = Map.open(folder)
     places = find_images(images)
-    files = [file for file in (csv, tum, pairs) if file is not None]
-    for file in files:
-        check_writable(file)
+    files = [file for file in (csv, tum, pairs, rerun) if file is not None]
+    check_new(overwrite, *files)
     if len({file.resolve() for file in files}) < len(files):
-        raise BadInputError("--csv, --tum and --pairs must name different files")
+        raise BadInputError("--csv, --tum, --pairs and --rerun must name different files")
     if tum is not None:
         check_drive(places)
     if pairs is not None:
@@ -97,7 +108,7 @@ def locate(
         count = export_tum(tum, places, found)
         typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=2))
+        print_json([asdict(one) for one in found])
     else:
         print_locations(opened, found)
     if recording is not None:

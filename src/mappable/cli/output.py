@@ -15,6 +15,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from mappable.arrays import Ints
     from mappable.evaluation.result import Result
+    from mappable.evaluation.summary import RowSummary
+    from mappable.maps.map import Map
     from mappable.places.summary import Summary
     from mappable.places.table import Places
 
@@ -91,20 +93,27 @@ def _joined(values: tuple[str, ...]) -> str:
     return ", ".join(value for value in values if value)
 
 
-def print_training(out: Path, unit: str) -> None:
-    """What a run came to, out of its metrics: time, speed, and the monitor's accuracy before and after."""
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+def print_training(out: Path, unit: str, as_json: bool = False) -> None:
+    """Print what the metrics of a run say: time, speed, and the monitor's accuracy before and after."""
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     steps = [line for line in lines if "loss" in line]
     looks = [line for line in lines if "accuracy" in line]
+    shares = [line["accuracy"] for line in ([looks[0], looks[-1]] if looks and steps else looks)]
+    count = max(line["iteration"] for line in lines) if steps else 0
+    seconds = steps[-1]["seconds"] if steps else 0.0
+    speed = (
+        harmonic_mean([line["images_per_second"] for line in steps]) if steps else None
+    )  # all images by all the time
+    if as_json:
+        facts = {"iterations": count, "seconds": seconds, "images_per_second": speed, "accuracy": shares}
+        typer.echo(json.dumps({"encoder": str(out / "encoder.safetensors")} | facts, indent=2))
+        return
     if steps:
-        speed = harmonic_mean([line["images_per_second"] for line in steps])  # all images by all the time
-        count = max(line["iteration"] for line in lines)
-        console.print(f"training: {count:,} iterations in {steps[-1]['seconds']:.1f} s, {speed:,.0f} images/s")
+        typer.echo(f"training: {count:,} iterations in {seconds:.1f} s, {speed:,.0f} images/s")
     if looks:
-        shares = " -> ".join(f"{100 * line['accuracy']:.1f} %" for line in ([looks[0], looks[-1]] if steps else looks))
-        console.print(f"calibration images whose nearest landmark is within {looks[0]['radius']:g} {unit}: {shares}")
-    console.print(f"encoder: {out / 'encoder.safetensors'}")
+        shown = " -> ".join(f"{100 * share:.1f} %" for share in shares)
+        typer.echo(f"calibration images whose nearest landmark is within {looks[0]['radius']:g} {unit}: {shown}")
+    typer.echo(f"encoder: {out / 'encoder.safetensors'}")
 
 
 def print_taken(places: "Places", doing: str, **rows: "Ints") -> None:
@@ -114,13 +123,22 @@ def print_taken(places: "Places", doing: str, **rows: "Ints") -> None:
     typer.echo(taken(places, doing, **rows), err=True)
 
 
-def print_accuracy(results: "Sequence[Result]") -> None:
-    """A line a model: how many queries are right, how far off the others are, and what is gained on the first line."""
-    from mappable.evaluation.summary import difference, summarise
+def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:
+    """Print a line per model: correct queries, median error, gain over the first model; then the report's path."""
+    from mappable.evaluation.summary import summarise
 
     summaries = summarise(results)
-    if not summaries:
+    if as_json:
+        typer.echo(json.dumps({"report": page and str(page), "models": [one.to_json() for one in summaries]}, indent=2))
         return
+    if summaries:
+        _print_models(results, summaries)
+    typer.echo(f"report: {page}")
+
+
+def _print_models(results: "Sequence[Result]", summaries: "Sequence[RowSummary]") -> None:
+    from mappable.evaluation.summary import difference
+
     first = results[0]
     radii = [f"within {radius:g} {first.unit}" for radius in (first.positive_radius, first.negative_radius)]
     table = Table(box=SIMPLE, pad_edge=False)
@@ -157,3 +175,34 @@ def print_recovery(result: "Result") -> None:
         deviation = "" if row["std"] is None else f" ± {row['std']:.1f}"
         table.add_row(Text(row["method"]), f"{row['mean']:.1f}{deviation}", f"{row['percent']:.2f}")
     console.print(table)
+
+
+def print_map(shown: "Map", as_json: bool = False) -> None:
+    """Print what a map holds; what to know about it goes to standard error."""
+    from mappable.maps.summary import summarize_map
+
+    one = summarize_map(shown)
+    if as_json:
+        typer.echo(json.dumps(one.to_json(), indent=2))
+        return
+    sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(one.low, one.high, strict=True))
+    estimated = f" ({one.estimated:,} at estimated positions)" if one.estimated else ""
+    typer.echo(f"{one.landmarks:,} landmarks{estimated}, {one.spacing:.2f} {one.unit} from one to the next")
+    typer.echo(f"frame {one.frame}: {sides} {one.unit}")
+    kept = "kept with the map" if one.encoder_kept else "not kept with the map"
+    typer.echo(f"encoder {one.encoder}, {kept}; {one.descriptor:,} numbers a descriptor, {one.storage}")
+    if one.recall:
+        recall = ", ".join(f"{name} {100 * share:.1f} %" for name, share in one.recall.items())
+        typer.echo(f"search is approximate: {recall}")
+    if one.calibration is not None:
+        known = one.calibration
+        away = f" and {known.elsewhere:,} of elsewhere" if known.elsewhere else ""
+        typer.echo(
+            f"calibrated on {known.images:,} images{away}: feature distances tell up to {known.reach:.1f} {one.unit}"
+        )
+        width = f"{100 * known.coverage:g} % intervals of about {known.width:.1f} {one.unit}"
+        typer.echo(f"confident of {100 * known.confident:.1f} % of them, with {width}")
+        if not known.elsewhere:
+            typer.echo("it has seen no images from elsewhere, and may take some for its own: build it with --elsewhere")
+    for note in one.notes:
+        typer.echo(f"warning: {note}", err=True)

@@ -1,21 +1,19 @@
 """`mappable places`: what a converted set holds, and which of it is kept from training."""
 
-import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mappable.cli.common import AsJson, OverwriteFiles, Table, check_new, print_json
 from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.picture import draw_map
 from mappable.places.roles import split_of
 
-Table = Annotated[
-    Path, typer.Argument(metavar="OUT", help="Folder written by `mappable convert`, or a table of places.")
-]
+SPLITS = ("train", "calibration", "test")
 LISTED = 10  # names of sequences in an error
 
 app = typer.Typer(help="Look at tables of places, and split them.", no_args_is_help=True)
@@ -24,31 +22,23 @@ app = typer.Typer(help="Look at tables of places, and split them.", no_args_is_h
 @app.command()
 def show(
     table: Table,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
-    picture: Annotated[
-        Path | None, typer.Option(help="Where to draw the map (default: map.png beside the table).", metavar="FILE")
-    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw a map of the places.", metavar="FILE")] = None,
+    overwrite: OverwriteFiles = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Counts a sequence and condition, extent, spacing, warnings, and a map picture."""
+    """Show counts per sequence and condition, extent, spacing and warnings."""
     from mappable.places.summary import summarize
 
+    check_new(overwrite, picture)
     places = load_places(table)
     summary = summarize(places)
-    target = picture or (table if table.is_dir() else table.parent) / "map.png"
-    drawn: str | None = str(target)
-    if not as_json:
-        print_summary(summary)
-    try:
-        draw_map(places, target)
-    except BadInputError as error:
-        if picture:
-            raise
-        typer.echo(f"warning: {error}; say --picture FILE", err=True)
-        drawn = None
     if as_json:
-        typer.echo(json.dumps(summary.to_json() | {"picture": drawn}, indent=2))
-    elif drawn:
-        typer.echo(f"map picture: {drawn}")
+        print_json(summary.to_json())
+    else:
+        print_summary(summary)
+    if picture is not None:
+        draw_map(places, picture)
+        typer.echo(f"map picture: {picture}", err=True)
 
 
 @app.command()
@@ -60,6 +50,7 @@ def split(
     test: Annotated[
         str, typer.Option(help="Sequences that `mappable evaluate` asks about.", metavar="SEQUENCE,SEQUENCE")
     ] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Keep whole sequences from training; all others train, whatever the table said before, but queries are for test.
 
@@ -82,9 +73,16 @@ def split(
     if "train" not in column:
         raise BadInputError(f"{table}: no sequence is left to train on; {_listed(sequences)}")
     save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
-    for one in ("train", "calibration", "test"):
-        count = len({sequence for sequence, value in zip(places.sequence, column, strict=True) if value == one})
-        typer.echo(f"{one}: {count:,} sequence{'s' * (count != 1)}, {column.count(one):,} places")
+    counts = {}
+    for one in SPLITS:
+        named = [sequence for sequence, value in zip(places.sequence, column, strict=True) if value == one]
+        counts[one] = {"sequences": len(set(named)), "places": len(named)}
+    if as_json:
+        print_json(counts)
+        return
+    for one, count in counts.items():
+        plural = "s" * (count["sequences"] != 1)
+        typer.echo(f"{one}: {count['sequences']:,} sequence{plural}, {count['places']:,} places")
 
 
 def _names(text: str, known: Collection[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import Device
+from mappable.cli.common import AsJson, Device
 from mappable.cli.output import print_accuracy
 from mappable.errors import BadInputError
 
@@ -72,8 +72,9 @@ def reproduce(
         bool, typer.Option("--lean", help="Delete the descriptors of each model once it is scored: they are large.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Models made with other settings or images give way.")
+        bool, typer.Option("--overwrite", help="Replace models made with other settings or images.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train the models of the paper's table I on a set, evaluate them in every way the paper does, and write a report.
 
@@ -122,9 +123,8 @@ def reproduce(
         typer.echo(
             f"{len(results)} of {len(models)} models are done; {others}the same command goes on from there", err=True
         )
-    if page is not None:
-        print_accuracy(results)
-        typer.echo(f"report: {page}")
+    if page is not None or as_json:
+        print_accuracy(results, page, as_json)
 
 
 def _names(text: str) -> list[str]:

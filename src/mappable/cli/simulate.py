@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from mappable.cli.common import AsJson, print_json
 from mappable.cli.output import print_world
 from mappable.places.images import parse_size
-from mappable.places.world_record import SHEET
+from mappable.places.world_record import SHEET, read_record
 from mappable.worlds.presets import PRESETS
 
 
@@ -33,7 +34,10 @@ def simulate(
     ] = "cpu",
     every: Annotated[int, typer.Option(help="Keep each N-th image of each run.", metavar="N", min=1)] = 1,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Do not pack the images.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="OUT may hold another simulated world.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace another simulated world that OUT holds.")
+    ] = False,
+    as_json: AsJson = False,
     list_presets: Annotated[
         bool, typer.Option("--list", help="List the presets and their parts.", callback=_list, is_eager=True)
     ] = False,
@@ -42,6 +46,7 @@ def simulate(
 
     The same preset gives the same images each time. Stop it whenever you like: the same command goes on from there.
     """
+    from mappable.places.summary import summarize
     from mappable.worlds.simulation import write_simulated
 
     places = write_simulated(
@@ -54,5 +59,8 @@ def simulate(
         pixels=not no_pixels,
         every=every,
     )
+    if as_json:
+        print_json(summarize(places).to_json() | {"world": read_record(out)})
+        return
     print_world(out, places)
     typer.echo(f"\nto look at: {out / SHEET}, or: mappable places show {shlex.quote(str(out))}")

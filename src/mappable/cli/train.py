@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import Device
+from mappable.cli.common import AsJson, Device
 from mappable.cli.output import print_taken, print_training
 from mappable.errors import BadInputError
 from mappable.progress import speaks
@@ -45,6 +45,7 @@ def train(
         bool, typer.Option("--overwrite", help="Begin anew, and replace the run that OUT holds.")
     ] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
+    as_json: AsJson = False,
     show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print the settings as merged, as YAML, and do nothing.")
     ] = False,
@@ -90,7 +91,7 @@ def train(
             typer.echo(f"{stopped}; the same command goes on from there", err=True)
         sys.exit(130)
     if speaks():
-        print_training(out, places.unit)
+        print_training(out, places.unit, as_json)
 
 
 def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "Images":

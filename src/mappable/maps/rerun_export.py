@@ -42,8 +42,6 @@ def check_rerun(file: Path) -> None:
     """Refuse what `export_rerun` cannot write, or must not."""
     if file.suffix != SUFFIX:
         raise BadInputError(f"{file}: a recording for rerun goes to a file whose name ends in {SUFFIX}")
-    if file.is_file():
-        raise BadInputError(f"{file}: is there already; remove it, or name another file for the recording")
     check_writable(file)
     if find_spec("rerun") is None:
         raise BadInputError("recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")
