@@ -2,9 +2,12 @@
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,6 +89,36 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
     shown = mappable(*asked).stdout
     assert " ".join(shown.split()).startswith("image x y latitude longitude distance to landmark (m)")
     assert f" {latitude[0]:.6f}   {longitude[0]:.6f} " in shown
+
+
+@pytest.mark.medium
+def test_python_gives_what_the_command_gives(
+    mappable: Run, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the block of the README and of the page to begin with."""
+    Image.open(wall / "fog/00020.png").save(tmp_path / "photo.jpg", quality=95)
+    for name, source in (("drive", wall / "fog"), ("map", wall_map)):
+        (tmp_path / name).symlink_to(source)
+    monkeypatch.chdir(tmp_path)
+    for page, number in (("README.md", 1), ("docs/quick-start.md", 0)):
+        text = (Path(__file__).parent.parent.parent / page).read_text()
+        names: dict[str, Any] = {}
+        exec(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[number], names)
+        assert [asdict(names["found"])] == pythonic(mappable("locate", "map", "photo.jpg", "--json").stdout)
+        drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
+        assert asdict(names["one"]) == drive[-1]
+        assert isinstance(names["opened"].locate(str(wall)), list)  # a converted folder
+
+
+def pythonic(text: str) -> list[dict[str, Any]]:
+    """JSON with tuples for lists, as the fields of a `Location` are."""
+
+    def tuples(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: tuples(one) for name, one in value.items()}
+        return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+    return list(tuples(json.loads(text)))
 
 
 @pytest.mark.medium

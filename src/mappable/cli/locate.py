@@ -19,7 +19,6 @@ from mappable.cli.common import (
     Together,
     check_new,
     end_with,
-    packed,
     print_json,
 )
 from mappable.errors import BadInputError
@@ -77,14 +76,13 @@ def locate(
     Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
     map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 3 then.
     """
-    from mappable.maps.encoders import encoder_of
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
     from mappable.maps.location import NotLocated
-    from mappable.maps.map import Map
-    from mappable.maps.queries import locate_images
+    from mappable.maps.opened import open_map
     from mappable.places.unposed import find_images
 
-    opened = Map.open(folder)
+    opened = open_map(folder, encoder=encoder, device=device, backend=backend)
+    landmarks = opened.map
     places = find_images(images)
     files = [file for file in (csv, tum, pairs, rerun) if file is not None]
     check_new(overwrite, *files)
@@ -93,24 +91,23 @@ def locate(
     if tum is not None:
         check_drive(places)
     if pairs is not None:
-        check_words(opened, places)
-    recording = None if rerun is None else _Recording(rerun, opened, images, places, recovered)
+        check_words(landmarks, places)
+    recording = None if rerun is None else _Recording(rerun, landmarks, images, places, recovered)
     if recovered is not None and rerun is None:
         raise BadInputError("--recovered is for --rerun FILE, which shows it: give both")
-    loaded = encoder_of(opened, encoder, device, backend)
-    pixels = packed(images[0], places, loaded) if len(images) == 1 else None
-    found = locate_images(opened, loaded, places, pixels, sequence=sequence, coverage=coverage)
+    pixels = opened.packed(images, places)
+    found = opened.locate_places(places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:
-        export_csv(csv, found, opened.dimensions)
+        export_csv(csv, found, landmarks.dimensions)
     if pairs is not None:
-        export_pairs(pairs, opened, places, found)
+        export_pairs(pairs, landmarks, places, found)
     if tum is not None:
         count = export_tum(tum, places, found)
         typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
     if as_json:
         print_json([asdict(one) for one in found])
     else:
-        print_locations(opened, found)
+        print_locations(landmarks, found)
     if recording is not None:
         recording.write(found, pixels)
     end_with([one.error for one in found if isinstance(one, NotLocated)])

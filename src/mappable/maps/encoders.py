@@ -42,4 +42,4 @@ def _kept(landmarks: Map) -> Path:
             f"the map's descriptors were made elsewhere, by {name}, so it is used from Python: "
             f"Locator(map).locate(descriptors, encoder={name!r})"
         )
-    raise BadInputError(f"the map keeps no encoder, so give the file of encoder {name} (--encoder)")
+    raise BadInputError(f"the map keeps no encoder, so give the file of encoder {name} (--encoder, or encoder=)")

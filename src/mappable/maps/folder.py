@@ -69,10 +69,10 @@ def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
             FORMAT.write(folder / MAP, facts | {"sha256": _checksum(facts)})
         finally:
             _tidy(folder)
-    return open_map(folder)
+    return read_map(folder)
 
 
-def open_map(folder: Path) -> Map:
+def read_map(folder: Path) -> Map:
     """See `Map.open`."""
     while True:
         text = _read_bytes(folder)
@@ -85,7 +85,7 @@ def open_map(folder: Path) -> Map:
 
 def verify_map(folder: Path) -> Map:
     """See `Map.verify`."""
-    opened = open_map(folder)
+    opened = read_map(folder)
     files = opened.files.values()
     with progress_bar("verifying", sum(file.length for file in files)) as advance:
         damaged = [file.path.name for file in files if _sha256(file.path, advance) != file.sha256]

@@ -260,9 +260,9 @@ class Map:
     @classmethod
     def open(cls, folder: Path | str) -> "Map":
         """The map in a folder; its descriptors are read when they are needed, see `verify`."""
-        from mappable.maps.folder import open_map
+        from mappable.maps.folder import read_map
 
-        return open_map(Path(folder))
+        return read_map(Path(folder))
 
     @classmethod
     def verify(cls, folder: Path | str) -> "Map":

@@ -36,7 +36,8 @@ def describe_readable(encoder: ImageEncoder, places: Places, images: Images | No
     if images is not None:
         return Readable(np.arange(len(places)), encoder.embed(images), {})
     bad: dict[Path, BadImageError] = {}
-    descriptors = encoder.embed(ImageFiles(places, encoder.about.size, encoder.about.fit, bad))
+    files = ImageFiles(places, encoder.about.size, encoder.about.fit, bad)
+    descriptors = encoder.embed(files, progress=len(places) > 1)
     errors = {row: bad[file] for row, file in enumerate(places.files) if file in bad}
     rows = np.setdiff1d(np.arange(len(places)), list(errors)).astype(np.int64)
     return Readable(rows, descriptors[rows], errors)
@@ -66,24 +67,6 @@ def locate_readable(
             located = way(made, encoder=encoder, coverage=coverage, images=images, candidates=candidates)
             found |= zip(rows, located, strict=True)
     return [found[row] for row in range(len(names))]
-
-
-def locate_images(
-    landmarks: Map,
-    encoder: ImageEncoder,
-    places: Places,
-    images: Images | None = None,
-    *,
-    sequence: bool = False,
-    coverage: float | None = None,
-) -> list[Outcome]:
-    """Where each image is, or why it cannot be read; images of each `sequence` of the table may locate together."""
-    readable = describe_readable(encoder, places, images)
-    drives = places[readable.rows].sequences().values() if sequence else None
-    names = places.place_id.tolist()
-    return locate_readable(
-        Locator(landmarks), names, readable, encoder=encoder.fingerprint, drives=drives, coverage=coverage
-    )
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,13 @@ def decode_image(
         return _finished(_to_rgb(image), box, inner, size, orientation)
 
 
+def resize_image(pixels: Pixels, size: Size, fit: Fit = "crop") -> Pixels:
+    """Pixels (height, width, 3), uint8 RGB, at another size, as `load_image` gives those of a file."""
+    check_settings(size, fit)
+    box, inner = _fitting((pixels.shape[1], pixels.shape[0]), size, fit)
+    return _finished(Image.fromarray(pixels), box, inner, size, orientation=1)
+
+
 def check_image(data: bytes, name: str = "image") -> None:
     """Decode at full size and strictly, so that damage which an ordinary decoder paints over is found too."""
     with _naming(name):

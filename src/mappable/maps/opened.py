@@ -1,0 +1,162 @@
+"""`open_map`: a map and its encoder, which locate image files, folders and arrays."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from mappable.arrays import Pixels
+from mappable.errors import BadImageError, BadInputError
+from mappable.features.image_encoder import ImageEncoder
+from mappable.features.opening import Backend
+from mappable.maps.encoders import encoder_of
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location, Outcome
+from mappable.maps.map import Map
+from mappable.maps.queries import Readable, describe_readable, locate_readable
+from mappable.places.cache import find_packed
+from mappable.places.images import resize_image
+from mappable.places.pixels import Images
+from mappable.places.table import Places
+from mappable.places.unposed import find_images, is_table
+
+Asked = str | Path | Pixels | Sequence[str | Path]  # image files, folders of them, or arrays
+
+
+def open_map(
+    folder: Path | str,
+    *,
+    encoder: Path | str | ImageEncoder | None = None,
+    device: str = "auto",
+    backend: Backend | None = None,
+) -> "OpenMap":
+    """Open the map in a folder, to locate images in it.
+
+    The encoder is the one that the map keeps; or give a file or a folder that has it, or the encoder itself. It opens
+    on `device` ("auto", "cpu", "cuda", "cuda:N") when the first image is located, and stays open.
+    """
+    return OpenMap(Map.open(folder), encoder=encoder, device=device, backend=backend)
+
+
+class OpenMap:
+    """A `map`, its `encoder`, and a `locator` for descriptors; see `open_map`."""
+
+    def __init__(
+        self,
+        landmarks: Map,
+        *,
+        encoder: Path | str | ImageEncoder | None = None,
+        device: str = "auto",
+        backend: Backend | None = None,
+    ) -> None:
+        self.map = landmarks
+        self._encoder, self._device, self._backend = encoder, device, backend
+
+    def __repr__(self) -> str:
+        return f"<OpenMap of {self.map!r}>"
+
+    @cached_property
+    def encoder(self) -> ImageEncoder:
+        """The encoder of the map."""
+        if self._encoder is None or isinstance(self._encoder, str | Path):
+            return encoder_of(self.map, self._encoder, self._device, self._backend)
+        self.map.check_encoder(self._encoder.fingerprint)
+        return self._encoder
+
+    @cached_property
+    def locator(self) -> Locator:
+        """Locates images by their descriptors."""
+        return Locator(self.map)
+
+    @overload
+    def locate(self, images: Asked, *, sequence: Literal[True], coverage: float | None = None) -> list[Outcome]: ...
+
+    @overload
+    def locate(
+        self, images: list[str] | list[Path], *, sequence: bool = False, coverage: float | None = None
+    ) -> list[Outcome]: ...
+
+    @overload  # one image or several, which the type does not tell
+    def locate(
+        self, images: str | Path | Pixels, *, sequence: Literal[False] = False, coverage: float | None = None
+    ) -> Any: ...
+
+    def locate(
+        self, images: Asked, *, sequence: bool = False, coverage: float | None = None
+    ) -> Location | list[Outcome]:
+        """Where one image was taken, or several.
+
+        One image is a file, or an array (height, width, 3) of uint8: the answer is a `Location`; a file that cannot be
+        read raises `BadImageError`. Several are a folder of images, a folder made by `mappable convert`, a list of
+        paths, or an array (n, height, width, 3): the answer is a list with one entry per image, in order. There, a file
+        that cannot be read has an entry `NotLocated`, whose `error` says why, and the other images are located. Arrays
+        may have any size; they are resized as files are.
+
+        With `sequence`, the images of each folder (or of the array) are one drive in order, which is located as a
+        whole, and the answer is a list. `coverage` is that of intervals (default: the calibration's).
+        """
+        if isinstance(images, np.ndarray):
+            return self._locate_array(images, sequence, coverage)
+        single = isinstance(images, str | Path)
+        paths = [Path(one) for one in _paths(images)]
+        places = find_images(paths)
+        found = self.locate_places(places, self.packed(paths, places), sequence=sequence, coverage=coverage)
+        if any(path.is_dir() or is_table(path) for path in paths):
+            return found
+        by_file = dict(zip(places.files, found, strict=True))  # which has a file only once
+        found = [by_file[path.resolve()] for path in paths]
+        if sequence or not single:
+            return found
+        if isinstance(found[0], Location):
+            return found[0]
+        raise BadImageError(str(paths[0]), found[0].error.removeprefix(f"{places.files[0]}: "))
+
+    def packed(self, paths: Sequence[Path], places: Places) -> Images | None:
+        """The images of places that one folder named, as that folder has them packed for the encoder, if it has."""
+        about = self.encoder.about
+        return find_packed(paths[0], places, about.size, about.fit) if len(paths) == 1 else None
+
+    def locate_places(
+        self, places: Places, images: Images | None = None, *, sequence: bool = False, coverage: float | None = None
+    ) -> list[Outcome]:
+        """Locate the images of a table, whose positions do not count; packed `images` save decoding their files.
+
+        With `sequence`, each sequence of the table is one drive in order, which is located as a whole.
+        """
+        readable = describe_readable(self.encoder, places, images)
+        return locate_readable(
+            self.locator,
+            places.place_id.tolist(),
+            readable,
+            encoder=self.map.encoder,
+            drives=places[readable.rows].sequences().values() if sequence else None,
+            coverage=coverage,
+        )
+
+    def _locate_array(self, images: Pixels, sequence: bool, coverage: float | None) -> Location | list[Outcome]:
+        if images.dtype != np.uint8 or images.ndim not in (3, 4) or images.shape[-1] != 3 or not images.size:
+            given = f"{' x '.join(map(str, images.shape))} of {images.dtype}"
+            raise BadInputError(f"an image is an array of height x width x 3 of uint8, or n x that, not {given}")
+        about, several = self.encoder.about, images if images.ndim == 4 else images[None]
+        pixels = np.stack([resize_image(one, about.size, about.fit) for one in several])
+        rows = np.arange(len(pixels))
+        found = locate_readable(
+            self.locator,
+            [str(row) for row in rows],
+            Readable(rows, self.encoder.embed(pixels, progress=len(rows) > 1), {}),
+            encoder=self.map.encoder,
+            drives=[rows] if sequence else None,
+            coverage=coverage,
+        )
+        one = found[0]
+        return one if images.ndim == 3 and not sequence and isinstance(one, Location) else found
+
+
+def _paths(images: Any) -> list[str | Path]:
+    paths = [images] if isinstance(images, str | Path) else images
+    if not isinstance(paths, list | tuple) or not all(isinstance(one, str | Path) for one in paths):
+        kind = type(images).__name__
+        raise BadInputError(f"images are a path, a list of paths, or an array of uint8, not a {kind}")
+    return list(paths)
