@@ -7,6 +7,7 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.learning import data
 from mappable.learning.data import select
+from mappable.places import pixels as pixels_module
 from mappable.places.pixels import ImageRows
 from mappable.places.table import Places
 
@@ -86,5 +87,5 @@ def test_the_fingerprint_changes_with_any_training_place_or_image(toy: Toy, monk
     changed = pixels.copy()
     changed[40:] = 0  # of other splits
     assert fingerprint(places, changed) == whole
-    monkeypatch.setattr(data, "HASHED_AT_ONCE", 7)
+    monkeypatch.setattr(pixels_module, "BLOCK", 7)
     assert fingerprint(places, pixels) == whole

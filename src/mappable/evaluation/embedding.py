@@ -12,19 +12,18 @@ from mappable.features.activations import frozen_activations
 from mappable.features.embedding import Precision, describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import HostInputs, Inputs
-from mappable.places.pixels import Images
+from mappable.places.pixels import Images, blocks
 from mappable.progress import progress_bar
 
 SUFFIX = ".f16"
 AT_ONCE = 256  # images between two writes
-HASHED_AT_ONCE = 256
 
 
 def image_digest(images: Images, rows: Ints) -> str:
     """16 hex digits that change with any of the images the images of `rows`."""
     digest = hashlib.sha256(rows.tobytes())
-    for start in range(0, len(rows), HASHED_AT_ONCE):
-        digest.update(images.read(rows[start : start + HASHED_AT_ONCE]).tobytes())
+    for pixels in blocks(images.take(rows)):
+        digest.update(pixels.tobytes())
     return digest.hexdigest()[:16]
 
 

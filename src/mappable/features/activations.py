@@ -17,12 +17,11 @@ from mappable.features.embedding import Precision, backbone_precision
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import HostInputs, Inputs, TensorRows, tensor_inputs
 from mappable.locks import wait_for
-from mappable.places.pixels import Images
+from mappable.places.pixels import Images, blocks
 from mappable.progress import progress_bar
 
 FOLDER = "activations"  # below the folder of a converted set
 BATCH = 16  # images at once; the same always, for the size of a batch may change how sums are rounded
-HASHED_AT_ONCE = 256  # images
 DIGEST = 32  # bytes of an image's SHA-256
 
 
@@ -129,8 +128,4 @@ class _Store:
 
 
 def _digests_of(images: Images) -> list[bytes]:
-    found = []
-    for start in range(0, len(images), HASHED_AT_ONCE):
-        some = np.arange(start, min(start + HASHED_AT_ONCE, len(images)))
-        found += [hashlib.sha256(image.tobytes()).digest() for image in images.read(some)]
-    return found
+    return [hashlib.sha256(image.tobytes()).digest() for pixels in blocks(images) for image in pixels]

@@ -17,7 +17,7 @@ from mappable.features.about import About
 from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
-from mappable.features.embedding import Precision, actual_precision, describe
+from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_fit, fill, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
 from mappable.features.vectors import unit
@@ -142,21 +142,15 @@ class Encoder(nn.Module):
 
         `batch_size` is the number of images at a time (default: 256 on a GPU, else 32).
         """
+        self.check_ready()
+        return embed_images(
+            self, images, self.about, device=self.device, batch_size=batch_size, precision=precision, progress=progress
+        )
+
+    def check_ready(self) -> None:
+        """Raise if the aggregator has not been initialised."""
         if not self.about.init_source:
             raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
-        source = images_of(images, self.about.size, self.about.fit)
-        described = describe(
-            self,
-            HostInputs(source),
-            np.arange(len(source)),
-            device=self.device,
-            batch_size=batch_size,
-            precision=precision,
-            title="describing images" if progress else None,
-            gather="cpu",
-        )
-        descriptors: Floats32 = described.numpy()
-        return descriptors
 
     def initialise(
         self,

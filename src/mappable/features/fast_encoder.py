@@ -30,8 +30,7 @@ class FastEncoder:
     """
 
     def __init__(self, encoder: Encoder, landmarks: ArrayLike | None = None, *, precision: Precision = "auto") -> None:
-        if not encoder.about.init_source:
-            raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
+        encoder.check_ready()
         with backbone_precision(encoder.device, precision):
             pass  # or it is refused
         self.encoder, self.device, self.precision = deepcopy(encoder).requires_grad_(False), encoder.device, precision

@@ -5,17 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, describe
-from mappable.features.inputs import HostInputs
+from mappable.features.embedding import Precision, embed_images
 from mappable.features.onnx_file import DESCRIPTORS, IMAGES, Facts, require
 from mappable.formats import KEY
-from mappable.places.pixels import AnyImages, images_of
+from mappable.places.pixels import AnyImages
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
@@ -87,18 +85,15 @@ class OnnxEncoder:
     ) -> Floats32:
         """As `Encoder.embed`; the precision is that of the file, and another one is refused."""
         self.actual_precision(precision)
-        source = images_of(images, self.about.size, self.about.fit)
-        described = describe(
+        return embed_images(
             self._compute,
-            HostInputs(source),
-            np.arange(len(source)),
+            images,
+            self.about,
             device="cpu",
             batch_size=batch_size,
             precision="float32",
-            title="describing images" if progress else None,
+            progress=progress,
         )
-        descriptors: Floats32 = described.numpy()
-        return descriptors
 
     def _compute(self, images: Tensor) -> Tensor:
         if not len(images):

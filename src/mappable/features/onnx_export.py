@@ -59,8 +59,7 @@ def to_onnx(encoder: Encoder) -> bytes:
     """The content of the file, sound by ONNX's own rules."""
     import onnx
 
-    if not encoder.about.init_source:
-        raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
+    encoder.check_ready()
     size = sum(tensor.nbytes for tensor in encoder.state_dict().values())
     if size > LARGEST:
         raise BadInputError(f"an encoder of {size / 1e9:.1f} GB does not fit into one ONNX file, which holds 2 GB")

@@ -7,12 +7,10 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.places.pixels import Images
+from mappable.places.pixels import BLOCK, Images, blocks
 from mappable.places.table import COLUMNS, Places
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
-
-HASHED_AT_ONCE = 256  # images
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,9 @@ class TrainingData:
             column = getattr(self.train, name)
             digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
         count = len(self.train)
-        starts = range(0, count, HASHED_AT_ONCE)
-        for start in track(starts, "reading images", len(starts)):
-            digest.update(self.images.read(np.arange(start, min(start + HASHED_AT_ONCE, count))).tobytes())
+        trained = self.images.take(np.arange(count))
+        for pixels in track(blocks(trained), "reading images", -(-count // BLOCK)):
+            digest.update(pixels.tobytes())
         return digest.hexdigest()[:16]
 
 

@@ -1,5 +1,6 @@
 """Images as a network takes them: all of one size, a batch at a time, from memory, a pack or image files."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ class Images(Protocol):
         """The pixels of these rows, copied into memory."""
 
 
+BLOCK = 256  # images that `blocks` reads at a time
 AnyImages = Places | Images | Pixels  # what functions for users accept, see `images_of`
 
 
@@ -114,3 +116,9 @@ def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:
     if images.dtype != np.uint8:
         raise BadInputError(f"the encoder takes images of uint8 numbers, not of {images.dtype}")
     return ImageRows(images, np.arange(len(images)))
+
+
+def blocks(images: Images) -> Iterator[Pixels]:
+    """The pixels of all images in their order, some at a time."""
+    for start in range(0, len(images), BLOCK):
+        yield images.read(np.arange(start, min(start + BLOCK, len(images))))
