@@ -1,7 +1,7 @@
 """The kinds of values that settings have: each takes a value as people write it, and says what is right."""
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -15,25 +15,13 @@ SMALLEST_SIDE = 16  # pixels; below, a network that halves an image four times s
 
 
 def _number(value: Any) -> float:
-    """A finite number, or a text of one: YAML takes 1e-6, without a point, for text."""
+    """A number, or a text of one: YAML takes 1e-6, without a point, for text. pydantic would take true for 1."""
     if isinstance(value, bool) or not isinstance(value, Real | str):
         raise ValueError(value)
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
         raise ValueError(value) from None
-    if not math.isfinite(number):
-        raise ValueError(value)
-    return number
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
-    number = _number(value)
-    if not number.is_integer():
-        raise ValueError(value)
-    return int(number)
 
 
 def _text(value: Any) -> str:
@@ -44,7 +32,7 @@ def _text(value: Any) -> str:
 
 def _size(value: Any) -> tuple[int, int]:
     try:
-        width, height = parse_size(value) if isinstance(value, str) else map(_whole, value)
+        width, height = parse_size(value) if isinstance(value, str) else map(int, value)
         check_settings((width, height), "crop")
     except (BadInputError, TypeError):
         raise ValueError(value) from None
@@ -63,9 +51,9 @@ Angle = Annotated[
     BeforeValidator(_number),
     Field(gt=0, le=math.pi),
 ]
-Count = Annotated[int, "a whole number of at least 1", BeforeValidator(_whole), Field(ge=1)]
-CountOrZero = Annotated[int, "a whole number of at least 0", BeforeValidator(_whole), Field(ge=0)]
-Seed = Annotated[int, "a whole number from 0 to 4294967295", BeforeValidator(_whole), Field(ge=0, le=2**32 - 1)]
+Count = Annotated[int, "a whole number of at least 1", BeforeValidator(_number), Field(ge=1)]
+CountOrZero = Annotated[int, "a whole number of at least 0", BeforeValidator(_number), Field(ge=0)]
+Seed = Annotated[int, "a whole number from 0 to 4294967295", BeforeValidator(_number), Field(ge=0, le=2**32 - 1)]
 Truth = Annotated[bool, "true or false", Strict()]
 Text = Annotated[str, "text", BeforeValidator(_text)]
 LossName = Annotated[str, "the name of a loss", BeforeValidator(_text)]

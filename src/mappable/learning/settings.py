@@ -59,7 +59,7 @@ class WrongSettingsError(BadInputError):
         return self.problem
 
 
-class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
+class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True):
     """Everything that decides what a training run does, apart from its data. Frozen; unknown names are refused."""
 
     # What is near and what is far
@@ -199,7 +199,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=
             found = error.errors(include_url=False)
             first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
             name = str(first["loc"][0])
-            raise WrongSettingsError([name], _sentence(first["type"], name, first["input"])) from None
+            raise WrongSettingsError([name], _sentence(first["type"], name, values.get(name))) from None
         settings._check_together()
         return settings
 

@@ -30,7 +30,7 @@ from mappable.worlds.scene import World
 from mappable.worlds.statistics import statistics
 
 DRAWING = (".", "rendering", "street", "rooms")  # folders of the code that draws, but for these files:
-AFTERWARDS = ("presets.py", "record.py", "simulation.py", "statistics.py", "contact_sheet.py")
+AFTERWARDS = ("presets.py", "simulation.py", "statistics.py", "contact_sheet.py")
 
 
 @dataclass(frozen=True)
