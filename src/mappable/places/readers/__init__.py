@@ -9,7 +9,7 @@ import importlib
 import inspect
 import os
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -102,23 +102,36 @@ def _checked(reader: str, option: Option, value: Any) -> Any:
     return value
 
 
-def image_files(folder: Path) -> list[Path]:
-    """All image files below `folder`, by name; links to folders are followed, what is hidden is not looked into."""
-    found: list[Path] = []
+def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Every folder below `root`, by name: its path relative to `root` ("" for itself), its folders and its files.
+
+    Links are followed, each folder once; what is hidden, and what we made of a collection, is left out. As with
+    `os.walk`, a folder that the caller removes from the list is not looked into.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise BadInputError(f"{error.filename}: cannot be listed ({error.strerror})")
+
     seen: set[str] = set()
-    for inside, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(inside)
-        if real in seen:  # a link in a circle, or to a folder that was there already
+    for inside, folders, files in os.walk(root, onerror=refuse, followlinks=True):
+        real, path = os.path.realpath(inside), Path(inside).relative_to(root).as_posix()
+        if real in seen or (CONVERTED in files and path != "."):
             folders.clear()
             continue
         seen.add(real)
-        if CONVERTED in files and inside != str(folder):  # what we made of a collection is no part of it
-            folders.clear()
-            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        names = (name for name in files if not name.startswith("."))
-        found += [Path(inside, name) for name in names if Path(name).suffix.lower() in SUFFIXES]
-    return sorted(found)
+        yield "" if path == "." else path, folders, sorted(name for name in files if not name.startswith("."))
+
+
+def join(folder: str, name: str) -> str:
+    """The path of a file in a folder of `walk`."""
+    return f"{folder}/{name}" if folder else name
+
+
+def image_files(root: Path) -> list[Path]:
+    """All image files below `root`, by name."""
+    found = ((folder, name) for folder, _, names in walk(root) for name in names)
+    return sorted(root / folder / name for folder, name in found if Path(name).suffix.lower() in SUFFIXES)
 
 
 def _why(places: Places) -> str:

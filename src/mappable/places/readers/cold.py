@@ -47,6 +47,7 @@ from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, count_beside_paper, warn
+from mappable.places.readers import join, walk
 from mappable.places.table import Places
 
 SIZE = (320, 240)
@@ -184,9 +185,9 @@ def _find_sequences(root: Path, lab: str) -> tuple[dict[str, _Sequence], list[No
         images = [match for name in names if (match := IMAGE.fullmatch(name))]
         if where.camera or len(images) < len(names):
             others = sorted(set(names) - {match.string for match in images})
-            unnamed += [_join(folder, name) for name in others if where.camera or Path(name).suffix.lower() in SUFFIXES]
+            unnamed += [join(folder, name) for name in others if where.camera or Path(name).suffix.lower() in SUFFIXES]
         if not where.sequence:
-            strays += [_join(folder, match.string) for match in images]
+            strays += [join(folder, match.string) for match in images]
             continue
         sequence = replace(where, lab=where.lab or lab).full_sequence(root / folder)
         named.setdefault(sequence, folder)
@@ -202,23 +203,12 @@ def _find_sequences(root: Path, lab: str) -> tuple[dict[str, _Sequence], list[No
 
 def _walk(root: Path) -> Iterator[tuple[str, _Where, list[str]]]:
     """Every folder below `root` that may hold images: its path relative to `root`, and its files' names in order."""
-    pending = [("", _around(root))]
-    while pending:
-        folder, where = pending.pop()
-        names: list[str] = []
-        subfolders: list[str] = []
-        try:
-            with os.scandir(root / folder) as entries:
-                for entry in entries:  # is_dir() knows from the listing: an image costs no call to the system
-                    if not entry.name.startswith("."):
-                        (subfolders if entry.is_dir() else names).append(entry.name)
-        except OSError as error:
-            raise BadInputError(f"{root / folder}: cannot list it as a folder ({error.strerror})") from None
-        yield folder, where, sorted(names)
-        for name in sorted(subfolders, reverse=True):
-            inner = root / folder / name
-            if name.lower() not in OTHER_SENSORS and not _is_loop(inner):
-                pending.append((_join(folder, name), where.inside(inner)))
+    known: dict[str, _Where] = {}
+    for folder, inside, names in walk(root):
+        around = known.get(folder.rpartition("/")[0])
+        known[folder] = where = around.inside(root / folder) if folder and around else _around(root)
+        inside[:] = [name for name in inside if name.lower() not in OTHER_SENSORS]
+        yield folder, where, names
 
 
 def _around(root: Path) -> _Where:
@@ -233,15 +223,6 @@ def _around(root: Path) -> _Where:
     for folder in reversed(telling):
         where = where.inside(folder)
     return where
-
-
-def _is_loop(folder: Path) -> bool:
-    """True for a link to a folder that it lies in."""
-    return folder.is_symlink() and folder.parent.resolve().is_relative_to(folder.resolve())
-
-
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
 
 
 def _uses(protocol: str, present: Collection[str]) -> tuple[dict[str, Use], list[Note]]:
@@ -273,7 +254,7 @@ def _table(root: Path, sequences: dict[str, _Sequence], uses: dict[str, Use]) ->
     for sequence, found in sequences.items():
         posed = []
         for match in found.images:
-            path, pose = _join(found.folder, match.string), _pose(match)
+            path, pose = join(found.folder, match.string), _pose(match)
             if pose is None:
                 beyond.append(path)
             else:

@@ -40,7 +40,7 @@ from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, warn
-from mappable.places.readers import CONVERTED
+from mappable.places.readers import join, walk
 from mappable.places.table import NO_TIME, Places
 from mappable.places.zones import home_zones, zone_code
 from mappable.times import from_datetime, guess_unit, nanoseconds
@@ -72,7 +72,7 @@ class Folder(NamedTuple):
 def read(root: Path) -> Places:
     if not root.is_dir():
         raise BadInputError(f"{root}: not a folder")
-    paths, east, north, columns, notes = _parse(_image_paths(root, ""))
+    paths, east, north, columns, notes = _parse(_image_paths(root))
     if not paths:
         return Places(path=[], x=[], y=[], frames=Frame("local"), root=root, notes=notes)
     frames, frame, x, y, frame_notes = _positions(paths, east, north, columns)
@@ -106,27 +106,16 @@ def read(root: Path) -> Places:
     return places[np.argsort(time, kind="stable")]  # file names are sorted by place, which says nothing about time
 
 
-def _image_paths(folder: Path, inside: str) -> Iterator[str]:
-    """The images below `folder`, by name, hidden ones excepted, as paths that begin with `inside`."""
-    file = folder.absolute().with_name(f"{folder.absolute().name}_images_paths.txt")
-    if file.is_file():
-        yield from (inside + path for path in _listed_paths(file, folder))
-        return
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise BadInputError(f"{folder}: cannot be listed ({error.strerror})") from None
-    if inside and any(entry.name == CONVERTED for entry in entries):  # what we made of a collection
-        return
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir():
-            within = Path(entry.path)
-            if not (entry.is_symlink() and folder.resolve().is_relative_to(within.resolve())):  # a link in a circle
-                yield from _image_paths(within, f"{inside}{entry.name}/")
-        elif _suffix(entry.name) in SUFFIXES:
-            yield inside + entry.name
+def _image_paths(root: Path) -> Iterator[str]:
+    """The images below `root`, by folder and name; a list beside a folder stands in for looking into it."""
+    for folder, inside, names in walk(root):
+        here = (root / folder).absolute()
+        file = here.with_name(f"{here.name}_images_paths.txt")
+        if file.is_file():
+            inside.clear()
+            yield from (join(folder, path) for path in _listed_paths(file, root / folder))
+        else:
+            yield from (join(folder, name) for name in names if _suffix(name) in SUFFIXES)
 
 
 def _listed_paths(file: Path, folder: Path) -> list[str]:
