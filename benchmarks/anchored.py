@@ -26,12 +26,12 @@ from scipy.sparse import csr_array
 from mappable.arrays import Floats
 from mappable.recovery.align import score
 from mappable.recovery.anchored.pipeline import recover_anchored
+from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.baselines import interpolated
+from mappable.recovery.study.comparison import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
 from mappable.recovery.study.learned_noise import learned_profile, measure_learned
 from mappable.recovery.study.simulator import NOISES, Kind, measure, route
-from mappable.recovery.study.study import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
 from mappable.threads import cores
 
 COUNT = 400

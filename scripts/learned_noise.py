@@ -27,9 +27,9 @@ from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.recovery.align import aligned_score
+from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.mask import choose_threshold
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.baselines import trivial_rows
 from mappable.recovery.study.learned_noise import FARTHEST, LearnedNoise, Profile, measure_learned
 from mappable.recovery.unanchored.pipeline import recover
 

@@ -235,7 +235,7 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     ranges_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mappable.recovery.study.study.run_study", lambda *_: pytest.fail("has begun"))
+    monkeypatch.setattr("mappable.recovery.study.comparison.run_study", lambda *_: pytest.fail("has begun"))
     monkeypatch.setattr("mappable.recovery.task.recover_drive", lambda *_, **__: pytest.fail("has begun"))
     refused(run("study", "--out", tmp_path), "cannot be written (it is a folder)")
     refused(run("study", "--out", ranges_file / "study.json"), "cannot be written", "is no folder")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mappable.recovery.align import score
-from mappable.recovery.study.methods import METHODS
+from mappable.recovery.methods import METHODS
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/recover.md").read_text()
 

@@ -8,7 +8,7 @@ import typer
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
-    from mappable.recovery.study.study import Summary
+    from mappable.recovery.study.comparison import Summary
 
 
 def study(
@@ -36,9 +36,9 @@ def study(
     line or the circle has not recovered a shape.
     """
     from mappable.files import check_writable
-    from mappable.recovery.study.methods import method
+    from mappable.recovery.methods import method
+    from mappable.recovery.study.comparison import cases, run_study, save_study, summarise
     from mappable.recovery.study.simulator import Kind
-    from mappable.recovery.study.study import cases, run_study, save_study, summarise
 
     kinds = _listed(kind)
     for one in kinds:

@@ -12,9 +12,9 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors, Odometry, Turns
+from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.methods import method as find_method
 
 
 def recover_drive(

@@ -10,10 +10,10 @@ from scipy.spatial import KDTree
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import Score, aligned_score, score
+from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.baselines import trivial_rows
 
 
 @dataclass(frozen=True)

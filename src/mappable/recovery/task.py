@@ -11,9 +11,9 @@ from mappable.files import check_writable
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.figure import draw_recovery
 from mappable.recovery.files import RECOVERY, read_anchors, read_odometry, read_truth, read_turns, write_positions
+from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.report import Report, report
-from mappable.recovery.study.methods import method as find_method
 from mappable.trajectories import write_tum
 
 POSITIONS, TRAJECTORY, SUMMARY, FIGURE = "positions.csv", "trajectory.txt", "summary.json", "recovery.png"

@@ -15,10 +15,10 @@ from mappable.evaluation.setup import NO_ROWS
 from mappable.places.frames import Frame
 from mappable.recovery import drive
 from mappable.recovery.anchored.pipeline import recover_anchored
+from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.baselines import interpolated, trivial_rows
 
 pytestmark = pytest.mark.medium
 

@@ -7,12 +7,12 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score, score
 from mappable.recovery.anchored.pipeline import recover_anchored
+from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.baselines import interpolated
+from mappable.recovery.study.comparison import Case, draw
 from mappable.recovery.study.simulator import NOISES, measure, route
-from mappable.recovery.study.study import Case, draw
 
 pytestmark = pytest.mark.medium
 

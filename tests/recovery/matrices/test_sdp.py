@@ -9,10 +9,10 @@ import pytest
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
+from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices import sdp
 from mappable.recovery.matrices.completion import Completed, rank_alternation, s_stress, squared_distances_of
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
-from mappable.recovery.study.baselines import trivial_rows
 from mappable.recovery.study.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.mds import classical_mds
 

@@ -22,6 +22,7 @@ from mappable.maps.calibration import Calibration
 from mappable.maps.ranging import ranges_between
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
+from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.drive import missing_steps, recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.matrices.completion import Completed, s_stress
@@ -36,8 +37,7 @@ from mappable.recovery.matrices.mask import (
 )
 from mappable.recovery.matrices.sdp import sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.baselines import interpolated, trivial_rows
-from mappable.recovery.study.study import spread_out
+from mappable.recovery.study.comparison import spread_out
 from mappable.recovery.unanchored.smacof import smacof
 
 IMAGES, REPETITIONS, KNOWN = 100, 10, 10

@@ -18,6 +18,7 @@ from mappable.recovery.align import align
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
+from mappable.recovery.anchored.undetermined import doubts, long_ways, spanned, undecided_sides
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -25,12 +26,8 @@ from mappable.recovery.unanchored.filtering import common_neighbour_filter
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.smacof import sparse_smacof
 
-FLAT = 1e-6  # known positions lie in a line, or plane, if they leave it by less than this share of their extent
 CHAINS, SWEEPS = 10, 100  # how often drawing begins anew, and how often is drawn then
 ASIDE = 0.1  # of the longest range: metres beside the middle of others that a point begins at
-LIKELY = 0.05  # chance of the other side that is worth saying
-LONG = 12.0  # times the longest range: way between known positions whose turns short ranges cannot decide
-LONG_END = 2.0  # likewise: way beyond the last of them
 
 
 def recover_anchored(
@@ -80,20 +77,13 @@ def recover_anchored(
     false = refined.true <= 0.5
     used = kept.copy()
     used[held[ranges.i] & held[ranges.j] & kept] = ~false
-    said = [*_undetermined(anchors, solver.odometry, held), *_between(solver, refined.positions, points, sides)]
-    if len(false) and not (sweeps and drives):
-        said.append(
-            "Positions are what fits best, and covariances tell of small deviations from it: if some points are on the"
-            " wrong side of others, they do not."
-        )
-    if false.sum() > 0.5 * len(false):
-        said.append(
-            f"{false.sum():,} of {len(false):,} ranges are held to be false: they are, or sigma is far too small."
-        )
-    if weak and len(false):
-        said.append(
-            "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
-        )
+    ends = [(points[begin], points[end], way) for begin, end, way in solver.gaps(refined.positions)]
+    said = [
+        *spanned(anchors, solver.odometry, held),
+        *undecided_sides(points, sides),
+        *long_ways(anchors.points, ends),
+        *doubts(false, weak=weak, drawn=bool(sweeps and drives)),
+    ]
     return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
 
 
@@ -288,48 +278,3 @@ def _unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
         breaks = np.flatnonzero(~held[drive])
         found += [piece[held[piece]] for piece in np.split(drive, breaks)]
     return [piece for piece in found if len(piece)]
-
-
-def _undetermined(anchors: Anchors, odometry: Odometry | None, held: Bools) -> list[str]:
-    """What the ranges and the known positions together leave open."""
-    said = []
-    ways = anchors.positions - anchors.positions.mean(0)
-    if odometry is not None:  # it is in the directions of the map
-        ways = np.concatenate([ways, odometry.metres])
-    spread = np.linalg.svd(ways, compute_uv=False)
-    dimensions = anchors.positions.shape[1]
-    spanned = int((spread > FLAT * max(spread[0], 1e-12)).sum()) if spread[0] > 0 else 0
-    if spanned < dimensions:
-        where = {0: "one point", 1: "a line", 2: "a plane"}[spanned]
-        said.append(
-            f"The known positions lie in {where}: the map could as well be mirrored at it"
-            + (", or turned about it." if spanned < dimensions - 1 else ".")
-        )
-    if not held.all():
-        said.append(f"{(~held).sum():,} of {len(held):,} points are connected with no known one, and left out.")
-    return said
-
-
-def _between(solver: _Solver, positions: Floats, points: Ints, sides: list[Side]) -> list[str]:
-    """What is open between known points that follow each other, and beyond the first and the last."""
-    said = []
-    for side in sides:
-        if side.chance > LIKELY:
-            said.append(
-                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]} the way could run on"
-                " the other side of the line that joins them."
-            )
-    for begin, end, way in solver.gaps(positions):
-        known = [int(points[point]) for point in (begin, end) if point in solver.anchors.points]
-        if len(known) == 2 and way > LONG:
-            said.append(
-                f"The way between the known points {known[0]} and {known[1]} is long: turns there are a guess, and"
-                " covariances hold if it is right."
-            )
-        if len(known) == 1 and way > LONG_END:
-            beyond = "before" if known[0] == points[end] else "behind"
-            said.append(
-                f"The way {beyond} the known point {known[0]} ends at no other: turns there are a guess, and"
-                " covariances hold if it is right."
-            )
-    return said

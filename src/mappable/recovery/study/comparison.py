@@ -18,12 +18,12 @@ from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.anchored.pipeline import recover_anchored
+from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.hints import Anchors
+from mappable.recovery.methods import method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.baselines import trivial_rows
 from mappable.recovery.study.learned_noise import learned_profile, measure_learned
-from mappable.recovery.study.methods import method
 from mappable.recovery.study.simulator import NOISES, Kind, measure, route
 
 FORMAT = Format("mappable recovery study", 1, "run `mappable recover study` again")

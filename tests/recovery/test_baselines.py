@@ -8,7 +8,7 @@ import pytest
 from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
-from mappable.recovery.study.baselines import circle, interpolated, line, point, trivial_rows
+from mappable.recovery.baselines import circle, interpolated, line, point, trivial_rows
 from mappable.recovery.study.simulator import route
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
+from mappable.recovery.baselines import trivial_rows
+from mappable.recovery.methods import METHODS, method
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study import study
-from mappable.recovery.study.baselines import trivial_rows
-from mappable.recovery.study.methods import METHODS, method
+from mappable.recovery.study import comparison
+from mappable.recovery.study.comparison import Case, cases, draw, run_study, save_study, summarise
 from mappable.recovery.study.simulator import route
-from mappable.recovery.study.study import Case, cases, draw, run_study, save_study, summarise
 
 LOOP = Case("loop", "mid", 150, seed=1, length=300.0)
 
@@ -48,18 +48,18 @@ def test_known_positions_are_evenly_spread_and_off_by_their_sigma() -> None:
         assert anchors.points[[0, -1]].tolist() == [0, 149]
         assert np.ptp(np.diff(anchors.points)) <= 1
         errors.append(anchors.positions - truth[anchors.points])
-    assert np.std(errors) == pytest.approx(study.ANCHOR_SIGMA, rel=0.1)
+    assert np.std(errors) == pytest.approx(comparison.ANCHOR_SIGMA, rel=0.1)
 
 
 def test_repetitions_of_one_route_take_other_images_of_it() -> None:
     one, two = (draw(replace(LOOP, same_route=True, seed=seed))[0] for seed in (0, 1))
-    dense = route("loop", study.DENSER * 150, seed=0, length=300.0)
+    dense = route("loop", comparison.DENSER * 150, seed=0, length=300.0)
     for truth in (one, two):
         assert truth.shape == (150, 2)
         assert (np.linalg.norm(truth[:, None] - dense, axis=2).min(1) == 0).all()
         rows = [int(np.flatnonzero((dense == point).all(1))[0]) for point in truth]
         assert (np.diff(rows) > 0).all()  # in order
-        assert np.diff(rows).max() <= 2 * study.DENSER + 1  # no gaps
+        assert np.diff(rows).max() <= 2 * comparison.DENSER + 1  # no gaps
     assert not np.array_equal(one, two)
 
 
