@@ -9,6 +9,7 @@ import typer
 
 import mappable
 from mappable.cli.app import app
+from mappable.cli.names import filled
 from mappable.lazy_names import homes
 from mappable.maps.location import Location
 from mappable.places.readers import Option, find_reader, reader_names
@@ -113,4 +114,4 @@ def by_default(parameter: Any) -> str:
 
 
 def said(text: str | None) -> str:
-    return (text or "").replace("|", "\\|")
+    return filled(text or "").replace("|", "\\|")

@@ -102,7 +102,7 @@ def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
         assert line in api
     for line in (
         "`mappable map build PLACES OUT`",
-        "| `--storage float32|float16` | Of descriptors; float16 takes half the room. Default: `float32`. |",
+        "| `--storage float32|float16` | Type of stored descriptors; float16 takes half the space. Default: ",
         "| `MAP` | Folder made by `mappable map build`. |",
         "| `[OUT]` | Folder for everything that the demo makes. |",
         "| `--on-bad-image stop|drop` |",

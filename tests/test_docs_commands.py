@@ -180,14 +180,14 @@ def check_mention(text: str) -> None:
             break
         if word not in command.list_commands(context):
             assert number, f"`{text}`: there is no {word}"
-            assert command.name in ("convert", "recover") or word.isupper(), f"`{text}`: there is no {word}"
+            assert command.name == "convert" or word.isupper(), f"`{text}`: there is no {word}"
             break
         command = command.get_command(context, word)
     below = [command.get_command(context, name) for name in getattr(command, "commands", {})]
     known = {
         name for one in (command, *below) for option in one.params for name in (*option.opts, *option.secondary_opts)
     }
-    known |= {"--help", "-h", "--images"} if command.name == "recover" else {"--help", "-h"}
+    known |= {"--help", "-h"}
     asked = {word.split("=")[0] for word in words if word.startswith("-")}
     assert asked <= known, f"`{text}`: there is no {asked - known}"
 

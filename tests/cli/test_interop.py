@@ -61,7 +61,7 @@ def drive(mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.Te
         *("--tum", folder / "located.txt", "--pairs", folder / "pairs.txt"),
     )
     assert located.exit_code == 0, located.output
-    recover = ("recover", "--images", folder / "fog.parquet", folder / "recovered", "--map", wall_map)
+    recover = ("recover", "images", wall_map, folder / "fog.parquet", folder / "recovered")
     recovered = mappable(*recover, "--truth", folder / "fog.parquet")
     assert recovered.exit_code == 0, recovered.output
     return Drive(places, json.loads(located.stdout), folder)

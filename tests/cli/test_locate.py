@@ -299,7 +299,7 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
 def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
     rain = load_places(wall).where(sequence="rain")
     save_places(rain, tmp_path / "rain.parquet")
-    arguments = ["recover", "--images", tmp_path / "rain.parquet", tmp_path / "out", "--map", wall_map]
+    arguments = ["recover", "images", wall_map, tmp_path / "rain.parquet", tmp_path / "out", "--overwrite"]
     result = mappable(*arguments)
     assert result.exit_code == 0, result.output
     assert "160 points in 2 dimensions" in result.stdout
@@ -311,10 +311,8 @@ def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map
     (tmp_path / "known.csv").write_text(f"point,x,y\n{known}\n")
     scored = mappable(*arguments, "--truth", tmp_path / "rain.parquet", "--anchors", tmp_path / "known.csv")
     assert "160 points scored" in scored.stdout, scored.output
-    joined = mappable("recover", f"--images={tmp_path / 'rain.parquet'}", tmp_path / "joined", "--map", wall_map)
-    assert joined.exit_code == 0, joined.output
-    other_order = mappable("recover", tmp_path / "out", "--map", wall_map, "--images", wall / "rain", "--radius", 6)
-    assert other_order.exit_code == 0, other_order.output
+    near = mappable("recover", "images", wall_map, wall / "rain", tmp_path / "near", "--radius", 6)
+    assert near.exit_code == 0, near.output
     refused(mappable(*arguments, "--truth", wall), "has 359 places, but there are 160 points")
 
 
@@ -323,11 +321,10 @@ def test_what_cannot_be_recovered_from(
 ) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad/bad.jpg").write_text("no image")
-    recover = ["recover", "--map", wall_map, tmp_path / "out", "--images"]
-    assert isinstance(mappable(*recover, tmp_path / "bad").exception, BadImageError)
-    refused(mappable(*recover, wall / "fog", "--encoder", other_encoder), "but the map is of encoder")
-    refused(mappable(*recover, wall / "fog/00020.png"), "at least two images")
-    assert mappable("recover", "--images").exit_code == 2
+    recover = ["recover", "images", wall_map]
+    assert isinstance(mappable(*recover, tmp_path / "bad", tmp_path / "out").exception, BadImageError)
+    refused(mappable(*recover, wall / "fog", tmp_path / "out", "--encoder", other_encoder), "but the map is of encoder")
+    refused(mappable(*recover, wall / "fog/00020.png", tmp_path / "out"), "at least two images")
     assert not (tmp_path / "out").exists()
 
 

@@ -22,7 +22,10 @@ TRUTH = route("loop", 150, seed=2, length=300.0)
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["recover", *map(str, arguments)])
+    """`mappable recover`, of a file unless the first word says otherwise."""
+    words = [*map(str, arguments)]
+    verb = [] if words[0] in ("file", "study", "--help") else ["file"]
+    return CliRunner().invoke(app, ["recover", *verb, *words])
 
 
 def refused(result: Result, *parts: str) -> None:
@@ -124,7 +127,7 @@ def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> Non
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
     errors = []
     for hints in ((), ("--turns", turns), ("--odometry", odometry)):
-        result = run(ranges_file, tmp_path / "out", "--anchors", anchors, "--truth", truth, *hints)
+        result = run(ranges_file, tmp_path / "out", "--anchors", anchors, "--truth", truth, "--overwrite", *hints)
         assert result.exit_code == 0, result.exception
         scores = json.loads((tmp_path / "out/summary.json").read_text())["scores"]
         errors.append(scores["in the map's coordinates"]["rmse"])
@@ -166,7 +169,7 @@ def test_a_matrix_of_squared_distances_with_its_scale(tmp_path: Path) -> None:
 def test_other_methods_are_chosen_by_name(ranges_file: Path, tmp_path: Path) -> None:
     assert run(ranges_file, tmp_path / "out", "--method", "geodesic").exit_code == 0
     assert json.loads((tmp_path / "out/summary.json").read_text())["method"] == "geodesic"
-    refused(run(ranges_file, tmp_path / "out", "--method", "magic"), "'magic'", "default", "sdp")
+    refused(run(ranges_file, tmp_path / "no", "--method", "magic"), "'magic'", "default", "sdp")
 
 
 def test_parts_that_nothing_connects_are_recovered_apart_and_said(tmp_path: Path) -> None:
@@ -221,7 +224,7 @@ def test_bad_matrices_are_one_sentence(tmp_path: Path, matrix: Floats, options: 
 def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) -> None:
     out, anchors = tmp_path / "out", positions_file(tmp_path / "anchors.csv", TRUTH[:5])
     refused(run(tmp_path / "no.csv", out), "no.csv: no such file")
-    refused(run(ranges_file, ranges_file), "is a file")
+    refused(run(ranges_file, ranges_file), "ranges.csv", "is no folder")
     refused(run(ranges_file, out, "--scale", 2), "for a matrix")
     refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "default method alone")
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
@@ -237,8 +240,6 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     monkeypatch.setattr("mappable.recovery.study.comparison.run_study", lambda *_: pytest.fail("has begun"))
     monkeypatch.setattr("mappable.recovery.task.recover_drive", lambda *_, **__: pytest.fail("has begun"))
-    refused(run("study", "--out", tmp_path), "cannot be written (it is a folder)")
-    refused(run("study", "--out", ranges_file / "study.json"), "cannot be written", "is no folder")
     refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
 
 
@@ -261,7 +262,8 @@ def test_the_semidefinite_program_says_what_to_use_for_many_points(tmp_path: Pat
 
 @pytest.mark.medium
 def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from mappable.cli import main; main()", "recover", tmp_path / "no.csv", tmp_path]
+    main = "from mappable.cli import main; main()"
+    command = [sys.executable, "-c", main, "recover", "file", tmp_path / "no.csv", tmp_path]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 1
     assert result.stderr == f"error: {tmp_path / 'no.csv'}: no such file\n"
@@ -272,14 +274,14 @@ def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
 
 @pytest.mark.medium
 @pytest.mark.usefixtures("few_sweeps")
-def test_a_study_prints_medians_beside_the_trivial_rows(tmp_path: Path) -> None:
+def test_a_study_prints_medians_beside_the_trivial_rows() -> None:
     options = ("--count", 60, "--length", 120, "--seeds", 2, "--anchors", 8, "--methods", "default")
-    result = run("study", "--kind", "loop", "--noise", "mid, learned", *options, "--out", tmp_path / "study.json")
+    result = run("study", "--kind", "loop", "--noise", "mid, learned", *options)
     assert result.exit_code == 0, result.exception
     for text in ("60 images a route", "learned", "straight line", "circle", "interpolated anchors", "anchored"):
         assert text in result.stdout
-    contents = json.loads((tmp_path / "study.json").read_text())
-    assert len(contents["rows"]) == 2 * (2 * 4 + 2 * 2)
+    contents = json.loads(run("study", "--kind", "loop", "--noise", "mid", *options, "--seeds", 1, "--json").stdout)
+    assert len(contents["rows"]) == 4 + 2
 
 
 def test_a_study_of_what_does_not_exist_is_one_sentence() -> None:

@@ -22,6 +22,7 @@ from mappable.cli import (
     train,
     weights,
 )
+from mappable.cli.names import ListingCommand
 
 app = typer.Typer(
     name="mappable",
@@ -52,8 +53,8 @@ def _mappable(
 app.add_typer(convert.app, name="convert")
 app.add_typer(places.app, name="places")
 app.command()(simulate.simulate)
-app.command()(weights.weights)
-app.command()(train.train)
+app.command(cls=ListingCommand)(weights.weights)
+app.command(cls=ListingCommand)(train.train)
 app.command()(embed.embed)
 app.command()(export.export)
 app.add_typer(map.app, name="map")
@@ -61,7 +62,7 @@ app.command()(locate.locate)
 app.command()(densify.densify)
 app.add_typer(recover.app, name="recover")
 app.command()(serve.serve)
-app.command()(evaluate.evaluate)
+app.command(cls=ListingCommand)(evaluate.evaluate)
 app.command()(compare.compare)
-app.command()(reproduce.reproduce)
+app.command(cls=ListingCommand)(reproduce.reproduce)
 app.command()(demo.demo)

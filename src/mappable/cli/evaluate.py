@@ -44,8 +44,7 @@ def evaluate(
     protocols: Annotated[
         str | None,
         typer.Option(
-            help="Of table1, curves, proportionality, localization, qualitative, timing, map-recovery "
-            "(default: all but the last).",
+            help="Protocols to run: {protocols} (default: {map_protocols}).",
             metavar="NAME,NAME",
         ),
     ] = None,

@@ -62,7 +62,7 @@ def locate(
     recovered: Annotated[
         Path | None,
         typer.Option(
-            help="With --rerun: show what `mappable recover --images` made of the same images, too.", metavar="FOLDER"
+            help="With --rerun: also show what `mappable recover images` made of the same images.", metavar="FOLDER"
         ),
     ] = None,
     encoder: EncoderFile = None,

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from mappable.cli.common import Device, EncoderFile, Seed, packed
+from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, Seed, check_new, packed, print_json
+from mappable.cli.names import ListingCommand
 from mappable.cli.recover_study import study
 from mappable.errors import BadInputError
 
@@ -19,12 +19,12 @@ Out = Annotated[Path, typer.Argument(help="Folder for positions.csv, trajectory.
 Known = Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")]
 Ways = Annotated[
     Path | None,
-    typer.Option(help="With known positions: ways in the map's directions, i,j,x,y[,z][,sigma].", metavar="CSV"),
+    typer.Option(help="With --anchors: displacements along the map's axes, i,j,x,y[,z][,sigma].", metavar="CSV"),
 ]
 Bends = Annotated[
     Path | None,
     typer.Option(
-        help="With known positions: changes of direction, point,radians[,sigma], left above 0.", metavar="CSV"
+        help="With --anchors: changes of direction, point,radians[,sigma]; left turns are positive.", metavar="CSV"
     ),
 ]
 Unordered = Annotated[
@@ -34,50 +34,32 @@ Steps = Annotated[
     bool,
     typer.Option(
         "--assume-steps",
-        help="Assume a usual step where no range joins a point to the next, as `recover --images` does.",
+        help="Assume a usual step where no range joins a point to the next, as `recover images` does.",
     ),
 ]
 Truth = Annotated[
     Path | None,
     typer.Option(
-        help="True positions to score by: x,y[,z] of all points or point,x,y[,z] of some, TUM's (.txt), or places.",
+        help="True positions to score against: x,y[,z] of all points, point,x,y[,z] of some, TUM (.txt) or places.",
         metavar="FILE",
     ),
 ]
 Dimensions = Annotated[
-    int | None, typer.Option(help="2 or 3 (default: those of the known positions, else 2).", min=2, max=3)
+    int | None, typer.Option(help="Dimensions: 2 or 3 (default: those of the anchors, else 2).", min=2, max=3)
 ]
-Method = Annotated[
-    str, typer.Option(help="default, geodesic, smacof, sdp, sdp-frobenius, rank-alternation or s-stress.")
-]
-Radius = Annotated[float | None, typer.Option(help="Use only the pairs within so many metres.")]
+Method = Annotated[str, typer.Option(help="Method: {methods}.")]
+Radius = Annotated[float | None, typer.Option(help="Use only ranges of at most this length.", metavar="METRES")]
 Drawn = Annotated[bool, typer.Option("--figure", help="Also draw recovery.png.")]
 
 
-class Verbs(TyperGroup):
-    """The verb `file` goes without saying, and `--images PATH` is the verb `images`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        args = [word for one in args for word in (one.split("=", 1) if one.startswith("--images=") else [one])]
-        if "--images" in args:
-            at = args.index("--images")
-            args = ["images", *args[at + 1 : at + 2], *args[:at], *args[at + 2 :]]
-        named = args and (args[0] in self.commands or args[0] in ("-h", "--help"))
-        return super().parse_args(ctx, args if named or not args else ["file", *args])
-
-
 app = typer.Typer(
-    cls=Verbs,
-    help="Recover positions from distances: `mappable recover FILE OUT`; or from images and what a map knows of such, "
-    "`mappable recover --images PATH OUT --map MAP`; or study how well that can be done. "
-    "For the options of the former: `mappable recover file --help` and `mappable recover images --help`.",
+    help="Recover positions from distances: from a file, or from images and what a map knows of their features.",
     no_args_is_help=True,
-    subcommand_metavar="FILE OUT [OPTIONS] | --images PATH OUT --map MAP [OPTIONS] | study [OPTIONS]",
 )
-app.command("study")(study)
+app.command("study", cls=ListingCommand)(study)
 
 
-@app.command("file")
+@app.command("file", cls=ListingCommand)
 def from_file(
     file: Annotated[
         Path,
@@ -94,14 +76,16 @@ def from_file(
     truth: Truth = None,
     dimensions: Dimensions = None,
     method: Method = "default",
-    scale: Annotated[float, typer.Option(help="Of a matrix: square metres for a squared distance of 1.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="For a matrix: square metres per unit of squared distance.")] = 1.0,
     radius: Radius = None,
     mask: Annotated[
-        Path | None, typer.Option(help="Of a matrix: use the pairs that are true in this one.", metavar="NPY")
+        Path | None, typer.Option(help="For a matrix: use only the pairs that are true in this one.", metavar="NPY")
     ] = None,
     assume_steps: Steps = False,
     figure: Drawn = False,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recover the positions of images from measured distances between some of them.
 
@@ -111,19 +95,17 @@ def from_file(
     task = _task(
         anchors, odometry, turns, unordered, truth, dimensions, method, radius, seed, assume_steps=assume_steps
     )
-    _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure)
+    _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
-@app.command("images")
+@app.command("images", cls=ListingCommand)
 def from_images(
+    folder: MapFolder,
     path: Annotated[
         Path,
         typer.Argument(metavar="PATH", help="Folder of images, or made by `mappable convert`; positions do not count."),
     ],
     out: Out,
-    folder: Annotated[
-        Path, typer.Option("--map", help="The map whose calibration makes metres of feature distances.", metavar="MAP")
-    ],
     encoder: EncoderFile = None,
     device: Device = "auto",
     anchors: Known = None,
@@ -136,6 +118,8 @@ def from_images(
     radius: Radius = None,
     figure: Drawn = False,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recover the positions of images from the feature distances between them, by the calibration of a map.
 
@@ -145,7 +129,7 @@ def from_images(
     """
 
     task = _task(anchors, odometry, turns, unordered, truth, dimensions, method, radius, seed, assume_steps=True)
-    _recover(task, lambda: _from_images(path, folder, encoder, device), out, figure)
+    _recover(task, lambda: _from_images(path, folder, encoder, device), out, figure, overwrite, as_json)
 
 
 def _task(
@@ -174,10 +158,17 @@ def _task(
     return Task(anchors, odometry, turns, not unordered, assume_steps, truth, dimensions, method, radius, seed, _truth)
 
 
-def _recover(task: "Task", measure: Callable[[], "Measured"], out: Path, figure: bool) -> None:
-    from mappable.recovery.task import recover_to_folder
+def _recover(
+    task: "Task", measure: Callable[[], "Measured"], out: Path, figure: bool, overwrite: bool, as_json: bool
+) -> None:
+    from mappable.recovery.task import POSITIONS, recover_to_folder
 
-    for line in recover_to_folder(task, measure, out, figure=figure).lines():
+    check_new(overwrite, out / POSITIONS)
+    report = recover_to_folder(task, measure, out, figure=figure)
+    if as_json:
+        print_json(report.to_json())
+        return
+    for line in report.lines():
         typer.echo(line)
     typer.echo(f"written to {out}")
 

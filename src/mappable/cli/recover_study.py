@@ -1,10 +1,10 @@
 """`mappable recover study`: how well positions can be recovered, on made-up routes."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mappable.cli.common import AsJson, print_json
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -12,38 +12,35 @@ if TYPE_CHECKING:
 
 
 def study(
-    kind: Annotated[str, typer.Option(help="Routes: any of open, loop and city.", metavar="KIND,KIND")] = "open,loop",
-    noise: Annotated[
-        str, typer.Option(help="Of the ranges: any of low, mid, high and learned.", metavar="NOISE,NOISE")
-    ] = "mid,learned",
-    count: Annotated[int, typer.Option(help="Images along a route.", min=3)] = 400,
+    kind: Annotated[str, typer.Option(help="Kinds of routes: {routes}.", metavar="KIND,KIND")] = "open,loop",
+    noise: Annotated[str, typer.Option(help="Noise of the ranges: {noises}.", metavar="NOISE,NOISE")] = "mid,learned",
+    count: Annotated[int, typer.Option(help="Images per route.", min=3)] = 400,
     length: Annotated[
-        float | None, typer.Option(help="Of a route, in metres (default: 672; in a city one metre an image).")
+        float | None, typer.Option(help="Route length in metres (default: 672, or one metre per image in a city).")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Repetitions.", min=1)] = 10,
-    anchors: Annotated[str, typer.Option(help="Numbers of known positions to try as well.", metavar="N,N")] = "10,20",
+    seeds: Annotated[int, typer.Option(help="Repetitions per case.", min=1)] = 10,
+    anchors: Annotated[str, typer.Option(help="Also try with N known positions.", metavar="N,N")] = "10,20",
     methods: Annotated[
-        str, typer.Option(help="As of `mappable recover FILE OUT --method`.", metavar="METHOD,METHOD")
+        str, typer.Option(help="Methods: {methods}.", metavar="METHOD,METHOD")
     ] = "default,geodesic,smacof",
     same_route: Annotated[
         bool, typer.Option("--same-route", help="Repeat with other images of one route, not with other routes.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="A JSON file for every single result.", metavar="FILE")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run methods on made-up routes with ranges of a known quality, beside what can be drawn without any ranges.
 
     `learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight
     line or the circle has not recovered a shape.
     """
-    from mappable.files import check_writable
     from mappable.recovery.methods import method
-    from mappable.recovery.study.comparison import cases, run_study, save_study, summarise
-    from mappable.recovery.study.simulator import Kind
+    from mappable.recovery.study.comparison import cases, run_study, study_to_json, summarise
+    from mappable.recovery.study.simulator import KINDS
 
     kinds = _listed(kind)
     for one in kinds:
-        if one not in get_args(Kind):
-            raise BadInputError(f"there is no route {one!r}; there are {', '.join(get_args(Kind))}")
+        if one not in KINDS:
+            raise BadInputError(f"there is no route {one!r}; there are {', '.join(KINDS)}")
     known = [_whole(text) for text in _listed(anchors)]
     wanted = cases(
         kinds,  # type: ignore[arg-type]
@@ -54,16 +51,14 @@ def study(
         length=length,
         same_route=same_route,
     )
-    if out is not None:
-        check_writable(out)
     rows = run_study(wanted, _listed(methods))
+    if as_json:
+        print_json(study_to_json(rows))
+        return
     _print_study(summarise(rows), f"{count:,} images a route")
     for name in _listed(methods):
         if count > method(name).most:
             typer.echo(f"{name} is made for at most {method(name).most} images and was left out")
-    if out is not None:
-        save_study(rows, out)
-        typer.echo(f"written to {out}")
 
 
 def _listed(text: str) -> list[str]:

@@ -12,11 +12,9 @@ from mappable.cli.common import AsJson, Device
 from mappable.cli.output import print_accuracy
 from mappable.errors import BadInputError
 
-SETS = "oxford, cold, street-v1, rooms-v1 or nordland"  # and street-v1-demo, which is the demo's
-
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="SET", help=f"{SETS}.")],
+    name: Annotated[str, typer.Argument(metavar="SET", help="Set to reproduce: {sets}.")],
     out: Annotated[
         Path | None,
         typer.Argument(help="Folder for models, results and report (default: results/SET).", show_default=False),
@@ -30,46 +28,43 @@ def reproduce(
     rows: Annotated[
         str,
         typer.Option(
-            help="Rows of the paper's table to train, by name, such as off-the-shelf,triplet,triplet+huber; "
-            "table1 are all eleven with the paper's γ and F², ours the four combinations and the triplet alone as the "
-            "preset has them.",
+            help="Rows of the paper's table to train: {rows}. table1 is all eleven with the paper's γ and F²; "
+            "ours is the four combinations and the triplet alone, as the preset has them.",
             metavar="ROW,ROW",
         ),
     ] = "table1",
-    seeds: Annotated[str, typer.Option(help="Seeds of training.", metavar="N,N")] = "0",
+    seeds: Annotated[str, typer.Option(help="Seeds of training, one model each.", metavar="N,N")] = "0",
     protocols: Annotated[
-        str | None, typer.Option(help="Only these parts of the evaluation (default: all).", metavar="NAME,NAME")
+        str | None, typer.Option(help="Run only these protocols: {protocols} (default: all).", metavar="NAME,NAME")
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Another value for a setting, for all rows; may be repeated.", metavar="KEY=VALUE"),
+        typer.Option("--set", help="Set a setting for all rows; may be repeated.", metavar="KEY=VALUE"),
     ] = None,
     variations: Annotated[
         list[str] | None,
         typer.Option(
             "--vary",
-            help="Beside each row the same with other values of one setting; may be repeated.",
+            help="Also train each row with other values of one setting; may be repeated.",
             metavar="KEY=VALUE,VALUE",
         ),
     ] = None,
     choose: Annotated[
         bool,
-        typer.Option(
-            "--choose", help="For choosing settings: test on images kept for that, and use no test image at all."
-        ),
+        typer.Option("--choose", help="Choose settings: test on images kept for that purpose, and use no test image."),
     ] = False,
     minutes: Annotated[
-        float, typer.Option(help="Begin no model that might end later than this; run it again to go on.", min=0.0)
+        float, typer.Option(help="Start no model that might end later than this; the same command goes on.", min=0.0)
     ] = math.inf,
     every: Annotated[
-        int, typer.Option(help="Keep each N-th image of each run of a simulated set, for a quicker look.", min=1)
+        int, typer.Option(help="Keep every N-th image of each run of a simulated set, for a quicker look.", min=1)
     ] = 1,
     device: Device = "auto",
     report_only: Annotated[
-        bool, typer.Option("--report-only", help="Train nothing: report on the models that are there.")
+        bool, typer.Option("--report-only", help="Train nothing; report on the finished models.")
     ] = False,
     lean: Annotated[
-        bool, typer.Option("--lean", help="Delete the descriptors of each model once it is scored: they are large.")
+        bool, typer.Option("--lean", help="Delete the descriptors of each model once it is scored; they are large.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace models made with other settings or images.")

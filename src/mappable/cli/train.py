@@ -24,21 +24,19 @@ def train(
     out: Annotated[Path, typer.Argument(help="Folder for encoder.safetensors, settings, metrics and checkpoints.")],
     preset: Annotated[
         str | None,
-        typer.Option(
-            help="oxford, cold, street, street-laptop, rooms or nordland (default: that of a simulated world)."
-        ),
+        typer.Option(help="Preset of settings: {presets} (default: that of a simulated world)."),
     ] = None,
     settings_file: Annotated[
-        Path | None, typer.Option("--settings", help="YAML file of settings, over those of the preset.", metavar="FILE")
+        Path | None, typer.Option("--settings", help="YAML file of settings that replace the preset's.", metavar="FILE")
     ] = None,
-    loss: Annotated[str | None, typer.Option(help="For example triplet, lazy-quadruplet or triplet+huber.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Steps of training; 0 for the off-the-shelf encoder.")] = None,
+    loss: Annotated[str | None, typer.Option(help="Loss: {losses}.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Training steps; 0 gives the off-the-shelf encoder.")] = None,
     trainable: Annotated[
-        str | None, typer.Option(help="all, or conv5: only the last block and NetVLAD, for a laptop.")
+        str | None, typer.Option(help="Layers to train: all, or conv5, the last block and NetVLAD alone, for a laptop.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="What all random choices follow from.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random choices.")] = None,
     values: Annotated[
-        list[str] | None, typer.Option("--set", help="Any setting, may be repeated.", metavar="KEY=VALUE")
+        list[str] | None, typer.Option("--set", help="Set any setting; may be repeated.", metavar="KEY=VALUE")
     ] = None,
     device: Device = "auto",
     overwrite: Annotated[
@@ -47,7 +45,7 @@ def train(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
     as_json: AsJson = False,
     show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="Print the settings as merged, as YAML, and do nothing.")
+        bool, typer.Option("--show-settings", help="Print the merged settings as YAML, and do nothing else.")
     ] = False,
 ) -> None:
     """Train an encoder on the images of the split `train`, or without splits on all images that are not queries.

@@ -12,11 +12,11 @@ from mappable.errors import BadInputError
 def weights(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="SET", help="vgg16-v1 (the default of training) or vgg16-caffe (the paper's)."),
+        typer.Argument(metavar="SET", help="Set of weights: {weights}."),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="Take SET from this .safetensors, .pth, .pt or .ckpt file.", metavar="FILE"),
+        typer.Option(help="Import SET from this .safetensors, .pth, .pt or .ckpt file.", metavar="FILE"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

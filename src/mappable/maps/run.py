@@ -23,7 +23,7 @@ POSITIONS, SUMMARY = "positions.csv", "summary.json"  # of `mappable recover`
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What `mappable recover --images` made of n images: positions (n, k), NaN where there is none, in parts (n,).
+    """What `mappable recover images` made of n images: positions (n, k), NaN where there is none, in parts (n,).
 
     Those that are not `placed` are in coordinates of their own, and each part in others.
     """
@@ -91,7 +91,7 @@ def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Fl
 
 
 def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
-    """What `mappable recover --images` wrote about these very places."""
+    """What `mappable recover images` wrote about these very places."""
     summary, rows = RECOVERY.read(folder / SUMMARY), _read_rows(folder)
     ids = places.place_id.tolist()
     if summary.get("images", ids) != ids or len(rows) != len(ids):

@@ -335,7 +335,7 @@ def _notes(done: list[_Repetition]) -> Iterator[str]:
     if assumed:
         yield (
             f"Ours: on average {assumed:.1f} images per repetition have no range to the next. A usual step is assumed"
-            " there, as `mappable recover --images` does."
+            " there, as `mappable recover images` does."
         )
     failed = [problem for one in done for problem in one.failed]
     for problem in dict.fromkeys(failed):

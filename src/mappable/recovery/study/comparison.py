@@ -6,7 +6,6 @@ Repetitions are of different routes; or, as in the paper, of different images of
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from mappable.recovery.study.simulator import NOISES, Kind, measure, route
 
 FORMAT = Format("mappable recovery study", 1, "run `mappable recover study` again")
 LEARNED = "learned"
+NOISE_NAMES = (*NOISES, LEARNED)
 DENSER = 3  # times as many images as are drawn from them
 LENGTH = 672.0  # metres
 RADIUS = 10.0  # metres up to which there are ranges
@@ -172,10 +172,9 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
     return found
 
 
-def save_study(rows: Sequence[Row], file: Path | str) -> None:
-    """Every row and the medians, as JSON."""
-    contents = {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
-    FORMAT.write(Path(file), contents)
+def study_to_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """Every row and the medians."""
+    return FORMAT.header | {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
 
 
 def _rows(case: Case, methods: Sequence[str]) -> Iterator[Row]:

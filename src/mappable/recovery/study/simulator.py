@@ -1,7 +1,7 @@
 """Made-up routes, and the ranges that an encoder of a certain quality would measure along them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -12,6 +12,7 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
 
 Kind = Literal["open", "loop", "city"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 WOBBLE = 0.25  # metres to the side, within a lane
 APART = 26.0  # metres that an open route stays away from itself
 BLOCK = 110.0  # metres, of the city's grid
@@ -43,8 +44,8 @@ def route(kind: Kind, count: int, *, seed: int, length: float = 672.0) -> Floats
     "open" never comes near itself, "loop" is a rectangle whose beginning is driven again, "city" wanders through a grid
     of streets and comes back to them. Streets are 50 to 140 m long and turn by about 90 degrees.
     """
-    if kind not in ("open", "loop", "city"):
-        raise BadInputError(f"there is no route {kind!r}; there are open, loop and city")
+    if kind not in KINDS:
+        raise BadInputError(f"there is no route {kind!r}; there are {', '.join(KINDS)}")
     if count < 2 or not SHORTEST <= length < np.inf:
         raise BadInputError(f"a route of {count} points and {length:g} m: at least 2 and {SHORTEST:g} m are needed")
     rng = generator(seed, Purpose.ROUTE)

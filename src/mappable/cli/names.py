@@ -1,0 +1,42 @@
+"""Lists of names in help texts: `{presets}` becomes the names of the presets, when the help is shown."""
+
+import re
+from importlib import import_module
+from typing import Any
+
+from typer.core import TyperCommand
+
+# Where the names are. They are looked up for the help of one command alone: some of these modules import PyTorch.
+SOURCES = {
+    "losses": "mappable.learning.losses:LOSS_NAMES",
+    "map_protocols": "mappable.evaluation.evaluate:OF_A_MAP",
+    "methods": "mappable.recovery.methods:METHODS",
+    "noises": "mappable.recovery.study.comparison:NOISE_NAMES",
+    "presets": "mappable.learning.setting_layers:preset_names",
+    "protocols": "mappable.evaluation.protocols:PROTOCOLS",
+    "routes": "mappable.recovery.study.simulator:KINDS",
+    "rows": "mappable.evaluation.rows:ROWS",
+    "sets": "mappable.evaluation.sets:SETS",
+    "weights": "mappable.features.weights:WEIGHT_SETS",
+}
+
+
+class ListingCommand(TyperCommand):
+    """A command whose help texts may hold names of SOURCES in braces."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.params:
+            if text := getattr(parameter, "help", None):
+                setattr(parameter, "help", filled(text))  # noqa: B010
+        super().format_help(ctx, formatter)
+
+
+def filled(text: str) -> str:
+    """A help text with the names instead of the braces."""
+    return re.sub(r"\{(\w+)\}", lambda match: ", ".join(_names(match[1])), text)
+
+
+def _names(of: str) -> list[str]:
+    module, _, name = SOURCES[of].partition(":")
+    found = getattr(import_module(module), name)
+    return [*(found() if callable(found) else found)]

@@ -1,0 +1,203 @@
+"""What all commands share: the order of arguments, overwriting, `--json`, exit codes (docs/commands.md)."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperCommand
+from typer.testing import Result
+
+from mappable.cli.app import app
+from mappable.cli.names import SOURCES
+from mappable.evaluation.protocols import PROTOCOLS
+from mappable.evaluation.rows import ROWS
+from mappable.evaluation.sets import SETS
+from mappable.features.weights import WEIGHT_SETS
+from mappable.learning.losses import LOSS_NAMES
+from mappable.learning.setting_layers import preset_names
+from mappable.recovery.methods import METHODS
+from mappable.recovery.study.comparison import NOISE_NAMES
+from mappable.recovery.study.simulator import KINDS
+
+Typed = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., Result]
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """All commands by their words; of the readers of `convert` one."""
+    below = {"manifest": command.get_command(None, "manifest")} if words == ("convert",) else {}
+    below = below or getattr(command, "commands", {})
+    for name, one in below.items():
+        yield from commands(one, (*words, name))
+    if not below:
+        yield " ".join(words), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+# Words that a command understands, and that name something that does not exist.
+MISTAKES = {
+    "convert manifest": "convert manifest no out",
+    "places show": "places show no",
+    "places split": "places split no --test a",
+    "simulate": "simulate no out",
+    "weights": "weights no",
+    "train": "train no out",
+    "embed": "embed no no out",
+    "export": "export no out.onnx",
+    "map build": "map build no out --encoder no",
+    "map show": "map show no",
+    "map add": "map add no no",
+    "map remove": "map remove no a",
+    "map merge": "map merge no no",
+    "map verify": "map verify no",
+    "map reliability": "map reliability no no out.png",
+    "map export": "map export no out.h5",
+    "locate": "locate no no.jpg",
+    "densify": "densify no no.jpg",
+    "recover file": "recover file no.csv out",
+    "recover images": "recover images no no out",
+    "recover study": "recover study --kind no",
+    "serve": "serve no",
+    "evaluate": "evaluate no no out",
+    "compare": "compare no no",
+    "reproduce": "reproduce no",
+    "demo": "demo file",
+}
+# They print no result: a server, a story, a picture and a file.
+WITHOUT_JSON = {"serve", "demo", "map reliability", "map export"}
+
+
+def options(name: str) -> set[str]:
+    return {text for one in COMMANDS[name].params for text in one.opts if text.startswith("--")}
+
+
+def arguments(name: str) -> list[str]:
+    return [one.name for one in COMMANDS[name].params if one.param_type_name == "argument"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_map_is_the_first_argument_and_out_the_last(name: str) -> None:
+    metavars = [one.metavar for one in COMMANDS[name].params if one.param_type_name == "argument"]
+    assert {"--map", "--out"}.isdisjoint(options(name))
+    assert "MAP" not in metavars[1:]
+    assert "out" not in arguments(name)[:-1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_writes_out_can_overwrite_and_what_prints_a_result_has_json(name: str) -> None:
+    if "out" in arguments(name):
+        assert "--overwrite" in options(name)
+    assert ("--json" in options(name)) == (name not in WITHOUT_JSON)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("name", COMMANDS)
+def test_exit_codes(name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    wrong = typed(*MISTAKES[name].split())
+    assert wrong.returncode == 1
+    assert wrong.stdout == "" or name == "demo"  # which tells what it begins
+    assert wrong.stderr.startswith("error: ")
+    assert wrong.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    usage = typed(*name.split(), "--no-such-option")
+    assert (usage.returncode, usage.stdout) == (2, "")
+    assert "--no-such-option" in usage.stderr
+    assert typed(*name.split(), "--help").returncode == 0
+    monkeypatch.setattr(TyperCommand, "invoke", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    stopped = typed(*MISTAKES[name].split())
+    assert (stopped.returncode, stopped.stdout) == (130, "")
+    assert "goes on" in stopped.stderr
+
+
+def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one(typed: Typed) -> None:
+    for words, similar in (("trian",), "train"), (("map", "bild"), "build"), (("recover", "fil"), "file"):
+        result = typed(*words)
+        assert result.returncode == 2
+        assert f"'{similar}'" in result.stderr
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("train", (*preset_names(), *LOSS_NAMES)),
+        ("weights", WEIGHT_SETS),
+        ("evaluate", PROTOCOLS),
+        ("reproduce", (*SETS, *PROTOCOLS, *ROWS)),
+        ("recover file", METHODS),
+        ("recover images", METHODS),
+        ("recover study", (*METHODS, *KINDS, *NOISE_NAMES)),
+    ],
+)
+def test_help_lists_the_names_that_the_program_knows(
+    words: str, names: Iterable[str], typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    text = typed(*words.split(), "--help").stdout
+    assert [name for name in names if name not in text] == []
+    assert not any(f"{{{one}}}" in text for one in SOURCES)
+
+
+def test_the_version(typed: Typed) -> None:
+    result = typed("--version")
+    assert result.returncode == 0
+    assert result.stdout.startswith("mappable 0.")
+
+
+@pytest.mark.medium
+def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    def refused(file: str, *words: object) -> None:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("mine")
+        error = mappable(*words).exception
+        assert f"{tmp_path / file}: exists" in str(error)
+        assert "--overwrite" in str(error)
+        assert (tmp_path / file).read_text() == "mine"
+
+    shutil.copy(wall_map / "map.json", tmp_path)
+    drive = wall / "fog"
+    refused("out.png", "map", "reliability", wall_map, wall, tmp_path / "out.png")
+    refused("out.h5", "map", "export", wall_map, tmp_path / "out.h5")
+    refused("out.csv", "locate", wall_map, drive, "--csv", tmp_path / "out.csv")
+    refused("out.txt", "locate", wall_map, drive, "--tum", tmp_path / "out.txt")
+    refused("pairs.txt", "locate", wall_map, drive, "--pairs", tmp_path / "pairs.txt")
+    refused("map.png", "places", "show", wall, "--picture", tmp_path / "map.png")
+    refused("found/result.json", "evaluate", wall_map, wall, tmp_path / "found")
+    assert "map.json: exists" in str(mappable("map", "build", wall, tmp_path, "--encoder", wall_map).exception)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        ("map show MAP", {"landmarks", "encoder", "calibration"}),
+        ("map verify MAP", {"landmarks", "files", "bytes"}),
+        ("map remove MAP ID", {"landmarks", "encoder", "calibration"}),
+        ("places show WALL", {"places", "sequences", "notes"}),
+        ("densify MAP IMAGES", {"images", "added", "landmarks", "left_out"}),
+        ("embed MAP WALL OUT --split test", {"descriptors", "dimensions", "encoder"}),
+        ("recover file RANGES OUT", {"points", "ranges", "undetermined"}),
+        ("evaluate MAP WALL OUT --positive-radius 5 --negative-radius 9 --protocols table1", {"report", "models"}),
+    ],
+)
+def test_json_is_all_that_standard_output_holds(
+    words: str, keys: set[str], typed: Typed, wall: Path, copied_map: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ranges.csv").write_text("i,j,metres\n0,1,1\n1,2,1\n0,2,1.5\n")
+    (tmp_path / "images").mkdir()
+    shutil.copy(wall / "fog/00020.png", tmp_path / "images/1.png")
+    place = json.loads(typed("locate", copied_map, wall / "sun/00000.png", "--json").stdout)[0]["landmark"]
+    meant = {"MAP": copied_map, "WALL": wall, "ID": place, "OUT": tmp_path / "out"}
+    meant |= {"IMAGES": tmp_path / "images", "RANGES": tmp_path / "ranges.csv"}
+    result = typed(*(meant.get(word, word) for word in words.split()), "--json")
+    assert result.returncode == 0, result.stderr
+    assert keys <= json.loads(result.stdout).keys()
