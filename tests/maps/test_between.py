@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mappable.maps.between import Between, find, spacing_of
+from mappable.maps.between import Between, interpolate, spacing_of
 from mappable.maps.exact import Exact
 
 FLOOR = 0.1
@@ -38,7 +38,7 @@ def test_an_image_half_way_is_placed_half_way(ends: list[list[float]]) -> None:
     vectors = np.array([[1.0, 0.0], [0.0, 1.0]])
     middle = np.array([[0.5, 0.5]])
     squared = np.square(middle - vectors).sum(1)[None]
-    found = find(between(ends, vectors), np.array([0]), np.array([[0, 1]]), squared, temperature=0.01)
+    found = interpolate(between(ends, vectors), np.array([0]), np.array([[0, 1]]), squared, temperature=0.01)
     np.testing.assert_allclose(found.position[0], np.mean(ends, axis=0), atol=0.01)
     assert found.supported.all()
     along = np.array(ends[1]) - ends[0]
@@ -48,7 +48,7 @@ def test_an_image_half_way_is_placed_half_way(ends: list[list[float]]) -> None:
 
 def test_a_landmark_by_itself_is_where_the_image_is() -> None:
     lonely = between([[0, 0], [4, 0], [900, 7]], np.eye(3))
-    found = find(lonely, np.array([2]), np.array([[2, 0]]), np.array([[0.2, 1.4]]), temperature=0.02)
+    found = interpolate(lonely, np.array([2]), np.array([[2, 0]]), np.array([[0.2, 1.4]]), temperature=0.02)
     assert found.position[0].tolist() == [900, 7]
     assert not found.supported[0]
     assert found.matched[0] == pytest.approx(0.2)
@@ -56,7 +56,7 @@ def test_a_landmark_by_itself_is_where_the_image_is() -> None:
 
 def test_landmarks_that_were_not_asked_for_count_as_far() -> None:
     three = between([[0, 0], [4, 0], [8, 0]], np.eye(3))
-    found = find(three, np.array([0]), np.array([[0]]), np.array([[0.1]]), temperature=0.02)
+    found = interpolate(three, np.array([0]), np.array([[0]]), np.array([[0.1]]), temperature=0.02)
     assert found.position[0].tolist() == [0, 0]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappable.maps.evidence import weigh
+from mappable.maps.evidence import gather_evidence
 
 
 @given(st.integers(0, 1000))
@@ -15,7 +15,7 @@ def test_it_is_what_a_loop_over_images_finds(seed: int) -> None:
     squared = np.sort(random.random((4, 15)).astype(np.float32), axis=1)
     allowed, place = random.random((2, 4, 15)) < 0.6
     allowed[:, 3], place[:, 3] = True, True
-    found = weigh(positions, rows, squared, 10.0, allowed=allowed, place=place)
+    found = gather_evidence(positions, rows, squared, 10.0, allowed=allowed, place=place)
     for image in range(4):
         own = [n for n in range(15) if allowed[image, n]]
         first = next(n for n in own if place[image, n])

@@ -71,7 +71,7 @@ class Between:
 
 
 @dataclass(frozen=True)
-class Found:
+class Interpolated:
     """Where images (n,) are between landmarks."""
 
     matched: Floats  # (n,) squared feature distance of the nearest point
@@ -80,7 +80,9 @@ class Found:
     supported: Bools  # (n,) False where a landmark has no other near it
 
 
-def find(between: Between, landmarks: Ints, rows: Ints, squared: Floats | Floats32, temperature: float) -> Found:
+def interpolate(
+    between: Between, landmarks: Ints, rows: Ints, squared: Floats | Floats32, temperature: float
+) -> Interpolated:
     """The mean of the points around each image's landmark (n,), a point at the squared distance s weighing exp(-s / T).
 
     `rows` (n, c) are the landmarks nearest to each image by feature, at `squared` distances (n, c); chords that end at
@@ -102,7 +104,7 @@ def find(between: Between, landmarks: Ints, rows: Ints, squared: Floats | Floats
         off = around.points - position[number]
         spread[number] = (likely[:, None] * off).T @ off
         supported[number] = len(around.rows) > 1
-    return Found(matched, position, spread, supported)
+    return Interpolated(matched, position, spread, supported)
 
 
 def spacing_of(positions: Floats, apart: float = 0.0) -> float:

@@ -9,10 +9,10 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
-from mappable.maps.between import Between, find, spacing_of
+from mappable.maps.between import Between, interpolate, spacing_of
 from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
 from mappable.maps.errors import UncalibratedError
-from mappable.maps.evidence import weigh
+from mappable.maps.evidence import gather_evidence
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.response import Response
@@ -70,9 +70,9 @@ def calibrate(
             f"within {response.reach:.1f} {landmarks.unit}: the map, or the encoder, does not tell places apart"
         )
     temperature = _temperature(between, rows[right], squared[right], positions[right], response)
-    found = find(between, rows[:, 0], rows, squared, temperature)
+    found = interpolate(between, rows[:, 0], rows, squared, temperature)
     factor, deviation = _deviations(found.spread[right], (found.position - positions)[right])
-    evidence = weigh(at, rows, squared, response.reach)
+    evidence = gather_evidence(at, rows, squared, response.reach)
     place = Odds.fit((evidence.rival_squared - found.matched)[:, None], right, even_at_zero=True)
     plain = float(np.sqrt(np.square(truly[right]).mean() / at.shape[1]))
     feature = np.sqrt(evidence.nearest)
@@ -179,7 +179,7 @@ def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Flo
     errors = []
     choices = [share * (response.plateau - response.floor) for share in TEMPERATURES]
     for temperature in choices:
-        found = find(between, rows[some, 0], rows[some], squared[some], temperature)
+        found = interpolate(between, rows[some, 0], rows[some], squared[some], temperature)
         errors.append(np.linalg.norm(found.position - positions[some], axis=1).mean())
     return choices[int(np.argmin(errors))]
 

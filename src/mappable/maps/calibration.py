@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
-from mappable.maps.between import FAR, Between, Found, find
-from mappable.maps.evidence import Evidence, weigh
+from mappable.maps.between import FAR, Between, Interpolated, interpolate
+from mappable.maps.evidence import Evidence, gather_evidence
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.response import Response
@@ -57,7 +57,7 @@ class Calibration:
             return "calibrated on training images, coverage not guaranteed"
         return ""
 
-    def covariance(self, found: Found) -> Floats:
+    def covariance(self, found: Interpolated) -> Floats:
         """Of refined positions (n, k, k)."""
         k = found.position.shape[1]
         covariance: Floats = self.spread_factor * found.spread + self.deviation**2 * np.eye(k)
@@ -91,7 +91,7 @@ class Look:
     """Images looked at in a map."""
 
     evidence: Evidence
-    found: Found
+    found: Interpolated
     metres: Floats  # (n,) from the refined position to the nearest landmark
     matched: Floats  # (n,) squared feature distance of the nearest point
     place: Floats  # (n,) logarithms of the odds that it is the right one
@@ -126,10 +126,10 @@ def look(
     allowed: Bools | None = None,
     place: Bools | None = None,
 ) -> Look:
-    """What the landmarks `rows` (n, c), at squared distances (n, c), and a calibration say about images; as `weigh`."""
-    evidence = weigh(positions, rows, squared, calibration.response.reach, allowed=allowed, place=place)
+    """What landmarks `rows` (n, c) at squared distances (n, c) say about images; for the options `gather_evidence`."""
+    evidence = gather_evidence(positions, rows, squared, calibration.response.reach, allowed=allowed, place=place)
     distances = squared if allowed is None else np.where(allowed, squared, np.float32(FAR))
-    found = find(between, evidence.landmark, rows, distances, calibration.temperature)
+    found = interpolate(between, evidence.landmark, rows, distances, calibration.temperature)
     return Look(
         evidence,
         found,

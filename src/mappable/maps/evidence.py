@@ -21,7 +21,7 @@ class Evidence:
     rival_squared: Floats
 
 
-def weigh(
+def gather_evidence(
     positions: Floats,
     rows: Ints,
     squared: Floats | Floats32,

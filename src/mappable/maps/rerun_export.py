@@ -27,14 +27,8 @@ SIZE: Size = (320, 240)  # of images, where no encoder says what it takes
 CORNERS, QUALITY = 64, 85  # of a circle; of JPEGs
 GREY, WHITE, YELLOW = (150, 150, 150), (250, 250, 250), (220, 210, 90)
 GREEN, ORANGE, BLUE, PURPLE = (60, 190, 90), (240, 150, 40), (80, 150, 250), (190, 100, 220)
-SHOWN = (
-    "world/now/estimate",
-    "world/now/ellipse",
-    "world/now/interval",
-    "query/image",
-    "query/says",
-    "query/location",
-)
+SHOWN = [f"world/now/{name}" for name in ("estimate", "ellipse", "interval")]
+SHOWN += [f"query/{name}" for name in ("image", "says", "location")]
 PLOTS = {"error": BLUE, "distance": GREEN, "low": GREY, "high": GREY}
 
 
