@@ -19,7 +19,7 @@ from matplotlib.patches import Circle
 from PIL import Image
 
 from mappable.arrays import Floats
-from mappable.evaluation.figures.style import FAINT
+from mappable.evaluation.style import FAINT
 from mappable.features.encoder import Encoder
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location

@@ -66,7 +66,6 @@ def made_pairs(noise: LearnedNoise, count: int, seed: int) -> tuple[Floats, Floa
     return squared, metres_, first, second
 
 
-@pytest.mark.medium
 def test_a_fit_finds_what_the_pairs_were_made_with() -> None:
     """The middle of five fits: a single run of some hundred metres has few deviations that are independent."""
     fits = [fit_learned(*made_pairs(NOISE, 240, seed)) for seed in range(5)]
@@ -118,7 +117,6 @@ def test_a_few_pairs_are_not_enough() -> None:
         fit_learned(np.ones(9), np.ones(9), np.arange(9), np.arange(9) + 1)
 
 
-@pytest.mark.medium
 def test_ranges_have_the_noise_of_the_profile() -> None:
     """A fit to what was measured, with everything let through, finds the profile again."""
     profile = Profile(NOISE, replace(NOISE, offset=1e-6, slope=1.0, plateau=1e6), bound=np.inf)  # s is metres then

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import Result as Run
 
 from mappable.errors import BadInputError
-from mappable.evaluation.result import Result
-from mappable.evaluation.scoring import Scored
+from mappable.evaluation.result import Accuracy, Result
 
 
 @pytest.fixture
@@ -20,7 +19,19 @@ def results(tmp_path: Path) -> list[Path]:
     for name, right in (("off-the-shelf", 30), ("mine [v2]", 54)):
         errors = np.where(np.arange(60) % 30 < right // 2, 4.0, 40.0)
         recall = {"1": 100 * right / 60, "5": 95.0, "10": 96.0, "20": 97.0}
-        values = {"landmarks": 20, "positive": [100 * right / 60], "negative": [100 * right / 60], "recall": recall}
+        accuracy = Accuracy(
+            queries=np.arange(60),
+            landmarks=np.arange(20),
+            retrieved=np.zeros(60, dtype=np.int64),
+            errors=errors,
+            bound=np.full(60, 5.0),
+            landmark_seeds=[0],
+            positive=[100 * right / 60],
+            negative=[100 * right / 60],
+            bound_positive=[100.0],
+            bound_negative=[100.0],
+            recall=recall,
+        )
         result = Result(
             set="street",
             frame="town",
@@ -36,7 +47,7 @@ def results(tmp_path: Path) -> list[Path]:
             ids=np.array([f"q{number}" for number in range(60)], dtype=object),
             conditions=np.array(["sun"] * 15 + ["rain"] * 45, dtype=object),
             blocks=np.arange(60) % 10,
-            scored={"table1": Scored(values, {"errors": errors, "bound": np.full(60, 5.0)})},
+            scored={"table1": accuracy},
         )
         folders.append(tmp_path / name.split()[0])
         result.save(folders[-1])

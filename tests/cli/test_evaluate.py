@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,13 @@ from typer.testing import Result
 
 from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import evaluate_map
+from mappable.evaluation.protocol import Protocol, Section
+from mappable.evaluation.protocols import PROTOCOLS
+from mappable.evaluation.protocols.localization import Localization
+from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
+from mappable.evaluation.scoring import Scoring, retrieval
+from mappable.evaluation.tables import Column, table
 from mappable.maps.encoders import encoder_of
 from mappable.maps.locate import Locator
 from mappable.maps.map import Map
@@ -39,11 +46,13 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     row = {name: number for number, name in enumerate(opened.places.place_id)}
     nearest = opened.places.positions[[row[one.landmark] for one in found]]
     errors = np.linalg.norm(queries.positions - nearest, axis=1)
-    np.testing.assert_allclose(result.arrays("table1")["errors"], errors)
-    told = result.values("localization")
+    accuracy, told = result.get(Accuracy), result.get(Localization)
+    assert accuracy is not None
+    np.testing.assert_allclose(accuracy.errors, errors)
     assert told is not None
-    assert told["calibrated_on"] == "calibration"
-    assert told["confident"] == pytest.approx(100 * np.mean([one.confident for one in found]))
+    assert told.intervals is not None
+    assert told.intervals.calibrated_on == "calibration"
+    assert told.intervals.confident == pytest.approx(100 * np.mean([one.confident for one in found]))
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
     assert f"report: {out / 'report.html'}" in shown.output
     assert "119 queries; 80 references and 160 calibration images left out" in shown.stderr
@@ -135,3 +144,34 @@ def test_a_study_that_cannot_be_is_one_sentence(
     result = mappable("reproduce", words[0], tmp_path / "out", *words[1:])
     assert isinstance(result.exception, BadInputError), result.output
     assert problem in str(result.exception)
+
+
+@dataclass(frozen=True)
+class Farthest:
+    """How far off the worst query is."""
+
+    query: int
+    metres: float
+
+
+def farthest(scoring: Scoring) -> Farthest:
+    at, queries = scoring.setup.places.positions, scoring.setup.queries
+    errors = np.linalg.norm(at[queries] - at[scoring.nearest(scoring.landmarks())[:, 0]], axis=1)
+    return Farthest(int(queries[errors.argmax()]), float(errors.max()))
+
+
+def test_a_protocol_that_is_registered_is_evaluated_by_its_name(
+    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Section("farthest", "The worst query", ["One is farthest off."])
+    shown = table("farthest", Column("", ["worst"]), Column("Error", [1.0]))
+    protocol = Protocol("farthest", "", Farthest, retrieval, farthest, lambda *_: [replace(told, tables=[shown])])
+    monkeypatch.setitem(PROTOCOLS, "farthest", protocol)
+    done = mappable("evaluate", wall_map, wall, tmp_path / "out", *RADII, "--protocols", "farthest")
+    assert done.exit_code == 0, done.output
+    found = Found.load(tmp_path / "out").get(Farthest)
+    assert found is not None
+    assert found.metres > 0
+    assert json.loads((tmp_path / "out/report.json").read_text())["sections"][0]["name"] == "farthest"
+    unknown = mappable("evaluate", wall_map, wall, tmp_path / "none", *RADII, "--protocols", "nearest")
+    assert "farthest" in str(unknown.exception)

@@ -11,6 +11,8 @@ import pytest
 from typer.testing import Result
 
 from mappable.errors import BadInputError
+from mappable.evaluation.protocols.timing import Timing
+from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Evaluated
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
@@ -131,10 +133,11 @@ def test_what_a_map_with_an_onnx_encoder_serves_can_be_evaluated_too(
     assert shown.exit_code == 0, shown.output
     result = Evaluated.load(tmp_path / "found")
     assert len(result.ids) == 119
-    assert np.median(result.arrays("table1")["errors"]) < 3
-    timing = result.values("timing")
+    accuracy, timing = result.get(Accuracy), result.get(Timing)
+    assert accuracy is not None
+    assert np.median(accuracy.errors) < 3
     assert timing is not None
-    assert timing["describe"]["mean"] > 0
+    assert timing.steps["describe"].mean > 0
     for words in (("embed", town, wall, tmp_path / "embedded", "--split", "test"), ("densify", town, wall / "fog")):
         done = mappable(*words)
         assert done.exit_code == 0, done.output

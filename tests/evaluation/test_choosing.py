@@ -8,7 +8,7 @@ import pytest
 
 from mappable.errors import BadInputError
 from mappable.evaluation import reproduce
-from mappable.evaluation.reproduce import Model, Study, plan, vary
+from mappable.evaluation.reproduce import PlannedModel, Study, plan, vary
 from mappable.evaluation.result import Result
 from mappable.evaluation.rows import ROWS, rows_named, variation_of
 from mappable.evaluation.sets import SETS, find_set
@@ -111,7 +111,7 @@ def test_no_model_is_begun_that_might_end_too_late(
     seconds = iter([10.0, 30.0, 5.0, 5.0])
 
     class Slow(Study):
-        def _run(self, model: Model) -> Result:
+        def _run(self, model: PlannedModel) -> Result:
             clock[0] += next(seconds)
             return model  # type: ignore[return-value]
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from mappable.evaluation.claims import Claim, judge
-from mappable.evaluation.result import Result
+from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF, OURS, TABLE_1
-from mappable.evaluation.scoring import Scored
 
 QUERIES, BLOCKS = 400, 20
 COMBINED = [row.name for row in TABLE_1 if row.combined]
@@ -24,7 +23,19 @@ def result(
     """Of a model that finds so many percent within 10 m, evenly along the route; `lost` percent are beyond 25 m."""
     place = (np.arange(QUERIES) * 37 % 100) + 0.5  # each block has all of them
     errors = np.where(place < percent, NEAR, np.where(place < 100 - lost, FAR, LOST))
-    values = {"bound": {"positive": [100.0], "negative": [99.75]}}
+    accuracy = Accuracy(
+        queries=np.arange(QUERIES),
+        landmarks=np.arange(20),
+        retrieved=np.zeros(QUERIES, dtype=np.int64),
+        errors=errors,
+        bound=np.full(QUERIES, 1.0),
+        landmark_seeds=[0],
+        positive=[percent],
+        negative=[100.0 - lost],
+        bound_positive=[100.0],
+        bound_negative=[99.75],
+        recall={},
+    )
     return Result(
         set="oxford",
         frame="street",
@@ -40,7 +51,7 @@ def result(
         ids=np.array([str(query) for query in range(QUERIES)], dtype=object),
         conditions=np.full(QUERIES, "sun", dtype=object),
         blocks=np.arange(QUERIES) * blocks // QUERIES,
-        scored={"table1": Scored(values, {"errors": errors, "bound": np.full(QUERIES, 1.0)})},
+        scored={"table1": accuracy},
     )
 
 
@@ -117,7 +128,7 @@ def test_what_may_be_far_above_off_the_shelf_is_not_at_it() -> None:
     """One of a few blocks makes all the difference, so that the interval is wide and holds 0."""
     unsure = result("distance", 50.0, blocks=4)
     first = unsure.blocks == 0
-    unsure.arrays("table1")["errors"][first] = NEAR
+    unsure.scored["table1"].errors[first] = NEAR  # type: ignore[attr-defined]
     found = claim("ii", [result(OFF_THE_SHELF, 50.0, blocks=4), unsure, result("huber", 20.0, blocks=4)])
     assert found.verdict == "partly"
     assert "not decided" in found.evidence[0]

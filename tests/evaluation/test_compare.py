@@ -1,5 +1,7 @@
 """Comparing results on disk: pairing by id, seeds of one model, and what cannot be compared."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from mappable.errors import BadInputError
 from mappable.evaluation.compare import compare
-from mappable.evaluation.result import RESULT, Result
-from mappable.evaluation.scoring import Scored
-from mappable.evaluation.summary import Spread
+from mappable.evaluation.metrics import Spread
+from mappable.evaluation.result import RESULT, Accuracy, Result
 
 Write = Callable[..., Path]
 
@@ -23,12 +25,19 @@ def write(tmp_path: Path) -> Write:
 
     def save(name: str, right: int, *, first: int = 0, queries: int = 60, landmarks: int = 20, **others: Any) -> Path:
         errors = np.where(np.arange(queries) < right, 10.0, 20.0)
-        values = {
-            "landmarks": landmarks,
-            "positive": [100 * right / queries, 0.0],
-            "negative": [100.0, 0.0],
-            "recall": {"1": 100 * right / queries, "5": 95.0, "10": 100.0, "20": 100.0},
-        }
+        accuracy = Accuracy(
+            queries=np.arange(queries),
+            landmarks=np.arange(landmarks),
+            retrieved=np.zeros(queries, dtype=np.int64),
+            errors=errors,
+            bound=np.full(queries, 5.0),
+            landmark_seeds=[0, 1],
+            positive=[100 * right / queries, 0.0],
+            negative=[100.0, 0.0],
+            bound_positive=[100.0, 100.0],
+            bound_negative=[100.0, 100.0],
+            recall={"1": 100 * right / queries, "5": 95.0, "10": 100.0, "20": 100.0},
+        )
         numbers = np.arange(first, first + queries)
         facts: dict[str, Any] = {
             "set": "street",
@@ -45,7 +54,7 @@ def write(tmp_path: Path) -> Write:
             "ids": np.array([f"q{number}" for number in numbers], dtype=object),
             "conditions": np.where(numbers % 2 == 0, "sun", "rain").astype(object),
             "blocks": numbers // 6,
-            "scored": {"table1": Scored(values, {"errors": errors, "bound": np.full(queries, 5.0)})},
+            "scored": {"table1": accuracy},
         }
         folder = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
         Result(**facts | others).save(folder)
@@ -79,8 +88,11 @@ def test_all_models_are_compared_with_the_first(write: Write) -> None:
 def test_queries_are_paired_by_id_whatever_their_order(write: Write) -> None:
     first, other, back = write("a", 27), write("b", 45), write("b", 45)
     result = Result.load(back)
-    scored = result.scored["table1"]
-    turned = Scored(scored.values, {name: array[::-1] for name, array in scored.arrays.items()})
+    found = result.get(Accuracy)
+    assert found is not None
+    turned = replace(
+        found, **{name: getattr(found, name)[::-1] for name in ("queries", "retrieved", "errors", "bound")}
+    )
     columns = {name: getattr(result, name)[::-1] for name in ("ids", "conditions", "blocks")}
     replace(result, **columns, scored={"table1": turned}).save(back)
     assert compare([first, back]) == compare([first, other])
@@ -166,9 +178,13 @@ def test_results_without_table1_or_with_half_of_it_are_refused(write: Write) -> 
     refused(f"{other}: has no table1, by which results are compared (there are no queries)", first, other)
     other = write("b", 30, scored={})
     refused(f"{other}: has no table1, by which results are compared", first, other)
-    arrays = {"errors": np.zeros(59), "bound": np.zeros(60)}
-    other = write("b", 30, scored={"table1": Scored({"landmarks": 3}, arrays)})
-    refused(f"{other}: is damaged: of its table1 there are 60 queries, but 59 numbers called 'errors'", first, other)
+    arrays = load_file(first / "arrays.safetensors")
+    save_file(arrays | {"table1/errors": np.zeros(59)}, first / "arrays.safetensors")
+    facts = json.loads((first / RESULT).read_text())
+    packed = (first / "arrays.safetensors").read_bytes()
+    (first / RESULT).write_text(json.dumps(facts | {"arrays": hashlib.sha256(packed).hexdigest()}))
+    with pytest.raises(BadInputError, match=r"result\.json.*60 queries.*59.*'errors'"):
+        compare([first, other])
 
 
 def test_one_result_or_the_same_twice_is_refused(write: Write) -> None:

@@ -2,7 +2,7 @@
 
 from mappable.evaluation.claims import Claim
 from mappable.evaluation.markdown import markdown_of, table_markdown
-from mappable.evaluation.sections.view import Section
+from mappable.evaluation.protocol import Section
 from mappable.evaluation.summary import Spread
 from mappable.evaluation.tables import Column, table
 

@@ -1,5 +1,7 @@
 """Metrics against loops, against SciPy, and on cases small enough to count by hand."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from scipy.stats import spearmanr
 
 from mappable.arrays import Bools, Floats
 from mappable.evaluation.metrics import (
+    Correlation,
     correlations,
     interval_scores,
     percent_within,
@@ -71,34 +74,30 @@ def test_correlations_are_those_of_scipy(kind: type) -> None:
     random = np.random.default_rng(1)
     metres = random.integers(0, 60, 500).astype(kind) / 2  # with ties
     feature = np.minimum(metres / 20 + random.normal(0, 0.2, 500), 1.3).astype(kind)
-    found = correlations(feature, metres, 10.0, 25.0)
+    pearson, spearman = correlations(feature, metres, 10.0, 25.0)
     wide, far = feature.astype(np.float64), metres.astype(np.float64)
-    kept = {"plain": far >= 0, "within positive radius": far <= 10.0, "within negative radius": far <= 25.0}
-    for name, near in kept.items():
-        assert found["pearson"][name] == pytest.approx(np.corrcoef(wide[near], far[near])[0, 1])
-        assert found["spearman"][name] == pytest.approx(spearmanr(wide[near], far[near]).statistic)
-    assert found["pearson"]["squared"] == pytest.approx(np.corrcoef(wide**2, far**2)[0, 1])
-    assert found["spearman"]["squared"] == found["spearman"]["plain"]
-    assert list(found["pearson"]) == list(found["spearman"]) == ["plain", "squared", *list(kept)[1:]]
+    for name, near in {"plain": far >= 0, "within_positive": far <= 10.0, "within_negative": far <= 25.0}.items():
+        assert getattr(pearson, name) == pytest.approx(np.corrcoef(wide[near], far[near])[0, 1])
+        assert getattr(spearman, name) == pytest.approx(spearmanr(wide[near], far[near]).statistic)
+    assert pearson.squared == pytest.approx(np.corrcoef(wide**2, far**2)[0, 1])
+    assert spearman.squared == spearman.plain
 
 
 def test_proportional_distances_correlate_fully_and_the_other_way_round() -> None:
     metres = np.arange(1.0, 20.0)
-    assert correlations(metres / 15, metres, 5.0, 10.0)["pearson"] == pytest.approx(
-        {"plain": 1.0, "squared": 1.0, "within positive radius": 1.0, "within negative radius": 1.0}
-    )
-    assert correlations(2 - metres / 15, metres, 5.0, 10.0)["spearman"]["plain"] == pytest.approx(-1.0)
+    assert astuple(correlations(metres / 15, metres, 5.0, 10.0)[0]) == pytest.approx((1.0, 1.0, 1.0, 1.0))
+    assert correlations(2 - metres / 15, metres, 5.0, 10.0)[1].plain == pytest.approx(-1.0)
 
 
 def test_few_pairs_and_constant_distances_have_no_correlation() -> None:
     metres = np.array([1.0, 2.0, 30.0, 40.0])
-    found = correlations(np.array([0.1, 0.3, 0.2, 0.4]), metres, 0.5, 10.0)
-    for kind in ("pearson", "spearman"):
-        assert found[kind]["plain"] is not None
-        assert found[kind]["within positive radius"] is None  # of no pair
-        assert found[kind]["within negative radius"] is None  # of two
-        assert set(correlations(np.full(4, 0.1), metres, 10.0, 50.0)[kind].values()) == {None}
-        assert set(correlations(np.empty(0), np.empty(0), 10.0, 50.0)[kind].values()) == {None}
+    for found in correlations(np.array([0.1, 0.3, 0.2, 0.4]), metres, 0.5, 10.0):
+        assert found.plain is not None
+        assert found.within_positive is None  # of no pair
+        assert found.within_negative is None  # of two
+    nothing = Correlation(None, None, None, None)
+    assert correlations(np.full(4, 0.1), metres, 10.0, 50.0) == (nothing, nothing)
+    assert correlations(np.empty(0), np.empty(0), 10.0, 50.0) == (nothing, nothing)
 
 
 # Intervals

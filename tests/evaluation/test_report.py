@@ -15,11 +15,25 @@ from PIL import Image
 
 from mappable.errors import BadInputError
 from mappable.evaluation import report
-from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.report import CAPTIONS, embedded, write_report
-from mappable.evaluation.result import Result, empty_result
+from mappable.evaluation.metrics import Correlation, percent_within
+from mappable.evaluation.protocols.curves import Curves
+from mappable.evaluation.protocols.distance_matrices import Matrices
+from mappable.evaluation.protocols.generalisation import Generalisation, RegionAccuracy
+from mappable.evaluation.protocols.landmark_sweep import Sweep
+from mappable.evaluation.protocols.localization.compute import (
+    Errors,
+    Intervals,
+    Localization,
+    LocatedCondition,
+    Rejection,
+)
+from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, MaskQuality, Method
+from mappable.evaluation.protocols.proportionality import Proportionality, SequencePairs
+from mappable.evaluation.protocols.qualitative import Example, Examples
+from mappable.evaluation.protocols.timing import StepTime, Timing
+from mappable.evaluation.report import drawings, embedded, write_report
+from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.rows import OURS, ROWS, TABLE_1
-from mappable.evaluation.scoring import Scored
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.evaluation.summary import difference, summarise
 from mappable.places.frames import Frame
@@ -56,122 +70,109 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
     """What a model might have come to, in the shape that protocols have it."""
     off = QUALITY[row]
     random = np.random.default_rng([len(row), seed])
-    errors, bound = random.exponential(off, len(setup.queries)), np.full(len(setup.queries), 2.5)
+    errors, bound = random.exponential(off, len(setup.queries)), np.append(np.full(len(setup.queries) - 1, 2.5), 11.0)
     near, far = (percent_within(errors, radius) for radius in (10.0, 25.0))
-    conditions = setup.places.condition[setup.queries]
     r = 1.0 / (1.0 + off / 10.0)
-    correlations = {"plain": r, "squared": r - 0.1, "within positive radius": None, "within negative radius": r / 2}
-    sequences = {
-        name: {"condition": "sun", "images": 60, "pairs": 1770, "pearson": correlations, "spearman": correlations}
-        for name in (ODD, "test-sun")
-    }
-    region = {"landmarks": 30, "spacing": 10.0, "queries": 60, "positive": near - 9, "negative": far, "bound": 99.0}
+    rows, landmarks = setup.queries, setup.references[:30]
+    correlation = Correlation(r, r - 0.1, None, r / 2)
+    pairs = SequencePairs("sun", rows[:60], 1770, correlation, correlation)
+    nothing, nowhere = np.zeros((1, 1)), np.zeros(0, dtype=np.int64)
+    unknown = np.full(len(rows), np.nan)
     scored = {
-        "table1": Scored(
+        "table1": Accuracy(
+            queries=rows,
+            landmarks=landmarks,
+            retrieved=np.full(len(rows), landmarks[0]),
+            errors=errors,
+            bound=bound,
+            landmark_seeds=[0, 1, 2],
+            positive=[near, near - 1, near + 1],
+            negative=[far, far, far],
+            bound_positive=[100.0, 99.0, 98.0],
+            bound_negative=[100.0, 100.0, 100.0],
+            recall={"1": near, "5": near + 1, "10": near + 2, "20": near + 3},
+        ),
+        "curves": Curves(rows, landmarks, np.array([0.0, 25.0]), np.array([0.0, far]), np.array([0.0, 100.0]), {}),
+        "proportionality": Proportionality(
+            {ODD: pairs, "test-sun": pairs}, nothing, nothing[0], nothing[0], nowhere, nothing.astype(np.float32)
+        ),
+        "distance-matrices": Matrices(
+            "train", ODD, landmarks, rows, *np.zeros((2, 1, 1), dtype=np.float32), pearson=r, spearman=r + 0.01
+        ),
+        "landmark-sweep": Sweep(
+            queries=rows,
+            landmarks=landmarks,
+            counts=[10, 30],
+            positive=[near - 20, near],
+            negative=[far - 20, far],
+            bound_positive=[70.0, 100.0],
+            bound_negative=[100.0, 100.0],
+        ),
+        "generalisation": Generalisation(
             {
-                "landmarks": 30,
-                "landmark_seeds": [0, 1, 2],
-                "positive": [near, near - 1, near + 1],
-                "negative": [far, far, far],
-                "bound": {"positive": [100.0, 99.0, 98.0], "negative": [100.0, 100.0, 100.0]},
-                "median": float(np.median(errors)),
-                "by_condition": {
-                    name: {"queries": 60, "positive": near, "negative": far, "median": off, "bound": 100.0}
-                    for name in sorted(set(conditions))
-                },
-                "recall": {"1": near, "5": near + 1, "10": near + 2, "20": near + 3},
-                "queries": len(errors),
-                "queries_with_positive": len(errors) - 1,
-            },
-            {"errors": errors, "bound": bound, "retrieved": setup.references[:1], "landmarks": setup.references[:30]},
+                "region B": {
+                    "1.0": RegionAccuracy(rows, landmarks, 10.0, near - 9, far, 99.0, {}),
+                    "1.25": RegionAccuracy(rows, landmarks[:24], 12.5, near - 9, far, 99.0, {}),
+                }
+            }
         ),
-        "curves": Scored({"tolerances": [0.0, 25.0], "percent": [0.0, far], "bound": [0.0, 100.0]}, {}),
-        "proportionality": Scored({"sequences": sequences}, {}),
-        "distance-matrices": Scored({"reference": "train", "queries": ODD, "pearson": r, "spearman": r + 0.01}, {}),
-        "landmark-sweep": Scored(
+        "qualitative": Examples(
+            landmarks,
+            [Example("night", int(query), 0, nearest_metres=1.5, retrieved=3, error=off) for query in rows[:2]],
+        ),
+        "timing": Timing(
+            "2 cores of x86_64",
+            rows[:40],
+            landmarks,
             {
-                "counts": [10, 30],
-                "positive": [near - 20, near],
-                "negative": [far - 20, far],
-                "bound": {"positive": [70.0, 100.0], "negative": [100.0, 100.0]},
-            },
-            {},
-        ),
-        "generalisation": Scored(
-            {"regions": {"region B": {"1.0": region, "1.25": region | {"spacing": 12.5, "landmarks": 24}}}}, {}
-        ),
-        "qualitative": Scored(
-            {
-                "landmarks": 30,
-                "examples": [
-                    {
-                        "condition": "night",
-                        "query": int(query),
-                        "nearest": 0,
-                        "nearest_metres": 1.5,
-                        "retrieved": 3,
-                        "error": off,
-                    }
-                    for query in setup.queries[:2]
-                ],
-            },
-            {},
-        ),
-        "timing": Scored(
-            {"hardware": "2 cores of x86_64", "queries": 40, "landmarks": 30}
-            | {
-                step: {"mean": 1.5 + n, "std": 0.25, "median": 1.4 + n}
+                step: StepTime(1.5 + n, 0.25, 1.4 + n)
                 for n, step in enumerate(("describe", "kd-tree", "exact", "total"))
             },
-            {},
         ),
-        "localization": Scored(
-            {
-                "calibrated_on": "calibration",
-                "coverage": 0.9,
-                "covered": 91.25,
-                "width": off / 2,
-                "unconditional_width": 2 * off,
-                "confident": 80.0,
-                "refined": 75.0,
-                "errors": {
-                    name: {"median": off * share, "positive": near, "negative": far}
-                    for name, share in (("top-1", 1.0), ("refined", 0.8), ("sequence", 0.5), ("bound", 0.2))
-                },
-                "by_condition": {"night": {"covered": 88.0, "confident": 70.0, "median": off, "top-1": off + 1}},
-                "rejection": {
-                    "thresholds": [0.5, 1.0],
-                    "precision": [1.0, 0.9],
-                    "recall": [0.5, 0.9],
-                    "average_precision": r,
-                    "accepted": 82.0,
-                    "falsely_accepted": None,
-                    "absent": 0,
-                },
+        "localization": Localization(
+            queries=rows,
+            landmarks=landmarks,
+            nearest=np.full(len(rows), landmarks[0]),
+            refined=unknown,
+            sequence=unknown,
+            metres=unknown,
+            low=unknown,
+            high=unknown,
+            confident=np.zeros(len(rows), dtype=bool),
+            coverage=0.9,
+            intervals=Intervals(
+                "calibration", covered=91.25, width=off / 2, unconditional_width=2 * off, confident=80.0, refined=75.0
+            ),
+            errors={
+                name: Errors(off * share, near, far)
+                for name, share in (("top-1", 1.0), ("refined", 0.8), ("sequence", 0.5), ("bound", 0.2))
             },
-            {},
+            by_condition={"night": LocatedCondition(88.0, 70.0, off, off + 1)},
+            rejection=Rejection(nowhere, *np.array([[0.5, 1.0], [1.0, 0.9], [0.5, 0.9]]), r, 82.0, None),
+            note="",
         ),
-        "map-recovery": Scored(
-            {
-                "sequence": ODD,
-                "images": 60,
-                "length": 295.0,
-                "repetitions": 10,
-                "known": 10,
-                "rows": [
-                    {"method": method, "group": group, "mean": mean, "std": 0.5, "percent": mean / 2.95, "rigid": rigid}
-                    | {"rigid_percent": rigid and rigid / 2.95}
-                    for method, group, mean, rigid in (
-                        ("straight line", "trivial", 22.0, 23.0),
-                        ("s-stress, classical MDS", "paper", 20.0, 30.0),
-                        ("recover", "ours", off, off + 1),
-                        ("recover_anchored", "ours, known positions", off / 2, None),
-                    )
-                ],
-                "mask": {"tau": 0.5, "precision": 95.2, "recall": 40.0, "per_row": 4.5},
-                "notes": ["The semidefinite program needs cvxpy, which is not installed: s-stress instead."],
-            },
-            {},
+        "map-recovery": MapRecovery(
+            sequence=ODD,
+            images=rows[:60],
+            known=rows[:10],
+            length=295.0,
+            repetitions=10,
+            methods=[
+                Method(method, group, mean, 0.5, mean / 2.95, rigid, rigid and rigid / 2.95)
+                for method, group, mean, rigid in (
+                    ("straight line", "trivial", 22.0, 23.0),
+                    ("s-stress, classical MDS", "paper", 20.0, 30.0),
+                    ("recover", "ours", off, off + 1),
+                    ("recover_anchored", "ours, known positions", off / 2, None),
+                )
+            ],
+            mask=MaskQuality(0.5, precision=95.2, recall=40.0, per_row=4.5),
+            notes=["The semidefinite program needs cvxpy, which is not installed: s-stress instead."],
+            truth=nothing,
+            true=nothing,
+            masked=None,
+            completed=None,
+            positions={},
         ),
     }
     settings = {"loss": "triplet+huber" if row == "off-the-shelf" else row, "geometric_weight": 0.5, "size": [160, 120]}
@@ -226,7 +227,9 @@ def results(setup: Setup) -> list[Result]:
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A small picture for each name, one of them with an SVG beside it."""
     folder = tmp_path_factory.mktemp("figures")
-    made = {name: folder / f"{name}.{'gif' if 'animation' in name else 'png'}" for name in CAPTIONS}
+    made = {
+        name: folder / f"{name}.{'gif' if 'animation' in name else 'png'}" for name in [one.name for one in drawings()]
+    }
     for file in made.values():
         Image.new("RGB", (90, 40), "teal").save(file)
     (folder / "curves.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40"/>')
@@ -288,7 +291,7 @@ def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tm
     copy.write_text(allowed.replace("</body>", f"{PROBE}</body>"), "utf-8")
     shown, said = dump(copy, tmp_path / "home", 390)
     found = json.loads(re.search(r'<pre id="probe">(.*?)</pre>', shown)[1])  # type: ignore[index]
-    assert len(found["images"]) == len(CAPTIONS) - 1  # no setting was varied
+    assert len(found["images"]) == len(drawings()) - 1  # no setting was varied
     assert all(width > 0 for width in found["images"])
     assert found["loaded"] == []
     assert found["scripts"] == 1  # the probe; names of users have not become any
@@ -311,7 +314,7 @@ def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Resul
     rows = {row[0]: row for row in tables_of(page)["accuracy"][2:]}
     assert [*rows] == [*(ROWS[row].title for row in QUALITY), "Upper bound"]
     for row in QUALITY:
-        own = [one.arrays("table1")["errors"] for one in results if one.row == row]
+        own = [accuracy.errors for one in results if one.row == row and (accuracy := one.get(Accuracy))]
         near, far = ([percent_within(errors, radius) for errors in own] for radius in (10.0, 25.0))
         medians = [np.median(errors) for errors in own]
         told = rows[ROWS[row].title]
@@ -360,8 +363,8 @@ def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results:
         assert [row[0] for row in one["rows"]] == [row[0] for row in shown[name][-len(one["rows"]) :]]
     sweep = tables["landmark-sweep"]
     assert sweep["columns"] == ["Model", "Landmarks: 10", "Landmarks: 30"]
-    first = [one.values("landmark-sweep") for one in results if one.row == "off-the-shelf"]
-    mean = np.mean([one["positive"][0] for one in first if one])
+    first = [one.get(Sweep) for one in results if one.row == "off-the-shelf"]
+    mean = np.mean([one.positive[0] for one in first if one])
     assert sweep["rows"][0][1]["mean"] == pytest.approx(mean)
     left = section(data, "skipped")["tables"]["skipped"]["rows"]
     assert left[0][:2] == ["the paper's claims", left[0][1]]
@@ -448,14 +451,14 @@ def test_the_papers_numbers_stand_beside_those_of_its_sets(results: list[Result]
 
 
 def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path: Path) -> None:
-    region = {"landmarks": 9, "spacing": 1.0, "queries": 9, "positive": 0.0, "negative": 0.0, "bound": 99.0}
+    nine = np.arange(9)
     shares = {"triplet": 70.0, "quadruplet": 80.0, "triplet+huber": 90.0}
     shares |= {f"triplet{OURS}": 85.0, f"triplet+huber{OURS}": 97.0}
     results = []
     for row, share in shares.items():
-        regions = {"Freiburg A": {"1.0": region | {"positive": share}}}
+        found = Generalisation({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0, {})}})
         started = empty_result(setup, row=row, title=ROWS[row].title, seed=0, encoder="", settings={})
-        results.append(replace(started, set="cold", scored={"generalisation": Scored({"regions": regions}, {})}))
+        results.append(replace(started, set="cold", scored={"generalisation": found}))
     shown = tables_of(write_report(results, replace(setup, name="cold"), {}, tmp_path, command=""))
     assert shown["generalisation"][2:] == [
         ["Visual (2 models)", "75.0"],
@@ -472,18 +475,15 @@ def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
 
 def test_a_map_that_was_not_calibrated_is_told_of(setup: Setup, tmp_path: Path) -> None:
     known = made_up(setup, "triplet", 0)
-    values = dict(known.scored["localization"].values)
-    values |= dict.fromkeys(("calibrated_on", "covered", "width", "unconditional_width", "confident", "refined"))
-    values |= {"errors": {name: values["errors"][name] for name in ("top-1", "bound")}, "note": "Too few images."}
-    written = write_report(
-        [replace(known, scored={"localization": Scored(values, {})})], setup, {}, tmp_path, command=""
-    )
+    before = known.get(Localization)
+    assert before is not None
+    errors = {name: before.errors[name] for name in ("top-1", "bound")}
+    bare = {"localization": replace(before, intervals=None, errors=errors, note="Too few images.")}
+    written = write_report([replace(known, scored=bare)], setup, {}, tmp_path, command="")
     found = section(data_of(written), "localization")
     assert "Triplet: Too few images." in found["sentences"]
     assert "intervals" not in found["tables"]
-    both = [
-        replace(one, scored={"localization": Scored(values, {})}) for one in (known, made_up(setup, "off-the-shelf", 0))
-    ]
+    both = [replace(one, scored=bare) for one in (known, made_up(setup, "off-the-shelf", 0))]
     found = section(data_of(write_report(both, setup, {}, tmp_path, command="")), "localization")
     assert [one for one in found["sentences"] if "Too few" in one] == ["All models: Too few images."]
     assert found["tables"]["positions"]["columns"] == ["Model", "Top-1: median, m", "Top-1: ≤ 10 m, %"]

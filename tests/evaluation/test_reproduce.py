@@ -12,9 +12,20 @@ from PIL import Image
 
 from mappable.errors import BadInputError
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.protocols.generalisation import Generalisation
+from mappable.evaluation.protocols.proportionality import Proportionality
 from mappable.evaluation.report import write_report
-from mappable.evaluation.reproduce import DESCRIPTORS, MODELS, RESULTS, Model, Study, known_results, load_study, plan
-from mappable.evaluation.result import Result
+from mappable.evaluation.reproduce import (
+    DESCRIPTORS,
+    MODELS,
+    RESULTS,
+    PlannedModel,
+    Study,
+    known_results,
+    load_study,
+    plan,
+)
+from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
@@ -101,7 +112,7 @@ def nordland(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-Run = Callable[..., tuple[Study, list[Model], list[Result]]]
+Run = Callable[..., tuple[Study, list[PlannedModel], list[Result]]]
 
 
 @pytest.fixture
@@ -110,7 +121,7 @@ def run(small: list[str], tmp_path: Path) -> Run:
 
     def go(
         name: str, root: Path | None, values: Sequence[str] = (), rows: Sequence[str] = FEW, **options: object
-    ) -> tuple[Study, list[Model], list[Result]]:
+    ) -> tuple[Study, list[PlannedModel], list[Result]]:
         models = plan(find_set(name), rows_named(rows), [0], [*small, *values])
         study = load_study(find_set(name), root, tmp_path / "out", models, device="cpu", **options)
         return study, models, list(study.run(models))
@@ -118,9 +129,15 @@ def run(small: list[str], tmp_path: Path) -> Run:
     return go
 
 
+def accuracy(result: Result) -> Accuracy:
+    found = result.get(Accuracy)
+    assert found is not None
+    return found
+
+
 def regions(result: Result) -> list[str]:
-    found = result.values("generalisation")
-    return [] if found is None else list(found["regions"])
+    found = result.get(Generalisation)
+    return [] if found is None else list(found.regions)
 
 
 def test_oxford(run: Run, oxford: Path) -> None:
@@ -219,11 +236,7 @@ def test_nothing_is_done_twice_and_nothing_stale_is_taken(run: Run, nordland: Pa
     times = [file.stat().st_mtime_ns for file in files]
     _, _, (again,) = run("nordland", nordland, **few)
     assert [file.stat().st_mtime_ns for file in files] == times
-    assert (again.scored["table1"].values, again.ran, again.keys) == (
-        first.scored["table1"].values,
-        first.ran,
-        first.keys,
-    )
+    assert (accuracy(again).recall, again.ran, again.keys) == (accuracy(first).recall, first.ran, first.keys)
     with pytest.raises(OtherRunError, match=r"margin 0\.1 \(now 0\.3\).*--overwrite"):
         run("nordland", nordland, values=["margin=0.3"], **few)
     _, _, (other,) = run("nordland", nordland, values=["margin=0.3"], overwrite=True, **few)
@@ -234,10 +247,10 @@ def test_nothing_is_done_twice_and_nothing_stale_is_taken(run: Run, nordland: Pa
     changed = replace(study, setup=replace(study.setup, positive_radius=2.0))
     (narrow,) = changed.run(plan(find_set("nordland"), rows_named(["triplet"]), [0], _settings_of(models[0], "0.3")))
     assert narrow.keys["curves"] != other.keys["curves"]
-    assert narrow.scored["table1"].values["positive"] <= other.scored["table1"].values["positive"]
+    assert accuracy(narrow).positive <= accuracy(other).positive
 
 
-def _settings_of(model: Model, margin: str) -> list[str]:
+def _settings_of(model: PlannedModel, margin: str) -> list[str]:
     names = ("backbone", "weights", "clusters", "init_images", "iterations", "positives", "negatives")
     values = model.settings.model_dump(mode="json")
     return [f"{name}={values[name]}" for name in (*names, "hard_negatives", "landmarks")] + [
@@ -287,7 +300,7 @@ def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run:
         Result.load(home)
     _, _, (healed,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
     assert set(healed.scored) == {"proportionality"}
-    assert set(healed.arrays("proportionality")) >= {"counts", "matrix"}
+    assert healed.get(Proportionality) is not None
 
 
 def test_a_damaged_encoder_is_named_and_gives_way_if_it_may(run: Run, nordland: Path) -> None:

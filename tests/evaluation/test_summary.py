@@ -9,9 +9,9 @@ import pytest
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
-from mappable.evaluation.result import Result
-from mappable.evaluation.scoring import Scored
-from mappable.evaluation.summary import Difference, Spread, difference, summarise, summary_of
+from mappable.evaluation.metrics import Spread
+from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.summary import Difference, difference, summarise, summary_of
 
 QUERIES = 60
 CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
@@ -19,14 +19,19 @@ CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
 
 def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Result:
     """A result with these errors, 6 queries a block; landmark seed 1 finds 10 % less than landmark seed 0."""
-    values = {
-        "landmarks": 20,
-        "landmark_seeds": [0, 1],
-        "positive": [100 * float(np.mean(errors <= 10)) - less for less in (0, 10)],
-        "negative": [100 * float(np.mean(errors <= 25)) - less for less in (0, 10)],
-        "recall": {"1": 100 * float(np.mean(errors <= 10)), "5": 90.0},
-    }
-    arrays = {"errors": errors, "bound": np.full(len(errors), 5.0)}
+    accuracy = Accuracy(
+        queries=np.arange(len(errors)),
+        landmarks=np.arange(20),
+        retrieved=np.zeros(len(errors), dtype=np.int64),
+        errors=errors,
+        bound=np.full(len(errors), 5.0),
+        landmark_seeds=[0, 1],
+        positive=[100 * float(np.mean(errors <= 10)) - less for less in (0, 10)],
+        negative=[100 * float(np.mean(errors <= 25)) - less for less in (0, 10)],
+        bound_positive=[100.0, 100.0],
+        bound_negative=[100.0, 100.0],
+        recall={"1": 100 * float(np.mean(errors <= 10)), "5": 90.0},
+    )
     facts: dict[str, Any] = {
         "set": "street",
         "frame": "town",
@@ -42,7 +47,7 @@ def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Resul
         "ids": np.array([f"q{number}" for number in range(len(errors))], dtype=object),
         "conditions": CONDITIONS[: len(errors)],
         "blocks": np.arange(len(errors)) // 6,
-        "scored": {"table1": Scored(values, arrays)},
+        "scored": {"table1": accuracy},
     }
     return Result(**facts | others)
 

@@ -21,8 +21,10 @@ from PIL import Image
 from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import score_all
 from mappable.evaluation.protocols import protocols_named
-from mappable.evaluation.result import Result, empty_result
-from mappable.evaluation.scoring import Descriptors, Scored, Scoring
+from mappable.evaluation.protocols.distance_matrices import Matrices
+from mappable.evaluation.protocols.map_recovery import MapRecovery
+from mappable.evaluation.result import Accuracy, Result, empty_result
+from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import setup_of
 from mappable.features import Encoder
 from mappable.maps import Map
@@ -159,8 +161,21 @@ def study_folder(wall: Places, map_folder: Path, tmp_path_factory: pytest.TempPa
     protocols = protocols_named(["table1", "distance-matrices", "localization"])
     result = score_all(Scoring(setup, made, encoder.about), empty, protocols)
     truth = wall.positions[setup.queries]
-    values = {"sequence": "test", "length": 170.0, "known": 10}
-    drawn = Scored(values, {"truth": truth, "positions_anchored": truth + 1.0})
+    drawn = MapRecovery(
+        sequence="test",
+        images=setup.queries,
+        known=setup.queries[:10],
+        length=170.0,
+        repetitions=1,
+        methods=[],
+        mask=None,
+        notes=[],
+        truth=truth,
+        true=np.zeros((1, 1)),
+        masked=None,
+        completed=None,
+        positions={"anchored": truth + 1.0},
+    )
     save_places(wall, folder / "places" / "places.parquet")
     replace(result, scored={**result.scored, "map-recovery": drawn}).save(folder / "results" / MODEL)
     return folder
@@ -201,7 +216,9 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
     assert browser.text("#map-detail .name") == result.ids[0]
     browser.key("ArrowRight")
     assert browser.text("#map-detail .name") == result.ids[1]
-    error = float(result.arrays("table1")["errors"][1])
+    accuracy = result.get(Accuracy)
+    assert accuracy is not None
+    error = float(accuracy.errors[1])
     assert f"{error:.1f} m" in browser.text("#map-detail dl")
     browser.until("!!document.querySelector('#map-live .candidates')")
     for name in ("drop", "calibration", "trajectory", "matrices"):
@@ -210,7 +227,9 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
         assert browser.run(WIDE) <= 0
     off = "document.querySelector('#trajectory-detail dd').textContent"
     assert browser.run(off) == "1.4 m"
-    metres = result.arrays("distance-matrices")["metres"]
+    matrices = result.get(Matrices)
+    assert matrices is not None
+    metres = matrices.metres
     shown = browser.run("document.querySelector('#metres-plot').data[0].z")
     assert np.abs(np.array(shown) - metres).max() <= metres.max() / 510 + 1e-6
     browser.run("document.querySelector('#metres-plot').emit('plotly_hover', { points: [{ x: 7, y: 3 }] })")
@@ -281,6 +300,11 @@ def test_a_study_is_told_as_its_description_says(study_folder: Path) -> None:
     assert found.trajectory is not None
     assert found.calibration is not None
     matrices = page.StudyMatrices.model_validate_json(study.matrices[MODEL])
+    known = Result.load(study_folder / "results" / MODEL).get(Matrices)
+    assert known is not None
+    assert [study.rows[name] for name in matrices.rows] == known.references.tolist()
+    assert [study.rows[name] for name in matrices.columns] == known.queries.tolist()
+    assert found.trajectory.images == study.places.place_id[study.places.split == "test"].tolist()
     assert len(base64.b64decode(matrices.metres.steps)) == np.prod(matrices.shape)
 
 
@@ -289,9 +313,8 @@ def test_a_result_without_its_numbers_is_named(study_folder: Path, tmp_path: Pat
     folder = shutil.copytree(study_folder, tmp_path / "study")
     file = folder / "results" / MODEL / "result.json"
     facts = json.loads(file.read_text())
-    for broken in ({"positive": None}, {"positive": []}, {"median": "few"}):
+    for broken in ({"positive": None}, {"positive": []}, {"recall": "few"}):
         protocols = facts["protocols"] | {"table1": facts["protocols"]["table1"] | broken}
         file.write_text(json.dumps(facts | {"protocols": protocols}))
-        with pytest.raises(BadInputError) as error:
+        with pytest.raises(BadInputError, match=r"result\.json.*evaluate again"):
             open_study(folder)
-        assert str(error.value) == f"{file}: its protocol table1 lacks numbers; evaluate the model again"

@@ -15,7 +15,7 @@ from mappable.places.picture import draw_map
 from mappable.places.world_record import SHEET
 
 if TYPE_CHECKING:
-    from mappable.evaluation.reproduce import Model, Study
+    from mappable.evaluation.reproduce import PlannedModel, Study
     from mappable.evaluation.result import Result
     from mappable.maps.map import Map
 
@@ -79,7 +79,7 @@ def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def _encoder(study: "Study", model: "Model") -> str:
+def _encoder(study: "Study", model: "PlannedModel") -> str:
     from mappable.evaluation.reproduce import MODELS
 
     return _quoted(study.out / MODELS / model.folder)
@@ -90,16 +90,18 @@ def _steps(every: int) -> str:
     return f"iterations={max(STEPS // every, 1)}"
 
 
-def _results(study: "Study", models: "list[Model]") -> "list[Result]":
+def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
     """One model after the other; only of the last is the map recovered, for that takes its time."""
+    from mappable.evaluation.result import Accuracy
     from mappable.learning.trainer import TrainingStopped
 
     quicker = replace(study, protocols=[one for one in study.protocols if one.name != "map-recovery"])
     results = []
     try:
         for result in chain(quicker.run(models[:-1]), study.run(models[-1:])):
-            share, radius = result.scored["table1"].values["positive"][0], result.positive_radius
-            typer.echo(f"   {result.title}: {share:.1f} % within {radius:g} {result.unit}")
+            found, radius = result.get(Accuracy), result.positive_radius
+            if found is not None:
+                typer.echo(f"   {result.title}: {found.positive[0]:.1f} % within {radius:g} {result.unit}")
             results.append(result)
     except TrainingStopped as stopped:
         typer.echo(f"{stopped}; the same command goes on from there", err=True)
@@ -109,7 +111,7 @@ def _results(study: "Study", models: "list[Model]") -> "list[Result]":
     return results
 
 
-def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
+def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
     """The map that was evaluated, of the descriptors that are there already."""
     import numpy as np
 
@@ -127,7 +129,7 @@ def _build_map(study: "Study", model: "Model", folder: Path) -> "Map":
     return built.save(folder, study.out / MODELS / model.folder / ENCODER)
 
 
-def _locate_some(study: "Study", model: "Model", opened: "Map") -> None:
+def _locate_some(study: "Study", model: "PlannedModel", opened: "Map") -> None:
 
     from mappable.cli.locate import print_locations
     from mappable.maps.locate import Locator

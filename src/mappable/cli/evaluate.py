@@ -58,9 +58,8 @@ def evaluate(
     The result can be compared with others: `mappable compare`.
     """
 
-    from mappable.evaluation.evaluate import OF_A_MAP, evaluate_map
-    from mappable.evaluation.figures.everything import draw_all
-    from mappable.evaluation.report import PAGE, write_report
+    from mappable.evaluation.evaluate import evaluate_map
+    from mappable.evaluation.report import PAGE, draw_all, write_report
     from mappable.evaluation.result import RESULT
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
@@ -78,7 +77,7 @@ def evaluate(
         positive_radius=positive_radius,
         negative_radius=negative_radius,
         block=block,
-        protocols=OF_A_MAP if protocols is None else [one.strip() for one in protocols.split(",")],
+        protocols=None if protocols is None else [one.strip() for one in protocols.split(",")],
         command=command,
     )
     result.save(out)

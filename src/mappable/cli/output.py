@@ -14,6 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from mappable.arrays import Ints
+    from mappable.evaluation.models import Model
     from mappable.evaluation.result import Result
     from mappable.evaluation.summary import RowSummary
     from mappable.maps.map import Map
@@ -125,30 +126,31 @@ def print_taken(places: "Places", doing: str, **rows: "Ints") -> None:
 
 def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:
     """Print a line per model: correct queries, median error, gain over the first model; then the report's path."""
-    from mappable.evaluation.summary import summarise
+    from mappable.evaluation.models import models_of
+    from mappable.evaluation.result import Accuracy
+    from mappable.evaluation.summary import summary_of
 
-    summaries = summarise(results)
+    models = models_of(results, Accuracy)
+    summaries = [summary_of(model.results) for model in models]
     if as_json:
         typer.echo(json.dumps({"report": page and str(page), "models": [one.to_json() for one in summaries]}, indent=2))
         return
     if summaries:
-        _print_models(results, summaries)
+        _print_models(models, summaries)
     typer.echo(f"report: {page}")
 
 
-def _print_models(results: "Sequence[Result]", summaries: "Sequence[RowSummary]") -> None:
+def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") -> None:
     from mappable.evaluation.summary import difference
 
-    first = results[0]
+    first = models[0].results[0]
     radii = [f"within {radius:g} {first.unit}" for radius in (first.positive_radius, first.negative_radius)]
     table = Table(box=SIMPLE, pad_edge=False)
     table.add_column("", no_wrap=True)
     for heading in (*radii, "median error", f"gain {radii[0]}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    base = [result for result in results if result.row == summaries[0].row]
-    for one in summaries:
-        own = [result for result in results if result.row == one.row]
-        gain = difference(own, base) if one.row != summaries[0].row else None
+    for model, one in zip(models, summaries, strict=True):
+        gain = difference(model.results, models[0].results) if model is not models[0] else None
         told = "" if gain is None else f"{gain.mean:+.1f}"
         if gain is not None and gain.interval is not None:
             told += f" ({gain.interval.low:+.1f} to {gain.interval.high:+.1f})"
@@ -162,18 +164,20 @@ def _print_models(results: "Sequence[Result]", summaries: "Sequence[RowSummary]"
 
 def print_recovery(result: "Result") -> None:
     """How far the recovered way is off, beside ways that know nothing of the images."""
+    from mappable.evaluation.protocols.map_recovery.compute import MapRecovery
+
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
-    found = result.values("map-recovery")
+    found = result.get(MapRecovery)
     if found is None:
         console.print(f"not recovered: {result.skipped.get('map-recovery', 'nobody asked for it')}")
         return
     table = Table(box=SIMPLE, pad_edge=False)
-    table.add_column(f"{found['images']} images along {found['length']:.0f} {result.unit}", no_wrap=True)
+    table.add_column(f"{len(found.images)} images along {found.length:.0f} {result.unit}", no_wrap=True)
     for heading in (f"error [{result.unit}]", "% of the length"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in found["rows"]:
-        deviation = "" if row["std"] is None else f" ± {row['std']:.1f}"
-        table.add_row(Text(row["method"]), f"{row['mean']:.1f}{deviation}", f"{row['percent']:.2f}")
+    for row in found.methods:
+        deviation = "" if row.std is None else f" ± {row.std:.1f}"
+        table.add_row(Text(row.method), f"{row.mean:.1f}{deviation}", f"{row.percent:.2f}")
     console.print(table)
 
 

@@ -79,6 +79,7 @@ def reproduce(
     Start it several times at once, on a machine or on several with one disk, and they share the models.
     """
     from mappable.evaluation.reproduce import known_results, load_study, plan, vary
+    from mappable.evaluation.result import Accuracy
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import find_set
     from mappable.learning.trainer import TrainingStopped
@@ -102,8 +103,9 @@ def reproduce(
     if not report_only:
         try:
             for number, result in enumerate(study.run(models, 60 * minutes), 1):
-                share = result.scored["table1"].values["positive"][0] if "table1" in result.scored else None
-                found = "" if share is None else f": {share:.1f} % within {result.positive_radius:g} {result.unit}"
+                found = ""
+                if accuracy := result.get(Accuracy):
+                    found = f": {accuracy.positive[0]:.1f} % within {result.positive_radius:g} {result.unit}"
                 typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
         except TrainingStopped as stopped:
             typer.echo(f"{stopped}; the same command goes on from there", err=True)

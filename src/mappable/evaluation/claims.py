@@ -13,9 +13,10 @@ import numpy as np
 from scipy.stats import levene
 
 from mappable.evaluation.bootstrap import Interval
-from mappable.evaluation.result import Result
+from mappable.evaluation.models import models_of
+from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF, ROWS, TABLE_1
-from mappable.evaluation.summary import Difference, RowSummary, difference, errors_of, summarise
+from mappable.evaluation.summary import Difference, RowSummary, accuracies_of, difference, errors_of, summarise
 
 Verdict = Literal["holds", "fails", "partly", "not decidable"]
 ALMOST_ALL = 99.6  # percent of the queries within the negative radius, on COLD
@@ -54,7 +55,7 @@ class Evidence:
 class Found:
     """What is known of each row of one set."""
 
-    results: Mapping[str, list[Result]]
+    results: Mapping[str, Sequence[Result]]
     summaries: Mapping[str, RowSummary]
 
     def ahead(self, first: str, second: str) -> tuple[Difference, str]:
@@ -71,11 +72,8 @@ class Found:
 
 def judge(results: Sequence[Result]) -> list[Claim]:
     """The claims (i) to (v), judged by all results of one set that have `table1`."""
-    known = [result for result in results if "table1" in result.scored]
-    rows: dict[str, list[Result]] = {}
-    for result in known:
-        rows.setdefault(result.row, []).append(result)
-    found = Found(rows, {one.row: one for one in summarise(known)})
+    known = [result for result in results if result.get(Accuracy)]
+    found = Found({model.row: model.results for model in models_of(known)}, {one.row: one for one in summarise(known)})
     return [_combinations(found), _geometric(found), _almost_all(found), _huber(found), _weight(known)]
 
 
@@ -127,7 +125,7 @@ def _almost_all(found: Found) -> Claim:
         parts.append(Evidence(share >= ALMOST_ALL, f"{ROWS[name].title} {share:.2f} %."))
     if trained:
         first = found.results[trained[0]][0]
-        bound = first.scored["table1"].values["bound"]["negative"][0]
+        bound = accuracies_of([first])[0].bound_negative[0]
         notes = [f"{bound:.2f} % of the queries have a landmark within {first.negative_radius:g} {first.unit} at all."]
         if first.set != "cold":
             notes.append(f"The paper says so of COLD only, within 4 m; {first.set} is judged by the same bar.")

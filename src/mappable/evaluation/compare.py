@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import numpy as np
 
 from mappable.arrays import Ints, Strings
 from mappable.errors import BadInputError
-from mappable.evaluation.result import RESULT, Result
-from mappable.evaluation.scoring import Scored
-from mappable.evaluation.summary import Difference, RowSummary, difference, summary_of
+from mappable.evaluation.models import Model, models_of
+from mappable.evaluation.result import RESULT, Accuracy, Result
+from mappable.evaluation.summary import Difference, RowSummary, accuracies_of, difference, summary_of
 from mappable.progress import track
 
 
@@ -66,8 +66,8 @@ def compare(paths: Sequence[Path]) -> Comparison:
     models = _models({path: _only(result, ids, first, whole) for path, result in results.items()})
     rival = next(iter(models.values()))
     lines = tuple(
-        Line(name, summary_of(seeds), None if seeds is rival else difference(seeds, rival))
-        for name, seeds in track(models.items(), "comparing", len(models))
+        Line(name, summary_of(one.results), None if one is rival else difference(one.results, rival.results))
+        for name, one in track(models.items(), "comparing", len(models))
     )
     notes = (*_left_out(results, ids), *_maps(models), *_seeds(lines))
     return Comparison(first.unit, first.positive_radius, first.negative_radius, len(ids), lines, notes)
@@ -75,14 +75,9 @@ def compare(paths: Sequence[Path]) -> Comparison:
 
 def _check(path: str, result: Result, first_path: str, first: Result) -> None:
     """That a result can be compared with the first."""
-    if "table1" not in result.scored:
+    if not result.get(Accuracy):
         why = f" ({result.skipped['table1']})" if "table1" in result.skipped else ""
         raise BadInputError(f"{path}: has no table1, by which results are compared{why}")
-    for name in ("errors", "bound"):
-        numbers = result.arrays("table1").get(name, np.empty(0))
-        if not len(result.ids) or numbers.shape != result.ids.shape:
-            have = f"{len(result.ids):,} queries, but {len(numbers):,} numbers"
-            raise BadInputError(f"{path}: is damaged: of its table1 there are {have} called {name!r}")
     if result.frame != first.frame:
         raise BadInputError(f"{path}: its frame is {result.frame!r}, but that of {first_path} is {first.frame!r}")
     if result.unit != first.unit:
@@ -114,11 +109,12 @@ def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
     Conditions and blocks are those of the first result.
     """
     rows, same = _numbers(result, ids), _numbers(first, ids)
-    scored = result.scored["table1"]
-    values = scored.values if whole else {"landmarks": scored.values["landmarks"]}
-    arrays = {name: scored.arrays[name][rows] for name in ("errors", "bound")}
-    kept = {"table1": Scored(values, arrays)}
-    return replace(result, ids=ids, conditions=first.conditions[same], blocks=first.blocks[same], scored=kept)
+    (found,) = accuracies_of([result])
+    kept = replace(found, **{name: getattr(found, name)[rows] for name in ("queries", "retrieved", "errors", "bound")})
+    if not whole:
+        kept = replace(kept, landmark_seeds=[], positive=[], negative=[], recall={})
+    scored = {"table1": kept}
+    return replace(result, ids=ids, conditions=first.conditions[same], blocks=first.blocks[same], scored=scored)
 
 
 def _numbers(result: Result, ids: Strings) -> Ints:
@@ -127,31 +123,28 @@ def _numbers(result: Result, ids: Strings) -> Ints:
     return np.array([number[one] for one in ids], dtype=np.int64)
 
 
-def _models(results: dict[str, Result]) -> dict[str, list[Result]]:
-    """The seeds of each model, by its name: its title, with the path of its first result where others have the same."""
-    models: dict[str, list[Result]] = {}
-    for path, result in results.items():
-        for seeds in models.values():
-            if _model(seeds[0]) == _model(result) and result.seed not in [None, *(one.seed for one in seeds)]:
-                seeds.append(result)
-                break
-        else:
-            models[path] = [result]
-    times = Counter(seeds[0].title for seeds in models.values())
+def _models(results: dict[str, Result]) -> dict[str, Model]:
+    """The models by name: the title, with the path of the first result where others have the same title."""
+    seen: Counter[object] = Counter()
+
+    def same(result: Result) -> Hashable:
+        """What seeds of one model share; a seed for the second time, or none, is another model."""
+        settings = {name: value for name, value in result.settings.items() if name != "seed"}
+        shared = result.row, result.set, _landmarks(result), json.dumps(settings, sort_keys=True)
+        seen[shared, result.seed] += 1
+        return *shared, result.seed is None and id(result), seen[shared, result.seed]
+
+    models = models_of(results.values(), same=same)
+    times = Counter(model.title for model in models)
+    paths = {id(result): path for path, result in reversed(results.items())}
     return {
-        seeds[0].title if times[seeds[0].title] == 1 else f"{seeds[0].title} ({path})": seeds
-        for path, seeds in models.items()
+        model.title if times[model.title] == 1 else f"{model.title} ({paths[id(model.results[0])]})": model
+        for model in models
     }
 
 
-def _model(result: Result) -> tuple[object, ...]:
-    """What seeds of one model have in common."""
-    settings = {name: value for name, value in result.settings.items() if name != "seed"}
-    return result.row, result.set, _landmarks(result), json.dumps(settings, sort_keys=True)
-
-
 def _landmarks(result: Result) -> int:
-    return int(result.scored["table1"].values["landmarks"])
+    return len(accuracies_of([result])[0].landmarks)
 
 
 def _left_out(results: dict[str, Result], ids: Strings) -> list[str]:
@@ -162,9 +155,9 @@ def _left_out(results: dict[str, Result], ids: Strings) -> list[str]:
     return [f"{left}; so are recall and landmark seeds, which are known of all queries of a result only"]
 
 
-def _maps(models: dict[str, list[Result]]) -> list[str]:
+def _maps(models: dict[str, Model]) -> list[str]:
     """Whether the models were asked with maps of different sizes."""
-    counts = {name: _landmarks(seeds[0]) for name, seeds in models.items()}
+    counts = {name: _landmarks(model.results[0]) for name, model in models.items()}
     if len(set(counts.values())) == 1:
         return []
     return ["not all maps have as many landmarks: " + ", ".join(f"{name} {count:,}" for name, count in counts.items())]

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from mappable.errors import BadInputError
-from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
+from mappable.evaluation.protocol import Protocol
+from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.timing import hardware
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
@@ -23,8 +24,6 @@ from mappable.places.pixels import ImageFiles, Images
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
-OF_A_MAP = ("table1", "curves", "proportionality", "localization", "qualitative", "timing")
-
 
 def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
     """The keys of those protocols of which `result` has what they would find again."""
@@ -35,7 +34,7 @@ def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
     }
 
 
-def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol]) -> Result:
+def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]) -> Result:
     """`result` with what the protocols find; what it holds already of this very model and set is kept."""
     still = still_known(scoring, result)
     scored = {name: one for name, one in result.scored.items() if name in still}
@@ -78,11 +77,12 @@ def evaluate_map(
     positive_radius: float | None = None,
     negative_radius: float | None = None,
     block: float | None = None,
-    protocols: Sequence[str] = OF_A_MAP,
+    protocols: Sequence[str] | None = None,
     command: str = "",
 ) -> tuple[Result, Setup, Images]:
     """How well a map locates images whose positions are known; radii are those of the encoder, unless given.
 
+    Without `protocols`, those are run that are meant for maps (`Protocol.of_a_map`).
     Also what it was evaluated on, and the images of that, for whoever draws it.
     """
     landmarks.check_encoder(encoder.fingerprint)
@@ -109,7 +109,9 @@ def evaluate_map(
         encoder=encoder.fingerprint,
         settings=encoder.about.settings,
     )
-    result = score_all(scoring, replace(started, ran=ran(encoder.device, command)), protocols_named(protocols))
+    usual = [one for one, protocol in PROTOCOLS.items() if protocol.of_a_map]
+    wanted = protocols_named(usual if protocols is None else protocols)
+    result = score_all(scoring, replace(started, ran=ran(encoder.device, command)), wanted)
     return result, setup, images
 
 

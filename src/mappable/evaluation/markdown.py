@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mappable.evaluation.claims import Claim
-from mappable.evaluation.sections.view import Section
+from mappable.evaluation.protocol import Section
 from mappable.evaluation.tables import Table
 
 

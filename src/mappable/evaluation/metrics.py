@@ -4,14 +4,42 @@ An error is the plain distance between where a query is and where it was found t
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mappable.arrays import Bools, Floats, evenly
+from mappable.arrays import Bools, Floats, Floats32, evenly
 
-Correlations = dict[str, dict[str, float | None]]
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean of some numbers and their standard deviation (of n numbers, by n - 1); None for a single number."""
+
+    mean: float
+    std: float | None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" if self.std is None else f"{self.mean:.2f} ± {self.std:.2f}"
+
+
+def spread(numbers: Sequence[float]) -> Spread:
+    """Of at least one number.
+
+    >>> print(spread([70.0, 72.0]), spread([70.0]))
+    71.00 ± 1.41 70.00
+    """
+    return Spread(float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None)
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Of feature and geometric distances: plain, squared, and plain ones of pairs at most a radius apart."""
+
+    plain: float | None
+    squared: float | None
+    within_positive: float | None
+    within_negative: float | None
 
 
 def percent_within(errors: Floats, radius: float) -> float:
@@ -51,30 +79,24 @@ def recall_at(positives: Bools, has_positive: Bools, counts: Sequence[int]) -> d
 
 
 def correlations(
-    feature: Floats | NDArray[np.float32],
-    metres: Floats | NDArray[np.float32],
-    positive_radius: float,
-    negative_radius: float,
-) -> Correlations:
+    feature: Floats | Floats32, metres: Floats | Floats32, positive_radius: float, negative_radius: float
+) -> tuple[Correlation, Correlation]:
     """Pearson's and Spearman's correlation of feature and geometric distance, both plain (pairs,).
 
-    Of plain distances, of squared ones, and of the plain ones of pairs that are at most a radius apart. None where
-    there are fewer than 3 pairs or one of the two distances is the same for all. Spearman's goes by ranks, so that
-    squaring changes nothing.
+    None where there are fewer than 3 pairs or one of the two distances is the same for all. Spearman's goes by ranks,
+    so that squaring changes nothing.
     """
     feature, metres = np.asarray(feature, dtype=np.float64), np.asarray(metres, dtype=np.float64)
-    pearson: dict[str, float | None] = {
-        "plain": _correlation(feature, metres),
-        "squared": _correlation(feature**2, metres**2),
-    }
-    plain = _rank_correlation(feature, metres)
-    spearman = {"plain": plain, "squared": plain}
-    for name, radius in (("positive", positive_radius), ("negative", negative_radius)):
+    ranks = _rank_correlation(feature, metres)
+    pearson, spearman = [], []
+    for radius in (positive_radius, negative_radius):
         near = metres <= radius
-        key = f"within {name} radius"
-        pearson[key] = _correlation(feature[near], metres[near])
-        spearman[key] = plain if near.all() else _rank_correlation(feature[near], metres[near])
-    return {"pearson": pearson, "spearman": spearman}
+        pearson.append(_correlation(feature[near], metres[near]))
+        spearman.append(ranks if near.all() else _rank_correlation(feature[near], metres[near]))
+    return (
+        Correlation(_correlation(feature, metres), _correlation(feature**2, metres**2), *pearson),
+        Correlation(ranks, ranks, *spearman),
+    )
 
 
 def interval_scores(low: Floats, high: Floats, truth: Floats) -> tuple[float, float] | tuple[None, None]:

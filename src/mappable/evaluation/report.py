@@ -4,67 +4,34 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from mappable.errors import BadInputError
+from mappable.evaluation.film import write_gif
 from mappable.evaluation.markdown import markdown_of
-from mappable.evaluation.result import Result
+from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Section, View, counted
+from mappable.evaluation.protocols import PROTOCOLS
+from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF
-from mappable.evaluation.sections.accuracy import claims, curves, landmark_sweep, table1
-from mappable.evaluation.sections.generalisation import generalisation
-from mappable.evaluation.sections.localization import localization
-from mappable.evaluation.sections.proportionality import distance_matrices, proportionality
-from mappable.evaluation.sections.provenance import conduct, settings, skipped
-from mappable.evaluation.sections.queries import qualitative, timing
-from mappable.evaluation.sections.recovery import map_recovery
-from mappable.evaluation.sections.variations import variations
-from mappable.evaluation.sections.view import BOUND, Model, Section, View, counted
+from mappable.evaluation.sections import claims, conduct, settings, skipped
 from mappable.evaluation.setup import Setup
+from mappable.evaluation.style import save
 from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically, write_text
 from mappable.formats import Format
+from mappable.progress import track
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
 FORMAT = Format("mappable report", 1, "write it again")
 SMALL = 300_000  # bytes of an SVG that may be in the page
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
 
-# The protocol that must have been run for a section, and what makes it.
-MAKERS: Sequence[tuple[str, Callable[[View, list[Model]], Section]]] = (
-    ("table1", table1),
-    ("table1", variations),
-    ("curves", curves),
-    ("table1", claims),
-    ("proportionality", proportionality),
-    ("distance-matrices", distance_matrices),
-    ("landmark-sweep", landmark_sweep),
-    ("generalisation", generalisation),
-    ("localization", localization),
-    ("map-recovery", map_recovery),
-    ("qualitative", qualitative),
-    ("timing", timing),
-)
-ANIMATIONS = ("proportionality-animation", "localization-animation")
-CAPTIONS = {
-    "table1": "Queries found within the positive radius (dark) and within the negative radius (light).",
-    "variations": "Queries found with other values of single settings; the row's own values are filled.",
-    "landmarks": "The landmarks of the map, among all references and queries.",
-    "curves": "Queries found, against the error that is allowed; vertical lines mark the two radii.",
-    "proportionality": "Feature against geometric distance of all pairs of a sequence; brighter is more pairs.",
-    "distance-matrices": "Geometric distances, then feature distances of some models.",
-    "landmark-sweep": "Queries found within the positive radius, against the number of landmarks.",
-    "qualitative": "A query, the nearest landmark, and what some models retrieve, with the error.",
-    "map-recovery": "Matrices that were measured, completed and true; the recovered route and the true one.",
-    "localization": "Distances and intervals as the map states them, against the truth.",
-    "rejection": "Precision and recall, for all thresholds of the feature distance.",
-    "proportionality-animation": "Feature against geometric distance, as the reference image moves along a sequence.",
-    "localization-animation": "A drive, image by image: where it is, and where models find it.",
-}
+CLAIMS_AFTER = "curves"  # the protocol whose section the claims follow
 
 
 @dataclass(frozen=True)
@@ -78,6 +45,27 @@ class Headline:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def drawings() -> list[Drawing]:
+    """The drawings of all protocols."""
+    return [one for protocol in PROTOCOLS.values() for one in protocol.drawings]
+
+
+def draw_all(results: Sequence[Result], setup: Setup, images: Images, folder: Path) -> dict[str, Path]:
+    """Write NAME.png and NAME.svg, or NAME.gif, for all that there is; gives the PNG or GIF of each name."""
+    view, files = View(results, setup, images), {}
+    for one in track(drawings(), "Drawing", len(drawings())):
+        try:
+            drawn = one.draw(view)
+        except NothingToDrawError:
+            continue
+        if isinstance(drawn, list):
+            files[one.name] = folder / f"{one.name}.gif"
+            write_gif(files[one.name], drawn)
+        else:
+            files[one.name] = save(drawn, folder, one.name)[0]
+    return files
 
 
 def write_report(
@@ -96,9 +84,10 @@ def write_report(
     view = View(results, setup)
     top, sections = headline_of(view), sections_of(view, figures, command)
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
-    page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=CAPTIONS)
+    captions = {one.name: one.caption for one in drawings()}
+    page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=captions)
     data = json.dumps(_data(view, top, sections), indent=1, allow_nan=False) + "\n"
-    beside = {name: (os.path.relpath(path, out), CAPTIONS[name]) for name, path in figures.items() if name in CAPTIONS}
+    beside = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
     text = markdown_of(setup.name, [top.run, top.gain], sections, beside)
     write_text(out / DATA, data)
     write_atomically(out / TEXT, lambda stream: stream.write(text.encode("utf-8", "replace")))
@@ -108,9 +97,15 @@ def write_report(
 
 def sections_of(view: View, figures: Mapping[str, Path], command: str) -> list[Section]:
     """All sections that have something to show: figures that there are, and tables of more than names."""
-    made = [make(view, models) for protocol, make in MAKERS if (models := view.models(protocol))]
-    moving = Section("animations", "In motion", ["Two sequences, image by image."], figures=ANIMATIONS)
-    made += [moving, settings(view), conduct(view, command), skipped(view)]
+    made: list[Section] = []
+    for protocol in PROTOCOLS.values():
+        if models := view.models(protocol.kind):
+            made += protocol.sections(view, models)
+        if protocol.name == CLAIMS_AFTER:
+            made += claims(view)
+    moving = [one.name for one in drawings() if one.moving]
+    made.append(Section("animations", "In motion", ["Two sequences, image by image."], figures=moving))
+    made += [settings(view), conduct(view, command), skipped(view)]
     found = [
         replace(
             one,
@@ -127,12 +122,12 @@ def headline_of(view: View) -> Headline:
     what, best = f"{counted(len(view.models()), 'model', 'models')} on {view.setup.name}", view.best
     if best is None:
         return Headline(f"{what}.")
-    rows = {model.row: model for model in view.models("table1")}
-    facts, shelf = rows[best.row].values("table1"), rows.get(OFF_THE_SHELF)
-    run = f"{what}: {facts['queries']:,} queries, located among {facts['landmarks']:,} landmarks."
+    rows = {model.row: model for model in view.models(Accuracy)}
+    first, shelf = rows[best.row].first(Accuracy), rows.get(OFF_THE_SHELF)
+    run = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
     gain = f"{best.title} finds {best.positive.mean:.1f} % of the queries within {view.positive}"
     compared = [one for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)]
-    shown = {one.title: one.positive.mean for one in compared} | {BOUND: facts["bound"]["positive"][0]}
+    shown = {one.title: one.positive.mean for one in compared} | {BOUND: first.bound_positive[0]}
     if shelf is not None and len(compared) > 1:
         apart = difference(rows[best.row].results, shelf.results)
         gain += f", and {compared[0].title} {compared[0].positive.mean:.1f} %"

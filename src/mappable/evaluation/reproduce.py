@@ -20,8 +20,9 @@ from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.embedding import described, image_digest
 from mappable.evaluation.evaluate import ran, score_all, still_known
-from mappable.evaluation.protocols import PROTOCOLS, Protocol, protocols_named
-from mappable.evaluation.report import PAGE, write_report
+from mappable.evaluation.protocol import Protocol
+from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.report import PAGE, draw_all, write_report
 from mappable.evaluation.result import RESULT, Result, empty_result, fingerprint_of
 from mappable.evaluation.rows import PAPER_WAYS, Row
 from mappable.evaluation.scoring import Descriptors, Scoring
@@ -46,7 +47,7 @@ MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "fig
 
 
 @dataclass(frozen=True)
-class Model:
+class PlannedModel:
     """A row of the table with one seed, and all its settings."""
 
     row: Row
@@ -58,9 +59,9 @@ class Model:
         return f"{re.sub(r'[^a-z0-9+]+', '-', self.row.name).strip('-')}-seed{self.settings.seed}"
 
 
-def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[Model]:
+def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[PlannedModel]:
     """The models, seed by seed: the set's preset, the paper's ways, what the user says, then what the row is about."""
-    return [Model(row, _settings(named, row, values, seed)) for seed in seeds for row in rows]
+    return [PlannedModel(row, _settings(named, row, values, seed)) for seed in seeds for row in rows]
 
 
 def vary(rows: Sequence[Row], variations: Sequence[str]) -> list[Row]:
@@ -93,13 +94,13 @@ class Study:
     setup: Setup
     images: Images
     out: Path
-    protocols: Sequence[Protocol]
+    protocols: Sequence[Protocol[Any]]
     device: str = "auto"
     overwrite: bool = False  # models that were made with other settings or of other images
     lean: bool = False  # only what the protocols need is described, and goes once a model is scored
     command: str = ""
 
-    def run(self, models: Sequence[Model], seconds: float = math.inf) -> Iterator[Result]:
+    def run(self, models: Sequence[PlannedModel], seconds: float = math.inf) -> Iterator[Result]:
         """Train, describe and score one model after the other; each result is saved before it is handed on.
 
         None is begun that would be done later than in so many `seconds`, if it took as long as the longest before it.
@@ -128,7 +129,7 @@ class Study:
         """Of the images of these rows."""
         return image_digest(self.images, self.rows)
 
-    def describe(self, model: Model) -> tuple[Encoder, Descriptors]:
+    def describe(self, model: PlannedModel) -> tuple[Encoder, Descriptors]:
         """The encoder of a model, trained if it is not yet, and the descriptors of all that protocols look at."""
         settings, activations = model.settings, self.out / ACTIVATIONS
         encoder = self._trained(settings, self.out / MODELS / model.folder, activations)
@@ -142,7 +143,7 @@ class Study:
         """The fingerprint of what is trained on."""
         return select(self.setup.places, self.images, queries=0).fingerprint
 
-    def _known(self, model: Model) -> Result | None:
+    def _known(self, model: PlannedModel) -> Result | None:
         """The result that an earlier run left, if nothing that it depends on has changed and no protocol is missing."""
         folder, before = self.out / MODELS / model.folder, _before(self.out / RESULTS / model.folder)
         if before is None or not (folder / ENCODER).exists():
@@ -158,7 +159,7 @@ class Study:
         scoring = Scoring(self.setup, nothing, encoder.about, lambda: (trained, self.images))
         return before if {one.name for one in self.protocols} <= still_known(scoring, before).keys() else None
 
-    def _run(self, model: Model) -> Result:
+    def _run(self, model: PlannedModel) -> Result:
         settings, out = model.settings, self.out
         encoder, made = self.describe(model)
         scoring = Scoring(self.setup, made, encoder.about, lambda: (encoder, self.images))
@@ -193,7 +194,7 @@ class Study:
                 raise
             return train(places, self.images, settings, overwrite=True, **how)
 
-    def report_on(self, models: Sequence[Model]) -> tuple[list[Result], Path | None]:
+    def report_on(self, models: Sequence[PlannedModel]) -> tuple[list[Result], Path | None]:
         """The results of the models that are whole, whoever made them, and the path of a page about them, if any.
 
         Of several processes each writes it when it has nothing left to do, and so the last one's is about all.
@@ -204,19 +205,17 @@ class Study:
 
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; gives its path."""
-        from mappable.evaluation.figures.everything import draw_all
-
         if not results:
             raise BadInputError(f"{self.out}: there is no result to report on yet")
         figures = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
         return write_report(results, self.setup, figures, self.out, command=self.command)
 
 
-def _rows_of(protocols: Iterable[Protocol], setup: Setup) -> Ints:
+def _rows_of(protocols: Iterable[Protocol[Any]], setup: Setup) -> Ints:
     return np.unique(np.concatenate([one.rows(setup) for one in protocols]).astype(np.int64))
 
 
-def known_results(study: Study, models: Sequence[Model]) -> list[Result]:
+def known_results(study: Study, models: Sequence[PlannedModel]) -> list[Result]:
     """Those results of the models that are there; one of other settings or another table is refused."""
     found = []
     for model in models:
@@ -237,7 +236,7 @@ def load_study(
     named: NamedSet,
     root: Path | None,
     out: Path,
-    models: Sequence[Model],
+    models: Sequence[PlannedModel],
     *,
     protocols: Sequence[str] | None = None,
     every: int = 1,

@@ -4,21 +4,53 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from safetensors.numpy import load, save
 
-from mappable.arrays import Ints, Strings
-from mappable.evaluation.scoring import Arrays, Scored
+from mappable.arrays import Floats, Ints, Strings
+from mappable.evaluation.records import Arrays, from_json, to_json
 from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically
 from mappable.formats import Format
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
-FORMAT = Format("mappable result", 1, "evaluate again")
+FORMAT = Format("mappable result", 2, "evaluate again")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What the protocol `table1` finds, by which models are compared. Percentages are from 0 to 100.
+
+    Rows are those of the table of places. Lists have one number per landmark seed; all else is of landmark seed 0.
+    `bound` is the distance from each query to the landmark that is truly nearest, and `bound_positive` and
+    `bound_negative` are the percentages that an encoder would have which always finds that one.
+    """
+
+    queries: Ints  # rows
+    landmarks: Ints  # rows
+    retrieved: Ints  # row of the landmark nearest by feature, per query
+    errors: Floats  # distance to it, per query
+    bound: Floats
+    landmark_seeds: list[int]
+    positive: list[float]  # percent of the queries within the positive radius
+    negative: list[float]  # and within the negative radius
+    bound_positive: list[float]
+    bound_negative: list[float]
+    recall: dict[str, float]  # by the number of landmarks
+
+    def __post_init__(self) -> None:
+        for name in ("retrieved", "errors", "bound"):
+            if len(getattr(self, name)) != len(self.queries):
+                have = f"{len(self.queries):,} queries, but {len(getattr(self, name)):,} numbers called {name!r}"
+                raise ValueError(f"table1 has {have}")
+        if len({len(one) for one in (self.landmark_seeds, self.positive, self.negative)}) > 1:
+            raise ValueError("table1 has not as many percentages as landmark seeds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,31 +76,29 @@ class Result:
     ids: Strings
     conditions: Strings
     blocks: Ints
-    scored: Mapping[str, Scored] = field(default_factory=dict)
+    scored: Mapping[str, object] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)  # what each depends on; another key is another result
     ran: Mapping[str, Any] = field(default_factory=dict)  # hardware, versions, date, command
 
-    def values(self, protocol: str) -> dict[str, Any] | None:
-        """What a protocol found, None where it was not run."""
-        return self.scored[protocol].values if protocol in self.scored else None
+    def __post_init__(self) -> None:
+        found = self.get(Accuracy)
+        if found is not None and len(found.queries) != len(self.ids):
+            raise ValueError(f"table1 has {len(found.queries):,} queries, but the result {len(self.ids):,}")
 
-    def arrays(self, protocol: str) -> Arrays:
-        """The arrays of a protocol, none where it was not run."""
-        return self.scored[protocol].arrays if protocol in self.scored else {}
+    def get(self, kind: type[R]) -> R | None:
+        """What the protocol with this kind of result found; None if it was not run."""
+        return next((one for one in self.scored.values() if isinstance(one, kind)), None)
 
     def save(self, folder: Path) -> None:
         """Write `result.json` and `arrays.safetensors`; both replace what was there before."""
         facts: dict[str, Any] = {"mappable": version_of_mappable()}
         facts |= {name: getattr(self, name) for name in FACTS}
         facts |= {"settings": dict(self.settings), "ran": dict(self.ran), "keys": dict(self.keys)}
-        facts |= {"protocols": {name: one.values for name, one in self.scored.items()}, "skipped": dict(self.skipped)}
+        arrays: Arrays = {}
+        protocols = {name: to_json(one, arrays, name) for name, one in self.scored.items()}
+        facts |= {"protocols": protocols, "skipped": dict(self.skipped)}
         queries = {"id": self.ids.tolist(), "condition": self.conditions.tolist(), "block": self.blocks.tolist()}
-        arrays = {
-            f"{protocol}/{name}": np.ascontiguousarray(array)
-            for protocol, one in self.scored.items()
-            for name, array in one.arrays.items()
-        }
         packed = save(arrays)
         facts |= {"queries": queries, "arrays": hashlib.sha256(packed).hexdigest()}
         write_atomically(folder / ARRAYS, lambda stream: stream.write(packed))
@@ -76,22 +106,24 @@ class Result:
 
     @classmethod
     def load(cls, path: Path) -> "Result":
-        """The result in a folder, or of its file `result.json`."""
+        """The result in a folder, or of its file `result.json`; one of an older version is refused."""
+        from mappable.evaluation.protocols import PROTOCOLS  # which import this module
+
         folder = path.parent if path.name == RESULT else path
         with FORMAT.reading(folder / RESULT):
             facts = FORMAT.read(folder / RESULT)
             packed = (folder / ARRAYS).read_bytes()
             if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
                 raise ValueError(f"{ARRAYS} is not the one that belongs to it")
-            found = load(packed)
-            queries, protocols = facts["queries"], facts["protocols"]
+            arrays, queries = load(packed), facts["queries"]
+            protocols = {name: one for name, one in facts["protocols"].items() if name in PROTOCOLS}
             return cls(
                 **{name: facts[name] for name in FACTS},
                 **{name: facts[name] for name in ("settings", "skipped", "keys", "ran")},
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),
-                scored={name: Scored(values, _below(name, found)) for name, values in protocols.items()},
+                scored={name: from_json(PROTOCOLS[name].kind, one, arrays) for name, one in protocols.items()},
             )
 
 
@@ -120,8 +152,3 @@ def empty_result(
         conditions=setup.places.condition[setup.queries],
         blocks=setup.blocks,
     )
-
-
-def _below(protocol: str, arrays: Arrays) -> Arrays:
-    start = f"{protocol}/"
-    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

@@ -22,19 +22,10 @@ if TYPE_CHECKING:
 
 LANDMARK_SEEDS = (0, 1, 2, 3, 4)
 AT_ONCE = 2048  # rows of descriptors
-Arrays = dict[str, NDArray[Any]]
 
 
 class NotApplicableError(MappableError):
     """A protocol that this set cannot be put to; its text says why, and a report shows it."""
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What a protocol found: `values` that JSON can hold, and `arrays` that figures are drawn of."""
-
-    values: dict[str, Any]
-    arrays: Arrays
 
 
 @dataclass(frozen=True)
@@ -113,3 +104,14 @@ def retrieval_rows(setup: Setup) -> Ints:
     if setup.landmarks is not None and setup.counts:
         chosen.append(landmarks_of(setup, count=max(setup.counts)))
     return np.unique(np.concatenate(chosen))
+
+
+def retrieval(setup: Setup) -> Ints:
+    """Rows of the queries, and of all landmarks: what must be described to retrieve."""
+    return np.concatenate([setup.queries, retrieval_rows(setup)])
+
+
+def by_condition(setup: Setup) -> dict[str, Ints]:
+    """Positions in `setup.queries`, not rows of the table, of the queries of each condition."""
+    conditions = setup.places.condition[setup.queries]
+    return {name or "unnamed": np.flatnonzero(conditions == name) for name in sorted(set(conditions))}

@@ -13,22 +13,11 @@ import numpy as np
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
-from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.result import Result
-from mappable.evaluation.rows import ROWS
+from mappable.evaluation.metrics import Spread, percent_within, spread
+from mappable.evaluation.models import models_of
+from mappable.evaluation.result import Accuracy, Result
 
 Verdict = Literal["better", "worse", "not decided"]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The mean of some numbers and their standard deviation (of n numbers, by n - 1); None of a single one."""
-
-    mean: float
-    std: float | None
-
-    def __str__(self) -> str:
-        return f"{self.mean:.2f}" if self.std is None else f"{self.mean:.2f} ± {self.std:.2f}"
 
 
 @dataclass(frozen=True)
@@ -92,17 +81,13 @@ class Difference:
 
 
 def summarise(results: Sequence[Result]) -> list[RowSummary]:
-    """A summary a row, in the order of `ROWS`, then others as they come; results without `table1` do not count."""
-    rows: dict[str, list[Result]] = {name: [] for name in ROWS}
-    for result in results:
-        if "table1" in result.scored:
-            rows.setdefault(result.row, []).append(result)
-    return [summary_of(seeds) for seeds in rows.values() if seeds]
+    """A summary per model, in the order of `models_of`; results without `table1` do not count."""
+    return [summary_of(model.results) for model in models_of(results, Accuracy)]
 
 
 def summary_of(results: Sequence[Result]) -> RowSummary:
     """The summary of one model, of which each result is another seed; all have `table1`."""
-    first, errors = results[0], errors_of(results)
+    first, errors, found = results[0], errors_of(results), accuracies_of(results)
     radii = {"positive": first.positive_radius, "negative": first.negative_radius}
     within = {name: spread([percent_within(one, radius) for one in errors]) for name, radius in radii.items()}
     return RowSummary(
@@ -113,18 +98,18 @@ def summary_of(results: Sequence[Result]) -> RowSummary:
         queries=len(first.ids),
         positive=within["positive"],
         negative=within["negative"],
-        landmarks_positive=_over_landmarks(results, "positive"),
-        landmarks_negative=_over_landmarks(results, "negative"),
+        landmarks_positive=_over_landmarks([one.positive for one in found]),
+        landmarks_negative=_over_landmarks([one.negative for one in found]),
         interval=_interval(_right(first, errors), first.blocks),
         median=spread(np.median(errors, axis=1).tolist()),
-        recall=_means([result.scored["table1"].values.get("recall", {}) for result in results]),
+        recall=_means([one.recall for one in found]),
         by_condition=_by_condition(first, errors),
     )
 
 
 def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference | None:
     """How much better one model is than another, each with its seeds, on the same queries; None without `table1`."""
-    first, second = ([result for result in one if "table1" in result.scored] for one in (first, second))
+    first, second = ([result for result in one if result.get(Accuracy)] for one in (first, second))
     if not first or not second:
         return None
     shared = sorted(_seeds(first) & _seeds(second))
@@ -143,25 +128,20 @@ def errors_of(results: Sequence[Result]) -> Floats:
         if not np.array_equal(other.ids, first.ids):
             names = f"{first.title!r} (seed {first.seed}) and {other.title!r} (seed {other.seed})"
             raise BadInputError(f"the results of {names} are of different queries")
-    return np.stack([np.asarray(result.arrays("table1")["errors"], dtype=np.float64) for result in results])
+    return np.stack([one.errors for one in accuracies_of(results)])
 
 
-def spread(numbers: Sequence[float]) -> Spread:
-    """Of at least one number.
-
-    >>> print(spread([70.0, 72.0]), spread([70.0]))
-    71.00 ± 1.41 70.00
-    """
-    return Spread(float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None)
+def accuracies_of(results: Sequence[Result]) -> list[Accuracy]:
+    """What `table1` found, of those that have it."""
+    return [found for result in results if (found := result.get(Accuracy))]
 
 
 def _seeds(results: Sequence[Result]) -> set[int]:
     return {result.seed for result in results if result.seed is not None}
 
 
-def _over_landmarks(results: Sequence[Result], radius: str) -> Spread | None:
-    found = [result.scored["table1"].values.get(radius, []) for result in results]
-    return spread(np.mean(found, axis=0).tolist()) if found[0] else None
+def _over_landmarks(percent: Sequence[Sequence[float]]) -> Spread | None:
+    return spread(np.mean(percent, axis=0).tolist()) if percent[0] else None
 
 
 def _right(first: Result, errors: Floats) -> Floats:
@@ -174,7 +154,7 @@ def _interval(values: Floats, blocks: Ints, minus: Floats | None = None) -> Inte
 
 
 def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:
-    bound, found = first.arrays("table1")["bound"], {}
+    (known,), found = accuracies_of([first]), {}
     for name in sorted(set(first.conditions)):
         own = first.conditions == name
         found[str(name) or "unnamed"] = {
@@ -182,7 +162,7 @@ def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:
             "positive": percent_within(errors[:, own], first.positive_radius),
             "negative": percent_within(errors[:, own], first.negative_radius),
             "median": float(np.median(errors[:, own], axis=1).mean()),
-            "bound": percent_within(bound[own], first.positive_radius),
+            "bound": percent_within(known.bound[own], first.positive_radius),
         }
     return found
 

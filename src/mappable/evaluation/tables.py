@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mappable.evaluation.bootstrap import Interval
-from mappable.evaluation.summary import Spread
+from mappable.evaluation.metrics import Spread
 
 Cell = str | int | float | Spread | Interval | None
 NOTHING = "–"

@@ -120,7 +120,7 @@ class Drive(Model):
     drive: str
     length: float
     known: int = Field(description="Positions that were given.")
-    images: list[str | None]
+    images: list[str]
     truth: list[list[float]]
     ways: list[Way]
 
@@ -165,8 +165,8 @@ class StudyMatrices(Model):
     pearson: float | None
     spearman: float | None
     shape: list[int]
-    rows: list[str | None]
-    columns: list[str | None]
+    rows: list[str]
+    columns: list[str]
     metres: Steps
     feature: Steps
 

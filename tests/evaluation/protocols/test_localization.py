@@ -2,19 +2,22 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mappable.evaluation.protocols import localization
-from mappable.evaluation.scoring import Descriptors, Scored, Scoring
+from mappable.evaluation.protocols.localization import compute as localization
+from mappable.evaluation.protocols.localization.compute import Localization
+from mappable.evaluation.records import Arrays, from_json, to_json
+from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import NO_ROWS
 from mappable.maps.calibrate import calibrate
 from mappable.maps.map import Map
 
 
 @pytest.fixture(scope="module")
-def scored(scoring: Scoring) -> Scored:
+def scored(scoring: Scoring) -> Localization:
     return localization.score(scoring)
 
 
@@ -24,68 +27,82 @@ def top1(scoring: Scoring) -> np.ndarray:
     return np.linalg.norm(at[scoring.setup.queries] - at[scoring.nearest(scoring.landmarks())[:, 0]], axis=1)
 
 
+def written(found: Localization) -> tuple[Any, Arrays]:
+    arrays: Arrays = {}
+    return to_json(found, arrays, "localization"), arrays
+
+
 def with_setup(scoring: Scoring, **changes: object) -> Scoring:
     return replace(scoring, setup=replace(scoring.setup, **changes))
 
 
 @pytest.mark.medium
-def test_errors_are_those_of_each_query(scoring: Scoring, scored: Scored) -> None:
-    errors = scored.values["errors"]
+def test_errors_are_those_of_each_query(scoring: Scoring, scored: Localization) -> None:
+    errors = scored.errors
     bound = scoring.metres(scoring.setup.queries, scoring.landmarks()).min(axis=1)
     for name, own in (
         ("top-1", top1(scoring)),
         ("bound", bound),
-        *((name, scored.arrays[name]) for name in ("refined", "sequence")),
+        *((name, getattr(scored, name)) for name in ("refined", "sequence")),
     ):
-        assert errors[name]["median"] == pytest.approx(np.median(own))
-        assert errors[name]["positive"] == pytest.approx(100 * np.mean(own <= 10.0))
-        assert errors[name]["negative"] == pytest.approx(100 * np.mean(own <= 25.0))
-    assert errors["sequence"]["median"] < errors["refined"]["median"] < errors["top-1"]["median"]
+        assert errors[name].median == pytest.approx(np.median(own))
+        assert errors[name].positive == pytest.approx(100 * np.mean(own <= 10.0))
+        assert errors[name].negative == pytest.approx(100 * np.mean(own <= 25.0))
+    assert errors["sequence"].median < errors["refined"].median < errors["top-1"].median
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say(scoring: Scoring, scored: Scored) -> None:
-    values, arrays = scored.values, scored.arrays
-    sure = arrays["confident"]
-    inside = (arrays["low"] <= top1(scoring)) & (top1(scoring) <= arrays["high"])
-    assert values["calibrated_on"] == "calibration"
-    assert values["confident"] == pytest.approx(100 * sure.mean())
-    assert values["covered"] == pytest.approx(100 * inside[sure].mean())
-    assert 85 <= values["covered"] <= 97
-    assert values["width"] == pytest.approx((arrays["high"] - arrays["low"])[sure].mean())
-    assert values["width"] < values["unconditional_width"]
+def test_intervals_hold_the_truth_about_as_often_as_they_say(scoring: Scoring, scored: Localization) -> None:
+    values, sure = scored.intervals, scored.confident
+    assert values is not None
+    inside = (scored.low <= top1(scoring)) & (top1(scoring) <= scored.high)
+    assert values.calibrated_on == "calibration"
+    assert values.confident == pytest.approx(100 * sure.mean())
+    assert values.covered == pytest.approx(100 * inside[sure].mean())
+    assert 85 <= values.covered <= 97
+    assert values.width == pytest.approx((scored.high - scored.low)[sure].mean())
+    assert values.width < values.unconditional_width
     night = scoring.setup.places.condition[scoring.setup.queries] == "night"
-    assert values["by_condition"]["night"]["covered"] == pytest.approx(100 * inside[sure & night].mean())
-    assert values["by_condition"]["night"]["top-1"] == pytest.approx(np.median(top1(scoring)[night]))
+    assert scored.by_condition["night"].covered == pytest.approx(100 * inside[sure & night].mean())
+    assert scored.by_condition["night"].top1_median == pytest.approx(np.median(top1(scoring)[night]))
 
 
-def test_images_that_are_not_on_the_map_are_never_right(scoring: Scoring, scored: Scored) -> None:
-    setup, found = scoring.setup, scored.values["rejection"]
+def test_images_that_are_not_on_the_map_are_never_right(scoring: Scoring, scored: Localization) -> None:
+    setup, found = scoring.setup, scored.rejection
     everyone = np.concatenate([setup.queries, setup.absent])
     nearest = np.sqrt(scoring.squared(everyone, scoring.landmarks()).min(axis=1))
     right = np.concatenate([top1(scoring) <= 10.0, np.zeros(len(setup.absent), dtype=bool)])
     for place in (0, 50, -1):
-        accepted = nearest <= found["thresholds"][place] + 1e-6
-        assert found["precision"][place] == pytest.approx(right[accepted].mean())
-        assert found["recall"][place] == pytest.approx(right[accepted].sum() / len(setup.queries))
-    assert found["absent"] == len(setup.absent)
-    assert found["accepted"] > 75
-    assert found["falsely_accepted"] < 10
+        accepted = nearest <= found.thresholds[place] + 1e-6
+        assert found.precision[place] == pytest.approx(right[accepted].mean())
+        assert found.recall[place] == pytest.approx(right[accepted].sum() / len(setup.queries))
+    assert found.absent.tolist() == setup.absent.tolist()
+    assert found.accepted > 75
+    assert found.falsely_accepted < 10
 
 
-def test_all_of_it_is_json(scored: Scored) -> None:
-    assert json.loads(json.dumps(scored.values, allow_nan=False)) == scored.values
+def test_all_of_it_is_json_and_arrays(scored: Localization) -> None:
+    facts, arrays = written(scored)
+    again = from_json(Localization, json.loads(json.dumps(facts, allow_nan=False)), arrays)
+    np.testing.assert_equal(written(again), (facts, arrays))
+    assert (again.queries.tolist(), again.errors) == (scored.queries.tolist(), scored.errors)
+
+
+def test_it_is_known_which_landmark_was_nearest(scoring: Scoring, scored: Localization) -> None:
+    at = scoring.setup.places.positions
+    assert set(scored.nearest) <= set(scored.landmarks)
+    np.testing.assert_allclose(np.linalg.norm(at[scored.queries] - at[scored.nearest], axis=1), top1(scoring))
 
 
 @pytest.mark.medium
-def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Scored) -> None:
+def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Localization) -> None:
     rows = np.unique(localization.rows(scoring.setup))
     assert len(rows) < len(scoring.setup.places)
     few = replace(scoring, descriptors=Descriptors(rows, scoring.descriptors[rows], scoring.descriptors.encoder))
-    assert localization.score(few).values == scored.values
+    np.testing.assert_equal(written(localization.score(few)), written(scored))
 
 
 @pytest.mark.medium
-def test_a_given_calibration_is_taken(scoring: Scoring, scored: Scored) -> None:
+def test_a_given_calibration_is_taken(scoring: Scoring, scored: Localization) -> None:
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     own = calibrate(
         Map.build(setup.places[landmarks], described[landmarks], described.encoder),
@@ -94,9 +111,11 @@ def test_a_given_calibration_is_taken(scoring: Scoring, scored: Scored) -> None:
         coverage=0.5,
     )
     given = replace(with_setup(scoring, calibration=NO_ROWS, elsewhere=NO_ROWS), calibration=own)
-    values = localization.score(given).values
-    assert values["coverage"] == 0.5
-    assert values["covered"] < scored.values["covered"]
+    found = localization.score(given)
+    assert found.intervals is not None
+    assert scored.intervals is not None
+    assert found.coverage == 0.5
+    assert found.intervals.covered < scored.intervals.covered
     assert localization.depends(given) != localization.depends(scoring)
 
 
@@ -106,19 +125,20 @@ def test_without_images_kept_for_it_references_calibrate(scoring: Scoring) -> No
     rows, source = localization.known(few.setup)
     assert source == "train"
     assert set(rows) == set(few.setup.references) - set(few.landmarks())
-    values = localization.score(few).values
-    assert values["calibrated_on"] == "train"
-    assert values["rejection"]["falsely_accepted"] is None
+    found = localization.score(few)
+    assert found.intervals is not None
+    assert found.intervals.calibrated_on == "train"
+    assert found.rejection.falsely_accepted is None
 
 
-def test_a_map_that_cannot_be_calibrated_still_has_top_1_and_rejection(scoring: Scoring, scored: Scored) -> None:
+def test_a_map_that_cannot_be_calibrated_still_has_top_1_and_rejection(scoring: Scoring, scored: Localization) -> None:
     few = localization.score(with_setup(scoring, calibration=scoring.setup.calibration[:20]))
-    assert few.values["note"] == "The map is not calibrated: 20 images are too few to calibrate by; 100 would do."
-    assert few.values["covered"] is None
-    assert few.values["by_condition"]["sun"]["confident"] is None
-    assert few.values["errors"] == {name: scored.values["errors"][name] for name in ("top-1", "bound")}
-    assert few.values["rejection"]["average_precision"] == scored.values["rejection"]["average_precision"]
-    assert few.values["rejection"]["accepted"] is None
-    assert not few.arrays["confident"].any()
-    assert np.isnan(few.arrays["refined"]).all()
-    json.dumps(few.values, allow_nan=False)
+    assert few.note == "The map is not calibrated: 20 images are too few to calibrate by; 100 would do."
+    assert few.intervals is None
+    assert few.by_condition["sun"].confident is None
+    assert few.errors == {name: scored.errors[name] for name in ("top-1", "bound")}
+    assert few.rejection.average_precision == scored.rejection.average_precision
+    assert few.rejection.accepted is None
+    assert not few.confident.any()
+    assert np.isnan(few.refined).all()
+    json.dumps(written(few)[0], allow_nan=False)

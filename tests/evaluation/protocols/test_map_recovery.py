@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from mappable.arrays import path_length
-from mappable.evaluation.protocols import map_recovery
-from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scored, Scoring
+from mappable.evaluation.protocols.map_recovery import compute as map_recovery
+from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, Method
+from mappable.evaluation.records import Arrays, to_json
+from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import NO_ROWS
 from mappable.places.frames import Frame
 from mappable.recovery import drive
@@ -40,7 +42,7 @@ def scoring(scoring: Scoring) -> Scoring:
 
 
 @pytest.fixture(scope="module")
-def scored(scoring: Scoring) -> Scored:
+def scored(scoring: Scoring) -> MapRecovery:
     return map_recovery.score(scoring)
 
 
@@ -55,61 +57,69 @@ def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "recover_anchored", between)
 
 
-def rows_of(scored: Scored) -> dict[str, dict[str, Any]]:
-    return {row["method"]: row for row in scored.values["rows"]}
+def rows_of(scored: MapRecovery) -> dict[str, Method]:
+    return {row.method: row for row in scored.methods}
 
 
-def off(scored: Scored, name: str) -> float:
+def off(scored: MapRecovery, name: str) -> float:
     """The root mean square of what a figure is drawn of."""
-    return float(np.sqrt(np.square(scored.arrays[name] - scored.arrays["truth"]).sum(axis=1).mean()))
+    return float(np.sqrt(np.square(scored.positions[name] - scored.truth).sum(axis=1).mean()))
+
+
+def written(scored: MapRecovery) -> tuple[Any, Arrays]:
+    arrays: Arrays = {}
+    return to_json(scored, arrays, "map-recovery"), arrays
 
 
 def test_rows_are_what_the_positions_are_off(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_recovery, "REPETITIONS", 1)
     scored = map_recovery.score(scoring)
-    values, rows = scored.values, rows_of(scored)
-    assert (values["sequence"], values["images"]) == ("test-sun", 24)
+    rows = rows_of(scored)
+    assert (scored.sequence, len(scored.images), len(scored.known)) == ("test-sun", 24, 10)
+    np.testing.assert_array_equal(scoring.setup.places.positions[scored.images], scored.truth)
+    assert set(scored.known) < set(scored.images)
     way = path_length(scoring.setup.places.positions[scoring.setup.places.sequence == "test-sun"])
-    assert values["length"] == pytest.approx(way[way <= 160.0].max())
-    for name, found in trivial_rows(scored.arrays["truth"]).items():
-        assert rows[name]["mean"] == pytest.approx(found.rmse)
-        assert rows[name]["group"] == "trivial"
+    assert scored.length == pytest.approx(way[way <= 160.0].max())
+    for name, found in trivial_rows(scored.truth).items():
+        assert rows[name].mean == pytest.approx(found.rmse)
+        assert rows[name].group == "trivial"
     for method, name in (
-        ("s-stress in place of the SDP", "positions_mds"),
-        ("calibrated ranges", "positions_recovered"),
-        ("calibrated ranges and known positions", "positions_anchored"),
+        ("s-stress in place of the SDP", "mds"),
+        ("calibrated ranges", "recovered"),
+        ("calibrated ranges and known positions", "anchored"),
     ):
-        assert rows[method]["mean"] == pytest.approx(off(scored, name))
-        assert rows[method]["percent"] == pytest.approx(100 * off(scored, name) / values["length"])
-    assert rows["calibrated ranges"]["rigid"] >= rows["calibrated ranges"]["mean"]
-    assert rows["calibrated ranges and known positions"]["rigid"] is None
-    assert any("cvxpy" in note for note in values["notes"])
-    json.dumps(values, allow_nan=False)
+        assert rows[method].mean == pytest.approx(off(scored, name))
+        assert rows[method].percent == pytest.approx(100 * off(scored, name) / scored.length)
+    assert rows["calibrated ranges"].rigid >= rows["calibrated ranges"].mean
+    assert rows["calibrated ranges and known positions"].rigid is None
+    assert any("cvxpy" in note for note in scored.notes)
+    json.dumps(written(scored)[0], allow_nan=False)
 
 
-def test_matrices_are_in_metres(scored: Scored) -> None:
-    arrays = scored.arrays
-    kept = np.isfinite(arrays["masked"])
+def test_matrices_are_in_metres(scored: MapRecovery) -> None:
+    assert scored.masked is not None
+    assert scored.completed is not None
+    kept = np.isfinite(scored.masked)
     assert (kept == kept.T).all()
     assert kept.diagonal().all()
-    apart = np.linalg.norm(arrays["truth"][:, None] - arrays["truth"], axis=2)
-    np.testing.assert_allclose(arrays["true"], apart)
-    assert (np.diff(arrays["truth"][:, 0]) > 0).all()  # in order of time
-    points = arrays["positions_mds"]
+    apart = np.linalg.norm(scored.truth[:, None] - scored.truth, axis=2)
+    np.testing.assert_allclose(scored.true, apart)
+    assert (np.diff(scored.truth[:, 0]) > 0).all()  # in order of time
+    points = scored.positions["mds"]
     drawn = np.linalg.norm(points[:, None] - points, axis=2)
-    np.testing.assert_allclose(arrays["completed"] / arrays["completed"].max(), drawn / drawn.max(), atol=1e-6)
+    np.testing.assert_allclose(scored.completed / scored.completed.max(), drawn / drawn.max(), atol=1e-6)
 
 
-def test_known_positions_help_and_it_is_told_what_pace_alone_does(scored: Scored) -> None:
+def test_known_positions_help_and_it_is_told_what_pace_alone_does(scored: MapRecovery) -> None:
     rows = rows_of(scored)
-    known = [name for name, row in rows.items() if row["group"] == "ours, known positions"]
+    known = [name for name, row in rows.items() if row.group == "ours, known positions"]
     assert known == [
         "interpolated known positions",
         "a steady pace between known positions",
         "calibrated ranges and known positions",
     ]
-    assert max(rows[name]["mean"] for name in known) < 0.3 * rows["straight line"]["mean"]
-    assert all(rows[name]["std"] > 0 for name in known)  # other images in each repetition
+    assert max(rows[name].mean for name in known) < 0.3 * rows["straight line"].mean
+    assert all(rows[name].std > 0 for name in known)  # other images in each repetition
 
 
 @pytest.mark.usefixtures("unfitted")
@@ -118,31 +128,32 @@ def test_the_paper_s_way_needs_a_solver(scoring: Scoring, monkeypatch: pytest.Mo
     for name, value in {"IMAGES": 20, "SOLVED": 1, "STEPS": 300, "_has_solver": lambda: True}.items():
         monkeypatch.setattr(map_recovery, name, value)
     scored = map_recovery.score(scoring)
-    paper = [name for name, row in rows_of(scored).items() if row["group"] == "paper"]
+    paper = [name for name, row in rows_of(scored).items() if row.group == "paper"]
     assert paper == ["SDP, classical MDS", "SDP, SMACOF", "SDP, classical MDS, oracle mask", "SDP, SMACOF, oracle mask"]
-    assert rows_of(scored)["SDP, SMACOF"]["mean"] == pytest.approx(off(scored, "positions_smacof"))
-    assert rows_of(scored)["SDP, SMACOF"]["std"] is None  # of the one that was solved
-    assert any("first 1 repetitions" in note for note in scored.values["notes"])
+    assert rows_of(scored)["SDP, SMACOF"].mean == pytest.approx(off(scored, "smacof"))
+    assert rows_of(scored)["SDP, SMACOF"].std is None  # of the one that was solved
+    assert any("first 1 repetitions" in note for note in scored.notes)
     assert map_recovery.depends(scoring) != without
 
 
-def test_ours_is_also_given_what_the_paper_is(scored: Scored) -> None:
-    ours = [name for name, row in rows_of(scored).items() if row["group"] == "ours"]
+def test_ours_is_also_given_what_the_paper_is(scored: MapRecovery) -> None:
+    ours = [name for name, row in rows_of(scored).items() if row.group == "ours"]
     assert ours == ["calibrated ranges", "calibrated ranges, of the mask's pairs alone"]
 
 
-def test_the_mask_is_judged_on_the_route(scored: Scored) -> None:
-    mask = scored.values["mask"]
-    assert 80 < mask["precision"] <= 100
-    assert 0 < mask["recall"] < 100
-    assert 0 < mask["per_row"] < 23
-    bound = next(note for note in scored.values["notes"] if note.startswith("The mask keeps"))
+def test_the_mask_is_judged_on_the_route(scored: MapRecovery) -> None:
+    mask = scored.mask
+    assert mask is not None
+    assert 80 < mask.precision <= 100
+    assert 0 < mask.recall < 100
+    assert 0 < mask.per_row < 23
+    bound = next(note for note in scored.notes if note.startswith("The mask keeps"))
     squared = float(bound.split("up to ")[1].split(":")[0])
-    assert mask["tau"] == pytest.approx(np.sqrt(squared / 0.9), rel=1e-3)
+    assert mask.tau == pytest.approx(np.sqrt(squared / 0.9), rel=1e-3)
 
 
 @pytest.mark.usefixtures("unfitted")
-def test_without_f_the_scale_is_fitted(scoring: Scoring, scored: Scored) -> None:
+def test_without_f_the_scale_is_fitted(scoring: Scoring, scored: MapRecovery) -> None:
     about = replace(scoring.about, feature_scale_squared=None, proportional=False)
     unknown = map_recovery.score(replace(scoring, about=about))
     products, squares = 0.0, 0.0
@@ -155,24 +166,24 @@ def test_without_f_the_scale_is_fitted(scoring: Scoring, scored: Scored) -> None
             near = metres <= 10.0
             products += float(np.square(metres[near]) @ squared[near])
             squares += float(squared[near] @ squared[near])
-    assert f"λ = {products / squares:.4g} m²: the best fit" in unknown.values["notes"][0]
-    assert f"would be {products / squares:.4g} m²" in scored.values["notes"][0]
+    assert f"λ = {products / squares:.4g} m²: the best fit" in unknown.notes[0]
+    assert f"would be {products / squares:.4g} m²" in scored.notes[0]
 
 
-def test_the_rows_asked_for_are_enough_and_it_comes_out_the_same_again(scoring: Scoring, scored: Scored) -> None:
+def test_the_rows_asked_for_are_enough_and_it_comes_out_the_same_again(scoring: Scoring, scored: MapRecovery) -> None:
     rows = np.unique(map_recovery.rows(scoring.setup))
     assert len(rows) < len(scoring.setup.places)
     few = replace(scoring, descriptors=Descriptors(rows, scoring.descriptors[rows], scoring.descriptors.encoder))
-    assert map_recovery.score(few).values == scored.values
+    np.testing.assert_equal(written(map_recovery.score(few)), written(scored))
 
 
 @pytest.mark.usefixtures("unfitted")
 def test_without_a_calibration_ours_is_left_out(scoring: Scoring) -> None:
     bare = replace(scoring, setup=replace(scoring.setup, calibration=NO_ROWS, landmarks=None))
     scored = map_recovery.score(bare)
-    assert not any(row["group"] == "ours" for row in scored.values["rows"])
-    assert "positions_anchored" not in scored.arrays
-    assert any(note.startswith("The map is not calibrated") for note in scored.values["notes"])
+    assert not any(row.group == "ours" for row in scored.methods)
+    assert "anchored" not in scored.positions
+    assert any(note.startswith("The map is not calibrated") for note in scored.notes)
 
 
 @pytest.mark.usefixtures("unfitted")
@@ -180,11 +191,11 @@ def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
     noise = np.random.default_rng(0).normal(size=scoring.descriptors.values.shape).astype(np.float32)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
     scored = map_recovery.score(replace(scoring, descriptors=replace(scoring.descriptors, values=noise)))
-    assert scored.values["mask"] is None
-    assert [name for name, row in rows_of(scored).items() if row["group"] == "paper"] == [
+    assert scored.mask is None
+    assert [name for name, row in rows_of(scored).items() if row.group == "paper"] == [
         "s-stress in place of the SDP, oracle mask"
     ]
-    assert "masked" not in scored.arrays
+    assert scored.masked is None
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
-from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring
+from mappable.evaluation.records import Arrays, to_json
+from mappable.evaluation.result import Accuracy
+from mappable.evaluation.scoring import NotApplicableError, Scoring, by_condition
 
 
 def nearest_by_loops(scoring: Scoring, queries: list[int], landmarks: list[int]) -> list[list[int]]:
@@ -23,7 +26,7 @@ def metres(scoring: Scoring, first: int, second: int) -> float:
 
 
 @pytest.fixture(scope="module")
-def table1(scoring: Scoring) -> Scored:
+def table1(scoring: Scoring) -> Accuracy:
     return PROTOCOLS["table1"].score(scoring)
 
 
@@ -36,60 +39,58 @@ def test_the_landmarks_are_so_many_references_and_a_smaller_map_is_part_of_a_lar
     assert scoring.landmarks(seed=1)[0] != landmarks[0]
 
 
-def test_errors_are_those_of_the_nearest_landmark_by_descriptor(scoring: Scoring, table1: Scored) -> None:
-    queries, landmarks = scoring.setup.queries.tolist(), table1.arrays["landmarks"].tolist()
+def test_errors_are_those_of_the_nearest_landmark_by_descriptor(scoring: Scoring, table1: Accuracy) -> None:
+    queries, landmarks = scoring.setup.queries.tolist(), table1.landmarks.tolist()
     ranked = nearest_by_loops(scoring, queries, landmarks)
-    assert table1.arrays["retrieved"].tolist() == [one[0] for one in ranked]
+    assert table1.retrieved.tolist() == [one[0] for one in ranked]
     errors = [metres(scoring, query, one[0]) for query, one in zip(queries, ranked, strict=True)]
-    assert table1.arrays["errors"] == pytest.approx(errors)
+    assert table1.errors == pytest.approx(errors)
     bound = [min(metres(scoring, query, row) for row in landmarks) for query in queries]
-    assert table1.arrays["bound"] == pytest.approx(bound)
-    values = table1.values
+    assert table1.bound == pytest.approx(bound)
     for name, radius in (("positive", 10.0), ("negative", 25.0)):
-        assert values[name][0] == pytest.approx(100 * sum(one <= radius for one in errors) / len(errors))
-        assert values["bound"][name][0] == pytest.approx(100 * sum(one <= radius for one in bound) / len(bound))
-    assert values["median"] == pytest.approx(np.median(errors))
+        within, reachable = getattr(table1, name)[0], getattr(table1, f"bound_{name}")[0]
+        assert within == pytest.approx(100 * sum(one <= radius for one in errors) / len(errors))
+        assert reachable == pytest.approx(100 * sum(one <= radius for one in bound) / len(bound))
+    assert table1.queries.tolist() == queries
     possible = [n for n, one in enumerate(bound) if one <= 10.0]
-    assert values["queries_with_positive"] == len(possible)
     for count in (1, 5, 10, 20):
         found = sum(any(metres(scoring, queries[n], row) <= 10.0 for row in ranked[n][:count]) for n in possible)
-        assert values["recall"][str(count)] == pytest.approx(100 * found / len(possible))
+        assert table1.recall[str(count)] == pytest.approx(100 * found / len(possible))
 
 
-def test_conditions_make_up_the_whole(scoring: Scoring, table1: Scored) -> None:
-    parts = table1.values["by_condition"]
+def test_conditions_make_up_the_whole(scoring: Scoring) -> None:
+    parts = by_condition(scoring.setup)
     assert set(parts) == {"sun", "night"}
-    assert sum(one["queries"] for one in parts.values()) == table1.values["queries"] == len(scoring.setup.queries)
-    pooled = sum(one["queries"] * one["positive"] for one in parts.values()) / table1.values["queries"]
-    assert pooled == pytest.approx(table1.values["positive"][0])
+    assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(len(scoring.setup.queries)))
 
 
-def test_every_landmark_seed_has_its_number(table1: Scored) -> None:
-    assert table1.values["landmark_seeds"] == [0, 1, 2, 3, 4]
-    assert [len(table1.values[name]) for name in ("positive", "negative")] == [5, 5]
-    assert len(set(table1.values["positive"])) > 1
+def test_every_landmark_seed_has_its_number(table1: Accuracy) -> None:
+    assert table1.landmark_seeds == [0, 1, 2, 3, 4]
+    assert [len(table1.positive), len(table1.negative)] == [5, 5]
+    assert len(set(table1.positive)) > 1
 
 
-def test_curves_pass_through_the_table(scoring: Scoring, table1: Scored) -> None:
-    values = PROTOCOLS["curves"].score(replace(scoring, setup=replace(scoring.setup, tolerance=49.0))).values
-    assert values["tolerances"] == pytest.approx(list(range(50)))
-    assert values["percent"][10] == pytest.approx(table1.values["positive"][0])
-    assert values["bound"][25] == pytest.approx(table1.values["bound"]["negative"][0])
-    assert (np.diff(values["percent"]) >= 0).all()
-    assert (np.array(values["bound"]) >= values["percent"]).all()
+def test_curves_pass_through_the_table(scoring: Scoring, table1: Accuracy) -> None:
+    found = PROTOCOLS["curves"].score(replace(scoring, setup=replace(scoring.setup, tolerance=49.0)))
+    assert found.tolerances == pytest.approx(list(range(50)))
+    assert found.percent[10] == pytest.approx(table1.positive[0])
+    assert found.bound[25] == pytest.approx(table1.bound_negative[0])
+    assert (np.diff(found.percent) >= 0).all()
+    assert (found.bound >= found.percent).all()
 
 
-def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Scored) -> None:
-    values = PROTOCOLS["landmark-sweep"].score(replace(scoring, setup=replace(scoring.setup, counts=(60, 25)))).values
-    assert values["counts"] == [25, 60]
-    assert values["positive"][1] == pytest.approx(table1.values["positive"][0])
-    assert values["bound"]["positive"][0] <= values["bound"]["positive"][1]
+def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Accuracy) -> None:
+    found = PROTOCOLS["landmark-sweep"].score(replace(scoring, setup=replace(scoring.setup, counts=(60, 25))))
+    assert found.counts == [25, 60]
+    assert found.landmarks[:25].tolist() == scoring.landmarks(count=25).tolist()
+    assert found.positive[1] == pytest.approx(table1.positive[0])
+    assert found.bound_positive[0] <= found.bound_positive[1]
     with pytest.raises(NotApplicableError, match="one number of landmarks"):
         PROTOCOLS["landmark-sweep"].score(replace(scoring, setup=replace(scoring.setup, landmarks=None)))
 
 
 def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> None:
-    values = PROTOCOLS["generalisation"].score(scoring).values["regions"]["b"]
+    values = PROTOCOLS["generalisation"].score(scoring).regions["b"]
     region = scoring.setup.regions[0]
     for factor in (1.0, 1.25):
         landmarks, last = [], None
@@ -98,17 +99,17 @@ def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> N
                 landmarks.append(row)
                 last = row
         found = values[str(factor)]
-        assert (found["landmarks"], found["spacing"]) == (len(landmarks), factor * 10.0)
+        assert (found.landmarks.tolist(), found.spacing) == (landmarks, factor * 10.0)
         ranked = nearest_by_loops(scoring, region.queries.tolist(), landmarks)
         right = [metres(scoring, q, one[0]) <= 10.0 for q, one in zip(region.queries.tolist(), ranked, strict=True)]
-        assert found["positive"] == pytest.approx(100 * sum(right) / len(right))
+        assert found.positive == pytest.approx(100 * sum(right) / len(right))
     with pytest.raises(NotApplicableError, match="no region"):
         PROTOCOLS["generalisation"].score(replace(scoring, setup=replace(scoring.setup, regions=())))
 
 
 def test_pairs_of_a_sequence_are_all_pairs_of_different_images(scoring: Scoring) -> None:
     found = PROTOCOLS["proportionality"].score(scoring)
-    sequences = found.values["sequences"]
+    sequences = found.sequences
     assert set(sequences) == {"test-sun", "test-night"}
     first = sequences[scoring.setup.proportional[0]]
     rows = scoring.setup.rows_of(scoring.setup.proportional[0], scoring.setup.queries)
@@ -118,38 +119,37 @@ def test_pairs_of_a_sequence_are_all_pairs_of_different_images(scoring: Scoring)
         for other in rows[n + 1 :]:
             feature.append(np.linalg.norm(vectors[one] - vectors[other]))
             apart.append(metres(scoring, one, other))
-    assert (first["images"], first["pairs"]) == (len(rows), len(feature))
-    assert first["pearson"]["plain"] == pytest.approx(np.corrcoef(feature, apart)[0, 1], abs=1e-4)
+    assert (first.images.tolist(), first.pairs) == (rows.tolist(), len(feature))
+    assert first.pearson.plain == pytest.approx(np.corrcoef(feature, apart)[0, 1], abs=1e-4)
     near = np.array(apart) <= 10.0
     within = np.corrcoef(np.array(feature)[near], np.array(apart)[near])[0, 1]
-    assert first["pearson"]["within positive radius"] == pytest.approx(within, abs=1e-3)
-    assert found.arrays["counts"].sum() == len(feature)
-    assert found.arrays["matrix"].shape == (len(found.arrays["rows"]),) * 2
+    assert first.pearson.within_positive == pytest.approx(within, abs=1e-3)
+    assert found.counts.sum() == len(feature)
+    assert found.matrix.shape == (len(found.shown),) * 2
 
 
 def test_matrices_have_references_as_rows_and_queries_as_columns(scoring: Scoring) -> None:
     found = PROTOCOLS["distance-matrices"].score(scoring)
-    names = found.values["reference"], found.values["queries"]
+    names = found.reference_sequence, found.query_sequence
     places = scoring.setup.places
     first, second = (np.flatnonzero(places.sequence == name) for name in names)
     assert set(places.split[first]) | set(places.split[second]) == {"train", "test"}
     assert places.condition[first[0]] == places.condition[second[0]]
-    assert found.arrays["metres"].shape == (len(first), len(second))
-    assert found.arrays["metres"][3, 5] == pytest.approx(metres(scoring, first[3], second[5]), rel=1e-5)
+    assert (found.references.tolist(), found.queries.tolist()) == (first.tolist(), second.tolist())
+    assert found.metres.shape == (len(first), len(second))
+    assert found.metres[3, 5] == pytest.approx(metres(scoring, first[3], second[5]), rel=1e-5)
     feature = np.linalg.norm(scoring.descriptors.values[first[3]] - scoring.descriptors.values[second[5]])
-    assert found.arrays["feature"][3, 5] == pytest.approx(feature, abs=1e-3)
+    assert found.feature[3, 5] == pytest.approx(feature, abs=1e-3)
 
 
 def test_examples_are_of_each_condition_and_the_same_for_every_model(scoring: Scoring) -> None:
-    examples = PROTOCOLS["qualitative"].score(scoring).values["examples"]
-    assert [one["condition"] for one in examples] == ["night"] * 3 + ["sun"] * 3
+    examples = PROTOCOLS["qualitative"].score(scoring).examples
+    assert [one.condition for one in examples] == ["night"] * 3 + ["sun"] * 3
     for one in examples:
-        assert one["error"] == pytest.approx(metres(scoring, one["query"], one["retrieved"]))
-        assert one["nearest_metres"] <= one["error"]
+        assert one.error == pytest.approx(metres(scoring, one.query, one.retrieved))
+        assert one.nearest_metres <= one.error
     other = replace(scoring, descriptors=replace(scoring.descriptors, values=scoring.descriptors.values[:, ::-1] ** 3))
-    assert [one["query"] for one in PROTOCOLS["qualitative"].score(other).values["examples"]] == [
-        one["query"] for one in examples
-    ]
+    assert [one.query for one in PROTOCOLS["qualitative"].score(other).examples] == [one.query for one in examples]
 
 
 def test_time_is_not_taken_of_descriptors_alone(scoring: Scoring) -> None:
@@ -181,7 +181,13 @@ def test_rows_that_a_protocol_needs_are_those_it_asks_for(scoring: Scoring, name
     """Whatever is not among them is not described, and asking for it would fail."""
     rows = np.unique(PROTOCOLS[name].rows(scoring.setup))
     few = replace(scoring, descriptors=replace(scoring.descriptors, rows=rows, values=scoring.descriptors[rows]))
-    assert PROTOCOLS[name].score(few).values == PROTOCOLS[name].score(scoring).values
+    assert written(PROTOCOLS[name].score(few)) == written(PROTOCOLS[name].score(scoring))
+
+
+def written(found: object) -> tuple[Any, dict[str, Any]]:
+    """All of a result, arrays as lists."""
+    arrays: Arrays = {}
+    return to_json(found, arrays, ""), {name: one.tolist() for name, one in arrays.items()}
 
 
 def test_an_unknown_protocol_is_refused() -> None:

@@ -1,13 +1,39 @@
 """Distances between a reference and a query run, in the world and of features, image by image in order of time."""
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from mappable.arrays import Ints, evenly
+from mappable.arrays import Floats32, Ints, evenly
 from mappable.evaluation.metrics import correlations
-from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring
+from mappable.evaluation.models import Model, few_of, of_seed
+from mappable.evaluation.protocol import Drawing, Protocol, Section, View
+from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
+from mappable.evaluation.style import WIDTH, new_figure, number
+from mappable.evaluation.tables import Column, table
+from mappable.plotting import SHADES, plain
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "distance-matrices"
 MOST = 300  # images of either run
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Plain distances (references, queries) between images of two sequences, and how well they agree."""
+
+    reference_sequence: str
+    query_sequence: str
+    references: Ints  # rows of the table, one per row of the matrices
+    queries: Ints  # rows of the table, one per column
+    feature: Floats32
+    metres: Floats32
+    pearson: float | None
+    spearman: float | None
 
 
 def rows(setup: Setup) -> Ints:
@@ -15,25 +41,71 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate([setup.references[:0], *_runs(setup)])
 
 
-def score(scoring: Scoring) -> Scored:
+def score(scoring: Scoring) -> Matrices:
     """The two matrices of plain distances, and how well they agree."""
     setup = scoring.setup
     if setup.matrices is None:
         raise NotApplicableError("this set has no pair of a reference and a query sequence")
-    reference, queries = _runs(setup)
-    feature, metres = np.sqrt(scoring.squared(reference, queries)), scoring.metres(reference, queries)
-    agree = correlations(
-        feature.ravel().astype(np.float64), metres.ravel(), setup.positive_radius, setup.negative_radius
-    )
-    values = {"reference": setup.matrices[0], "queries": setup.matrices[1]}
-    return Scored(
-        values | {name: agree[name]["plain"] for name in ("pearson", "spearman")},
-        {"feature": feature, "metres": metres.astype(np.float32)},
+    references, queries = _runs(setup)
+    feature, metres = np.sqrt(scoring.squared(references, queries)), scoring.metres(references, queries)
+    pearson, spearman = correlations(feature.ravel(), metres.ravel(), setup.positive_radius, setup.negative_radius)
+    return Matrices(
+        *setup.matrices, references, queries, feature, metres.astype(np.float32), pearson.plain, spearman.plain
     )
 
 
 def _runs(setup: Setup) -> list[Ints]:
     pairs = zip(setup.matrices or (), (setup.references, setup.queries), strict=False)
-    return [
-        rows[evenly(len(rows), MOST, nearest=True)] for rows in (setup.rows_of(name, among) for name, among in pairs)
+    found = [setup.rows_of(name, among) for name, among in pairs]
+    return [rows[evenly(len(rows), MOST, nearest=True)] for rows in found]
+
+
+def sections(view: View, models: list[Model]) -> list[Section]:
+    """The figure, and how much the matrices resemble each other."""
+    first = models[0].first(Matrices)
+    sentences = [
+        f"Each row is an image of {first.reference_sequence}, each column one of {first.query_sequence}, both in time "
+        "order. The more a matrix of feature distances resembles the one of geometric distances, the better features "
+        "can stand in for positions."
     ]
+    pearson = [model.spread(Matrices, lambda one: one.pearson) for model in models]
+    shown = table(
+        "matrices",
+        Column("Model", [model.title for model in models]),
+        Column("Pearson", pearson, 3),
+        Column("Spearman", [model.spread(Matrices, lambda one: one.spearman) for model in models], 3),
+        best=pearson,
+    )
+    return [Section(NAME, "Distance matrices", sentences, [shown], (NAME,))]
+
+
+def draw(view: View) -> "Figure":
+    """Geometric distances, then feature distances of three models at most, each with its own scale."""
+    models = few_of(view.drawn(Matrices))
+    found = [model.first(Matrices) for model in models]
+    shown = {"geometric": (found[0].metres, f"distance [{view.unit}]")}
+    for model, one in zip(models, found, strict=True):
+        shown[f"{plain(model.title)}\nr = {number(one.pearson)}"] = one.feature, "feature distance"
+    side = min(3.2, (WIDTH - 0.5) / len(shown))
+    figure = new_figure(side + 1.6, width=0.5 + side * len(shown))
+    panels = figure.subplots(1, len(shown), sharex=True, sharey=True)
+    for axes, (title, (matrix, label)) in zip(panels, shown.items(), strict=True):
+        image = axes.imshow(matrix, cmap=SHADES, vmin=0, interpolation="nearest", aspect="auto")
+        axes.set_title(title, fontsize=10)
+        axes.set_box_aspect(1)
+        figure.colorbar(image, ax=axes, orientation="horizontal", label=label, pad=0.02)
+    panels[0].set_ylabel("reference image")
+    runs = f"{plain(found[0].reference_sequence)} (down) against {plain(found[0].query_sequence)} (across)"
+    figure.suptitle(f"{runs}{of_seed(models)}", fontsize=11)
+    return figure
+
+
+PROTOCOL = Protocol(
+    name=NAME,
+    summary="a reference and a query run, image by image",
+    kind=Matrices,
+    rows=rows,
+    score=score,
+    sections=sections,
+    drawings=(Drawing(NAME, "Geometric distances, then feature distances of some models.", draw),),
+)

@@ -1,14 +1,43 @@
 """Places that the encoder never trained on: a map of one run there, and how often its queries are right."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from mappable.arrays import Ints
-from mappable.evaluation.metrics import percent_within
-from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring
+from mappable.evaluation import paper
+from mappable.evaluation.metrics import Spread, percent_within
+from mappable.evaluation.models import Model
+from mappable.evaluation.protocol import BOUND, Protocol, Section, View, counted
+from mappable.evaluation.rows import OFF_THE_SHELF, OURS, ROWS
+from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
+from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.maps.landmarks import sequential_landmarks
 
+NAME = "generalisation"
 SPACINGS = (1.0, 1.25)  # of landmarks along the reference run, in positive radii
+
+
+@dataclass(frozen=True)
+class RegionAccuracy:
+    """Percent of a region's queries within the radii, with landmarks `spacing` apart along its reference run."""
+
+    queries: Ints  # rows of the table
+    landmarks: Ints  # rows of the table
+    spacing: float
+    positive: float
+    negative: float
+    bound: float  # percent with a landmark within the positive radius
+    by_condition: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Generalisation:
+    """The accuracy by the names of regions, then by the spacing of landmarks in positive radii."""
+
+    regions: dict[str, dict[str, RegionAccuracy]]
 
 
 def rows(setup: Setup) -> Ints:
@@ -19,13 +48,13 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate(found)
 
 
-def score(scoring: Scoring) -> Scored:
+def score(scoring: Scoring) -> Generalisation:
     """Accuracy in each region, for landmarks one positive radius apart, and 1.25."""
     setup = scoring.setup
     if not setup.regions:
         raise NotApplicableError("this set has no region with a reference run of its own")
     at = setup.places.positions
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, dict[str, RegionAccuracy]] = {}
     for region in setup.regions:
         squared = scoring.squared(region.queries, region.reference)
         conditions = setup.places.condition[region.queries]
@@ -37,16 +66,91 @@ def score(scoring: Scoring) -> Scored:
             nearest = landmarks[squared[:, chosen].argmin(axis=1)]
             errors = np.linalg.norm(at[region.queries] - at[nearest], axis=1)
             bound = scoring.metres(region.queries, landmarks).min(axis=1)
-            found[region.name][str(factor)] = {
-                "landmarks": len(landmarks),
-                "spacing": spacing,
-                "queries": len(errors),
-                "positive": percent_within(errors, setup.positive_radius),
-                "negative": percent_within(errors, setup.negative_radius),
-                "bound": percent_within(bound, setup.positive_radius),
-                "by_condition": {
+            found[region.name][str(factor)] = RegionAccuracy(
+                region.queries,
+                landmarks,
+                spacing,
+                positive=percent_within(errors, setup.positive_radius),
+                negative=percent_within(errors, setup.negative_radius),
+                bound=percent_within(bound, setup.positive_radius),
+                by_condition={
                     name: percent_within(errors[conditions == name], setup.positive_radius)
                     for name in sorted(set(conditions))
                 },
-            }
-    return Scored({"regions": found}, {})
+            )
+    return Generalisation(found)
+
+
+def sections(view: View, models: list[Model]) -> list[Section]:
+    """Means over models of a kind, as the paper prints them, and each model."""
+    sentences = [
+        f"Other places, with a map of one reference run each: percent of the queries found within {view.positive}. "
+        "Landmarks are one positive radius apart along the run, and 1.25 times that.",
+    ]
+    groups: dict[str, list[Model]] = {}
+    for model in models:
+        groups.setdefault(_kind(model.row), []).append(model)
+    single = _regions(view, {model.title: [model] for model in models}, folded=len(groups) < len(models))
+    tables = [single]
+    if single.folded:
+        sentences.append("As in the paper, numbers are means over all models of a kind.")
+        titles = {f"{kind} ({counted(len(of), 'model', 'models')})": of for kind, of in groups.items()}
+        tables.insert(0, _regions(view, titles, printed=paper.GENERALISATION.get(view.setup.name, {})))
+    return [Section(NAME, "Generalisation", sentences, tables)]
+
+
+def _regions(
+    view: View,
+    groups: Mapping[str, list[Model]],
+    *,
+    printed: Mapping[str, Mapping[str, paper.Models]] | None = None,
+    folded: bool = False,
+) -> Table:
+    """A column per region and spacing, and a row per group of models, the paper's numbers, the bound and landmarks."""
+    names = ["Paper, visual", "Paper, combined"] if printed else []
+    columns = [Column("Model" if printed is None else "Loss", [*groups, *names, BOUND, "Landmarks"])]
+    for region, spacings in next(iter(groups.values()))[0].first(Generalisation).regions.items():
+        for factor, facts in spacings.items():
+            cells: list[Cell] = []
+            for of in groups.values():
+                means = [model.spread(Generalisation, lambda one: _positive(one, region, factor)) for model in of]  # noqa: B023 - called at once
+                cells.append(means[0] if len(means) == 1 else _mean(means))
+            own = (printed or {}).get(region, {}).get(factor)
+            cells += [own and own.visual, own and own.combined] if printed else []
+            title = f"{facts.spacing:g} {view.unit} apart"
+            columns.append(Column(title, [*cells, facts.bound, len(facts.landmarks)], group=region))
+    return table(
+        "generalisation-of-models" if folded else NAME,
+        *columns,
+        caption="Each model" if folded else "",
+        references=2 + len(names),
+        folded=folded,
+    )
+
+
+def _positive(found: Generalisation, region: str, factor: str) -> float | None:
+    one = found.regions.get(region, {}).get(factor)
+    return None if one is None else one.positive
+
+
+def _mean(spreads: Sequence[Spread | None]) -> float | None:
+    known = [one.mean for one in spreads if one is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _kind(row: str) -> str:
+    """What kind of loss a row has, as the paper groups them."""
+    if row not in ROWS or row == OFF_THE_SHELF:
+        return "Off-the-shelf" if row == OFF_THE_SHELF else "Others"
+    kind = "Combined" if ROWS[row].combined else "Visual" if ROWS[row].visual else "Geometric"
+    return f"{kind} (ours)" if row.endswith(OURS) else kind
+
+
+PROTOCOL = Protocol(
+    name=NAME,
+    summary="places that the encoder never trained on",
+    kind=Generalisation,
+    rows=rows,
+    score=score,
+    sections=sections,
+)

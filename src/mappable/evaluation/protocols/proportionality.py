@@ -1,64 +1,268 @@
 """Do feature distances follow distances in the world? All pairs of images of a sequence that no encoder trained on."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints, evenly
-from mappable.evaluation.metrics import correlations
-from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring
+from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.evaluation import paper
+from mappable.evaluation.film import FRAMES, record
+from mappable.evaluation.metrics import Correlation, correlations
+from mappable.evaluation.models import Model, before_and_after, few_of, of_seed
+from mappable.evaluation.protocol import Drawing, Protocol, Section, View
+from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
+from mappable.evaluation.style import COARSE, WIDTH, as_map, dots, new_figure, number, tidy
+from mappable.evaluation.tables import Column, Table, table
+from mappable.plotting import BLACK, EMPTY, SHADES, VERMILLION, plain
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from PIL import Image
 
 BINS = 80
 MOST = 2500  # images of a sequence; of more, some are taken evenly
 SHOWN = 200  # images whose matrix is kept
 
 
+@dataclass(frozen=True)
+class SequencePairs:
+    """Correlations of feature and geometric distance over all pairs of images of a sequence."""
+
+    condition: str
+    images: Ints  # rows of the table
+    pairs: int
+    pearson: Correlation
+    spearman: Correlation
+
+
+@dataclass(frozen=True)
+class Proportionality:
+    """Correlations by sequence; and of the first sequence a histogram of all pairs, and a matrix of some images."""
+
+    sequences: dict[str, SequencePairs]
+    counts: Floats  # pairs (metres, feature)
+    metres_edges: Floats
+    feature_edges: Floats
+    shown: Ints  # rows of the table
+    matrix: Floats32  # feature distances (shown, shown)
+
+    @property
+    def first(self) -> tuple[str, SequencePairs]:
+        """The sequence that is drawn."""
+        return next(iter(self.sequences.items()))
+
+
 def rows(setup: Setup) -> Ints:
     """Rows that must be described."""
-    return np.concatenate([setup.references[:0], *(_some(setup, name, MOST) for name in setup.proportional)])
+    return np.concatenate([setup.references[:0], *(_images(setup, name) for name in setup.proportional)])
 
 
-def score(scoring: Scoring) -> Scored:
+def score(scoring: Scoring) -> Proportionality:
     """Correlations of plain distances for each sequence; of the first also what is needed to draw it."""
     setup = scoring.setup
     if not setup.proportional:
         raise NotApplicableError("this set has no sequence whose pairs could be looked at")
-    found: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
+    found: dict[str, SequencePairs] = {}
+    drawn: tuple[Any, ...] = ()
     for name in setup.proportional:
-        images = _some(setup, name, MOST)
+        images = _images(setup, name)
         first, second = np.triu_indices(len(images), 1)
         if len(first) < 3:
             continue
         feature = np.sqrt(scoring.squared(images, images))
         metres = scoring.metres(images, images)
         pairs = feature[first, second].astype(np.float64), metres[first, second]
-        found[name] = {
-            "condition": setup.places.condition[images[0]],
-            "images": len(images),
-            "pairs": len(first),
-            **correlations(*pairs, setup.positive_radius, setup.negative_radius),
-        }
-        if not arrays:
-            arrays = _density(*pairs) | _shown(feature, images)
+        agree = correlations(*pairs, setup.positive_radius, setup.negative_radius)
+        found[name] = SequencePairs(str(setup.places.condition[images[0]]), images, len(first), *agree)
+        if not drawn:
+            some = evenly(len(images), SHOWN, nearest=True)
+            drawn = *_density(*pairs), images[some], feature[np.ix_(some, some)]
     if not found:
         raise NotApplicableError("no sequence has three images")
-    return Scored({"sequences": found}, arrays)
+    return Proportionality(found, *drawn)
 
 
-def _some(setup: Setup, sequence: str, most: int) -> Ints:
+def _images(setup: Setup, sequence: str) -> Ints:
     images = setup.rows_of(sequence, setup.queries)
-    return images[evenly(len(images), most, nearest=True)]
+    return images[evenly(len(images), MOST, nearest=True)]
 
 
-def _density(feature: Floats, metres: Floats) -> dict[str, Any]:
-    counts, metres_edges, feature_edges = np.histogram2d(
-        metres, feature, bins=BINS, range=((0.0, metres.max()), (0.0, feature.max()))
+def _density(feature: Floats, metres: Floats) -> tuple[Floats, Floats, Floats]:
+    return np.histogram2d(metres, feature, bins=BINS, range=((0.0, metres.max()), (0.0, feature.max())))
+
+
+def sections(view: View, models: list[Model]) -> list[Section]:
+    """Correlations over the pairs of one sequence, and of others."""
+    name, *others = sequences = models[0].first(Proportionality).sequences
+    printed = paper.PEARSON["cold"]
+    sentences = [
+        "Do distances of features grow with distances on the ground? The correlation of the two, over all "
+        f"{sequences[name].pairs:,} pairs of the {len(sequences[name].images):,} images of {name}. A straight line "
+        "would have 1.",
+        f"The paper has Pearson correlations of {printed['lazy-quadruplet']} (lazy quadruplet) and "
+        f"{printed['lazy-quadruplet+distance']} (with the distance loss added), on the COLD sequence seq2_sunny3.",
+    ]
+    tables = [_correlations(view, models, [name])]
+    if others:
+        tables.append(_correlations(view, models, others, caption="Other sequences", folded=True))
+    return [Section("proportionality", "Proportionality", sentences, tables, ("proportionality",))]
+
+
+def _correlations(
+    view: View, models: list[Model], names: Sequence[str], *, caption: str = "", folded: bool = False
+) -> Table:
+    pairs = [(model, name) for model in models for name in names]
+
+    def column(title: str, kind: str, get: Callable[[Correlation], float | None]) -> Column:
+        def value(found: Proportionality, name: str) -> float | None:
+            return get(getattr(found.sequences[name], kind)) if name in found.sequences else None
+
+        cells = [model.spread(Proportionality, lambda one: value(one, name)) for model, name in pairs]  # noqa: B023 - called at once
+        return Column(title, cells, 3, kind.capitalize())
+
+    def columns(kind: str) -> list[Column]:
+        return [
+            column("all", kind, lambda one: one.plain),
+            column("squared", kind, lambda one: one.squared),
+            column(f"≤ {view.positive}", kind, lambda one: one.within_positive),
+            column(f"≤ {view.negative}", kind, lambda one: one.within_negative),
+        ]
+
+    pearson, spearman = columns("pearson"), columns("spearman")
+    return table(
+        "other-correlations" if folded else "correlations",
+        Column("Model", [model.title for model, _ in pairs]),
+        Column("Sequence", [name if folded else None for _, name in pairs]),
+        *pearson,
+        *(one for one in spearman if one.title != "squared"),  # which has the same ranks as all
+        Column("Paper (COLD)", [None if folded else paper.PEARSON["cold"].get(model.row) for model, _ in pairs], 3),
+        caption=caption,
+        best=[] if folded else pearson[0].cells,
+        folded=folded,
     )
-    return {"counts": counts, "metres_edges": metres_edges, "feature_edges": feature_edges}
 
 
-def _shown(feature: Any, images: Ints) -> dict[str, Any]:
-    some = evenly(len(images), SHOWN, nearest=True)
-    return {"matrix": feature[np.ix_(some, some)], "rows": images[some]}
+def draw(view: View) -> "Figure":
+    """A panel per model, three at most: numbers of pairs by distance, with the median feature distance as a line."""
+    from matplotlib.colors import LogNorm
+
+    models, setup = few_of(view.drawn(Proportionality)), view.setup
+    found = [model.first(Proportionality) for model in models]
+    most = max(float(one.counts.max()) for one in found)
+    figure = new_figure(4.0, width=min(WIDTH, 1.7 + 3.3 * len(models)))
+    panels = np.atleast_1d(figure.subplots(1, len(models), sharey=True))
+    for axes, model, one in zip(panels, models, found, strict=True):
+        counts = np.ma.masked_equal(one.counts.T, 0)
+        norm = LogNorm(1, max(most, 2))
+        drawn = axes.pcolormesh(one.metres_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
+        axes.plot(*_medians(one), color="white", linewidth=3.2)
+        axes.plot(*_medians(one), color=VERMILLION, linewidth=1.7, label="median")
+        axes.axvline(setup.positive_radius, color=BLACK, linewidth=1.1, linestyle="--", label="positive radius")
+        name, facts = one.first
+        axes.set(
+            xlim=(0, max(float(one.metres_edges[-1]) for one in found)),
+            ylim=(0, max(float(one.feature_edges[-1]) for one in found)),
+            xlabel=f"geometric distance [{setup.unit}]",
+        )
+        r = f"r = {number(facts.pearson.plain)}, within {view.negative}: {number(facts.pearson.within_negative)}"
+        axes.set_title(f"{plain(model.title)}\n{r}", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("feature distance")
+    figure.colorbar(drawn, ax=list(panels), label="pairs of images", pad=0.02, aspect=30)
+    name, facts = found[0].first
+    figure.suptitle(f"{plain(name)}: {facts.pairs:,} pairs of images{of_seed(models)}", fontsize=11)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _medians(found: Proportionality) -> tuple[Floats, Floats]:
+    """Middles of the bins of geometric distance, and the median feature distance in each; NaN in those of few pairs."""
+    below = np.cumsum(found.counts, axis=1)
+    total, edges = below[:, -1], found.feature_edges[1:]
+    half = [float(np.interp(0.5 * all_of, row, edges)) for row, all_of in zip(below, total, strict=True)]
+    metres: Floats = (found.metres_edges[1:] + found.metres_edges[:-1]) / 2
+    return metres, np.where(total >= 20, half, np.nan)
+
+
+def animate(view: View) -> "list[Image.Image]":
+    """From one image after the other of a sequence: how far all others are by feature, on the map and against metres.
+
+    Off-the-shelf and the best model are side by side. Colors on the map are those of the points below it.
+    """
+    models = before_and_after(view.drawn(Proportionality))
+    found = [model.first(Proportionality) for model in models]
+    at = view.setup.places.positions[found[0].shown]
+    metres: Floats = np.linalg.norm(at[:, None] - at, axis=2)
+    figure = new_figure(5.8, COARSE)
+    moving: list[Artist] = []
+    updates: list[Callable[[int], None]] = []
+    for column, (model, one) in enumerate(zip(models, found, strict=True)):
+        above, below = (figure.add_subplot(2, len(models), column + 1 + len(models) * line) for line in (0, 1))
+        artists, update = _distances(above, below, one.matrix.astype(np.float64), at[:, :2], metres)
+        moving += artists
+        updates.append(update)
+        as_map(above, view.unit)
+        tidy(below)
+        below.set(xlabel=f"geometric distance [{view.unit}]", ylabel="feature distance")
+        above.set_title(f"{plain(model.title)}: r = {number(one.first[1].pearson.plain)}", fontsize=11)
+    title = f"{plain(found[0].first[0])}: feature distance from one image (star) to all others"
+    figure.suptitle(title, fontsize=11)
+    steps = evenly(len(at), FRAMES, nearest=True)
+
+    def go_to(step: int) -> None:
+        for update in updates:
+            update(int(steps[step]))
+
+    return record(figure, moving, go_to, len(steps))
+
+
+def _distances(
+    above: "Axes", below: "Axes", feature: Floats, at: Floats, metres: Floats
+) -> "tuple[list[Artist], Callable[[int], None]]":
+    """The map and the plot of one model: what of them moves, and how to bring it to an image."""
+    pairs = np.triu_indices(len(feature), 1)
+    below.plot(metres[pairs], feature[pairs], ",", color=EMPTY, rasterized=True)
+    low, high = np.quantile(feature[pairs], [0.01, 0.99])
+    style: dict[str, Any] = {"cmap": SHADES, "vmin": low, "vmax": high, "linewidths": 0}
+    images = dots(above, at, c=feature[0], s=30, **style)
+    points = below.scatter(metres[0], feature[0], c=feature[0], s=20, **style)
+    star = dots(above, at[:1], marker="*", s=260, color=VERMILLION, edgecolors="white", zorder=4)
+    below.set(xlim=(0, float(metres.max())), ylim=(0, 1.05 * float(feature.max())))
+
+    def update(image: int) -> None:
+        images.set_array(feature[image])
+        points.set_array(feature[image])
+        points.set_offsets(np.column_stack([metres[image], feature[image]]))
+        star.set_offsets(at[image : image + 1])
+
+    return [images, points, star], update
+
+
+PROTOCOL = Protocol(
+    name="proportionality",
+    summary="feature against geometric distance, of all pairs of a sequence",
+    kind=Proportionality,
+    rows=rows,
+    score=score,
+    sections=sections,
+    drawings=(
+        Drawing(
+            "proportionality",
+            "Feature against geometric distance of all pairs of a sequence; brighter is more pairs.",
+            draw,
+        ),
+        Drawing(
+            "proportionality-animation",
+            "Feature against geometric distance, as the reference image moves along a sequence.",
+            animate,
+            moving=True,
+        ),
+    ),
+    of_a_map=True,
+)

@@ -3,18 +3,46 @@
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
-from mappable.evaluation.scoring import NotApplicableError, Scored, Scoring, landmarks_of
+from mappable.evaluation import paper
+from mappable.evaluation.metrics import Spread
+from mappable.evaluation.models import Model
+from mappable.evaluation.protocol import Protocol, Section, View
+from mappable.evaluation.scoring import NotApplicableError, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
+from mappable.evaluation.tables import Column, table
 from mappable.maps.exact import Exact
 from mappable.threads import cores
 
 MOST, WARM_UP = {"cuda": 500, "cpu": 10}, {"cuda": 20, "cpu": 2}  # queries
+
+
+PROPER_NAMES = {"cold": "COLD", "oxford": "Oxford"}  # of the paper's sets
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Milliseconds that one step of a query takes."""
+
+    mean: float
+    std: float
+    median: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a query costs, by step: describe, kd-tree, exact, and total, which is describe and exact."""
+
+    hardware: str
+    queries: Ints  # rows of the table
+    landmarks: Ints  # rows of the table
+    steps: dict[str, StepTime]
 
 
 def rows(setup: Setup) -> Ints:
@@ -22,7 +50,7 @@ def rows(setup: Setup) -> Ints:
     return np.concatenate([setup.queries[:1], landmarks_of(setup)])
 
 
-def score(scoring: Scoring) -> Scored:
+def score(scoring: Scoring) -> Timing:
     """Milliseconds a query, one at a time, with the decoded image in memory; mean, standard deviation and median."""
     if scoring.load is None:
         raise NotApplicableError("there is no encoder at hand, only descriptors")
@@ -31,14 +59,14 @@ def score(scoring: Scoring) -> Scored:
     pixels = [images.read(np.array([row])) for row in queries]
     warm_up = WARM_UP[encoder.device.type]
     described, vectors = _timed(encoder.for_queries(), pixels, warm_up)
-    known = scoring.descriptors[scoring.landmarks()]
+    landmarks = scoring.landmarks()
+    known = scoring.descriptors[landmarks]
     exact, tree = Exact(known), KDTree(known.astype(np.float64))
     searched, _ = _timed(lambda one: exact.nearest(one, 1), vectors, warm_up)
     walked, _ = _timed(tree.query, [one.astype(np.float64) for one in vectors], warm_up)
-    total = described + searched
-    values = {"hardware": hardware(encoder.device), "queries": len(described), "landmarks": len(known)}
-    steps = {"describe": described, "kd-tree": walked, "exact": searched, "total": total}
-    return Scored(values | {name: _summary(one) for name, one in steps.items()}, {})
+    steps = {"describe": described, "kd-tree": walked, "exact": searched, "total": described + searched}
+    found = {name: StepTime(float(one.mean()), float(one.std()), float(np.median(one))) for name, one in steps.items()}
+    return Timing(hardware(encoder.device), queries, landmarks, found)
 
 
 def depends(scoring: Scoring) -> str:
@@ -58,14 +86,6 @@ def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> tuple
     return np.array(taken), given
 
 
-def _summary(milliseconds: Floats) -> dict[str, float]:
-    return {
-        "mean": float(milliseconds.mean()),
-        "std": float(milliseconds.std()),
-        "median": float(np.median(milliseconds)),
-    }
-
-
 def hardware(device: Any) -> str:
     """What computes, in words."""
     if device.type == "cuda":
@@ -73,3 +93,44 @@ def hardware(device: Any) -> str:
 
         return torch.cuda.get_device_name(device)
     return f"{cores()} cores of {platform.machine()}"
+
+
+def sections(view: View, models: list[Model]) -> list[Section]:
+    """Milliseconds per query, beside the paper's."""
+    found = [model.first(Timing) for model in models]
+    printed = {name: own for name, own in paper.TIMING.items() if name == view.setup.name} or paper.TIMING
+    sentences = [
+        "Milliseconds a query, one after the other, with the image decoded and in memory: mean ± standard deviation. "
+        "The total is describing the image and exact search; the paper's is with a KD-tree.",
+    ]
+
+    def column(title: str, step: str) -> Column:
+        ours = [Spread(one.steps[step].mean, one.steps[step].std) for one in found]
+        theirs = [Spread(*own[step]) if step in own else None for own in printed.values()]
+        return Column(title, [*ours, *theirs], 2)
+
+    landmarks = [paper.SIZES[name].landmarks for name in printed]
+    taken = table(
+        "timing",
+        Column("Model", [*(model.title for model in models), *(f"Paper, {PROPER_NAMES[name]}" for name in printed)]),
+        Column("Hardware", [*(one.hardware for one in found), *(paper.HARDWARE for _ in printed)]),
+        Column("Landmarks", [*(len(one.landmarks) for one in found), *landmarks]),
+        column("Describe", "describe"),
+        column("KD-tree", "kd-tree"),
+        column("Exact", "exact"),
+        column("Total", "total"),
+        references=len(printed),
+    )
+    return [Section("timing", "Timing", sentences, [taken])]
+
+
+PROTOCOL = Protocol(
+    name="timing",
+    summary="milliseconds a query",
+    kind=Timing,
+    rows=rows,
+    score=score,
+    sections=sections,
+    depends=depends,
+    of_a_map=True,
+)

@@ -79,7 +79,6 @@ export function matricesView(world) {
   }
 
   function detail() {
-    const path = (id) => (id === null ? null : studyImage(id));
     const [reference, query] = [data.rows[row], data.columns[column]];
     $("#matrices-detail").replaceChildren(
       element(
@@ -91,8 +90,8 @@ export function matricesView(world) {
       element(
         "div",
         { className: "two narrow" },
-        figure(path(reference), `Reference ${row + 1}`, reference ?? ""),
-        figure(path(query), `Query ${column + 1}`, query ?? ""),
+        figure(studyImage(reference), `Reference ${row + 1}`, reference),
+        figure(studyImage(query), `Query ${column + 1}`, query),
       ),
     );
   }

@@ -59,11 +59,7 @@ export function trajectoryView(world) {
     const offs = points.map(([x, y], k) => Math.hypot(x - truth[k][0], y - truth[k][1]));
     const rms = Math.sqrt(offs.reduce((sum, one) => sum + one * one, 0) / offs.length);
     $("#trajectory-detail").replaceChildren(
-      figure(
-        images[at] === null ? null : studyImage(images[at]),
-        images[at] ?? "",
-        `image ${at + 1} of ${truth.length}`,
-      ),
+      figure(studyImage(images[at]), images[at], `image ${at + 1} of ${truth.length}`),
       facts([
         ["off by", `${number(offs[at])} ${study.unit}`],
         ["root mean square", `${number(rms)} ${study.unit}`],

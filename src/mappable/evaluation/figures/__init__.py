@@ -1,1 +1,0 @@
-"""Figures of results, as the paper draws them, and its two animations."""

@@ -1,0 +1,130 @@
+"""Maps drawn from feature distances alone: errors of all methods, matrices, and trajectories colored by time."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mappable.evaluation import paper
+from mappable.evaluation.metrics import Spread
+from mappable.evaluation.models import Model, best_of
+from mappable.evaluation.protocol import NothingToDrawError, Section, View
+from mappable.evaluation.protocols.map_recovery.compute import ANCHORED, STEADY, MapRecovery, Method
+from mappable.evaluation.style import new_figure
+from mappable.evaluation.tables import Column, Table, cell_text, table
+from mappable.plotting import plain
+from mappable.recovery.figure import draw_matrix, draw_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ALIKE = 0.95  # an error so near to another, relative to it, is called no better
+KINDS = {"paper": "the paper's way"}
+PATHS = {"mds": "classical MDS", "smacof": "SMACOF", "recovered": "ours", "anchored": "ours, {known} known"}
+ABREAST = 3
+
+
+def sections(view: View, models: list[Model]) -> list[Section]:
+    """All methods with the features of the best model, which the figure shows too; other models are folded."""
+    shown = best_of(models)
+    found = shown.first(MapRecovery)
+    sentences = [
+        f"A map drawn from feature distances alone: {len(found.images)} images along {found.length:,.0f} {view.unit} "
+        f"of {found.sequence}, {found.repetitions} times, with the features of {shown.title}. Errors are root "
+        "mean squares after the best alignment, of which rigid ones keep the scale that was found; where positions are "
+        "known, nothing is aligned.",
+        "The trivial rows need no image: a result means something only beside them.",
+    ]
+    sentences += _verdicts(found.methods)
+    if mask := found.mask:
+        sentences.append(
+            f"The mask keeps pairs below τ = {cell_text(mask.tau, 2)}: {cell_text(mask.precision)} % of these "
+            f"truly are near (precision), {cell_text(mask.recall)} % of all near pairs are kept (recall), "
+            f"{cell_text(mask.per_row)} an image."
+        )
+    tables = [_methods(view, [shown])]
+    if len(models) > 1:
+        others = [model for model in models if model is not shown]
+        tables.append(_methods(view, others, caption="With other models", folded=True))
+    return [Section("map-recovery", "Map recovery", sentences, tables, ("map-recovery",), notes=found.notes)]
+
+
+def _verdicts(methods: list[Method]) -> list[str]:
+    """Plain words on whether features tell more than one would know without them."""
+    mean = {one.method: one.mean for one in methods}
+    trivial = [one.method for one in methods if one.group == "trivial"]
+    alone = [one.method for one in methods if one.group in ("paper", "ours") and "oracle" not in one.method]
+    found = []
+    if trivial and alone:
+        best, blind = min(alone, key=mean.__getitem__), min(trivial, key=mean.__getitem__)
+        told = _beside(mean[best] / mean[blind])
+        found.append(f"Without known positions the best way that needs no oracle ({best}) is {told} a {blind}.")
+    if ANCHORED in mean and STEADY in mean:
+        told = _beside(mean[ANCHORED] / mean[STEADY])
+        found.append(f"With known positions, ranges are {told} a steady pace between them.")
+    return found
+
+
+def _beside(ratio: float) -> str:
+    return "no better than" if ratio > ALIKE else f"{100 * (1 - ratio):.0f} % nearer to the truth than"
+
+
+def _methods(view: View, models: list[Model], *, caption: str = "", folded: bool = False) -> Table:
+    """A row per method, and the paper's own where the set is the paper's; of other models without the trivial ones."""
+    found = [(model, row) for model in models for row in model.first(MapRecovery).methods]
+    found = [(model, row) for model, row in found if not folded or row.group != "trivial"]
+    printed = {} if folded else paper.RECOVERY.get(view.setup.name, {})
+    rows = [row for _, row in found]
+    titles = [f"Paper: {name}, {paper.RECOVERY_LENGTH:g} m" for name in printed]
+    blank = [None] * len(printed)
+    return table(
+        "recovery-with-others" if folded else "recovery",
+        Column("Method", [*(row.method for row in rows), *titles]),
+        Column("Model", [*(model.title if folded else None for model, _ in found), *blank]),
+        Column("Kind", [*(KINDS.get(row.group, row.group) for row in rows), *("printed" for _ in printed)]),
+        Column(
+            f"Error, {view.unit}",
+            [*(Spread(row.mean, row.std) for row in rows), *(one.metres for one in printed.values())],
+        ),
+        Column("% of length", [*(row.percent for row in rows), *(one.percent for one in printed.values())], 2),
+        Column(f"Rigid, {view.unit}", [*(row.rigid for row in rows), *blank]),
+        Column("Rigid, % of length", [*(row.rigid_percent for row in rows), *blank], 2),
+        caption=caption,
+        references=len(printed),
+        folded=folded,
+    )
+
+
+def draw(view: View) -> "Figure":
+    """The first repetition, of the best model: matrices above, trajectories below, each over the true one in grey."""
+    model = best_of(view.drawn(MapRecovery))
+    found = model.first(MapRecovery)
+    if found.masked is None or found.completed is None:
+        raise NothingToDrawError("there is no mask, so that there are no matrices to draw")
+    known = [name for name in PATHS if np.isfinite(found.positions.get(name, np.nan)).any()]
+    paths = [("true", found.truth), *((PATHS[name], found.positions[name]) for name in known)]
+    lines = -(-(len(paths) + 1) // ABREAST)
+    figure = new_figure(2.9 + 2.7 * lines)
+    grid = figure.add_gridspec(1 + lines, ABREAST, height_ratios=[2.9] + [2.7] * lines)
+    panels = [figure.add_subplot(grid[0, place]) for place in range(ABREAST)]
+    matrices = {"masked": found.masked, "completed": found.completed, "true": found.true}
+    for axes, (name, matrix) in zip(panels, matrices.items(), strict=True):
+        image = draw_matrix(axes, matrix, name, float(np.nanmax(found.true)), len(matrix))
+    figure.colorbar(image, ax=panels, label=f"distance [{view.unit}]", aspect=15, pad=0.02)
+    for place, (title, positions) in enumerate(paths):
+        axes = figure.add_subplot(grid[1 + place // ABREAST, place % ABREAST])
+        there = np.isfinite(positions).all(axis=1)
+        dots = draw_path(axes, np.flatnonzero(there), positions[there], found.truth)
+        error = float(np.sqrt(np.mean(np.sum((positions - found.truth)[there] ** 2, axis=1))))
+        off = f": {error:.1f} {view.unit} ({100 * error / found.length:.1f} %)" if place else ""
+        axes.set_title(title.format(known=len(found.known)) + off, fontsize=10)
+        if place % ABREAST:
+            axes.set_ylabel("")
+    corner = figure.add_subplot(grid[-1, -1])
+    corner.set_axis_off()
+    figure.colorbar(
+        dots, corner.inset_axes((0.1, 0.6, 0.9, 0.07)), orientation="horizontal", label="image, in order of time"
+    )
+    corner.legend(*axes.get_legend_handles_labels(), loc="lower center", bbox_to_anchor=(0.55, 0.05), frameon=False)
+    what = f"{len(found.images)} images over {found.length:.0f} {view.unit}"
+    figure.suptitle(f"{plain(found.sequence)}, {what}, by {plain(model.title)}", fontsize=11)
+    return figure

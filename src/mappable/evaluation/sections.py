@@ -1,0 +1,128 @@
+"""Sections about all models: the paper's claims, settings, how it was run, and what was left out, and why."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mappable.evaluation.claims import Claim, judge
+from mappable.evaluation.models import Model
+from mappable.evaluation.protocol import Section, View
+from mappable.evaluation.rows import OFF_THE_SHELF
+from mappable.evaluation.tables import Column, table
+from mappable.learning.settings import with_defaults
+
+GEOMETRIC = ("geometric_weight", "feature_scale_squared", "huber_delta")  # settings that a visual loss does not use
+
+
+def judged(view: View) -> Sequence[Claim]:
+    """All claims, or none where the models that they compare were not trained."""
+    found = judge(view.results)
+    return found if any(claim.compared for claim in found) else ()
+
+
+def claims(view: View) -> list[Section]:
+    """The claims, where the models allow to judge any of them."""
+    sentences = [
+        "What the paper says in words, judged by the models above. One is better than another if the 95 % interval of "
+        "their difference, query by query and seed by seed, excludes 0. Models with our own γ and F² count for the "
+        "last claim only."
+    ]
+    return [Section("claims", "The paper's claims", sentences, claims=found)] if (found := judged(view)) else []
+
+
+def settings(view: View) -> Section:
+    """What sets each model apart, and all settings."""
+    models = view.models()
+    several = len(models) > 1
+    sentences = ["What sets each model apart; all settings of all models are below."] if several else []
+    made = table(
+        "models",
+        Column("Model", [model.title for model in models]),
+        Column("Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]),
+        Column("What differs", _differences(models) if several else [None]),
+        Column("Training, min", [_minutes(model) for model in models]),
+        Column("Encoder", [_listed(one.encoder[:8] for one in model.results if one.encoder) for model in models]),
+    )
+    every = [_settings(model) for model in models]
+    names = sorted({name for one in every for name in one} - {"seed"})
+    columns = [
+        Column(model.title, [_text(one.get(name)) for name in names]) for model, one in zip(models, every, strict=True)
+    ]
+    everything = table("settings", Column("Setting", names), *columns, caption="All settings", folded=True)
+    tables = [made, everything] if names else [made]
+    return Section("settings", "Models and settings", sentences, tables)
+
+
+def conduct(view: View, command: str) -> Section:
+    """Machines, versions, dates and commands."""
+    ran = [result.ran for result in view.results]
+    versions = [f"{name} {one}" for each in ran for name, one in each.get("versions", {}).items() if one]
+    facts = {
+        "Set": f"{view.setup.name}: {len(view.setup.references):,} references, {len(view.setup.queries):,} queries",
+        "Hardware": _listed(str(each["hardware"]) for each in ran if "hardware" in each),
+        "Versions": _listed(versions),
+        "Date": _listed(sorted(str(each["date"]) for each in ran if "date" in each)),
+    }
+    known = {name: text for name, text in facts.items() if text}
+    given = [command, *(str(each.get("command", "")) for each in ran)]
+    commands = dict.fromkeys(one for one in given if one)
+    run = table("run", Column("", list(known)), Column("", list(known.values())))
+    return Section("run", "How it was run", ["To repeat it:"] if commands else [], [run], commands=list(commands))
+
+
+def skipped(view: View) -> Section:
+    """Protocols that were not run, with the reasons."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for model in view.models():
+        for result in model.results:
+            for protocol, reason in result.skipped.items():
+                reasons.setdefault((protocol, reason), []).append(model.title)
+    if not judged(view):
+        why = "not all of the paper's models that they compare were trained; --rows table1 trains them"
+        reasons["the paper's claims", why] = [model.title for model in view.models()]
+    titles = len(view.models())
+    left = table(
+        "skipped",
+        Column("What", [protocol for protocol, _ in reasons]),
+        Column("Reason", [reason for _, reason in reasons]),
+        Column("Models", ["all" if len(set(of)) == titles else _listed(of) for of in reasons.values()]),
+    )
+    sentences = ["What could not be found out here, and why."]
+    return Section("skipped", "What was left out", sentences, [left] if reasons else [])
+
+
+def _differences(models: list[Model]) -> list[str]:
+    """In words, of each model the settings that are not the same for all that trained."""
+    trained = [_settings(model) for model in models if model.row != OFF_THE_SHELF]
+    names = dict.fromkeys(name for one in trained for name in one if name != "seed")
+    varied = [name for name in names if len({_text(one.get(name)) for one in trained}) > 1]
+    found = []
+    for model in models:
+        own = _settings(model)
+        loss = str(own.get("loss", ""))
+        used = varied if loss.endswith(("distance", "huber")) else [name for name in varied if name not in GEOMETRIC]
+        told = _listed(f"{name} {_text(own[name])}" for name in used if name in own)
+        found.append("never trained" if model.row == OFF_THE_SHELF else told)
+    return found
+
+
+def _settings(model: Model) -> dict[str, Any]:
+    """Of its first seed, with those that its version knew nothing of; none of descriptors made elsewhere."""
+    told = model.results[0].settings
+    return with_defaults(told) if told else {}
+
+
+def _minutes(model: Model) -> float | None:
+    """That training took, in the mean."""
+    seconds = [result.ran["training_seconds"] for result in model.results if "training_seconds" in result.ran]
+    return float(np.mean(seconds)) / 60 if seconds else None
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "–" if value is None else json.dumps(value)

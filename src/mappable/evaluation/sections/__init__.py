@@ -1,1 +1,0 @@
-"""The sections of the report, a file a subject: what each shows, how to read it, and its tables."""

@@ -1,0 +1,177 @@
+"""How all figures look, and how they are written: as PNG and SVG, the same bytes for the same results."""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from mappable.arrays import Floats, Pixels
+from mappable.evaluation.rows import OFF_THE_SHELF, OURS
+from mappable.evaluation.setup import Setup
+from mappable.files import write_atomically
+from mappable.plotting import (
+    BLUE,
+    COLORS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILLION,
+    plain_axes,
+)
+from mappable.plotting import new_figure as empty_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure, SubFigure
+
+DPI, COARSE = 150, 100  # pixels an inch; the latter where photographs make files large
+WIDTH = 9.0  # inches: text stays readable where a page shows it 900 pixels wide
+PURPLE, TEAL = "#5D3A9B", "#004D40"  # darker than their neighbors, so also safe for color-blind readers
+FAINT = "#d4d4d4"
+ACROSS = 200  # pixels of an image
+RIGHT, WRONG = "✓", "✗"
+BEST_POSSIBLE = "best possible"
+FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour, line and mark of a model; a hollow mark is that of a row of ours."""
+
+    colour: str
+    line: str = "-"
+    mark: str = ""
+    hollow: bool = False
+
+    def curve(self, every: int | tuple[int, int] = 1) -> dict[str, Any]:
+        """What `Axes.plot` takes; marks at every so many-th point, or from one on."""
+        return {
+            "color": self.colour,
+            "linestyle": self.line,
+            "linewidth": 2.0 if self.line == ":" else 1.6,
+            "marker": self.mark,
+            "markersize": 5.5,
+            "markerfacecolor": self.face,
+            "markevery": every,
+        }
+
+    def point(self) -> dict[str, Any]:
+        """The same for points that no line joins; all models have a mark there."""
+        return {"color": self.colour, "marker": self.mark or "o", "markerfacecolor": self.face}
+
+    @property
+    def face(self) -> str:
+        """The colour within a mark."""
+        return "white" if self.hollow else self.colour
+
+
+LOOKS = {
+    OFF_THE_SHELF: Look(BLUE, ":"),
+    "distance": Look(PURPLE, ":"),
+    "huber": Look(PINK, ":"),
+    "triplet": Look(ORANGE, "--"),
+    "quadruplet": Look(GREY, "--"),
+    "lazy-triplet": Look(SKY, "--"),
+    "lazy-quadruplet": Look(GREEN, "--"),
+    "triplet+distance": Look(ORANGE, "-", "o"),
+    "triplet+huber": Look(VERMILLION, "-", "s"),
+    "lazy-quadruplet+distance": Look(GREEN, "-", "^"),
+    "lazy-quadruplet+huber": Look(TEAL, "-", "D"),
+}  # of the paper: dotted, dashed, and solid with marks; a combination is near in colour to its visual loss
+OTHERS = tuple(Look(colour, "-", mark) for colour, mark in zip(COLORS, "PXv*phd", strict=True))
+
+
+def look_of(row: str, number: int = 0) -> Look:
+    """That of a row by its name; models that users name have one by their number."""
+    paper = row.removesuffix(OURS)
+    if paper not in LOOKS:
+        return OTHERS[number % len(OTHERS)]
+    look = LOOKS[paper]
+    return look if paper == row else replace(look, hollow=True, mark=look.mark or "v")
+
+
+def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
+    """An empty one, in inches, that lays itself out."""
+    return empty_figure(width, height, dpi)
+
+
+def tidy(axes: "Axes") -> None:
+    """A faint grid, and no frame above and to the right."""
+    plain_axes(axes, grid="#e2e2e2")
+
+
+def as_map(axes: "Axes", unit: str) -> None:
+    """Both axes to scale and labelled."""
+    tidy(axes)
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]")
+
+
+def dots(axes: "Axes", points: Floats, **style: Any) -> "PathCollection":
+    """Positions (n, 2) as dots."""
+    return axes.scatter(points[:, 0], points[:, 1], **style)
+
+
+def beside(axes: "Axes", y: float, text: str, *, column: int = 0, **style: Any) -> None:
+    """A number to the right of the axes at the height y, in one of several columns."""
+    axes.annotate(
+        text, (1.0, y), (14 + 58 * column, 0), axes.get_yaxis_transform(), "offset points", va="center", **style
+    )
+
+
+def legend_of(figure: "Figure | SubFigure", axes: "Axes", title: str) -> None:
+    """The legend of some axes at the right of the figure, with a heading for the numbers in its labels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside right upper", frameon=False, fontsize=9, handlelength=3.2, title=title,
+        title_fontproperties={"size": 9, "weight": "bold"}, alignment="left",
+    )  # fmt: skip
+
+
+def show(axes: "Axes", picture: Pixels) -> None:
+    """An image without ticks in a faint frame."""
+    axes.imshow(small(picture), interpolation="bilinear")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(color=FAINT, linewidth=1.0)
+
+
+def small(picture: Pixels) -> Pixels:
+    """Hardly more pixels than are seen, for files to be small."""
+    height, width = picture.shape[:2]
+    size = ACROSS, max(1, round(ACROSS * height / width))
+    return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
+
+
+def show_error(axes: "Axes", error: float, setup: Setup) -> None:
+    """The error below an image, and whether it is within the positive radius, by color and sign."""
+    right = error <= setup.positive_radius
+    colour = GREEN if right else VERMILLION
+    axes.spines[:].set(color=colour, linewidth=3.0)
+    axes.set_xlabel(f"{RIGHT if right else WRONG} {error:.1f} {setup.unit}", fontsize=9, color=colour, labelpad=3)
+
+
+def number(value: float | None, form: str = ".2f") -> str:
+    """A number as text, a dash where there is none."""
+    return "–" if value is None or value != value else format(value, form)
+
+
+def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
+    """Write NAME.png and NAME.svg into a folder, which is made."""
+    from matplotlib import rc_context
+
+    files = []
+    with rc_context({"svg.hashsalt": "mappable"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of letters that the font lacks
+        for kind, options in FORMATS.items():
+            draw = partial(figure.savefig, format=kind, dpi=figure.dpi, **options)
+            files.append(folder / f"{name}.{kind}")
+            write_atomically(files[-1], draw)
+            figure.set_layout_engine("none")  # it is laid out now
+    return files
