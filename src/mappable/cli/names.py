@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 # Where the names are. They are looked up for the help of one command alone: some of these modules import PyTorch.
 SOURCES = {
     "losses": "mappable.learning.losses:LOSS_NAMES",
-    "map_protocols": "mappable.evaluation.evaluate:OF_A_MAP",
+    "map_protocols": "mappable.evaluation.protocols:MAP_PROTOCOLS",
     "methods": "mappable.recovery.methods:METHODS",
     "noises": "mappable.recovery.study.comparison:NOISE_NAMES",
     "presets": "mappable.learning.setting_layers:preset_names",

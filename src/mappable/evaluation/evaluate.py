@@ -11,7 +11,7 @@ import torch
 
 from mappable.errors import BadInputError
 from mappable.evaluation.protocol import Protocol
-from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.protocols import MAP_PROTOCOLS, PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.timing import hardware
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
@@ -109,8 +109,7 @@ def evaluate_map(
         encoder=encoder.fingerprint,
         settings=encoder.about.settings,
     )
-    usual = [one for one, protocol in PROTOCOLS.items() if protocol.of_a_map]
-    wanted = protocols_named(usual if protocols is None else protocols)
+    wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
     result = score_all(scoring, replace(started, ran=ran(encoder.device, command)), wanted)
     return result, setup, images
 

@@ -33,6 +33,7 @@ PROTOCOLS: dict[str, Protocol[Any]] = {
         timing,
     )
 }  # in the order of the report
+MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]  # those that judge a map
 
 
 def protocols_named(names: Sequence[str] | None) -> list[Protocol[Any]]:
