@@ -100,6 +100,7 @@ def test_positions_are_recovered_and_what_is_undetermined_is_said(ranges_file: P
 
 
 @pytest.mark.medium
+@pytest.mark.usefixtures("few_sweeps")
 def test_with_known_positions_the_map_is_in_their_coordinates(ranges_file: Path, tmp_path: Path) -> None:
     points = np.arange(0, 150, 10)
     anchors = positions_file(tmp_path / "anchors.csv", TRUTH[points] + 100.0, points)

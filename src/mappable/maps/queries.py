@@ -15,7 +15,7 @@ from mappable.maps.densification import densify
 from mappable.maps.locate import CANDIDATES, Locator
 from mappable.maps.location import Location, NotLocated, Outcome
 from mappable.maps.map import Map
-from mappable.maps.ranging import ranges_between
+from mappable.maps.ranging import check_metric, ranges_between
 from mappable.maps.sequence import locate_sequence
 from mappable.places.pixels import ImageFiles, Images
 from mappable.places.table import Places
@@ -116,6 +116,5 @@ def _why_not(location: Location) -> str:
 def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, images: Images | None = None) -> Ranges:
     """Metres between images, by the calibration of a map; all of them must decode."""
     calibration = Locator(landmarks).calibration
-    if landmarks.unit != "m":
-        raise BadInputError(f"ranges are in metres, but this map knows distances in {landmarks.unit} only")
+    check_metric(landmarks.unit)
     return ranges_between(calibration, encoder.embed(places if images is None else images))

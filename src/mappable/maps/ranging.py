@@ -13,6 +13,12 @@ from mappable.recovery.ranges import Ranges
 BLOCK = 1024  # images whose distances to all others are computed at a time
 
 
+def check_metric(unit: str) -> None:
+    """Raise if a map knows no metres."""
+    if unit != "m":
+        raise BadInputError(f"ranges are in metres, but this map knows distances in {unit} only")
+
+
 def ranges_between(calibration: Calibration, descriptors: Floats32) -> Ranges:
     """Ranges between those of the images (n, D) that are near enough by feature for that to tell metres.
 

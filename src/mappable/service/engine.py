@@ -18,7 +18,7 @@ from mappable.maps.exact import Exact
 from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.queries import Readable, locate_readable
-from mappable.maps.ranging import ranges_between
+from mappable.maps.ranging import check_metric, ranges_between
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.report import report
@@ -64,8 +64,7 @@ class Engine:
 
     async def recover(self, images: list[Sent], known: list[Known], *, dimensions: int, ordered: bool) -> Trajectory:
         """The trajectory of images, all of which must decode."""
-        if self.map.unit != "m":
-            raise BadInputError(f"ranges are in metres, but this map knows distances in {self.map.unit} only")
+        check_metric(self.map.unit)
         anchors = _anchors(known, dimensions)
         described = await self._describe(images)
         for one in described:

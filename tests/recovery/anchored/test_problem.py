@@ -101,3 +101,16 @@ def test_that_a_drive_begins_elsewhere_is_no_turn() -> None:
         motion.draw(positions, np.random.default_rng(0))
         drawn.append([motion.begin, motion.end, motion.straight])
     assert drawn[0] == pytest.approx(drawn[1])
+
+
+def test_points_that_begin_where_the_only_known_one_is_still_have_a_step() -> None:
+    """Vague ranges tell no step, and all points begin at one place: the ranges are a better guess than nothing."""
+    ranges = Ranges(5, [0, 1, 2, 0], [1, 2, 3, 2], [4.0, 5.0, 4.0, 5.0], 4.0)
+    start = np.zeros((5, 2))
+    problem = Problem(ranges, Anchors([0], start[:1], 0.1), [np.arange(5)], None, None, start, 100.0)
+    assert problem.motion is not None
+    assert problem.motion.step == 4.0
+    elsewhere = Ranges(5, [0, 1], [2, 3], [4.5, 4.5], 4.0)
+    problem = Problem(elsewhere, Anchors([0], start[:1], 0.1), [np.arange(5)], None, None, start, 100.0)
+    assert problem.motion is not None
+    assert problem.motion.step == 4.5

@@ -229,7 +229,11 @@ def _motion(
     together = sequence[1:] == sequence[:-1]
     near = ranges.metres[consecutive(ranges, long)]
     if len(near) < len(order) // 4 or vague:
-        near = np.linalg.norm(np.diff(start[order], axis=0), axis=1)[together]
+        begun = np.linalg.norm(np.diff(start[order], axis=0), axis=1)[together]
+        if np.median(begun) > STILL * reach or not len(ranges):
+            near = begun
+        elif not len(near):  # points that only one known position holds all begin there
+            near = ranges.metres
     motion = Motion(order, together[1:] & together[:-1], max(float(np.median(near)), STILL * reach), reach)
     if turns is not None:
         place = np.full(len(start), -1)
