@@ -127,13 +127,38 @@ def test_the_python_of_the_page_of_worlds_runs() -> None:
     assert len(town.world.aliases) > 100
 
 
-@pytest.mark.medium
-def test_the_python_of_the_guide_to_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def asked(small_backbone: str, monkeypatch: pytest.MonkeyPatch) -> list[mappable.learning.Settings]:
+    """All settings that are trained with, while a network of two layers takes one step in place of VGG-16."""
+    settings_asked: list[mappable.learning.Settings] = []
+
+    def quick(
+        places: mappable.Places, images: AnyImages, settings: mappable.learning.Settings, **options: Any
+    ) -> mappable.features.Encoder:
+        settings_asked.append(settings)
+        small = {"backbone": small_backbone, "weights": "random", "iterations": 1}
+        return train(places, images, settings.model_copy(update=small), **options)
+
+    monkeypatch.setattr("mappable.learning.trainer.train", quick)
+    return settings_asked
+
+
+@pytest.mark.parametrize(
+    ("fixture", "numbers"),
+    [
+        pytest.param("asked", 64 * 6, marks=pytest.mark.medium, id="two-layers"),
+        pytest.param("tmp_path", 64 * 512, marks=pytest.mark.long, id="vgg16"),
+    ],
+)
+def test_the_python_of_the_guide_to_training_runs(
+    fixture: str, numbers: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request.getfixturevalue(fixture)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(code_blocks("docs/train.md", "python")[0], names)
     places, encoder, descriptors = names["world"].places, names["encoder"], names["descriptors"]
-    assert (descriptors.shape, descriptors.dtype) == ((len(places), 32768), np.float32)
+    assert (descriptors.shape, descriptors.dtype) == ((len(places), numbers), np.float32)
     assert names["same"].fingerprint == encoder.fingerprint
     assert encoder.about.squared_distance_per_squared_feature == pytest.approx(10**2 / 0.6)
     exec(code_blocks("docs/train.md", "python")[1], names)
@@ -165,22 +190,14 @@ def test_the_python_and_the_file_of_the_page_of_settings_are_right(tmp_path: Pat
 
 @pytest.mark.medium
 def test_the_python_of_the_readme_runs_on_a_converted_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, geotagged: Callable[..., list[Path]], small_backbone: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    geotagged: Callable[..., list[Path]],
+    asked: list[mappable.learning.Settings],
 ) -> None:
-    """With a network of two layers and one step in place of VGG-16 and a thousand."""
     monkeypatch.chdir(tmp_path)
     geotagged(tmp_path / "my_photos/walk", 20)
     mappable.convert("photos", "my_photos", "my_places")
-    asked: list[mappable.learning.Settings] = []
-
-    def quick(
-        places: mappable.Places, images: AnyImages, settings: mappable.learning.Settings, **options: Any
-    ) -> mappable.features.Encoder:
-        asked.append(settings)
-        small = {"backbone": small_backbone, "weights": "random", "iterations": 1}
-        return train(places, images, settings.model_copy(update=small), **options)
-
-    monkeypatch.setattr("mappable.learning.trainer.train", quick)
     names: dict[str, Any] = {}
     exec(code_blocks("README.md", "python")[0], names)
     assert names["images"].shape == (20, 180, 240, 3)

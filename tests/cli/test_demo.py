@@ -13,6 +13,7 @@ from typer.testing import Result
 
 from mappable.cli import demo
 from mappable.evaluation import sets
+from mappable.evaluation.figures import everything
 from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
 from mappable.learning.trainer import TrainingStopped
@@ -23,7 +24,9 @@ from mappable.places.cache import find_pack
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A street that is planned in less time, with the settings for a laptop, one model, and hardly any images."""
+    """A short street, one model, hardly any images, and no figures: `make test-long` draws those of a demo."""
+    monkeypatch.setattr(everything, "ANIMATIONS", {})
+    monkeypatch.setattr(everything, "FIGURES", {})
     assert demo.SET == "street-v1-demo"
     small = replace(sets.find_set("street-v1-3d"), preset="street-laptop")
     monkeypatch.setattr(demo, "SET", small.name)
