@@ -24,7 +24,7 @@ def test_a_trajectory_is_written_as_tum(tmp_path: Path, dimensions: int) -> None
     positions[1] = np.nan
     write_tum(tmp_path / "path.txt", positions, [1.5, 2.0, 2.5, 3.0])
     assert np.loadtxt(tmp_path / "path.txt")[:, 0].tolist() == [1.5, 2.5, 3.0]
-    with pytest.raises(BadInputError, match="2 times, but 4 positions"):
+    with pytest.raises(BadInputError, match=r"2 times.*4 positions"):
         write_tum(tmp_path / "path.txt", positions, [0, 1])
 
 
@@ -36,7 +36,7 @@ def test_a_disk_that_is_full_leaves_the_old_file(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(BadInputError, match=r"path\.txt: cannot be written"):
+    with pytest.raises(BadInputError, match=r"path\.txt.*written"):
         write_tum(tmp_path / "path.txt", np.ones((3, 2)))
     assert (tmp_path / "path.txt").read_text() == before
     assert [file.name for file in tmp_path.iterdir()] == ["path.txt"]

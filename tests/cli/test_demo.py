@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import typer
+from mappable.evaluation.figures import everything
 from PIL import Image
 from typer.testing import Result
 
 from mappable.cli import demo
 from mappable.evaluation import sets
-from mappable.evaluation.figures import everything
 from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
 from mappable.learning.trainer import TrainingStopped

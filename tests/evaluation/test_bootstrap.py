@@ -100,7 +100,7 @@ def test_methods_whose_runs_are_others_are_compared_run_by_run_at_random(route: 
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
     one = block_bootstrap(hard + 1.0, blocks, seed=0, minus=hard)
     assert (one.low, one.high) == pytest.approx((1.0, 1.0))
-    with pytest.raises(BadInputError, match="there are values of 3 queries, but 95 blocks"):
+    with pytest.raises(BadInputError, match=r"3 queries.*95"):
         block_bootstrap(hard, blocks, seed=0, minus=np.arange(3.0))
 
 

@@ -35,7 +35,7 @@ def test_a_row_is_followed_by_its_variations() -> None:
 
 @pytest.mark.parametrize("text", ["margin", "margin=", "margin=,", ""])
 def test_a_variation_without_values_is_refused(text: str) -> None:
-    with pytest.raises(BadInputError, match=r"must be KEY=VALUE,VALUE"):
+    with pytest.raises(BadInputError, match="KEY=VALUE,VALUE"):
         vary([ROWS["triplet"]], [text])
 
 
@@ -97,7 +97,7 @@ def test_worlds_are_chosen_by_images_for_calibration(name: str) -> None:
 
 def test_a_set_without_images_to_choose_by_is_refused(film: Places) -> None:
     assert SETS["oxford"].choosing is None
-    with pytest.raises(BadInputError, match="oxford has no images beside those of the test"):
+    with pytest.raises(BadInputError, match=r"oxford.*test"):
         SETS["oxford"].setup_of(film, load_settings("oxford"), choose=True)
 
 

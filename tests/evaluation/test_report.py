@@ -506,20 +506,20 @@ def test_names_that_are_no_unicode_are_written_all_the_same(setup: Setup, tmp_pa
 
 
 def test_a_report_of_nothing_or_of_another_set_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="made-up: there are no results to report on"):
+    with pytest.raises(BadInputError, match=r"made-up.*results"):
         write_report([], setup, {}, tmp_path, command="")
     other = replace(setup, name="elsewhere")
-    with pytest.raises(BadInputError, match="on elsewhere, but a result of 'Off-the-shelf' is on made-up"):
+    with pytest.raises(BadInputError, match=r"elsewhere.*'Off-the-shelf'.*made-up"):
         write_report(results, other, {}, tmp_path, command="")
 
 
 def test_a_folder_that_cannot_be_written_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.touch()
-    with pytest.raises(BadInputError, match=r"taken/report.json: cannot be written \((File exists|Not a directory)\)"):
+    with pytest.raises(BadInputError, match=r"taken/report.json.*(File exists|Not a directory)"):
         write_report(results, setup, {}, taken, command="")
 
 
 def test_a_figure_that_is_gone_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"gone.png: cannot be read \(no such file or directory\)"):
+    with pytest.raises(BadInputError, match=r"gone.png"):
         write_report(results, setup, {"curves": tmp_path / "gone.png"}, tmp_path, command="")

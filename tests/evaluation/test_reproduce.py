@@ -237,7 +237,7 @@ def test_nothing_is_done_twice_and_nothing_stale_is_taken(run: Run, nordland: Pa
     _, _, (again,) = run("nordland", nordland, **few)
     assert [file.stat().st_mtime_ns for file in files] == times
     assert (accuracy(again).recall, again.ran, again.keys) == (accuracy(first).recall, first.ran, first.keys)
-    with pytest.raises(OtherRunError, match=r"margin 0\.1 \(now 0\.3\).*--overwrite"):
+    with pytest.raises(OtherRunError, match=r"margin 0\.1.*0\.3.*--overwrite"):
         run("nordland", nordland, values=["margin=0.3"], **few)
     _, _, (other,) = run("nordland", nordland, values=["margin=0.3"], overwrite=True, **few)
     assert other.settings["margin"] == 0.3
@@ -273,7 +273,7 @@ def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_oth
     assert file.read_bytes() == whole
     result.unlink()
     file.write_bytes(whole[:-2])
-    with pytest.raises(BadInputError, match="damaged; delete it"):
+    with pytest.raises(BadInputError, match="damaged"):
         run("nordland", nordland, **few)
     file.write_bytes(whole)
     test = study.setup.places.files[study.setup.queries[3]]
@@ -296,7 +296,7 @@ def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run:
     whole = (home / "arrays.safetensors").read_bytes()
     first.save(home)
     (home / "arrays.safetensors").write_bytes(whole)
-    with pytest.raises(BadInputError, match="not the one that belongs to it"):
+    with pytest.raises(BadInputError, match="belongs"):
         Result.load(home)
     _, _, (healed,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
     assert set(healed.scored) == {"proportionality"}
@@ -308,7 +308,7 @@ def test_a_damaged_encoder_is_named_and_gives_way_if_it_may(run: Run, nordland: 
     study, models, (first,) = run("nordland", nordland, **few)
     encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
     encoder.write_bytes(encoder.read_bytes()[:-100])
-    with pytest.raises(BadInputError, match=r"encoder\.safetensors: .*; begin anew with --overwrite"):
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors.*--overwrite"):
         run("nordland", nordland, **few)
     _, _, (again,) = run("nordland", nordland, overwrite=True, **few)
     assert again.encoder == first.encoder
@@ -382,28 +382,28 @@ def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:
     study, models, _ = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1"], lean=True)
     assert not (study.out / DESCRIPTORS / models[0].folder).exists()
     assert [one.row for one in known_results(study, models)] == ["off-the-shelf"]
-    with pytest.raises(BadInputError, match="other images, places, landmarks or radii; run it again"):
+    with pytest.raises(BadInputError, match="landmarks or radii"):
         known_results(replace(study, setup=replace(study.setup, positive_radius=3.0)), models)
     other = [replace(models[0], settings=models[0].settings.model_copy(update={"margin": 0.3}))]
-    with pytest.raises(BadInputError, match="was made with another margin"):
+    with pytest.raises(BadInputError, match="margin"):
         known_results(study, other)
 
 
 def test_what_cannot_be_is_refused(nordland: Path, small: list[str], tmp_path: Path) -> None:
     named = find_set("nordland")
     models = plan(named, rows_named(["triplet"]), [0], small)
-    with pytest.raises(BadInputError, match="nordland: give the folder that holds the images"):
+    with pytest.raises(BadInputError, match=r"nordland.*folder"):
         load_study(named, None, tmp_path, models)
-    with pytest.raises(BadInputError, match="street-v1 is drawn, not read"):
+    with pytest.raises(BadInputError, match=r"street-v1.*drawn"):
         load_study(find_set("street-v1"), nordland, tmp_path, models)
-    with pytest.raises(BadInputError, match="there is no set 'kitti'; there are oxford, cold, street-v1"):
+    with pytest.raises(BadInputError, match=r"set.*'kitti'"):
         find_set("kitti")
-    with pytest.raises(BadInputError, match="no row 'tripel'; there are table1, ours, off-the-shelf"):
+    with pytest.raises(BadInputError, match=r"row.*'tripel'"):
         rows_named(["tripel"])
     with pytest.raises(BadInputError, match="nothing to train"):
         load_study(named, nordland, tmp_path, [])
     study = Study(None, None, tmp_path, protocols_named(None))  # type: ignore[arg-type]
-    with pytest.raises(BadInputError, match="no result to report on yet"):
+    with pytest.raises(BadInputError, match="no result"):
         study.report([])
     (tmp_path / "file").touch()
     with pytest.raises(BadInputError, match="file"):

@@ -48,20 +48,20 @@ def test_where_there_are_no_splits_roles_do(table: Callable[..., Places]) -> Non
 @pytest.mark.parametrize(
     ("columns", "others", "problem"),
     [
-        ({"split": "train"}, {}, "town: there are no queries: no place has the split 'test' or the role 'query'"),
-        ({"split": "test"}, {}, "town: there are no references: no place has the split 'train'"),
-        ({"split": ""}, {}, "town: there are no queries"),
+        ({"split": "train"}, {}, r"town.*queries.*'test'.*'query'"),
+        ({"split": "test"}, {}, r"town.*references.*'train'"),
+        ({"split": ""}, {}, r"town.*queries"),
         (
             {"frame": [NOWHERE.name] * 4 + ["town"] * 4, "frames": [NOWHERE, Frame("town")]},
             {},
-            "the sequence 'a' is among the references, but has no positions",
+            r"'a'.*references",
         ),
         (
             {"frame": ["hill"] * 4 + ["town"] * 4, "frames": [Frame("hill"), Frame("town")]},
             {},
-            "references and queries are in different frames: hill, town",
+            "hill, town",
         ),
-        ({}, {"positive_radius": 20.0}, "the radii are 20 and 15"),
+        ({}, {"positive_radius": 20.0}, r"radii.*20.*15"),
     ],
 )
 def test_what_cannot_be_evaluated_on_is_refused(
@@ -72,7 +72,7 @@ def test_what_cannot_be_evaluated_on_is_refused(
 
 
 def test_an_unknown_sequence_is_refused(table: Callable[..., Places]) -> None:
-    with pytest.raises(BadInputError, match="no such images of a sequence 'c'"):
+    with pytest.raises(BadInputError, match=r"sequence.*'c'"):
         made(table()).rows_of("c", np.arange(8))
 
 

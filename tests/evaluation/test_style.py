@@ -38,7 +38,7 @@ def test_the_same_figure_is_written_as_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInputError, match=r"file/one\.png: cannot be written"):
+    with pytest.raises(BadInputError, match=r"file/one\.png.*written"):
         save(new_figure(1.0), tmp_path / "file", "one")
 
 

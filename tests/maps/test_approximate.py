@@ -121,9 +121,9 @@ def test_the_seed_decides(exact: Exact, built: Approximate, tmp_path: Path) -> N
 
 
 def test_what_no_index_is_made_of_is_refused(exact: Exact, built: Approximate, queries: Floats32) -> None:
-    with pytest.raises(BadInputError, match="at least 1,000 landmarks, not 999"):
+    with pytest.raises(BadInputError, match=r"1,000 landmarks.*999"):
         Approximate.build(Exact(exact.vectors[:999]))
-    with pytest.raises(BadInputError, match="0 nearest of 3000 landmarks cannot"):
+    with pytest.raises(BadInputError, match="0 nearest of 3000"):
         built.nearest(queries, 0)
 
 
@@ -140,14 +140,14 @@ def test_files_that_are_no_such_index_are_refused(
 ) -> None:
     file, about = tmp_path / "index.safetensors", {"format": "mappable index", "version": 1, "landmarks": LANDMARKS}
     built.save(file)
-    with pytest.raises(BadInputError, match="3000 descriptors of 64 numbers, not of 2999 of 64"):
+    with pytest.raises(BadInputError, match=r"3000.*64.*2999.*64"):
         Approximate.load(file, Exact(exact.vectors[1:]))
     tensors, content = load_file(file), file.read_bytes()
     for kept in (0, 4, 100, len(content) - 1):
         file.write_bytes(content[:kept])
-        with pytest.raises(BadInputError, match=r"index\.safetensors: damaged"):
+        with pytest.raises(BadInputError, match=r"index\.safetensors.*damaged"):
             Approximate.load(file, exact)
     damaged = tensors | {"index": np.zeros_like(tensors["index"])}
     save_file(damaged, file, {KEY: json.dumps(about | {"dimensions": DIMENSIONS, "recall": {}})})
-    with pytest.raises(BadInputError, match="the index in it is damaged"):
+    with pytest.raises(BadInputError, match="damaged"):
         Approximate.load(file, exact).nearest(queries, 1)

@@ -66,7 +66,7 @@ def test_roles_stand_in_for_splits(town: Any) -> None:
         "take more images and keep a visit back (`mappable places split`)"
     ]
     queries = Described(places[count:], described.descriptors[count:])
-    with pytest.raises(BadInputError, match="no place can be a landmark"):
+    with pytest.raises(BadInputError, match="landmark"):
         build_map_of(queries, town.encoder)
 
 
@@ -129,6 +129,6 @@ def test_what_cannot_be_built_is_refused(town: Any) -> None:
     ):
         with pytest.raises(BadInputError, match=problem):
             build_map_of(described, town.encoder, **options)
-    with pytest.raises(BadInputError, match="do not say which encoder"):
+    with pytest.raises(BadInputError, match="encoder"):
         build_map_of(described)
     assert isinstance(build_map_of(described, "other", landmarks=50), Map)

@@ -117,7 +117,7 @@ def test_other_coverages(town: Any) -> None:
         told = [(one, far) for one, far in zip(found, plain, strict=True) if one.low is not None]
         assert np.mean([one.low <= far <= one.high for one, far in told]) == pytest.approx(coverage, abs=0.1)
         assert told[0][0].coverage == coverage
-    with pytest.raises(BadInputError, match="coverage is between 0 and 1"):
+    with pytest.raises(BadInputError, match="coverage"):
         Locator(town.map).locate(town.drive[1], encoder=town.encoder, coverage=2.0)
 
 
@@ -130,7 +130,7 @@ def test_without_calibration_there_is_the_nearest_landmark_and_no_more(town: Any
 
 
 def test_of_another_encoder(town: Any) -> None:
-    with pytest.raises(BadInputError, match="of encoder other, but the map is of encoder made-up"):
+    with pytest.raises(BadInputError, match=r"other.*made-up"):
         Locator(town.map).locate(town.drive[1], encoder="other")
 
 
@@ -160,7 +160,7 @@ def test_a_long_map_can_be_calibrated(town: Any) -> None:
     assert calibration.response.floor < 0.4
     assert calibration.share_confident > 0.9
     assert calibration.pairs is None
-    with pytest.raises(BadInputError, match="ranges are not known"):
+    with pytest.raises(BadInputError, match="ranges"):
         ranges_between(calibration, town.drive[1])
 
 
@@ -186,7 +186,7 @@ def test_a_small_map_needs_images_from_elsewhere(town: Any) -> None:
     random = np.random.default_rng(0)
     positions = np.repeat(town.known[0][near], 5, axis=0) + random.normal(size=(5 * near.sum(), 2))
     descriptors = town.describe(positions, seed=4)
-    with pytest.raises(BadInputError, match="give some that are not on the map"):
+    with pytest.raises(BadInputError, match="not on the map"):
         calibrate(few, descriptors, positions)
     assert calibrate(few, descriptors, positions, elsewhere=town.elsewhere).share_confident > 0.8
 
@@ -199,17 +199,17 @@ def test_training_images_are_said_to_guarantee_nothing(town: Any) -> None:
 
 def test_what_cannot_be_calibrated(town: Any) -> None:
     known, seen = town.known
-    with pytest.raises(BadInputError, match="99 images are too few"):
+    with pytest.raises(BadInputError, match="99 images"):
         calibrate(town.bare, seen[:99], known[:99])
-    with pytest.raises(BadInputError, match=r"500 descriptors, but positions of shape \(499, 2\)"):
+    with pytest.raises(BadInputError, match=r"500.*\(499, 2\)"):
         calibrate(town.bare, seen, known[:499])
-    with pytest.raises(BadInputError, match="coverage is 90, but must be between 0 and 1"):
+    with pytest.raises(BadInputError, match=r"coverage.*90.*0.*1"):
         calibrate(town.bare, seen, known, coverage=90)
-    with pytest.raises(BadInputError, match=r"0 images from elsewhere are too few to accept a share of 0\.05"):
+    with pytest.raises(BadInputError, match=r"0 images from elsewhere.*0\.05"):
         calibrate(town.bare, seen, known, elsewhere=seen[:0])
-    with pytest.raises(BadInputError, match=r"have 192 numbers, those to calibrate by \(500, 9\)"):
+    with pytest.raises(BadInputError, match=r"192.*\(500, 9\)"):
         calibrate(town.bare, seen[:, :9], known)
-    with pytest.raises(BadInputError, match="position 3 to calibrate by holds something that is not a number"):
+    with pytest.raises(BadInputError, match="position 3 "):
         calibrate(town.bare, seen, np.where(np.arange(500)[:, None] == 3, np.nan, known))
     with pytest.raises(BadInputError, match=r"does not tell places apart|do not grow"):
         calibrate(town.bare, np.random.default_rng(0).permutation(seen), known)

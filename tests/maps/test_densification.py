@@ -42,11 +42,11 @@ def test_no_image_is_laid_on_a_measured_one(town: Any) -> None:
 
 
 def test_refused(town: Any) -> None:
-    with pytest.raises(BadInputError, match=r"has a landmark 'landmarks/0\.jpg' already, whose position stays"):
+    with pytest.raises(BadInputError, match=r"landmark.*'landmarks/0\.jpg'"):
         densify(town.map, town.map.places[:3], town.drive[1][:3], encoder=town.encoder)
-    with pytest.raises(BadInputError, match="within 0 m, but that must be above 0"):
+    with pytest.raises(BadInputError, match="0 m"):
         densify(town.map, town.places(np.zeros((1, 2)), "a"), town.drive[1][:1], encoder=town.encoder, within=0)
-    with pytest.raises(BadInputError, match="0 images to add, but 0 descriptors"):
+    with pytest.raises(BadInputError, match=r"0 images.*0 descriptors"):
         densify(town.map, town.places(np.zeros((0, 2)), "a"), town.drive[1][:0], encoder=town.encoder)
     with pytest.raises(BadInputError, match="no calibration"):
         densify(town.bare, town.places(np.zeros((1, 2)), "a"), town.drive[1][:1], encoder=town.encoder)

@@ -38,9 +38,9 @@ def test_a_maps_folder_opens_its_encoder_and_no_other_is_taken_for_it(small_back
     assert open_encoder(tmp_path / "kept", "cpu").fingerprint == encoder.fingerprint
     for opened, source in ((kept, None), (bare, own), (bare, own.parent), (bare, tmp_path / "kept")):
         assert encoder_of(opened, source, "cpu").fingerprint == encoder.fingerprint
-    with pytest.raises(BadInputError, match=r"other\.safetensors: is encoder .* but the map is of encoder"):
+    with pytest.raises(BadInputError, match=r"other\.safetensors.*map"):
         encoder_of(kept, other, "cpu")
-    with pytest.raises(BadInputError, match=f"keeps no encoder.*{encoder.fingerprint}"):
+    with pytest.raises(BadInputError, match=rf"encoder.*{encoder.fingerprint}"):
         encoder_of(bare)
 
 

@@ -207,17 +207,17 @@ def test_descriptors_are_given_by_row() -> None:
 
 def test_what_cannot_be_searched_is_refused() -> None:
     vectors = walk(5, 4)
-    with pytest.raises(BadInputError, match="m x dimensions numbers, not 0 x 4"):
+    with pytest.raises(BadInputError, match="0 x 4"):
         Exact(vectors[:0])
-    with pytest.raises(BadInputError, match=r"m x dimensions numbers, not 4$"):
+    with pytest.raises(BadInputError, match=r"dimensions.* 4"):
         Exact(vectors[0])
-    with pytest.raises(BadInputError, match="float32 or float16, not float64"):
+    with pytest.raises(BadInputError, match="float64"):
         Exact(vectors.astype(np.float64))  # type: ignore[arg-type]
     for bad in (np.nan, np.inf, 1e30):
-        with pytest.raises(BadInputError, match="landmark 3 holds something that is not a number, or is far too long"):
+        with pytest.raises(BadInputError, match="landmark 3"):
             Exact(np.where(np.arange(5)[:, None] == 3, np.float32(bad), vectors)).nearest(vectors, 1)
     for bad in (np.nan, -np.inf):
-        with pytest.raises(BadInputError, match="landmark 3 holds something"):
+        with pytest.raises(BadInputError, match="landmark 3"):
             Exact(np.where(np.arange(5)[:, None] == 3, bad, vectors).astype(np.float16)).nearest(vectors, 1)
 
 
@@ -225,16 +225,16 @@ def test_what_cannot_be_asked_is_refused() -> None:
     vectors = walk(5, 4)
     store = Exact(vectors)
     for queries, shape in ((vectors[0], "4"), (vectors[:, :3], "5 x 3")):
-        with pytest.raises(BadInputError, match=f"n x 4 numbers, not {shape}$"):
+        with pytest.raises(BadInputError, match=rf"n x 4.*{shape}"):
             store.nearest(queries, 1)
-    with pytest.raises(BadInputError, match="query 2 holds something that is not a number, or is far too long"):
+    with pytest.raises(BadInputError, match="query 2"):
         store.nearest(np.where(np.arange(5)[:, None] == 2, np.float32(np.nan), vectors), 1)
     for count in (0, 6):
-        with pytest.raises(BadInputError, match=f"{count} nearest of 5 landmarks cannot"):
+        with pytest.raises(BadInputError, match=f"{count} nearest of 5"):
             store.nearest(vectors, count)
-    with pytest.raises(BadInputError, match="2 nearest of 1 landmarks that may be found cannot"):
+    with pytest.raises(BadInputError, match="2 nearest of 1"):
         store.nearest(vectors, 2, among=np.arange(5) == 4)
-    with pytest.raises(BadInputError, match="5 truth values, not 3 of bool"):
+    with pytest.raises(BadInputError, match=r"5.*3 of bool"):
         store.nearest(vectors, 1, among=np.ones(3, dtype=bool))
-    with pytest.raises(BadInputError, match="5 truth values, not 5 of int64"):
+    with pytest.raises(BadInputError, match=r"5.*5 of int64"):
         store.nearest(vectors, 1, among=np.arange(5))  # type: ignore[arg-type]

@@ -149,7 +149,7 @@ def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_pat
     sentence = f"other.safetensors: is encoder {other.fingerprint}, but the map's descriptors are of encoder"
     with pytest.raises(BadInputError, match=sentence):
         larger.save(tmp_path / "map", tmp_path / "other.safetensors")
-    with pytest.raises(BadInputError, match="no such encoder file"):
+    with pytest.raises(BadInputError, match="encoder"):
         larger.save(tmp_path / "map", tmp_path / "none.safetensors")
     assert contents(tmp_path / "map") == before
 
@@ -239,7 +239,7 @@ def test_a_save_that_fails_leaves_the_old_map_and_nothing_else(
     larger = small.add(*described(1, first=9), small.encoder)
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", fail)
-        with pytest.raises(BadInputError, match=r"cannot be written \(No space left on device\)"):
+        with pytest.raises(BadInputError, match="No space left on device"):
             larger.save(tmp_path)
     assert contents(tmp_path) == before
     assert_same(Map.verify(tmp_path), small)
@@ -256,7 +256,7 @@ def test_the_first_save_may_be_killed_too(small: Map, tmp_path: Path) -> None:
 
 def test_two_processes_cannot_save_at_once(small: Map, tmp_path: Path) -> None:
     small.save(tmp_path)
-    with FileLock(tmp_path / ".lock"), pytest.raises(BadInputError, match="another process is saving a map there"):
+    with FileLock(tmp_path / ".lock"), pytest.raises(BadInputError, match="another process"):
         small.save(tmp_path)
     small.save(tmp_path)
 
@@ -311,7 +311,7 @@ def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_pa
     text = (tmp_path / "map/map.json").read_text()
     (tmp_path / "map/map.json").write_text(text[:-30])
     (tmp_path / "map/notes.txt").touch()
-    with pytest.raises(BadInputError, match="not the description of a map; name another folder"):
+    with pytest.raises(BadInputError, match="description"):
         small.save(tmp_path / "map")
     (tmp_path / "map/notes.txt").unlink()
     small.save(tmp_path / "map")
@@ -319,13 +319,13 @@ def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_pa
     assert len(contents(tmp_path / "map")) == 3
     (tmp_path / "other").mkdir()
     (tmp_path / "other/map.json").write_text("{")  # with nothing beside it that tells whose it is
-    with pytest.raises(BadInputError, match="not the description of a map"):
+    with pytest.raises(BadInputError, match="description"):
         check_folder(tmp_path / "other")
 
 
 def test_a_folder_without_a_map_is_no_map(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(BadInputError, match=rf"{folder}: no map here \(there is no map\.json\)"):
+        with pytest.raises(BadInputError, match=rf"{folder}.*map\.json"):
             Map.open(folder)
 
 
@@ -364,16 +364,16 @@ def test_files_that_are_damaged_are_named(small: Map, tmp_path: Path) -> None:
     kept = {file: file.read_bytes() for file in whole.values()}
     for part, file in whole.items():
         file.write_bytes(kept[file][:-1])
-        with pytest.raises(BadInputError, match=rf"{file.name}: truncated or damaged \([\d,]+ bytes, not [\d,]+\)"):
+        with pytest.raises(BadInputError, match=rf"{file.name}.*truncated"):
             Map.open(tmp_path)
         file.unlink()
-        with pytest.raises(BadInputError, match=rf"{file.name}: missing, though map\.json names it"):
+        with pytest.raises(BadInputError, match=rf"{file.name}.*map\.json"):
             Map.open(tmp_path)
         content = bytearray(kept[file])
         content[-9] ^= 1
         file.write_bytes(content)
         opening = Map.open if part == "landmarks" else Map.verify
-        with pytest.raises(BadInputError, match="damaged, for it is not what was written") as refused:
+        with pytest.raises(BadInputError, match="damaged") as refused:
             opening(tmp_path)
         assert file.name in str(refused.value)
         file.write_bytes(kept[file])
@@ -388,6 +388,6 @@ def test_opening_reads_no_descriptor(small: Map, tmp_path: Path) -> None:
         stream.seek(-4, os.SEEK_END)
         stream.write(b"abcd")
     opened = Map.open(tmp_path)
-    with pytest.raises(BadInputError, match=rf"{tmp_path}: damaged, for it is not what was written: descriptors-"):
+    with pytest.raises(BadInputError, match=rf"{tmp_path}.*damaged.*descriptors-"):
         Map.verify(tmp_path)
     np.testing.assert_array_equal(opened.store.take(np.arange(4)), small.store.take(np.arange(4)))

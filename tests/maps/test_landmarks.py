@@ -72,14 +72,14 @@ def test_each_of_several_sequences_is_followed_on_its_own() -> None:
 def test_what_cannot_be_is_refused() -> None:
     places = table(np.zeros((3, 2)))
     for count in (0, 4):
-        with pytest.raises(BadInputError, match=f"cannot choose {count} landmarks of 3 places"):
+        with pytest.raises(BadInputError, match=rf"{count}.*3"):
             greedy_landmarks(places, count)
     for spacing in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(BadInputError, match=r"the spacing of landmarks is .*, but must be a positive number"):
+        with pytest.raises(BadInputError, match="spacing"):
             sequential_landmarks(places, spacing)
-    with pytest.raises(BadInputError, match="no places, but a map needs at least one landmark"):
+    with pytest.raises(BadInputError, match="no places"):
         sequential_landmarks(places[[]], 1.0)
     towns = table(np.zeros((2, 2)), frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
     for choose in (greedy_landmarks, sequential_landmarks):
-        with pytest.raises(BadInputError, match="the places are in frames a, b, but a map is in one"):
+        with pytest.raises(BadInputError, match="a, b"):
             choose(towns, 1)

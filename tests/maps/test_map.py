@@ -88,18 +88,18 @@ def test_height_counts_in_three_dimensions(described: Describe) -> None:
     within = built.within(near=((1.0, 0.0, 5.0), 6.0))
     assert within is not None
     assert within.tolist() == [True, True, True, False]
-    with pytest.raises(BadInputError, match=r"a position in this map has 3 numbers, not \(1, 0\)"):
+    with pytest.raises(BadInputError, match=r"3.*\(1, 0\)"):
         built.within(near=((1, 0), 5.0))
 
 
 @pytest.mark.parametrize(
     ("part", "problem"),
     [
-        ({"near": ((9.0, 9.0), 0.5)}, r"no landmark lies in the part .* \(near \(\(9\.0, 9\.0\), 0\.5\)\)"),
-        ({"box": ((2, 0), (1, 0))}, r"no landmark lies in the part .* \(box \(\(2, 0\), \(1, 0\)\)\)"),
-        ({"near": ((0, 0), -1)}, r"the radius .* is -1\.0, but must be 0 or more"),
-        ({"near": ((0, 0), np.nan)}, "the radius .* is nan"),
-        ({"box": ((0, 0), (1, np.nan))}, "a position in this map has 2 numbers"),
+        ({"near": ((9.0, 9.0), 0.5)}, r"near \(\(9\.0, 9\.0\), 0\.5\)"),
+        ({"box": ((2, 0), (1, 0))}, r"box \(\(2, 0\), \(1, 0\)\)"),
+        ({"near": ((0, 0), -1)}, r"radius.*-1\.0"),
+        ({"near": ((0, 0), np.nan)}, r"radius.*nan"),
+        ({"box": ((0, 0), (1, np.nan))}, r"position.*2"),
     ],
 )
 def test_a_part_without_landmarks_or_sense_is_refused(described: Describe, part: dict[str, Any], problem: str) -> None:
@@ -187,11 +187,11 @@ def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe)
     short = described(1, first=5)[1][:, :7]
     short /= np.linalg.norm(short)
     refused("has descriptor length 8, but what is added has descriptor length 7", described(1, first=5)[0], short)
-    with pytest.raises(BadInputError, match="the descriptors are of encoder f"):
+    with pytest.raises(BadInputError, match="encoder f"):
         built.nearest(vectors, encoder="f")
-    with pytest.raises(BadInputError, match="the map has no landmark 'x'"):
+    with pytest.raises(BadInputError, match=r"landmark.*'x'"):
         built.remove(["0.jpg", "x"])
-    with pytest.raises(BadInputError, match="all 3 landmarks would be removed"):
+    with pytest.raises(BadInputError, match=r"3.*landmarks"):
         built.remove(ids(built))
 
 

@@ -25,7 +25,7 @@ def test_ranges_are_those_between_the_images(town: Any, monkeypatch: pytest.Monk
 
 
 def test_images_that_have_nothing_in_common(town: Any) -> None:
-    with pytest.raises(BadInputError, match="no two of the images are near enough"):
+    with pytest.raises(BadInputError, match="near enough"):
         ranges_between(town.calibration, np.eye(4, 192, dtype=np.float32))
     with pytest.raises(BadInputError, match="at least two"):
         ranges_between(town.calibration, town.drive[1][:1])

@@ -24,9 +24,9 @@ def test_it_is_drawn(town: Any, tmp_path: Path) -> None:
 
 
 def test_refused(town: Any, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"pictures are written as \.png"):
+    with pytest.raises(BadInputError, match=r"\.png"):
         draw_reliability(tmp_path / "a.gif", town.map, town.drive[1], town.drive[0], encoder=town.encoder)
-    with pytest.raises(BadInputError, match="confident of none"):
+    with pytest.raises(BadInputError, match="confident"):
         draw_reliability(
             tmp_path / "a.png", town.map, np.eye(3, 192, dtype=np.float32), np.zeros((3, 2)), encoder=town.encoder
         )

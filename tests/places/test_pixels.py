@@ -41,7 +41,7 @@ def test_taking_rows_reads_nothing(places: Places) -> None:
     assert ImageRows(pixels, np.arange(5)).take(np.array([1, 2])).images is pixels
     places.files[2].unlink()
     taken = images_of(places, (16, 12), "crop").take(np.array([2]))
-    with pytest.raises(BadImageError, match=r"day/2\.png: no such file"):
+    with pytest.raises(BadImageError, match=r"day/2\.png.*file"):
         taken.read(np.arange(1))
 
 
@@ -57,11 +57,11 @@ def test_a_file_that_does_not_decode_may_read_as_black(places: Places) -> None:
 @pytest.mark.parametrize(
     ("images", "problem"),
     [
-        (np.zeros((2, 16, 12, 3), dtype=np.uint8), "n x 12 x 16 x 3 numbers, not of 2 x 16 x 12 x 3"),
+        (np.zeros((2, 16, 12, 3), dtype=np.uint8), r"12 x 16 x 3.*2 x 16 x 12 x 3"),
         (np.zeros((12, 16, 3), dtype=np.uint8), "not of 12 x 16 x 3"),
-        (np.zeros((2, 12, 16, 3), dtype=np.float32), "uint8 numbers, not of float32"),
-        (ImageRows(np.zeros((5, 6, 8, 3), dtype=np.uint8), np.arange(2)), "not of 2 x 6 x 8 x 3"),
-        ([1, 2], "not a list"),
+        (np.zeros((2, 12, 16, 3), dtype=np.float32), r"uint8.*float32"),
+        (ImageRows(np.zeros((5, 6, 8, 3), dtype=np.uint8), np.arange(2)), "2 x 6 x 8 x 3"),
+        ([1, 2], "list"),
     ],
 )
 def test_images_of_another_size_or_kind_are_refused(images: Any, problem: str) -> None:

@@ -76,9 +76,9 @@ def test_the_circle_takes_the_turns_that_suit_it() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(BadInputError, match="the true path has no length"):
+    with pytest.raises(BadInputError, match=r"path.*length"):
         trivial_rows(np.ones((4, 2)))
-    with pytest.raises(BadInputError, match="a circle is gone round more than 0 times"):
+    with pytest.raises(BadInputError, match=r"circle.*0"):
         circle(np.arange(4.0), turns=0.0)
-    with pytest.raises(BadInputError, match=r"2 known positions are of points \[0, 4\], but these are 0 to 3"):
+    with pytest.raises(BadInputError, match=r"\[0, 4\]"):
         interpolated(4, np.array([4, 0]), np.zeros((2, 2)))

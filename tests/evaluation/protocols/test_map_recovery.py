@@ -201,8 +201,8 @@ def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"route": "nowhere"}, "the route to recover has 0 images, but 20 are needed"),
-        ({"route_length": 30.0}, "the route to recover has 1. images"),
+        ({"route": "nowhere"}, r"route.* 0 images.*20"),
+        ({"route_length": 30.0}, r"route.* 1. images"),
     ],
 )
 def test_too_few_images(scoring: Scoring, changes: dict[str, Any], why: str) -> None:
@@ -215,10 +215,10 @@ def test_positions_without_a_shape(scoring: Scoring) -> None:
     frames = replace(
         scoring, setup=replace(scoring.setup, places=places.replace(frames=Frame("street", unit="frames")))
     )
-    with pytest.raises(NotApplicableError, match="its positions are frames along a route"):
+    with pytest.raises(NotApplicableError, match="frames along a route"):
         map_recovery.score(frames)
     still = places.replace(
         x=np.where(places.split == "test", 0.0, places.x), y=np.where(places.split == "test", 0.0, places.y)
     )
-    with pytest.raises(NotApplicableError, match="all at one place"):
+    with pytest.raises(NotApplicableError, match="one place"):
         map_recovery.score(replace(scoring, setup=replace(scoring.setup, places=still)))

@@ -85,7 +85,7 @@ def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Accurac
     assert found.landmarks[:25].tolist() == scoring.landmarks(count=25).tolist()
     assert found.positive[1] == pytest.approx(table1.positive[0])
     assert found.bound_positive[0] <= found.bound_positive[1]
-    with pytest.raises(NotApplicableError, match="one number of landmarks"):
+    with pytest.raises(NotApplicableError, match="landmarks"):
         PROTOCOLS["landmark-sweep"].score(replace(scoring, setup=replace(scoring.setup, landmarks=None)))
 
 
@@ -191,6 +191,6 @@ def written(found: object) -> tuple[Any, dict[str, Any]]:
 
 
 def test_an_unknown_protocol_is_refused() -> None:
-    with pytest.raises(BadInputError, match="no protocol 'table2'; there are table1, curves"):
+    with pytest.raises(BadInputError, match=r"'table2'.*table1"):
         protocols_named(["table2"])
     assert [one.name for one in protocols_named(["curves", "table1"])] == ["table1", "curves"]

@@ -55,5 +55,5 @@ def test_draws_have_the_covariance_of_the_inverse() -> None:
 
 def test_a_system_without_a_solution_is_refused() -> None:
     plan = Elimination(2, 1, np.array([0]), np.array([1]))
-    with pytest.raises(SingularError, match="do not hold all points in place"):
+    with pytest.raises(SingularError, match="points"):
         plan.factor(np.ones((2, 1, 1)), np.ones((1, 1, 1)) * 2)

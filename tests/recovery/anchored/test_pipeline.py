@@ -274,25 +274,25 @@ def test_that_most_ranges_are_held_to_be_false_is_said() -> None:
 
 
 def test_sweeps_below_none_are_refused() -> None:
-    with pytest.raises(BadInputError, match="there are -1 sweeps"):
+    with pytest.raises(BadInputError, match="-1 sweeps"):
         recover_anchored(Ranges(2, [0], [1], [1.0], 0.1), Anchors([0], [[0.0, 0.0]], 1.0), sweeps=-1)
 
 
 def test_points_that_are_not_there_are_refused() -> None:
     ranges, anchors = Ranges(3, [0, 1], [1, 2], [1.0, 1.0], 0.1), Anchors([0], [[0.0, 0.0]], 1.0)
-    with pytest.raises(BadInputError, match="an anchor is at point 7, beyond the 3 there are"):
+    with pytest.raises(BadInputError, match=r"anchor.*point 7.*3"):
         recover_anchored(ranges, Anchors([7], [[0.0, 0.0]], 1.0))
-    with pytest.raises(BadInputError, match="odometry is at point 3, beyond the 3 there are"):
+    with pytest.raises(BadInputError, match=r"odometry.*point 3.*3"):
         recover_anchored(ranges, anchors, odometry=Odometry([0], [3], [[1.0, 0.0]], 0.1))
-    with pytest.raises(BadInputError, match="odometry has 3 dimensions, but known positions 2"):
+    with pytest.raises(BadInputError, match=r"odometry.*3.*2"):
         recover_anchored(ranges, anchors, odometry=Odometry([0], [2], [[1.0, 0.0, 0.0]], 0.1))
-    with pytest.raises(BadInputError, match="a turn is at point -1"):
+    with pytest.raises(BadInputError, match=r"turn.*-1"):
         recover_anchored(ranges, anchors, turns=Turns([-1], [0.1], 0.1))
-    with pytest.raises(BadInputError, match="the turn at point 2 has no step before it, or none behind it"):
+    with pytest.raises(BadInputError, match="turn at point 2"):
         recover_anchored(ranges, anchors, turns=Turns([2], [0.1], 0.1))
-    with pytest.raises(BadInputError, match="a drive is at point 5"):
+    with pytest.raises(BadInputError, match=r"drive.*point 5"):
         recover_anchored(ranges, anchors, ordered=[[0, 1], [5]])
-    with pytest.raises(BadInputError, match=r"the points of a drive are whole numbers, not 0\.5"):
+    with pytest.raises(BadInputError, match=r"0\.5"):
         recover_anchored(ranges, anchors, ordered=[[0.5, 1.5]])
-    with pytest.raises(BadInputError, match="point 1 is in the order of drives more than once"):
+    with pytest.raises(BadInputError, match=r"point 1 .*once"):
         recover_anchored(ranges, anchors, ordered=[[0, 1], [1, 2]])

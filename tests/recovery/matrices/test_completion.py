@@ -94,7 +94,7 @@ def test_s_stress_keeps_the_lowest_of_its_starts_and_follows_from_the_seed() -> 
     one, several, again = (s_stress(squared, mask, 2, starts=starts, seed=3, iterations=300) for starts in (1, 4, 4))
     assert stress(several) <= stress(one)
     np.testing.assert_array_equal(several.positions, again.positions)
-    with pytest.raises(BadInputError, match="there are 0 starts"):
+    with pytest.raises(BadInputError, match=r"0.*starts"):
         s_stress(squared, mask, 2, starts=0)
 
 

@@ -62,7 +62,7 @@ def test_the_threshold_is_the_highest_with_the_precision_asked_for(count: int, s
 
     good = [bound for bound in set(squared.tolist()) if share(bound) >= precision]
     if not good:
-        with pytest.raises(BadInputError, match="no bound of the feature distance has"):
+        with pytest.raises(BadInputError, match="no bound"):
             choose_threshold(squared, metres, 10.0, precision=precision)
         return
     chosen = choose_threshold(squared, metres, 10.0, precision=precision)
@@ -136,10 +136,10 @@ def wrong(change: tuple[int, int], value: float) -> Floats:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        (np.zeros((2, 3)), "a matrix of distances is square, not 2 x 3"),
-        (wrong((1, 2), np.nan), r"distance 1, 2 \(nan\) is not a number"),
-        (wrong((1, 2), -1.0), r"distance 1, 2 \(-1.0\) is negative"),
-        (wrong((3, 0), 1.0), r"distance 0, 3 .* differs from its mirror image"),
+        (np.zeros((2, 3)), r"square.*2 x 3"),
+        (wrong((1, 2), np.nan), r"distance 1, 2 \(nan\)"),
+        (wrong((1, 2), -1.0), r"distance 1, 2 \(-1.0\)"),
+        (wrong((3, 0), 1.0), "distance 0, 3 "),
     ],
 )
 def test_matrices_that_are_none_are_refused(values: Floats, sentence: str) -> None:
@@ -153,19 +153,19 @@ def test_matrices_that_are_none_are_refused(values: Floats, sentence: str) -> No
 
 def test_settings_that_cannot_be_are_refused() -> None:
     distances = matrix(4)
-    with pytest.raises(BadInputError, match="the squared feature scale is 0, but must be above 0"):
+    with pytest.raises(BadInputError, match=r"scale.*0"):
         paper_mask(distances, 0.0)
-    with pytest.raises(BadInputError, match="the radius is nan m"):
+    with pytest.raises(BadInputError, match=r"radius.*nan"):
         oracle_mask(distances, np.nan)
-    with pytest.raises(BadInputError, match=r"the mask is \(3, 3\), but the matrix of true distances \(4, 4\)"):
+    with pytest.raises(BadInputError, match=r"\(3, 3\).*\(4, 4\)"):
         mask_report(np.eye(3, dtype=bool), distances, 1.0)
-    with pytest.raises(BadInputError, match="a mask is square, not 0 x 0"):
+    with pytest.raises(BadInputError, match="0 x 0"):
         connect(np.zeros((0, 0), dtype=bool))
-    with pytest.raises(BadInputError, match="the true distance of training pair 1 is nan"):
+    with pytest.raises(BadInputError, match=r"pair 1.*nan"):
         choose_threshold(np.ones(2), np.array([1.0, np.nan]), 10.0)
-    with pytest.raises(BadInputError, match="training pairs have one feature distance"):
+    with pytest.raises(BadInputError, match="training pairs"):
         choose_threshold(np.ones(2), np.ones(3), 10.0)
-    with pytest.raises(BadInputError, match="a positive radius of 0 m"):
+    with pytest.raises(BadInputError, match=r"radius.*0"):
         choose_threshold(np.ones(2), np.ones(2), 0.0)
 
 
@@ -183,7 +183,7 @@ def test_what_no_completion_can_use_is_refused() -> None:
     ):
         with pytest.raises(BadInputError, match=sentence):
             observed(values, mask, 2)
-    with pytest.raises(BadInputError, match="2 or 3 dimensions, not 4"):
+    with pytest.raises(BadInputError, match=r"2.*3.*dimensions.*4"):
         observed(distances, everything, 4)
 
 

@@ -116,7 +116,7 @@ def test_a_profile_survives_the_way_through_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", json.dumps({"actual": {}}), json.dumps({"actual": 1, "calibration": 2})])
 def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.json").write_text(text)
-    with pytest.raises(BadInputError, match=r"mine\.json: damaged"):
+    with pytest.raises(BadInputError, match=r"mine\.json.*damaged"):
         learned_profile(tmp_path / "mine.json")
-    with pytest.raises(BadInputError, match=r"there is no no\.json"):
+    with pytest.raises(BadInputError, match=r"no\.json"):
         learned_profile(tmp_path / "no.json")

@@ -49,10 +49,10 @@ def test_negative_eigenvalues_are_taken_as_none() -> None:
 @pytest.mark.parametrize(
     ("matrix", "problem"),
     [
-        (np.zeros((2, 3)), "square, not 2 x 3"),
-        (np.full((3, 3), np.nan), "not a number"),
+        (np.zeros((2, 3)), "2 x 3"),
+        (np.full((3, 3), np.nan), "number"),
         (np.array([[0.0, 1, 2], [3, 0, 1], [2, 1, 0]]), "not symmetric"),
-        (np.zeros((1, 1)), "1 points cannot be laid out in 2 dimensions"),
+        (np.zeros((1, 1)), r"1 points.*2 dimensions"),
     ],
 )
 def test_bad_matrices(matrix: Floats, problem: str) -> None:
@@ -114,5 +114,5 @@ def test_pairs_and_points_in_one_place() -> None:
 
 
 def test_too_few_landmarks() -> None:
-    with pytest.raises(BadInputError, match="2 landmarks are too few for 2 dimensions"):
+    with pytest.raises(BadInputError, match=r"2 landmarks.*2 dimensions"):
         landmark_geodesic_mds(Ranges(2, [0], [1], [3.0], [1.0]), 2, landmarks=2)

@@ -120,9 +120,9 @@ def test_a_seed_gives_the_same() -> None:
 @pytest.mark.parametrize(
     ("ranges", "dimensions", "problem"),
     [
-        (Ranges(2, [0], [1], [1.0], [1.0]), 2, "there are 2 points, but a map needs at least 3"),
-        (Ranges(5, [], [], [], []), 2, "there is no range between any of the 5 points"),
-        (Ranges(3, [0], [1], [1.0], [1.0]), 4, "2 or 3 dimensions, not in 4"),
+        (Ranges(2, [0], [1], [1.0], [1.0]), 2, r"2 points.*3"),
+        (Ranges(5, [], [], [], []), 2, r"no range.*5 points"),
+        (Ranges(3, [0], [1], [1.0], [1.0]), 4, r"2.*3.*dimensions.*4"),
     ],
 )
 def test_bad_input(ranges: Ranges, dimensions: int, problem: str) -> None:
