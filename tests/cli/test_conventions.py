@@ -182,7 +182,10 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
         ("map show MAP", {"landmarks", "encoder", "calibration"}),
         ("map verify MAP", {"landmarks", "files", "bytes"}),
         ("map remove MAP ID", {"landmarks", "encoder", "calibration"}),
+        ("map add MAP WALL --sequence fog --landmarks 2", {"landmarks", "encoder", "calibration"}),
         ("places show WALL", {"places", "sequences", "notes"}),
+        ("places split WALL --calibration rain --test fog", {"train", "calibration", "test"}),
+        ("convert manifest WALL OUT --no-pixels", {"places", "sequences", "notes"}),
         ("densify MAP IMAGES", {"images", "added", "landmarks", "left_out"}),
         ("embed MAP WALL OUT --split test", {"descriptors", "dimensions", "encoder"}),
         ("recover file RANGES OUT", {"points", "ranges", "undetermined"}),
@@ -194,6 +197,8 @@ def test_json_is_all_that_standard_output_holds(
 ) -> None:
     (tmp_path / "ranges.csv").write_text("i,j,metres\n0,1,1\n1,2,1\n0,2,1.5\n")
     (tmp_path / "images").mkdir()
+    if "split" in words:
+        wall = shutil.copytree(wall, tmp_path / "wall")
     shutil.copy(wall / "fog/00020.png", tmp_path / "images/1.png")
     place = json.loads(typed("locate", copied_map, wall / "sun/00000.png", "--json").stdout)[0]["landmark"]
     meant = {"MAP": copied_map, "WALL": wall, "ID": place, "OUT": tmp_path / "out"}
