@@ -12,6 +12,7 @@ from mappable.places.neighbours import find_neighbours as find_neighbours
 from mappable.places.notes import Note as Note
 from mappable.places.packing import pack_images as pack_images
 from mappable.places.picture import draw_map as draw_map
+from mappable.places.pixels import Images as Images
 from mappable.places.readers import read_places as read_places
 from mappable.places.readers import reader_names as reader_names
 from mappable.places.routes import crop_by_length as crop_by_length
