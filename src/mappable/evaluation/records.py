@@ -37,8 +37,8 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
         if found.dtype.kind != np.dtype(get_args(inner[1])[0]).kind:
             raise TypeError(f"{value[ARRAY]} has the type {found.dtype}")
         return found
-    if is_dataclass(kind):
-        return kind(**{name: from_json(one, value[name], arrays) for name, one in _fields(kind)})  # type: ignore[operator]
+    if isinstance(kind, type) and is_dataclass(kind):
+        return kind(**{name: from_json(one, value[name], arrays) for name, one in _fields(kind)})
     if origin is dict:
         return {name: from_json(inner[1], one, arrays) for name, one in value.items()}
     if origin is list:
