@@ -99,7 +99,7 @@ def _localized(result: Result) -> Localization:
         nearest=known.retrieved,
         refined=truly,
         sequence=truly,
-        metres=metres,
+        distance=metres,
         low=metres - 2,
         high=metres + 2,
         confident=confident,

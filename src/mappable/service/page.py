@@ -142,7 +142,7 @@ class StudyModel(Model):
     retrieved: list[int] = Field(description="Numbers of landmarks of the overview.")
     error: list[float | None] = Field(description="Metres from there to the truth.")
     refined: list[float | None] | None = Field(description="The same of refined positions.")
-    metres: list[float | None] | None
+    distance: list[float | None] | None = Field(description="Stated distance to the retrieved landmark.")
     low: list[float | None] | None
     high: list[float | None] | None
     confident: list[bool] | None

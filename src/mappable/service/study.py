@@ -105,7 +105,7 @@ def _model(places: Places, result: Result, accuracy: Accuracy, shown: Ints, land
         "error": _numbers(accuracy.errors[shown]),
     }
     said = result.get(Localization)
-    for name in ("refined", "metres", "low", "high"):
+    for name in ("refined", "distance", "low", "high"):
         found[name] = said and _numbers(getattr(said, name)[shown])
     found["confident"] = said and said.confident[shown].tolist()
     found["calibration"] = said and _calibration(said)

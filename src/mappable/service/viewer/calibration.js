@@ -12,12 +12,12 @@ export function calibrationView(world) {
     const { found } = world,
       { queries, unit, negative_radius: most } = study;
     const conditions = [...new Set(queries.condition)];
-    const sure = found.error.map((_, n) => n).filter((n) => found.confident[n] && found.metres[n] !== null);
-    const end = Math.max(1, ...sure.map((n) => found.metres[n])) * 1.1;
+    const sure = found.error.map((_, n) => n).filter((n) => found.confident[n] && found.distance[n] !== null);
+    const end = Math.max(1, ...sure.map((n) => found.distance[n])) * 1.1;
     const points = conditions.map((condition, index) => {
       const own = sure.filter((n) => queries.condition[n] === condition);
       return {
-        x: own.map((n) => found.metres[n]),
+        x: own.map((n) => found.distance[n]),
         y: own.map((n) => found.error[n]),
         mode: "markers",
         name: condition || "unnamed",

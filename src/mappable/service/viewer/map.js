@@ -221,7 +221,7 @@ function queryDetail({ study, found }, n, rows) {
     ),
     facts([
       ["retrieved is off by", element("span", { className: grade }, `${number(error)} ${unit}`)],
-      ["stated", interval(said, unit) && `${number(found.metres[n])} ${unit}`],
+      ["stated", interval(said, unit) && `${number(found.distance[n])} ${unit}`],
       ["interval", interval(said, unit) && `${interval(said, unit)}, ${holds ? "holds" : "misses"}`],
       ["refined is off by", found.refined?.[n] == null ? null : `${number(found.refined[n])} ${unit}`],
       ["confident", found.confident && (found.confident[n] ? "yes" : "no")],

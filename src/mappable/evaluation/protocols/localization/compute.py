@@ -80,7 +80,7 @@ class Localization:
     nearest: Ints  # row of the nearest landmark by feature, per query
     refined: Floats  # errors of refined positions, per query
     sequence: Floats  # errors of positions along whole drives, per query
-    metres: Floats  # stated distance to the nearest landmark, per query, and its interval
+    distance: Floats  # stated distance to the nearest landmark, per query, and its interval
     low: Floats
     high: Floats
     confident: Bools
@@ -146,7 +146,7 @@ def score(scoring: Scoring) -> Localization:
         nearest=scoring.landmarks()[one.nearest(one.found)],
         refined=one.refined,
         sequence=one.sequence,
-        metres=one.metres,
+        distance=one.distance,
         low=one.low,
         high=one.high,
         confident=one.confident,
@@ -167,7 +167,7 @@ class _Located:
         self.calibrated = locator.map.calibration is not None
         self.found = self.locate(self.setup.queries)
         self.confident = _confident(self.found)
-        self.metres, self.low, self.high = (_numbers(self.found, name) for name in ("distance", "low", "high"))
+        self.distance, self.low, self.high = (_numbers(self.found, name) for name in ("distance", "low", "high"))
         self.top1 = self.to_nearest(self.setup.queries, self.found)
         self.bound = scoring.metres(self.setup.queries, scoring.landmarks()).min(axis=1)
         self.refined, self.sequence = np.full((2, len(self.found)), np.nan)

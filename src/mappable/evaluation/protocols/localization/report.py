@@ -152,7 +152,7 @@ def draw_localization(view: View) -> "Figure":
     sure = found.confident
     figure = new_figure(max(4.2, 1.2 + 0.5 * len(found.by_condition)))
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
-    said = found.low[sure], found.metres[sure], found.high[sure]
+    said = found.low[sure], found.distance[sure], found.high[sure]
     draw_distances(left, said, truth[sure], view.unit, found.coverage)
     covered = number(None if found.intervals is None else found.intervals.covered, ".0f")
     left.set_title(f"{plain(model.title)}: {covered} % of intervals hold the truth", fontsize=10.5)
