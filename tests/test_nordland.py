@@ -53,7 +53,7 @@ def _rows(results: dict[str, Any]) -> list[str]:
 def test_nordland_has_372_queries_and_references_in_19_blocks() -> None:
     named = find_set("nordland")
     assert named.read is not None
-    setup = named.setup_of(named.read(NORDLAND), load_settings(named.preset))
+    setup = named.setup(named.read(NORDLAND), load_settings(named.preset))
     queries, references = setup.places.x[setup.queries], setup.places.x[setup.references]
     assert queries.tolist() == references.tolist() == list(range(1250, 1622))
     assert len(np.unique(route_blocks(queries, setup.block))) == 19

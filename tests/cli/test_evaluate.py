@@ -165,7 +165,7 @@ def test_a_protocol_that_is_registered_is_evaluated_by_its_name(
 ) -> None:
     told = Section("farthest", "The worst query", ["One is farthest off."])
     shown = table("farthest", Column("", ["worst"]), Column("Error", [1.0]))
-    protocol = Protocol("farthest", "", Farthest, retrieval, farthest, lambda *_: [replace(told, tables=[shown])])
+    protocol = Protocol("farthest", Farthest, retrieval, farthest, lambda *_: [replace(told, tables=[shown])])
     monkeypatch.setitem(PROTOCOLS, "farthest", protocol)
     done = mappable("evaluate", wall_map, wall, tmp_path / "out", *RADII, "--protocols", "farthest")
     assert done.exit_code == 0, done.output

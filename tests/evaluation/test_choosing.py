@@ -68,7 +68,7 @@ def film() -> Places:
 
 def test_nordland_is_chosen_by_the_second_half_of_the_training_stretch(film: Places) -> None:
     named = find_set("nordland")
-    setup = named.setup_of(film, load_settings(named.preset), choose=True)
+    setup = named.setup(film, load_settings(named.preset), choose=True)
     assert set(film.split[setup.queries]) == set(film.split[setup.references]) == {"train"}
     train = setup.places.x[setup.places.split == "train"]
     assert (train.max(), setup.places.x[setup.queries].min()) == (29, 32)
@@ -88,7 +88,7 @@ def test_worlds_are_chosen_by_images_for_calibration(name: str) -> None:
         role=[run.role for run in runs],
         frames=Frame(name),
     )
-    setup = named.setup_of(places, load_settings(named.preset, overrides=["landmarks=8"]), choose=True)
+    setup = named.setup(places, load_settings(named.preset, overrides=["landmarks=8"]), choose=True)
     assert set(places.split[setup.queries]) == {"calibration"}
     assert set(places.split[setup.references]) == {"train"}
     assert "test" not in set(places.split[setup.places.split != ""])
@@ -98,7 +98,7 @@ def test_worlds_are_chosen_by_images_for_calibration(name: str) -> None:
 def test_a_set_without_images_to_choose_by_is_refused(film: Places) -> None:
     assert SETS["oxford"].choosing is None
     with pytest.raises(BadInputError, match=r"oxford.*test"):
-        SETS["oxford"].setup_of(film, load_settings("oxford"), choose=True)
+        SETS["oxford"].setup(film, load_settings("oxford"), choose=True)
 
 
 def test_no_model_is_begun_that_might_end_too_late(
@@ -107,7 +107,7 @@ def test_no_model_is_begun_that_might_end_too_late(
     clock = [0.0]
     monkeypatch.setattr(reproduce.time, "monotonic", lambda: clock[0])
     named = find_set("nordland")
-    setup = named.setup_of(film, load_settings(named.preset))
+    setup = named.setup(film, load_settings(named.preset))
     seconds = iter([10.0, 30.0, 5.0, 5.0])
 
     class Slow(Study):

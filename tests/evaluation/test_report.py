@@ -111,8 +111,8 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
         "generalisation": Generalisation(
             {
                 "region B": {
-                    "1.0": RegionAccuracy(rows, landmarks, 10.0, near - 9, far, 99.0, {}),
-                    "1.25": RegionAccuracy(rows, landmarks[:24], 12.5, near - 9, far, 99.0, {}),
+                    "1.0": RegionAccuracy(rows, landmarks, 10.0, near - 9, far, 99.0),
+                    "1.25": RegionAccuracy(rows, landmarks[:24], 12.5, near - 9, far, 99.0),
                 }
             }
         ),
@@ -135,7 +135,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             nearest=np.full(len(rows), landmarks[0]),
             refined=unknown,
             sequence=unknown,
-            metres=unknown,
+            distance=unknown,
             low=unknown,
             high=unknown,
             confident=np.zeros(len(rows), dtype=bool),
@@ -456,7 +456,7 @@ def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
     shares |= {f"triplet{OURS}": 85.0, f"triplet+huber{OURS}": 97.0}
     results = []
     for row, share in shares.items():
-        found = Generalisation({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0, {})}})
+        found = Generalisation({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0)}})
         started = empty_result(setup, row=row, title=ROWS[row].title, seed=0, encoder="", settings={})
         results.append(replace(started, set="cold", scored={"generalisation": found}))
     shown = tables_of(write_report(results, replace(setup, name="cold"), {}, tmp_path, command=""))

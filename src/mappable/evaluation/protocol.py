@@ -112,7 +112,6 @@ class Protocol(Generic[R]):
     """
 
     name: str
-    summary: str
     kind: type[R]
     rows: Callable[[Setup], Ints]
     score: Callable[[Scoring], R]

@@ -30,7 +30,7 @@ STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # of the bootstrap, i
 
 @dataclass(frozen=True)
 class NamedSet:
-    """A set by name. `preset` has its settings; `setup` says of its places how they are evaluated on.
+    """A set by name. `preset` has its settings; `special` gives fields of its `Setup` that are not the usual ones.
 
     `read` gives the places of a folder that the user has; None of a world that is drawn. `choosing` gives the same
     places with other splits, to choose settings by: what is tested on then is none of the test images. `paper` are
@@ -40,7 +40,8 @@ class NamedSet:
     name: str
     summary: str
     preset: str
-    setup: Callable[[Places, Settings], Setup]
+    block: float  # of the bootstrap, in the unit of the places
+    special: Callable[[Places, Settings], dict[str, object]]
     read: Callable[[Path], Places] | None = None
     choosing: Callable[[Places], Places] | None = None
     paper: tuple[str, ...] = ()
@@ -68,7 +69,7 @@ class NamedSet:
         else:
             places = self.read(root)
             save_places(places, folder / TABLE)
-        setup = self.setup_of(places, settings, choose=choose)
+        setup = self.setup(places, settings, choose=choose)
         pack = partial(pack_images, places, folder, size=settings.size, fit=settings.fit, wait=True)
         try:
             packed, _ = pack()
@@ -79,11 +80,14 @@ class NamedSet:
             packed, _ = pack()
         return setup, packed.view(places)
 
-    def setup_of(self, places: Places, settings: Settings, *, choose: bool = False) -> Setup:
+    def setup(self, places: Places, settings: Settings, *, choose: bool = False) -> Setup:
         """How its places are evaluated on; or how settings are chosen, without its test images."""
         if choose and self.choosing is None:
             raise BadInputError(f"{self.name} has no images beside those of the test to choose settings by")
-        return self.setup(self.choosing(places) if choose and self.choosing else places, settings)
+        places = self.choosing(places) if choose and self.choosing else places
+        radii = {"positive_radius": settings.positive_radius, "negative_radius": settings.negative_radius}
+        usual = {"landmarks": settings.landmarks, "block": self.block}
+        return setup_of(self.name, places, **radii, **usual | self.special(places, settings))  # type: ignore[arg-type]
 
 
 def find_set(name: str) -> NamedSet:
@@ -93,23 +97,11 @@ def find_set(name: str) -> NamedSet:
     return SETS[name]
 
 
-def _usual(name: str, places: Places, settings: Settings, block: float, **others: object) -> Setup:
-    return setup_of(
-        name,
-        places,
-        positive_radius=settings.positive_radius,
-        negative_radius=settings.negative_radius,
-        landmarks=settings.landmarks,
-        block=block,
-        **others,
-    )
-
-
 def _drawn(world: Preset) -> NamedSet:
     """A simulated world: region B, the wing and the other camera ask what carries over; a route that leaves the map."""
     block, usual = (STREET_BLOCK, "overcast") if world.world == "street" else (ROOMS_BLOCK, "cloudy")
 
-    def setup(places: Places, settings: Settings) -> Setup:
+    def special(places: Places, settings: Settings) -> dict[str, object]:
         part = {run.name: run.part for run in world.runs}
         parts = np.array([part[sequence] for sequence in places.sequence], dtype=object)
         references, queries = places.references(), places.queries()
@@ -126,21 +118,17 @@ def _drawn(world: Preset) -> NamedSet:
             "other camera", first[places.sequence[first] == places.sequence[first[0]]], own["other camera"].queries
         )
         leaving = np.flatnonzero(parts == "leaving")
-        return _usual(
-            world.name,
-            places,
-            settings,
-            block,
-            regions=tuple(one for one in own.values() if len(one.reference) and len(one.queries)),
-            elsewhere=own["region B"].queries,
-            absent=_away(places, leaving, references, settings.negative_radius),
-            proportional=tuple(places[queries].sequences()) if len(queries) else (),
+        return {
+            "regions": tuple(one for one in own.values() if len(one.reference) and len(one.queries)),
+            "elsewhere": own["region B"].queries,
+            "absent": _away(places, leaving, references, settings.negative_radius),
+            "proportional": tuple(places[queries].sequences()) if len(queries) else (),
             **_route(places, usual),
-        )
+        }
 
     preset = "street-laptop" if world.name.endswith("-demo") else world.world
     paper = OUR_SCHEDULE if preset == world.world else ()
-    return NamedSet(world.name, world.summary, preset, setup, choosing=_by_calibration, paper=paper)
+    return NamedSet(world.name, world.summary, preset, block, special, choosing=_by_calibration, paper=paper)
 
 
 def _by_calibration(places: Places) -> Places:
@@ -173,19 +161,12 @@ def _away(places: Places, rows: Ints, references: Ints, radius: float) -> Ints:
     return away
 
 
-def _oxford(places: Places, settings: Settings) -> Setup:
+def _oxford(places: Places, settings: Settings) -> dict[str, object]:
     """The paper: the 672 m whose map is recovered are not named; we take the overcast test run, from its beginning."""
     train = np.flatnonzero(places.split == "train")
     snow = train[places.condition[train] == "snow"]
-    return _usual(
-        "oxford",
-        places,
-        settings,
-        STREET_BLOCK,
-        gallery=snow if len(snow) else train,
-        gallery_landmarks=1000,
-        **_route(places, "overcast"),
-    )
+    gallery = snow if len(snow) else train
+    return {"gallery": gallery, "gallery_landmarks": 1000, **_route(places, "overcast")}
 
 
 def _route(places: Places, condition: str) -> dict[str, object]:
@@ -194,7 +175,7 @@ def _route(places: Places, condition: str) -> dict[str, object]:
     return {"route": str(places.sequence[rows[0]])} if len(rows) else {}
 
 
-def _cold(places: Places, settings: Settings) -> Setup:
+def _cold(places: Places, settings: Settings) -> dict[str, object]:
     """The paper's sequences and regions, as far as they are there."""
     area = "freiburg-a/seq2_"
     there = set(places.sequence)
@@ -214,36 +195,29 @@ def _cold(places: Places, settings: Settings) -> Setup:
     others: dict[str, object] = {"matrices": pair} if there.issuperset(pair) else {}
     others |= {"proportional": tuple(shown)} if shown else {}
     others |= {"gallery": gallery} if len(gallery) else {}
-    return _usual(
-        "cold",
-        places,
-        settings,
-        ROOMS_BLOCK,
-        regions=tuple(one for one in regions if len(one.reference) and len(one.queries)),
-        elsewhere=regions[2].queries,
-        absent=regions[1].queries,
+    return {
+        "regions": tuple(one for one in regions if len(one.reference) and len(one.queries)),
+        "elsewhere": regions[2].queries,
+        "absent": regions[1].queries,
         **others,
-    )
+    }
 
 
-def _nordland(places: Places, settings: Settings) -> Setup:
+def _nordland(places: Places, settings: Settings) -> dict[str, object]:
     """Winter queries against all summer images of the test region, which no encoder trained on."""
-    test = places.split == "test"
-    return setup_of(
-        "nordland",
-        places,
-        positive_radius=settings.positive_radius,
-        negative_radius=settings.negative_radius,
-        landmarks=None,
-        block=FRAMES_BLOCK,
-        tolerance=50.0,
-        queries=np.flatnonzero(test & (places.condition == "winter")),
-        references=np.flatnonzero(test & (places.condition == "summer")),
-        proportional=("winter",),
-        matrices=("summer", "winter"),
-        gallery=np.flatnonzero(test & (places.condition == "summer")),
-        gallery_landmarks=1000,
+    winter, summer = (
+        np.flatnonzero((places.split == "test") & (places.condition == season)) for season in ("winter", "summer")
     )
+    return {
+        "landmarks": None,
+        "tolerance": 50.0,
+        "queries": winter,
+        "references": summer,
+        "proportional": ("winter",),
+        "matrices": ("summer", "winter"),
+        "gallery": summer,
+        "gallery_landmarks": 1000,
+    }
 
 
 def _read_cold(root: Path) -> Places:
@@ -265,15 +239,19 @@ SETS: Mapping[str, NamedSet] = {
             "oxford",
             "Oxford RobotCar, the paper's seven traversals",
             "oxford",
+            STREET_BLOCK,
             _oxford,
             lambda root: read_places("robotcar", root, protocol="paper"),
         ),
-        NamedSet("cold", "COLD Freiburg A, and the paper's regions to generalise to", "cold", _cold, _read_cold),
+        NamedSet(
+            "cold", "COLD Freiburg A, and the paper's regions to generalise to", "cold", ROOMS_BLOCK, _cold, _read_cold
+        ),
         *(_drawn(world) for world in PRESETS.values()),
         NamedSet(
             "nordland",
             "Nordland, winter against summer, in frames of the film",
             "nordland",
+            FRAMES_BLOCK,
             _nordland,
             lambda root: read_places("manifest", root, unit="frames", other_splits="clear"),
             choosing=_by_stretch,

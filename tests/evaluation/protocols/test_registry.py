@@ -99,16 +99,8 @@ def draw(view: View) -> Figure:
     return figure
 
 
-FARTHEST = Protocol(
-    name="farthest",
-    summary="the worst query",
-    kind=Farthest,
-    rows=retrieval,
-    score=score,
-    sections=sections,
-    drawings=(Drawing("farthest", "All errors of a model.", draw),),
-    of_a_map=True,
-)
+DRAWING = Drawing("farthest", "All errors of a model.", draw)
+FARTHEST = Protocol("farthest", Farthest, retrieval, score, sections, (DRAWING,))
 
 
 @pytest.mark.medium

@@ -100,15 +100,5 @@ def _draw_curves(axes: "Axes", view: View, models: list[Model], condition: str =
     tidy(axes)
 
 
-PROTOCOL = Protocol(
-    name="curves",
-    summary="accuracy against tolerance, with the geometric upper bound",
-    kind=Curves,
-    rows=retrieval,
-    score=score,
-    sections=sections,
-    drawings=(
-        Drawing("curves", "Queries found, against the error that is allowed; vertical lines mark the two radii.", draw),
-    ),
-    of_a_map=True,
-)
+CAPTION = "Queries found, against the error that is allowed; vertical lines mark the two radii."
+PROTOCOL = Protocol("curves", Curves, retrieval, score, sections, (Drawing("curves", CAPTION, draw),), of_a_map=True)

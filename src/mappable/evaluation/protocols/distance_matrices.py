@@ -100,12 +100,5 @@ def draw(view: View) -> "Figure":
     return figure
 
 
-PROTOCOL = Protocol(
-    name=NAME,
-    summary="a reference and a query run, image by image",
-    kind=Matrices,
-    rows=rows,
-    score=score,
-    sections=sections,
-    drawings=(Drawing(NAME, "Geometric distances, then feature distances of some models.", draw),),
-)
+CAPTION = "Geometric distances, then feature distances of some models."
+PROTOCOL = Protocol(NAME, Matrices, rows, score, sections, (Drawing(NAME, CAPTION, draw),))

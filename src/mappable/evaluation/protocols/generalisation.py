@@ -30,7 +30,6 @@ class RegionAccuracy:
     positive: float
     negative: float
     bound: float  # percent with a landmark within the positive radius
-    by_condition: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ def score(scoring: Scoring) -> Generalisation:
     found: dict[str, dict[str, RegionAccuracy]] = {}
     for region in setup.regions:
         squared = scoring.squared(region.queries, region.reference)
-        conditions = setup.places.condition[region.queries]
         found[region.name] = {}
         for factor in SPACINGS:
             spacing = factor * setup.positive_radius
@@ -73,10 +71,6 @@ def score(scoring: Scoring) -> Generalisation:
                 positive=percent_within(errors, setup.positive_radius),
                 negative=percent_within(errors, setup.negative_radius),
                 bound=percent_within(bound, setup.positive_radius),
-                by_condition={
-                    name: percent_within(errors[conditions == name], setup.positive_radius)
-                    for name in sorted(set(conditions))
-                },
             )
     return Generalisation(found)
 
@@ -146,11 +140,4 @@ def _kind(row: str) -> str:
     return f"{kind} (ours)" if row.endswith(OURS) else kind
 
 
-PROTOCOL = Protocol(
-    name=NAME,
-    summary="places that the encoder never trained on",
-    kind=Generalisation,
-    rows=rows,
-    score=score,
-    sections=sections,
-)
+PROTOCOL = Protocol(NAME, Generalisation, rows, score, sections)

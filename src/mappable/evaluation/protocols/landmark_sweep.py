@@ -87,12 +87,5 @@ def draw(view: View) -> "Figure":
     return figure
 
 
-PROTOCOL = Protocol(
-    name=NAME,
-    summary="accuracy against the number of landmarks",
-    kind=Sweep,
-    rows=retrieval,
-    score=score,
-    sections=sections,
-    drawings=(Drawing(NAME, "Queries found within the positive radius, against the number of landmarks.", draw),),
-)
+CAPTION = "Queries found within the positive radius, against the number of landmarks."
+PROTOCOL = Protocol(NAME, Sweep, retrieval, score, sections, (Drawing(NAME, CAPTION, draw),))

@@ -244,25 +244,10 @@ def _distances(
     return [images, points, star], update
 
 
-PROTOCOL = Protocol(
-    name="proportionality",
-    summary="feature against geometric distance, of all pairs of a sequence",
-    kind=Proportionality,
-    rows=rows,
-    score=score,
-    sections=sections,
-    drawings=(
-        Drawing(
-            "proportionality",
-            "Feature against geometric distance of all pairs of a sequence; brighter is more pairs.",
-            draw,
-        ),
-        Drawing(
-            "proportionality-animation",
-            "Feature against geometric distance, as the reference image moves along a sequence.",
-            animate,
-            moving=True,
-        ),
-    ),
-    of_a_map=True,
+CAPTION = "Feature against geometric distance of all pairs of a sequence; brighter is more pairs."
+MOVING = "Feature against geometric distance, as the reference image moves along a sequence."
+DRAWINGS = (
+    Drawing("proportionality", CAPTION, draw),
+    Drawing("proportionality-animation", MOVING, animate, moving=True),
 )
+PROTOCOL = Protocol("proportionality", Proportionality, rows, score, sections, DRAWINGS, of_a_map=True)

@@ -135,15 +135,6 @@ def draw(view: View) -> "Figure":
     return figure
 
 
-PROTOCOL = Protocol(
-    name="qualitative",
-    summary="examples to look at",
-    kind=Examples,
-    rows=rows,
-    score=score,
-    sections=sections,
-    drawings=(
-        Drawing("qualitative", "A query, the nearest landmark, and what some models retrieve, with the error.", draw),
-    ),
-    of_a_map=True,
-)
+CAPTION = "A query, the nearest landmark, and what some models retrieve, with the error."
+DRAWING = Drawing("qualitative", CAPTION, draw)
+PROTOCOL = Protocol("qualitative", Examples, rows, score, sections, (DRAWING,), of_a_map=True)

@@ -124,13 +124,4 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     return [Section("timing", "Timing", sentences, [taken])]
 
 
-PROTOCOL = Protocol(
-    name="timing",
-    summary="milliseconds a query",
-    kind=Timing,
-    rows=rows,
-    score=score,
-    sections=sections,
-    depends=depends,
-    of_a_map=True,
-)
+PROTOCOL = Protocol("timing", Timing, rows, score, sections, depends=depends, of_a_map=True)

@@ -4,19 +4,8 @@ from mappable.evaluation.protocol import Drawing, Protocol
 from mappable.evaluation.protocols.localization.compute import Localization, depends, rows, score
 from mappable.evaluation.protocols.localization.report import draw_localization, draw_rejection, sections
 
-PROTOCOL = Protocol(
-    name="localization",
-    summary="metres with intervals, refined positions, rejection",
-    kind=Localization,
-    rows=rows,
-    score=score,
-    sections=sections,
-    drawings=(
-        Drawing(
-            "localization", "Distances and intervals as the map states them, against the truth.", draw_localization
-        ),
-        Drawing("rejection", "Precision and recall, for all thresholds of the feature distance.", draw_rejection),
-    ),
-    depends=depends,
-    of_a_map=True,
+DRAWINGS = (
+    Drawing("localization", "Distances and intervals as the map states them, against the truth.", draw_localization),
+    Drawing("rejection", "Precision and recall, for all thresholds of the feature distance.", draw_rejection),
 )
+PROTOCOL = Protocol("localization", Localization, rows, score, sections, DRAWINGS, depends=depends, of_a_map=True)

@@ -47,31 +47,23 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     return [accuracy_section(view, models), *variations_section(view, models)]
 
 
-PROTOCOL = Protocol(
-    name="table1",
-    summary="accuracy within both radii, by condition, and recall@N",
-    kind=Accuracy,
-    rows=retrieval,
-    score=score,
-    sections=sections,
-    drawings=(
-        Drawing(
-            "table1",
-            "Queries found within the positive radius (dark) and within the negative radius (light).",
-            draw_accuracy,
-        ),
-        Drawing(
-            "variations",
-            "Queries found with other values of single settings; the row's own values are filled.",
-            draw_variations,
-        ),
-        Drawing("landmarks", "The landmarks of the map, among all references and queries.", draw_landmarks),
-        Drawing(
-            "localization-animation",
-            "A drive, image by image: where it is, and where models find it.",
-            animate_drive,
-            moving=True,
-        ),
+DRAWINGS = (
+    Drawing(
+        "table1",
+        "Queries found within the positive radius (dark) and within the negative radius (light).",
+        draw_accuracy,
     ),
-    of_a_map=True,
+    Drawing(
+        "variations",
+        "Queries found with other values of single settings; the row's own values are filled.",
+        draw_variations,
+    ),
+    Drawing("landmarks", "The landmarks of the map, among all references and queries.", draw_landmarks),
+    Drawing(
+        "localization-animation",
+        "A drive, image by image: where it is, and where models find it.",
+        animate_drive,
+        moving=True,
+    ),
 )
+PROTOCOL = Protocol("table1", Accuracy, retrieval, score, sections, DRAWINGS, of_a_map=True)
