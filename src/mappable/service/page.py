@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
-from pydantic import Field
 
-from mappable.service.answers import Model, refusals
 from mappable.service.body import IMAGES
 from mappable.service.disk import picture
 from mappable.service.limits import RefusedError
@@ -58,119 +56,6 @@ class File:
         return Response(self.data, media_type=self.kind, headers=headers)
 
 
-class Columns(Model):
-    """Places of a study, in columns."""
-
-    id: list[str]
-    x: list[float]
-    y: list[float]
-
-
-class Queries(Columns):
-    """The test images that are shown."""
-
-    condition: list[str]
-    drive: list[str]
-
-
-class ModelOverview(Model):
-    """A model of a study; the shares of test images within both radii are in %."""
-
-    name: str
-    title: str
-    seed: int | None
-    encoder: str
-    positive: float
-    negative: float
-    median: float
-    matrices: bool
-    trajectory: bool
-
-
-class StudyOverview(Model):
-    """What a study was made of, and how good its models are."""
-
-    set: str
-    frame: str
-    unit: str
-    positive_radius: float
-    negative_radius: float
-    models: list[ModelOverview]
-    queries: Queries
-    landmarks: Columns
-
-
-class StudyAnswer(Model):
-    """The study, if there is one."""
-
-    study: StudyOverview | None
-
-
-class Way(Model):
-    """Positions that one way of recovering gave."""
-
-    title: str
-    anchored: bool
-    positions: list[list[float | None]]
-
-
-class Drive(Model):
-    """A drive as it was, and as it was recovered."""
-
-    drive: str
-    length: float
-    known: int = Field(description="Positions that were given.")
-    images: list[str]
-    truth: list[list[float]]
-    ways: list[Way]
-
-
-class StudyCalibration(Model):
-    """How far intervals hold; shares are in %, but for the coverage that was asked for."""
-
-    coverage: float
-    covered: float | None
-    width: float | None
-    confident: float | None
-    by_condition: dict[str, dict[str, float | None]] | None
-    note: str | None
-
-
-class StudyModel(Model):
-    """What a model made of each test image, in the order of the overview."""
-
-    retrieved: list[int] = Field(description="Numbers of landmarks of the overview.")
-    error: list[float | None] = Field(description="Metres from there to the truth.")
-    refined: list[float | None] | None = Field(description="The same of refined positions.")
-    distance: list[float | None] | None = Field(description="Stated distance to the retrieved landmark.")
-    low: list[float | None] | None
-    high: list[float | None] | None
-    confident: list[bool] | None
-    calibration: StudyCalibration | None
-    trajectory: Drive | None
-
-
-class Steps(Model):
-    """A matrix, row by row, in bytes: 255 stands for `most`."""
-
-    most: float
-    steps: str = Field(description="Base64.")
-
-
-class StudyMatrices(Model):
-    """Distances between the images of two drives, in the world and of descriptors."""
-
-    reference: str
-    queries: str
-    pearson: float | None
-    spearman: float | None
-    shape: list[int]
-    rows: list[str]
-    columns: list[str]
-    metres: Steps
-    feature: Steps
-
-
 def missing() -> str | None:
     """What the page lacks, in one sentence that says how to get it."""
     if LIBRARY.is_file():
@@ -197,30 +82,26 @@ def add_page(app: FastAPI) -> None:
 
 
 def add_study(app: FastAPI, study: "StudyView | None") -> None:
-    """What the viewer shows of a study; without one there is only that there is none."""
+    """What the viewer shows of a study, as docs/serve.md says; without one there is only that there is none."""
     overview = File(b'{"study":%b}' % (study.overview if study else b"null"), JSON)
     models, matrices = ({name: File(data, JSON) for name, data in of.items()} for of in _both(study))
 
-    @app.get("/study", response_model=StudyAnswer, responses=refusals(401))
+    @app.get("/study", include_in_schema=False)
     def the_study(request: Request) -> Response:
         """The test images, where they were taken, the landmarks, and how good each model is; null without a study."""
         return overview.answer(request)
 
-    @app.get("/study/models/{name}", response_model=StudyModel, responses=refusals(401, 404))
+    @app.get("/study/models/{name}", include_in_schema=False)
     def model(request: Request, name: str) -> Response:
         """What one model made of each test image, a trajectory that it recovered, and how far its intervals hold."""
         return _found(models, name, f"the study has no model {name!r}").answer(request)
 
-    @app.get("/study/matrices/{name}", response_model=StudyMatrices, responses=refusals(401, 404))
+    @app.get("/study/matrices/{name}", include_in_schema=False)
     def matrix(request: Request, name: str) -> Response:
         """Geometric and feature distances between two drives, in 256 steps each."""
         return _found(matrices, name, f"the study has no matrices of a model {name!r}").answer(request)
 
-    @app.get(
-        "/study/images/{name:path}",
-        response_class=Response,
-        responses={200: {"content": PICTURE}, **refusals(401, 404, 410)},
-    )
+    @app.get("/study/images/{name:path}", include_in_schema=False)
     def image(name: str) -> Response:
         """The picture of a place of the study, made smaller if it is large."""
         if study is None or name not in study.rows:
