@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from mappable.evaluation.figures import everything
 from PIL import Image
 from typer.testing import Result
 
 from mappable.cli import demo
-from mappable.evaluation import sets
+from mappable.evaluation import report, sets
 from mappable.evaluation.reproduce import Study
 from mappable.features.encoder import Encoder
 from mappable.learning.trainer import TrainingStopped
@@ -25,8 +24,7 @@ from mappable.places.cache import find_pack
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short street, one model, hardly any images, and no figures: `make test-long` draws those of a demo."""
-    monkeypatch.setattr(everything, "ANIMATIONS", {})
-    monkeypatch.setattr(everything, "FIGURES", {})
+    monkeypatch.setattr(report, "drawings", list)
     assert demo.SET == "street-v1-demo"
     small = replace(sets.find_set("street-v1-3d"), preset="street-laptop")
     monkeypatch.setattr(demo, "SET", small.name)

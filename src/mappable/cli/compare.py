@@ -1,10 +1,11 @@
 """`mappable compare RESULT RESULT...`: models side by side, and whether one is better than the first."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from mappable.cli.common import AsJson, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,13 +20,13 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="RESULTS...",
-            help="Folders made by `mappable evaluate` or `mappable reproduce` that hold a result.json, or these files.",
+            help="Folders that hold a result.json of `mappable evaluate` or `mappable reproduce`, or these files.",
         ),
     ],
     by_condition: Annotated[
-        bool, typer.Option("--by-condition", help="Also print a table by condition of the queries.")
+        bool, typer.Option("--by-condition", help="Also print a table per condition of the queries.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare results on the queries that all of them have.
 
@@ -36,7 +37,7 @@ def compare(
 
     comparison = compare_results(results)
     if as_json:
-        typer.echo(json.dumps(comparison.to_json(), indent=2))
+        print_json(comparison.to_json())
     else:
         _print(comparison, by_condition)
 

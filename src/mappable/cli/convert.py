@@ -45,8 +45,10 @@ def _run(
     reader: str,
     options: dict[str, Any],
     *,
-    root: Annotated[Path, typer.Argument(help="The collection: a folder, or a file where the reader takes one.")],
-    out: Annotated[Path, typer.Argument(help="Folder for places.parquet and the packed pixels.")],
+    root: Annotated[
+        Path, typer.Argument(metavar="ROOT", help="The collection: a folder, or a file where the reader takes one.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for places.parquet and the packed pixels.")],
     size: Annotated[str | None, typer.Option(help="Pack images at WIDTHxHEIGHT.", metavar="WxH")] = None,
     fit: Annotated[
         Fit, typer.Option(help="crop: keep the centre; pad: black bars; stretch: ignore the aspect ratio.")

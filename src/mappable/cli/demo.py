@@ -26,9 +26,11 @@ SHOWN = 9  # test images whose positions are printed
 
 
 def demo(
-    out: Annotated[Path, typer.Argument(help="Folder for everything that the demo makes.")] = Path("demo"),
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for everything that the demo makes.")] = Path(
+        "demo"
+    ),
     every: Annotated[
-        int, typer.Option(help="Keep each N-th image of each run, for a quicker look.", metavar="N", min=1)
+        int, typer.Option(help="Keep every N-th image of each run, for a quicker look.", metavar="N", min=1)
     ] = 1,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a demo of another version, or with another N, that OUT holds.")

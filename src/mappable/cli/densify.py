@@ -34,7 +34,7 @@ def densify(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Add images without positions to a map, at estimated positions with covariances, where it is confident of them.
+    """Add images without positions to a map, where the map is confident of their estimated positions.
 
     They are marked as estimated; landmarks whose positions were measured stay as they are. If it is killed, the map
     stays as it was.

@@ -13,7 +13,9 @@ from mappable.errors import BadInputError
 def embed(
     encoder_file: EncoderPath,
     table: Table,
-    out: Annotated[Path, typer.Argument(help="Folder to write to; for hloc a file whose name ends in .h5.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder to write to; for hloc a file whose name ends in .h5.")
+    ],
     file_format: Annotated[
         Literal["npy", "hloc"],
         typer.Option("--format", help="npy: descriptors.npy and places.parquet, same order; hloc: one HDF5 file."),
@@ -31,7 +33,7 @@ def embed(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Describe images: a vector of length one each, whose distances an encoder has learned to make metres of.
+    """Compute the descriptors of images: one vector of length one per image.
 
     Images come from the packed pixels of the encoder's size, if PLACES has them, else from their files.
     """

@@ -16,11 +16,12 @@ def evaluate(
     queries: Annotated[
         Path,
         typer.Argument(
+            metavar="QUERIES",
             help="Folder made by `mappable convert` or `mappable simulate`: the split test, or the role query, or "
-            "without splits and roles all places are located."
+            "without splits and roles all places are located.",
         ),
     ],
-    out: Annotated[Path, typer.Argument(help="Folder for the result, the figures and the report.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the result, the figures and the report.")],
     name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the map's folder).")] = None,
     positive_radius: Annotated[
         float | None,
@@ -53,7 +54,7 @@ def evaluate(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Locate images whose positions are known, and report how far off that is, by condition and with intervals.
+    """Locate images whose positions are known, and report the errors per condition, with confidence intervals.
 
     The result can be compared with others: `mappable compare`.
     """

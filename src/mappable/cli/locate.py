@@ -71,7 +71,7 @@ def locate(
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where images were taken: coordinates in the map, and how far that is from the nearest landmark.
+    """Locate images: coordinates in the map, the nearest landmark, and the distance to it with an interval.
 
     Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
     map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 3 then.

@@ -26,7 +26,7 @@ from mappable.cli.map_build import build
 from mappable.cli.output import print_map
 from mappable.errors import BadInputError
 
-app = typer.Typer(help="Build maps of landmarks, look at them, change, check and export them.", no_args_is_help=True)
+app = typer.Typer(help="Build, show, change, check and export maps of landmarks.", no_args_is_help=True)
 app.command()(build)
 
 
@@ -97,7 +97,7 @@ def remove(
 @app.command()
 def merge(
     folder: MapFolder,
-    other: Annotated[Path, typer.Argument(help="The map whose landmarks are added; it stays as it is.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Map whose landmarks are added; it stays as it is.")],
     as_json: AsJson = False,
 ) -> None:
     """Add the landmarks of another map of the same encoder and frame."""
@@ -111,7 +111,7 @@ def merge(
 
 @app.command()
 def verify(folder: MapFolder, as_json: AsJson = False) -> None:
-    """Read all files of a map, and say whether they are what was written."""
+    """Read all files of a map, and check that they are what was written."""
     from mappable.maps.map import Map
 
     verified = Map.verify(folder)
@@ -126,7 +126,7 @@ def verify(folder: MapFolder, as_json: AsJson = False) -> None:
 def reliability(
     folder: MapFolder,
     table: Table,
-    out: Annotated[Path, typer.Argument(metavar="OUT.png", help="The picture to write (.png, .svg or .pdf).")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.png", help="Picture to write (.png, .svg or .pdf).")],
     split: Annotated[Split | None, typer.Option(help="Locate the places of this split (default: the queries).")] = None,
     elsewhere: Annotated[
         Path | None, typer.Option(help="Places that are not on the map, drawn as well.", metavar="PLACES")
@@ -135,7 +135,7 @@ def reliability(
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw how far the map's intervals and its confidence can be trusted, on images of known position."""
+    """Draw how reliable the map's intervals and confidence are, on images whose positions are known."""
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.maps.reliability import draw_reliability
@@ -165,7 +165,7 @@ def reliability(
 @app.command()
 def export(
     folder: MapFolder,
-    out: Annotated[Path, typer.Argument(metavar="OUT.h5", help="The file to write, whose name ends in .h5.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.h5", help="File to write; its name ends in .h5.")],
     overwrite: Overwrite = False,
 ) -> None:
     """Write the landmarks' descriptors for hloc: HDF5 by image path, float32 and of length one."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def build(
     table: Table,
-    out: Annotated[Path, typer.Argument(help="Folder for the map.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the map.")],
     encoder: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +89,7 @@ def build(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a map: choose landmarks, describe them, and measure on other images what feature distances mean in metres.
+    """Build a map: choose landmarks; calibrate on the remaining images what feature distances mean in metres.
 
     Landmarks are chosen among the split `train` (without splits: the role `reference`, or all but queries). The split
     `calibration` measures; without one, references that are no landmarks do. The map keeps a copy of the encoder: its

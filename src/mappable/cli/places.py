@@ -44,11 +44,9 @@ def show(
 @app.command()
 def split(
     table: Table,
-    calibration: Annotated[
-        str, typer.Option(help="Sequences that measure what a map's distances mean.", metavar="SEQUENCE,SEQUENCE")
-    ] = "",
+    calibration: Annotated[str, typer.Option(help="Sequences that calibrate maps.", metavar="SEQUENCE,SEQUENCE")] = "",
     test: Annotated[
-        str, typer.Option(help="Sequences that `mappable evaluate` asks about.", metavar="SEQUENCE,SEQUENCE")
+        str, typer.Option(help="Sequences that `mappable evaluate` locates.", metavar="SEQUENCE,SEQUENCE")
     ] = "",
     as_json: AsJson = False,
 ) -> None:

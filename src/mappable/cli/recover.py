@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.recovery.task import Measured, Task
 
-Out = Annotated[Path, typer.Argument(help="Folder for positions.csv, trajectory.txt and summary.json.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder for positions.csv, trajectory.txt and summary.json.")]
 Known = Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")]
 Ways = Annotated[
     Path | None,
@@ -28,7 +28,7 @@ Bends = Annotated[
     ),
 ]
 Unordered = Annotated[
-    bool, typer.Option("--unordered", help="The points are not the images of one drive in order. Assume no steps.")
+    bool, typer.Option("--unordered", help="The points are not the images of one drive in order: assume no steps.")
 ]
 Steps = Annotated[
     bool,
@@ -103,7 +103,9 @@ def from_images(
     folder: MapFolder,
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="Folder of images, or made by `mappable convert`; positions do not count."),
+        typer.Argument(
+            metavar="PATH", help="Folder of images, or made by `mappable convert`; its positions are not used."
+        ),
     ],
     out: Out,
     encoder: EncoderFile = None,

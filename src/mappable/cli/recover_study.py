@@ -28,7 +28,7 @@ def study(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run methods on made-up routes with ranges of a known quality, beside what can be drawn without any ranges.
+    """Run methods on made-up routes with known noise, and compare them with shapes that use no ranges.
 
     `learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight
     line or the circle has not recovered a shape.

@@ -17,7 +17,9 @@ def reproduce(
     name: Annotated[str, typer.Argument(metavar="SET", help="Set to reproduce: {sets}.")],
     out: Annotated[
         Path | None,
-        typer.Argument(help="Folder for models, results and report (default: results/SET).", show_default=False),
+        typer.Argument(
+            metavar="OUT", help="Folder for models, results and report (default: results/SET).", show_default=False
+        ),
     ] = None,
     root: Annotated[
         Path | None,
@@ -54,7 +56,10 @@ def reproduce(
         typer.Option("--choose", help="Choose settings: test on images kept for that purpose, and use no test image."),
     ] = False,
     minutes: Annotated[
-        float, typer.Option(help="Start no model that might end later than this; the same command goes on.", min=0.0)
+        float,
+        typer.Option(
+            help="Start no model that might end later than this; the same command goes on.", metavar="MINUTES", min=0.0
+        ),
     ] = math.inf,
     every: Annotated[
         int, typer.Option(help="Keep every N-th image of each run of a simulated set, for a quicker look.", min=1)
@@ -71,7 +76,7 @@ def reproduce(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train the models of the paper's table I on a set, evaluate them in every way the paper does, and write a report.
+    """Train the models of the paper's table I on a set, run the paper's evaluation on them, and write a report.
 
     Stop it whenever you like: the same command goes on from there. What has not changed is not computed again, and what
     was made with other settings or of other images is never taken for this.

@@ -41,7 +41,7 @@ def serve(
         float, typer.Option(help="Timeout in seconds for receiving a request's headers, and for its body.", min=0.1)
     ] = 20.0,
 ) -> None:
-    """Serve a map: look at it in a browser, or POST images to /locate, and read where they were taken.
+    """Serve a map over HTTP: a page to look at, and POST /locate to locate images.
 
     It listens to this machine alone unless --host says otherwise. Ctrl-C or SIGTERM stops it: what has begun is
     finished first.

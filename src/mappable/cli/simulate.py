@@ -21,18 +21,21 @@ def _list(wanted: bool) -> None:
 
 
 def simulate(
-    preset: Annotated[str, typer.Argument(help=f"What to draw: {', '.join(PRESETS)}.", show_default=False)],
-    out: Annotated[Path, typer.Argument(help="Folder for the images, the table and the packed pixels.")],
+    preset: Annotated[
+        str, typer.Argument(metavar="PRESET", help=f"What to draw: {', '.join(PRESETS)}.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the images, the table and the packed pixels.")],
     parts: Annotated[
         str | None, typer.Option(help="Parts to draw, such as main,wing (default: all).", metavar="PART,PART")
     ] = None,
     size: Annotated[
-        str | None, typer.Option(help="Draw images of WIDTHxHEIGHT (default: the preset's).", metavar="WxH")
+        str | None,
+        typer.Option(help="Size of the images, WIDTHxHEIGHT in pixels (default: the preset's).", metavar="WxH"),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="cpu, or cuda, which is faster and whose images differ by rounding.")
+        str, typer.Option(help="Device: cpu or cuda. cuda is faster; its images differ by rounding.")
     ] = "cpu",
-    every: Annotated[int, typer.Option(help="Keep each N-th image of each run.", metavar="N", min=1)] = 1,
+    every: Annotated[int, typer.Option(help="Keep every N-th image of each run.", metavar="N", min=1)] = 1,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Do not pack the images.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another simulated world that OUT holds.")
@@ -42,7 +45,7 @@ def simulate(
         bool, typer.Option("--list", help="List the presets and their parts.", callback=_list, is_eager=True)
     ] = False,
 ) -> None:
-    """Draw a built-in world: images of several runs in all kinds of weather and light, each with its exact position.
+    """Draw a built-in world: images of several runs in different weather and light, with exact positions.
 
     The same preset gives the same images each time. Stop it whenever you like: the same command goes on from there.
     """

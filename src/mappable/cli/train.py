@@ -21,7 +21,9 @@ def train(
     folder: Annotated[
         Path, typer.Argument(metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`.")
     ],
-    out: Annotated[Path, typer.Argument(help="Folder for encoder.safetensors, settings, metrics and checkpoints.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder for encoder.safetensors, settings, metrics and checkpoints.")
+    ],
     preset: Annotated[
         str | None,
         typer.Option(help="Preset of settings: {presets} (default: that of a simulated world)."),
