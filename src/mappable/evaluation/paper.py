@@ -105,10 +105,9 @@ HARDWARE = "GTX 1080 Ti, i7-9700K"  # that these times were measured on
 RECOVERY: Mapping[str, Mapping[str, Recovery]] = {
     "oxford": {"classical MDS": Recovery(31.37, 4.67), "SMACOF": Recovery(38.77, 5.77)}
 }
-RECOVERY_LENGTH, RECOVERY_REPETITIONS = 672.0, 10  # metres of the route; of what is not said
+RECOVERY_LENGTH = 672.0  # metres of the route
 
 SIZES: Mapping[str, Sizes] = {
     "cold": Sizes(train=29_237, test=12_831, landmarks=100, gallery_landmarks=100, epochs=1, hours=48),
     "oxford": Sizes(train=15_006, test=12_329, landmarks=200, gallery_landmarks=1_000, epochs=2, hours=24),
 }
-CLUSTER_IMAGES, TIMES_SEEN = 30_000, 13  # of Pittsburgh, for the clusters; each image in an epoch

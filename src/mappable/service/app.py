@@ -106,8 +106,8 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
     ) -> Positions:
         """Where images were taken: one image as the body, or several as parts that have file names."""
         kind = kind_of(request, single=True)
-        with memory.holding() as held:
-            body = await read_body(request, limits, held)
+        with memory.holding() as take:
+            body = await read_body(request, limits, take)
             if kind == MULTIPART:
                 images = (await engine.run(take_apart, body, request.headers["content-type"])).images
             else:
@@ -139,8 +139,8 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
     ) -> Trajectory:
         """The trajectory of images from the distances between them; in the map's coordinates if some are `known`."""
         kind_of(request, single=False)
-        with memory.holding() as held:
-            body = await read_body(request, limits, held)
+        with memory.holding() as take:
+            body = await read_body(request, limits, take)
             form: Form = await engine.run(take_apart, body, request.headers["content-type"], ("known",))
             del body
             known = _known(form.fields.get("known", b"[]"))

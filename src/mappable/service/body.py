@@ -8,7 +8,7 @@ from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, FormParser, parse_options_header
 
-from mappable.service.limits import Held, Limits, RefusedError
+from mappable.service.limits import Limits, RefusedError, Take
 
 IMAGES = ("image/jpeg", "image/png", "image/webp")
 MULTIPART = "multipart/form-data"
@@ -43,7 +43,7 @@ def kind_of(request: Request, *, single: bool) -> str:
     return kind
 
 
-async def read_body(request: Request, limits: Limits, memory: Held) -> bytes:
+async def read_body(request: Request, limits: Limits, take: Take) -> bytes:
     """All of it; refused as soon as it is known to be too long, before it is read if it says so itself."""
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > limits.body:
@@ -57,7 +57,7 @@ async def read_body(request: Request, limits: Limits, memory: Held) -> bytes:
                 if length > limits.body:
                     sentence = f"the body is longer than the {limits.body:,} bytes that are taken"
                     raise RefusedError(413, "too_long", sentence)
-                memory.take(len(chunk))
+                take(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
         raise RefusedError(408, "slow_body", f"the body did not come within {limits.read_timeout:g} s") from None

@@ -88,8 +88,8 @@ class Engine:
         if len(images) > self.limits.queue:
             sentence = f"there are {len(images):,} images, but at most {self.limits.queue:,} are taken at once"
             raise RefusedError(413, "too_many_images", sentence)
-        with self.queue.holding() as held:
-            held.take(len(images))
+        with self.queue.holding() as take:
+            take(len(images))
             turns = Turns(cores(), 2 * self.batch_size.images)
             return await _all(self._describe_one(image, turns) for image in images)
 

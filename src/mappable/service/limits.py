@@ -1,10 +1,12 @@
 """What one server takes on at most, and what it says where that is not enough."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from mappable.errors import BadInputError
+
+Take = Callable[[int], None]
 
 
 class RefusedError(Exception):
@@ -44,25 +46,18 @@ class Share:
         self.limit, self.taken, self.reason, self.sentence = limit, 0, reason, sentence
 
     @contextmanager
-    def holding(self) -> Iterator["Held"]:
-        """Within this, what is taken of it belongs to one request; at the end it is given back."""
-        held = Held(self)
+    def holding(self) -> Iterator[Take]:
+        """A function that takes more of it for one request, or refuses the request; at the end all is given back."""
+        held = 0
+
+        def take(count: int) -> None:
+            nonlocal held
+            if self.taken + count > self.limit:
+                raise RefusedError(503, self.reason, self.sentence)
+            self.taken += count
+            held += count
+
         try:
-            yield held
+            yield take
         finally:
-            self.taken -= held.count
-
-
-class Held:
-    """What one request has of a `Share`."""
-
-    def __init__(self, share: Share) -> None:
-        self.share, self.count = share, 0
-
-    def take(self, count: int) -> None:
-        """So much more; if there is not so much left, the request is refused."""
-        share = self.share
-        if share.taken + count > share.limit:
-            raise RefusedError(503, share.reason, share.sentence)
-        share.taken += count
-        self.count += count
+            self.taken -= held
