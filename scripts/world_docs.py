@@ -69,21 +69,12 @@ def counts(*names: str) -> Callable[[Statistics], str]:
 ROWS: dict[str, Callable[[Statistics], str]] = {
     "images: train / calibration / test": counts("train", "calibration", "test"),
     "region-b / wing / camera / leaving": counts("region-b", "wing", "camera", "leaving"),
-    "route, m (driven again)": lambda one: f"{one.route.length:,.0f} ({one.route.driven_again:,.0f})",
-    "turns of 45° or more": lambda one: f"{one.route.turns}",
-    "images on the spot, a run": lambda one: f"{one.route.images_on_the_spot}",
-    "heights, m": lambda one: f"{one.extent[2]:.1f}",
-    "houses; share of the pool": lambda one: (
-        f"{one.facts['houses']:.0f}; {one.facts['pool_share']:.1%}" if "houses" in one.facts else ""
-    ),
-    "rooms; free floor, m²": lambda one: (
-        f"{one.facts['rooms']:.0f}; {one.facts['free_floor']:.0f}" if "rooms" in one.facts else ""
-    ),
+    "route, m": lambda one: f"{one.length:,.0f}",
+    "images on the spot, a run": lambda one: f"{one.on_the_spot}",
+    "heights, m": lambda one: f"{one.height:.1f}",
     "look alike: places, groups": lambda one: f"{sum(one.look_alikes.values())}, {len(one.look_alikes)}",
-    "landmarks; farthest training image, m": lambda one: f"{one.bound.landmarks}; {one.bound.covering_radius:.2f}",
-    "upper bound, both radii": lambda one: (
-        f"{one.bound.within_positive_radius:.1%}, {one.bound.within_negative_radius:.1%}"
-    ),
+    "landmarks; farthest training image, m": lambda one: f"{one.landmarks}; {one.covering_radius:.2f}",
+    "upper bound, both radii": lambda one: f"{one.positive_bound:.1%}, {one.negative_bound:.1%}",
 }
 
 

@@ -71,20 +71,18 @@ def inside(room: Room, points: Floats) -> Bools:
     return across & (room.bottom < points[:, 1]) & (points[:, 1] < room.top) & level
 
 
-def test_the_main_part_has_enough_rooms_of_many_kinds_and_the_facts_say_so(world: Building) -> None:
+def test_the_main_part_has_enough_rooms_of_many_kinds(world: Building) -> None:
     main = proper(world, "main")
     assert len(main) >= 9
     assert len({room.kind for room in main}) >= 7
-    assert world.facts["rooms"] == len(main)
-    assert world.facts["wing_rooms"] == len(proper(world, "wing")) >= 2
-    assert world.facts["region_b_rooms"] == len(proper(world, "region-b")) >= 4
-    assert world.facts["route_length"] == pytest.approx(world.routes["main"].length)
-    assert world.facts["look_alike_rooms"] == 2
+    assert len(proper(world, "wing")) >= 2
+    assert len(proper(world, "region-b")) >= 4
+    assert sum(alias.group.startswith("room") for alias in world.aliases) == 2
     assert world.scene.indoors
 
 
 def test_there_are_500_square_metres_of_free_floor(world: Building) -> None:
-    """Counted on a grid of 5 cm, against what the layout says of itself."""
+    """Counted on a grid of 5 cm."""
     cell, main = 0.05, [room for room in world.rooms if room.area == "main"]
     left, bottom = min(room.left for room in main), min(room.bottom for room in main)
     right, top = max(room.right for room in main), max(room.top for room in main)
@@ -97,9 +95,7 @@ def test_there_are_500_square_metres_of_free_floor(world: Building) -> None:
             columns = slice(*(max(0, int((solid.x + side * reach - left) / cell)) for side in (-1, 1)))
             lines = slice(*(max(0, int((solid.y + side * reach - bottom) / cell)) for side in (-1, 1)))
             free[lines, columns] &= gap(solid, x[lines, columns], y[lines, columns]) > 0
-    area = float(free.sum()) * cell**2
-    assert area >= 500
-    assert world.facts["free_floor"] == pytest.approx(area, rel=0.04)  # which leaves out sills, and gaps in furniture
+    assert float(free.sum()) * cell**2 >= 500
 
 
 def test_main_enters_every_room_and_no_other_area(world: Building) -> None:

@@ -52,7 +52,7 @@ def print_world(folder: Path, places: "Places") -> None:
 
     print_summary(summarize(places))
     record = read_record(folder)
-    rows = [*Statistics.from_json(record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
+    rows = [*Statistics(**record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
     width = max(len(what) for what, _ in rows) + 2
     console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     console.print("")
@@ -60,7 +60,7 @@ def print_world(folder: Path, places: "Places") -> None:
         console.print(f"{what:<{width}}{value}")
     if record["every"] > 1:
         few = f"these are numbers of one image in {record['every']}"
-        console.print(f"note: {few}; the turns and spacing of a run cannot be told from them")
+        console.print(f"note: {few}; they do not tell the length and spacing of a run")
     if record["frozen"]:
         console.print(f"the images are those of the frozen {record['preset']}")
     elif record["frozen"] is False:

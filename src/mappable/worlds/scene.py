@@ -5,10 +5,8 @@ decides the fine details of a surface: two surfaces of one material, seed, colou
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-
-import numpy as np
 
 from mappable.arrays import Floats, Ints
 
@@ -182,19 +180,11 @@ class Route:
     points: Floats
     z: Floats
 
-    @property
-    def length(self) -> float:
-        return float(np.linalg.norm(np.diff(self.points, axis=0), axis=1).sum())
-
 
 @dataclass(frozen=True)
 class World:
-    """A place to be driven or walked through: what stands there, the named routes, and what looks alike.
-
-    `facts` are numbers about the layout that a reader of results wants to know (turns, rooms, square metres of floor).
-    """
+    """A place to be driven or walked through: what stands there, the named routes, and what looks alike."""
 
     scene: Scene
     routes: Mapping[str, Route]
     aliases: Sequence[Alias]
-    facts: Mapping[str, float] = field(default_factory=dict)

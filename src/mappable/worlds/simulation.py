@@ -125,7 +125,7 @@ def write_simulated(
         "image_hash": _combined(places, digests),
         "image_hashes": hashes,
         "frozen": hashes.items() <= preset.image_hashes.items() if comparable else None,
-        "statistics": statistics(places, preset, world, every=every).to_json(),
+        "statistics": asdict(statistics(places, preset, world, every=every)),
         "aliases": [asdict(alias) for alias in world.aliases],
         "version_of_mappable": version("mappable"),
     }

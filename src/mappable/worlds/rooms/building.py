@@ -4,10 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, path_length
-from mappable.worlds.rooms.arranging import Interior, Print
+from mappable.arrays import Floats
+from mappable.worlds.rooms.arranging import Print
 from mappable.worlds.rooms.floorplan import SEEDS, Building, Door, Room, Spot, door_solids, shell
 from mappable.worlds.rooms.furnishing import furnish
 from mappable.worlds.rooms.plans import HOUSE, SCHOOL, WIDE, Plan, Size, tour
@@ -34,7 +33,6 @@ def build(seed: int, *, storeys: bool = False) -> Building:
     openings: list[Opening] = []
     loose = list(plan.lanes)
     aliases = _look_alikes(plan.rooms)
-    free = 0.0
     for room in plan.rooms:
         some_solids, some_decks, some_lamps, some_openings = shell(room, plan.rooms, plan.doors)
         ways = [_on_floor(route, room) for route in routes.values()]
@@ -42,36 +40,13 @@ def build(seed: int, *, storeys: bool = False) -> Building:
         solids += some_solids + inside.solids
         decks, lamps, openings = decks + some_decks, lamps + some_lamps, openings + some_openings
         loose, aliases = loose + inside.loose, aliases + inside.aliases
-        free += _free_floor(inside) if room.area == "main" else 0.0
     for door in plan.doors:
         solids += door_solids(door)
     if storeys:
         ramp_solids, ramp_decks = ramp(seeds[0])
         solids, decks = solids + ramp_solids, decks + ramp_decks
-    proper = [room for room in plan.rooms if room.kind not in ("corridor", "ramp")]
-    counted = {area: float(sum(room.area == area for room in proper)) for area in ("main", "wing", "region-b")}
-    facts = {
-        "rooms": counted["main"],
-        "free_floor": free,
-        "route_length": routes["main"].length,
-        "footprint": footprint(routes["main"]),
-        "wing_rooms": counted["wing"],
-        "region_b_rooms": counted["region-b"],
-        "look_alike_rooms": float(sum(alias.group.startswith("room") for alias in aliases)),
-    }
     scene = Scene(solids, decks, (), lamps, openings, indoors=True)
-    return Building(scene, routes, _several(aliases), facts, plan.rooms, plan.doors, loose)
-
-
-def footprint(route: Route) -> float:
-    """Metres of a route that are not walked again, the second time over the same floor not counted."""
-    step = 0.1
-    along = path_length(route.points)
-    at = np.arange(0, along[-1], step)
-    points = np.stack([np.interp(at, along, column) for column in (*route.points.T, route.z)], axis=1)
-    pairs = KDTree(points).query_pairs(0.9 * step, output_type="ndarray")
-    again = pairs[np.abs(pairs[:, 1] - pairs[:, 0]) > 3].max(axis=1)
-    return step * (len(points) - len(np.unique(again)))
+    return Building(scene, routes, _several(aliases), plan.rooms, plan.doors, loose)
 
 
 def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence[int]) -> Mapping[str, Route]:
@@ -177,9 +152,3 @@ def _several(aliases: Sequence[Alias]) -> list[Alias]:
     """Those whose group has more than one."""
     groups = [alias.group for alias in aliases]
     return [alias for alias in aliases if groups.count(alias.group) > 1]
-
-
-def _free_floor(inside: Interior) -> float:
-    """Square metres between a room's walls that no furniture takes up."""
-    wide, deep = inside.room.size
-    return wide * deep - sum((right - left) * (top - bottom) for left, bottom, right, top in inside.taken)

@@ -12,19 +12,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.spatial import cKDTree
 
-from mappable.arrays import Floats, path_length
+from mappable.arrays import Floats
 from mappable.worlds.scene import Alias, Deck, Lamp, Material, Road, Route, Scene, Solid, World
 from mappable.worlds.street.houses import BRICK_TOWN, PLASTER_TOWN, fill, sunk
 from mappable.worlds.street.pavements import furnish
-from mappable.worlds.street.roads import (
-    ROOMY,
-    STEP,
-    Network,
-    drive,
-    ground_height,
-    headings,
-    sides,
-)
+from mappable.worlds.street.roads import ROOMY, STEP, Network, drive, ground_height, sides
 
 Node = tuple[int, int]  # column and row of a junction
 
@@ -37,7 +29,7 @@ AWAY = 360.0  # metres between the two towns
 BEYOND = 700.0  # metres of open ground around the towns
 MARGIN = 12.0  # metres from a junction where a route begins or ends
 MAIN_LENGTH = 1260.0
-WING_ROOM, LEAVING_ROOM = 30.0, 40.0  # metres from "main" beyond which the other routes count as off the map
+WING_ROOM = 30.0  # metres from "main" at which "wing" begins
 LEAVING_LEAD = 100.0  # metres that "leaving" shares with "main"
 FOUNDATION = 0.8  # metres that walls reach into sloping ground: more than half a house's length rises there
 
@@ -136,15 +128,8 @@ def _flat_world(seed: int) -> World:
     low, high = corners.min(axis=0) - BEYOND, corners.max(axis=0) + BEYOND
     (x, y), (length, width) = ((low + high) / 2).tolist(), (high - low).tolist()
     decks = [Deck(x, y, length, width, 0.0, Material.ASPHALT)]
-    world = _furnished(roads + more, [BRICK_TOWN] * len(roads) + [PLASTER_TOWN] * len(more), lines, decks, seed)
-    off_map = cKDTree(np.concatenate([main, wing])).query(leaving)[0] > LEAVING_ROOM
-    more_facts = {
-        "wing_m": world.routes["wing"].length,
-        "region_b_m": world.routes["region-b"].length,
-        "leaving_m": world.routes["leaving"].length,
-        "leaving_off_map_m": float(off_map.sum() * STEP),
-    }
-    return replace(world, facts={**world.facts, **more_facts})
+    palettes = [BRICK_TOWN] * len(roads) + [PLASTER_TOWN] * len(more)
+    return _furnished(roads + more, palettes, lines, decks, seed)
 
 
 def _hill_world(seed: int) -> World:
@@ -174,15 +159,7 @@ def _furnished(
     things, lamps = furnish(sides(roads), Network(roads), np.concatenate(list(lines.values())), [seed, 5])
     scene = Scene(_on_ground(built.solids + things, decks), decks, roads, _lamps_on_ground(lamps, decks))
     routes = {name: Route(points, ground_height(decks, points)) for name, points in lines.items()}
-    main = lines["main"]
-    facts = {
-        "main_m": routes["main"].length,
-        "turns": float(_turns(main)),
-        "redriven_m": _redriven(main),
-        "houses": float(built.houses),
-        "pool_share": len(built.aliases) / built.houses,
-    }
-    return World(scene, routes, _aliases_on_ground(built.aliases, decks), facts)
+    return World(scene, routes, _aliases_on_ground(built.aliases, decks))
 
 
 def _on_ground(solids: Sequence[Solid], decks: Sequence[Deck]) -> list[Solid]:
@@ -204,20 +181,3 @@ def _lamps_on_ground(lamps: Sequence[Lamp], decks: Sequence[Deck]) -> list[Lamp]
 def _aliases_on_ground(aliases: Sequence[Alias], decks: Sequence[Deck]) -> list[Alias]:
     heights = ground_height(decks, np.array([(alias.x, alias.y) for alias in aliases]))
     return [replace(alias, z=float(height)) for alias, height in zip(aliases, heights, strict=True)]
-
-
-def _turns(line: Floats) -> int:
-    """How many corners of 45 degrees or more the line takes."""
-    change = np.diff(headings(line))
-    corner = np.cumsum(np.diff(np.abs(change) > 1e-4, prepend=False))  # odd within a corner
-    angles = [change[corner == number].sum() for number in range(1, int(corner[-1]) + 1, 2)]
-    return int((np.abs(angles) >= math.pi / 4).sum())
-
-
-def _redriven(line: Floats) -> float:
-    """Metres of the line that it has driven before: within a metre, in the same direction."""
-    heading, along = headings(line), path_length(line)
-    pairs = cKDTree(line).query_pairs(1.0, output_type="ndarray")
-    later = pairs[np.abs(along[pairs[:, 0]] - along[pairs[:, 1]]) > 50]
-    same = np.cos(heading[later[:, 0]] - heading[later[:, 1]]) > math.cos(math.radians(20))
-    return float(len(np.unique(later[same].max(axis=1))) * STEP)
