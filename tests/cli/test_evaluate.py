@@ -50,9 +50,8 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert accuracy is not None
     np.testing.assert_allclose(accuracy.errors, errors)
     assert told is not None
-    assert told.intervals is not None
-    assert told.intervals.calibrated_on == "calibration"
-    assert told.intervals.confident == pytest.approx(100 * np.mean([one.confident for one in found]))
+    assert told.calibrated_on == "calibration"
+    assert told.calibrated(told.confident) == pytest.approx(100 * np.mean([one.confident for one in found]))
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
     assert f"report: {out / 'report.html'}" in shown.output
     assert "119 queries; 80 references and 160 calibration images left out" in shown.stderr

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mappable.arrays import Bools, Floats, Floats32, Ints, Pixels, path_length
-from mappable.evaluation.metrics import precision_recall
+from mappable.arrays import Floats, Floats32, Ints, Pixels, path_length
 from mappable.evaluation.protocol import Images
 from mappable.evaluation.protocols import PROTOCOLS
-from mappable.evaluation.protocols.localization.compute import Intervals, Localization, LocatedCondition, Rejection
+from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.protocols.map_recovery import MapRecovery
 from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.rows import ROWS
@@ -86,28 +85,28 @@ def _localized(result: Result) -> Localization:
     known = result.get(Accuracy)
     assert known is not None
     truly = known.errors
-    metres, confident = truly + 1.0, result.conditions != "night"
-    thresholds, precision, recall, average = precision_recall(truly, truly <= 10.0, len(truly))
-
-    def judged(own: Bools) -> LocatedCondition:
-        covered = 100.0 if confident[own].any() else None
-        return LocatedCondition(covered, 100.0 * float(confident[own].mean()), None, float(np.median(truly[own])))
-
+    stated, confident = truly + 1.0, result.conditions != "night"
+    unknown = np.full(len(truly), np.nan)
     return Localization(
         queries=known.queries,
         landmarks=known.landmarks,
         nearest=known.retrieved,
+        feature=truly,
+        top1=truly,
         refined=truly,
-        sequence=truly,
-        distance=metres,
-        low=metres - 2,
-        high=metres + 2,
+        sequence=unknown,
+        bound=known.bound,
+        distance=stated,
+        low=stated - 2,
+        high=stated + 2,
         confident=confident,
+        between=confident,
+        absent=np.arange(0),
+        absent_feature=np.zeros(0),
+        absent_confident=np.zeros(0, dtype=bool),
+        calibrated_on="calibration",
         coverage=0.9,
-        intervals=Intervals("calibration", 100.0, 4.0, None, None, None),
-        errors={},
-        by_condition={name: judged(result.conditions == name) for name in NOISIER},
-        rejection=Rejection(np.arange(0), thresholds, precision, recall, average, None, None),
+        unconditional_width=None,
         note="",
     )
 

@@ -20,13 +20,7 @@ from mappable.evaluation.protocols.curves import Curves
 from mappable.evaluation.protocols.distance_matrices import Matrices
 from mappable.evaluation.protocols.generalisation import Generalisation, RegionAccuracy
 from mappable.evaluation.protocols.landmark_sweep import Sweep
-from mappable.evaluation.protocols.localization.compute import (
-    Errors,
-    Intervals,
-    Localization,
-    LocatedCondition,
-    Rejection,
-)
+from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, MaskQuality, Method
 from mappable.evaluation.protocols.proportionality import Proportionality, SequencePairs
 from mappable.evaluation.protocols.qualitative import Example, Examples
@@ -77,7 +71,6 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
     correlation = Correlation(r, r - 0.1, None, r / 2)
     pairs = SequencePairs("sun", rows[:60], 1770, correlation, correlation)
     nothing, nowhere = np.zeros((1, 1)), np.zeros(0, dtype=np.int64)
-    unknown = np.full(len(rows), np.nan)
     scored = {
         "table1": Accuracy(
             queries=rows,
@@ -133,22 +126,22 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             queries=rows,
             landmarks=landmarks,
             nearest=np.full(len(rows), landmarks[0]),
-            refined=unknown,
-            sequence=unknown,
-            distance=unknown,
-            low=unknown,
-            high=unknown,
-            confident=np.zeros(len(rows), dtype=bool),
+            feature=errors,
+            top1=errors,
+            refined=0.8 * errors,
+            sequence=0.5 * errors,
+            bound=bound,
+            distance=errors,
+            low=errors - off / 4,
+            high=errors + off / 4,
+            confident=np.arange(len(rows)) % 5 > 0,
+            between=np.arange(len(rows)) % 4 > 0,
+            absent=nowhere,
+            absent_feature=np.zeros(0),
+            absent_confident=np.zeros(0, dtype=bool),
+            calibrated_on="calibration",
             coverage=0.9,
-            intervals=Intervals(
-                "calibration", covered=91.25, width=off / 2, unconditional_width=2 * off, confident=80.0, refined=75.0
-            ),
-            errors={
-                name: Errors(off * share, near, far)
-                for name, share in (("top-1", 1.0), ("refined", 0.8), ("sequence", 0.5), ("bound", 0.2))
-            },
-            by_condition={"night": LocatedCondition(88.0, 70.0, off, off + 1)},
-            rejection=Rejection(nowhere, *np.array([[0.5, 1.0], [1.0, 0.9], [0.5, 0.9]]), r, 82.0, None),
+            unconditional_width=2 * off,
             note="",
         ),
         "map-recovery": MapRecovery(
@@ -477,8 +470,9 @@ def test_a_map_that_was_not_calibrated_is_told_of(setup: Setup, tmp_path: Path) 
     known = made_up(setup, "triplet", 0)
     before = known.get(Localization)
     assert before is not None
-    errors = {name: before.errors[name] for name in ("top-1", "bound")}
-    bare = {"localization": replace(before, intervals=None, errors=errors, note="Too few images.")}
+    nobody, unknown = np.zeros(len(before.queries), dtype=bool), np.full(len(before.queries), np.nan)
+    lacking = {"refined": unknown, "sequence": unknown, "confident": nobody, "unconditional_width": None}
+    bare = {"localization": replace(before, **lacking, calibrated_on="", note="Too few images.")}
     written = write_report([replace(known, scored=bare)], setup, {}, tmp_path, command="")
     found = section(data_of(written), "localization")
     assert "Triplet: Too few images." in found["sentences"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.arrays import Floats, Floats32, Ints, Strings, evenly
 from mappable.errors import BadInputError
 from mappable.evaluation.protocols.distance_matrices import Matrices
 from mappable.evaluation.protocols.localization.compute import Localization
@@ -108,21 +108,23 @@ def _model(places: Places, result: Result, accuracy: Accuracy, shown: Ints, land
     for name in ("refined", "distance", "low", "high"):
         found[name] = said and _numbers(getattr(said, name)[shown])
     found["confident"] = said and said.confident[shown].tolist()
-    found["calibration"] = said and _calibration(said)
+    found["calibration"] = said and _calibration(said, result.conditions)
     found["trajectory"] = _trajectory(places, result.get(MapRecovery))
     return _json(found)
 
 
-def _calibration(said: Localization) -> dict[str, Any]:
+def _calibration(said: Localization, conditions: Strings) -> dict[str, Any]:
     """What all intervals together come to."""
-    intervals = said.intervals
+    covered, width = said.covered()
+    groups = {str(name) or "unnamed": np.flatnonzero(conditions == name) for name in sorted(set(conditions))}
     return {
         "coverage": said.coverage,
-        "covered": intervals and intervals.covered,
-        "width": intervals and intervals.width,
-        "confident": intervals and intervals.confident,
+        "covered": covered,
+        "width": width,
+        "confident": said.calibrated(said.confident),
         "by_condition": {
-            name: {"covered": one.covered, "confident": one.confident} for name, one in said.by_condition.items()
+            name: {"covered": said.covered(own)[0], "confident": said.calibrated(said.confident[own])}
+            for name, own in groups.items()
         },
         "note": said.note or None,
     }

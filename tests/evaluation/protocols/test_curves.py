@@ -13,7 +13,7 @@ from mappable.evaluation.protocols.curves import draw as draw_curves
 from mappable.evaluation.protocols.landmark_sweep import Sweep
 from mappable.evaluation.protocols.landmark_sweep import draw as draw_sweep
 from mappable.evaluation.protocols.localization import Localization
-from mappable.evaluation.protocols.localization.report import RECALLS, draw_rejection
+from mappable.evaluation.protocols.localization.report import RECALLS, draw_rejection, rejecting
 from mappable.evaluation.protocols.table1.accuracy import draw_accuracy
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.setup import Setup
@@ -84,10 +84,10 @@ def test_a_bar_a_row_and_a_dot_a_seed(results: list[Result], setup: Setup) -> No
 
 def test_rejection(results: list[Result], setup: Setup) -> None:
     axes = draw_rejection(View(results, setup)).axes[0]
-    told = found(results, Localization)[0].rejection
+    _, precision, recall, _ = rejecting(found(results, Localization)[0], 10.0)
     curve = np.array(drawn(axes)["Off-the-shelf"])
-    expected = 100 * np.interp(RECALLS, told.recall, told.precision)
-    reached = max(told.recall) >= RECALLS
+    expected = 100 * np.interp(RECALLS, recall, precision)
+    reached = max(recall) >= RECALLS
     np.testing.assert_allclose(curve[reached], expected[reached])
     assert np.isnan(curve[~reached]).all()
     assert "elsewhere" not in axes.get_title(loc="left")

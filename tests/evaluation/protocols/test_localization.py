@@ -9,6 +9,7 @@ import pytest
 
 from mappable.evaluation.protocols.localization import compute as localization
 from mappable.evaluation.protocols.localization.compute import Localization
+from mappable.evaluation.protocols.localization.report import rejecting
 from mappable.evaluation.records import Arrays, from_json, to_json
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import NO_ROWS
@@ -38,53 +39,45 @@ def with_setup(scoring: Scoring, **changes: object) -> Scoring:
 
 @pytest.mark.medium
 def test_errors_are_those_of_each_query(scoring: Scoring, scored: Localization) -> None:
-    errors = scored.errors
     bound = scoring.metres(scoring.setup.queries, scoring.landmarks()).min(axis=1)
-    for name, own in (
-        ("top-1", top1(scoring)),
-        ("bound", bound),
-        *((name, getattr(scored, name)) for name in ("refined", "sequence")),
-    ):
-        assert errors[name].median == pytest.approx(np.median(own))
-        assert errors[name].positive == pytest.approx(100 * np.mean(own <= 10.0))
-        assert errors[name].negative == pytest.approx(100 * np.mean(own <= 25.0))
-    assert errors["sequence"].median < errors["refined"].median < errors["top-1"].median
+    np.testing.assert_allclose(scored.top1, top1(scoring))
+    np.testing.assert_allclose(scored.bound, bound)
+    medians = [np.median(own) for own in (scored.sequence, scored.refined, scored.top1)]
+    assert medians == sorted(medians)
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say(scoring: Scoring, scored: Localization) -> None:
-    values, sure = scored.intervals, scored.confident
-    assert values is not None
+    sure, (covered, width) = scored.confident, scored.covered()
     inside = (scored.low <= top1(scoring)) & (top1(scoring) <= scored.high)
-    assert values.calibrated_on == "calibration"
-    assert values.confident == pytest.approx(100 * sure.mean())
-    assert values.covered == pytest.approx(100 * inside[sure].mean())
-    assert 85 <= values.covered <= 97
-    assert values.width == pytest.approx((scored.high - scored.low)[sure].mean())
-    assert values.width < values.unconditional_width
+    assert scored.calibrated_on == "calibration"
+    assert scored.calibrated(sure) == pytest.approx(100 * sure.mean())
+    assert covered == pytest.approx(100 * inside[sure].mean())
+    assert 85 <= covered <= 97
+    assert width == pytest.approx((scored.high - scored.low)[sure].mean())
+    assert width < scored.unconditional_width
     night = scoring.setup.places.condition[scoring.setup.queries] == "night"
-    assert scored.by_condition["night"].covered == pytest.approx(100 * inside[sure & night].mean())
-    assert scored.by_condition["night"].top1_median == pytest.approx(np.median(top1(scoring)[night]))
+    assert scored.covered(np.flatnonzero(night))[0] == pytest.approx(100 * inside[sure & night].mean())
 
 
 def test_images_that_are_not_on_the_map_are_never_right(scoring: Scoring, scored: Localization) -> None:
-    setup, found = scoring.setup, scored.rejection
+    setup, (thresholds, precision, recall, _) = scoring.setup, rejecting(scored, 10.0)
     everyone = np.concatenate([setup.queries, setup.absent])
     nearest = np.sqrt(scoring.squared(everyone, scoring.landmarks()).min(axis=1))
     right = np.concatenate([top1(scoring) <= 10.0, np.zeros(len(setup.absent), dtype=bool)])
     for place in (0, 50, -1):
-        accepted = nearest <= found.thresholds[place] + 1e-6
-        assert found.precision[place] == pytest.approx(right[accepted].mean())
-        assert found.recall[place] == pytest.approx(right[accepted].sum() / len(setup.queries))
-    assert found.absent.tolist() == setup.absent.tolist()
-    assert found.accepted > 75
-    assert found.falsely_accepted < 10
+        accepted = nearest <= thresholds[place] + 1e-6
+        assert precision[place] == pytest.approx(right[accepted].mean())
+        assert recall[place] == pytest.approx(right[accepted].sum() / len(setup.queries))
+    assert scored.absent.tolist() == setup.absent.tolist()
+    assert scored.calibrated(scored.confident) > 75
+    assert scored.calibrated(scored.absent_confident) < 10
 
 
 def test_all_of_it_is_json_and_arrays(scored: Localization) -> None:
     facts, arrays = written(scored)
     again = from_json(Localization, json.loads(json.dumps(facts, allow_nan=False)), arrays)
     np.testing.assert_equal(written(again), (facts, arrays))
-    assert (again.queries.tolist(), again.errors) == (scored.queries.tolist(), scored.errors)
+    assert again.queries.tolist() == scored.queries.tolist()
 
 
 def test_it_is_known_which_landmark_was_nearest(scoring: Scoring, scored: Localization) -> None:
@@ -112,10 +105,8 @@ def test_a_given_calibration_is_taken(scoring: Scoring, scored: Localization) ->
     )
     given = replace(with_setup(scoring, calibration=NO_ROWS, elsewhere=NO_ROWS), calibration=own)
     found = localization.score(given)
-    assert found.intervals is not None
-    assert scored.intervals is not None
     assert found.coverage == 0.5
-    assert found.intervals.covered < scored.intervals.covered
+    assert found.covered()[0] < scored.covered()[0]
     assert localization.depends(given) != localization.depends(scoring)
 
 
@@ -126,19 +117,17 @@ def test_without_images_kept_for_it_references_calibrate(scoring: Scoring) -> No
     assert source == "train"
     assert set(rows) == set(few.setup.references) - set(few.landmarks())
     found = localization.score(few)
-    assert found.intervals is not None
-    assert found.intervals.calibrated_on == "train"
-    assert found.rejection.falsely_accepted is None
+    assert found.calibrated_on == "train"
+    assert found.calibrated(found.absent_confident) is None
 
 
 def test_a_map_that_cannot_be_calibrated_still_has_top_1_and_rejection(scoring: Scoring, scored: Localization) -> None:
     few = localization.score(with_setup(scoring, calibration=scoring.setup.calibration[:20]))
     assert few.note == "The map is not calibrated: 20 images are too few to calibrate by; 100 would do."
-    assert few.intervals is None
-    assert few.by_condition["sun"].confident is None
-    assert few.errors == {name: scored.errors[name] for name in ("top-1", "bound")}
-    assert few.rejection.average_precision == scored.rejection.average_precision
-    assert few.rejection.accepted is None
+    assert (few.calibrated_on, few.covered(), few.unconditional_width) == ("", (None, None), None)
+    assert few.calibrated(few.confident) is None
+    np.testing.assert_array_equal(few.top1, scored.top1)
+    assert rejecting(few, 10.0)[3] == rejecting(scored, 10.0)[3]
     assert not few.confident.any()
     assert np.isnan(few.refined).all()
     json.dumps(written(few)[0], allow_nan=False)

@@ -116,11 +116,11 @@ def test_reliability(results: list[Result], setup: Setup) -> None:
     np.testing.assert_allclose(np.sort(found(results[3], Accuracy).errors[sure]) + 1.0, stated)
     assert len(true) == sure.sum()
     assert left.get_title() == "Triplet + Huber: 100 % of intervals hold the truth"
-    assert [tick.get_text() for tick in right.get_yticklabels()] == ["sun", "rain", "night"]
+    assert [tick.get_text() for tick in right.get_yticklabels()] == ["night", "rain", "sun"]
     nominal, *marks = right.lines
     assert nominal.get_xdata() == [90.0, 90.0]
     for line in marks:
-        np.testing.assert_array_equal(line.get_xdata(), [100.0, 100.0, np.nan])
+        np.testing.assert_array_equal(line.get_xdata(), [np.nan, 100.0, 100.0])
 
 
 def test_no_confidence_no_figure(results: list[Result], setup: Setup) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, evenly
-from mappable.evaluation.metrics import interval_scores, percent_within, precision_recall
-from mappable.evaluation.scoring import AT_ONCE, Scoring, by_condition, landmarks_of
+from mappable.evaluation.metrics import interval_scores
+from mappable.evaluation.scoring import AT_ONCE, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
 from mappable.maps.calibrate import calibrate, calibrating
-from mappable.maps.calibration import Calibration, Source
+from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
@@ -24,72 +24,42 @@ COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
 
 
 @dataclass(frozen=True)
-class Errors:
-    """The median, and the percentages within the radii."""
-
-    median: float
-    positive: float
-    negative: float
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """How often intervals of confident queries hold the truth, and how wide they are. Shares are percentages."""
-
-    calibrated_on: str
-    covered: float | None
-    width: float | None
-    unconditional_width: float | None  # of an interval that is the same for all
-    confident: float | None
-    refined: float | None
-
-
-@dataclass(frozen=True)
-class LocatedCondition:
-    """The queries of one condition; medians are of errors, and shares percentages."""
-
-    covered: float | None
-    confident: float | None
-    median: float | None
-    top1_median: float
-
-
-@dataclass(frozen=True)
-class Rejection:
-    """Precision and recall by a threshold of the feature distance; and percentages that the calibration accepts."""
-
-    absent: Ints  # rows of the table: images that are not on the map
-    thresholds: Floats
-    precision: Floats
-    recall: Floats
-    average_precision: float
-    accepted: float | None
-    falsely_accepted: float | None
-
-
-@dataclass(frozen=True)
 class Localization:
-    """Where all queries are found, and how much of what is said about them is true.
+    """Where all queries are found, and what is said about them: arrays with one value per query, and some numbers.
 
-    Without a calibration there are no intervals, numbers that only a calibration gives are NaN, no query is confident,
-    and `note` says why.
+    Without a calibration `calibrated_on` is "", `note` says why, what only a calibration gives is NaN, and no query is
+    confident.
     """
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the table
-    nearest: Ints  # row of the nearest landmark by feature, per query
-    refined: Floats  # errors of refined positions, per query
-    sequence: Floats  # errors of positions along whole drives, per query
-    distance: Floats  # stated distance to the nearest landmark, per query, and its interval
+    nearest: Ints  # row of the nearest landmark by feature
+    feature: Floats  # feature distance to it
+    top1: Floats  # error of taking its position for that of the query
+    refined: Floats  # error of the position between landmarks
+    sequence: Floats  # error of the position along the whole drive
+    bound: Floats  # distance to the landmark that is truly nearest
+    distance: Floats  # stated distance to the nearest landmark by feature, and its interval
     low: Floats
     high: Floats
     confident: Bools
-    coverage: float
-    intervals: Intervals | None
-    errors: dict[str, Errors]  # of top-1, refined, sequence and bound
-    by_condition: dict[str, LocatedCondition]
-    rejection: Rejection
+    between: Bools  # whether its position was refined
+    absent: Ints  # rows of images that are not on the map
+    absent_feature: Floats
+    absent_confident: Bools
+    calibrated_on: str
+    coverage: float  # stated by the intervals
+    unconditional_width: float | None  # of an interval that is the same for all
     note: str
+
+    def covered(self, which: Ints | None = None) -> tuple[float | None, float | None]:
+        """Percent of the intervals of confident queries that hold the truth, and their mean width."""
+        sure = np.flatnonzero(self.confident) if which is None else which[self.confident[which]]
+        return interval_scores(self.low[sure], self.high[sure], self.top1[sure])
+
+    def calibrated(self, holds: Bools) -> float | None:
+        """The percentage that a calibration makes true; None without one."""
+        return 100.0 * float(holds.mean()) if self.calibrated_on and len(holds) else None
 
 
 def rows(setup: Setup) -> Ints:
@@ -137,138 +107,57 @@ def depends(scoring: Scoring) -> str:
 
 
 def score(scoring: Scoring) -> Localization:
-    """Where all queries are found, one by one and as drives, and how much of what is said about them is true."""
-    landmarks, why_not = calibrated_map(scoring)
-    one, calibration = _Located(scoring, Locator(landmarks)), landmarks.calibration
-    return Localization(
-        queries=scoring.setup.queries,
-        landmarks=scoring.landmarks(),
-        nearest=scoring.landmarks()[one.nearest(one.found)],
-        refined=one.refined,
-        sequence=one.sequence,
-        distance=one.distance,
-        low=one.low,
-        high=one.high,
-        confident=one.confident,
-        coverage=COVERAGE if calibration is None else calibration.coverage,
-        intervals=None if calibration is None else one.intervals(calibration),
-        errors=one.errors(),
-        by_condition=one.by_condition(),
-        rejection=one.rejection(),
-        note=why_not,
-    )
+    """Where all queries are found, one by one and as drives, and what is said about them."""
+    built, why_not = calibrated_map(scoring)
+    calibration, setup, described = built.calibration, scoring.setup, scoring.descriptors
+    at, queries, landmarks, locator = setup.places.positions, setup.queries, scoring.landmarks(), Locator(built)
 
+    def locate(rows: Ints) -> list[Location]:
+        parts = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
+        return [one for part in parts for one in locator.locate(described[part], encoder=described.encoder)]
 
-class _Located:
-    """The queries in a map. What only a calibration tells is NaN without one, and no query is confident."""
-
-    def __init__(self, scoring: Scoring, locator: Locator) -> None:
-        self.scoring, self.setup, self.locator = scoring, scoring.setup, locator
-        self.calibrated = locator.map.calibration is not None
-        self.found = self.locate(self.setup.queries)
-        self.confident = _confident(self.found)
-        self.distance, self.low, self.high = (_numbers(self.found, name) for name in ("distance", "low", "high"))
-        self.top1 = self.to_nearest(self.setup.queries, self.found)
-        self.bound = scoring.metres(self.setup.queries, scoring.landmarks()).min(axis=1)
-        self.refined, self.sequence = np.full((2, len(self.found)), np.nan)
-        if self.calibrated:
-            self.refined = self.off(self.setup.queries, self.found)
-            for own in self.setup.places[self.setup.queries].sequences().values():
-                self.sequence[own] = self.off_as_drive(self.setup.queries[own])
-
-    def locate(self, rows: Ints) -> list[Location]:
-        """Where images are, each for itself."""
-        described, found = self.scoring.descriptors, []
-        for start in range(0, len(rows), AT_ONCE):
-            found += self.locator.locate(described[rows[start : start + AT_ONCE]], encoder=described.encoder)
-        return found
-
-    def off(self, rows: Ints, found: Sequence[Location]) -> Floats:
-        """How far images are from where they were found."""
-        at = np.array([one.coordinates for one in found])
-        errors: Floats = np.linalg.norm(self.setup.places.positions[rows] - at, axis=1)
+    def off(rows: Ints, found: Sequence[Location]) -> Floats:
+        errors: Floats = np.linalg.norm(at[rows] - np.array([one.coordinates for one in found]), axis=1)
         return errors
 
-    def off_as_drive(self, rows: Ints) -> Floats:
-        """The same of one drive, located as a whole."""
-        described = self.scoring.descriptors
-        return self.off(rows, locate_sequence(self.locator, described[rows], encoder=described.encoder))
-
-    def nearest(self, found: Sequence[Location]) -> Ints:
-        """Which landmarks of the map are nearest by feature."""
-        number = {name: row for row, name in enumerate(self.locator.map.places.place_id)}
-        return np.array([number[one.landmark] for one in found], dtype=np.int64)
-
-    def to_nearest(self, rows: Ints, found: Sequence[Location]) -> Floats:
-        """How far images are from their nearest landmarks by feature."""
-        nearest = self.locator.positions[self.nearest(found)]
-        metres: Floats = np.linalg.norm(self.setup.places.positions[rows] - nearest, axis=1)
-        return metres
-
-    def errors(self) -> dict[str, Errors]:
-        """Medians, and percentages within the radii."""
-        kinds = {"top-1": self.top1, "refined": self.refined, "sequence": self.sequence, "bound": self.bound}
-        radii = self.setup.positive_radius, self.setup.negative_radius
-        return {
-            kind: Errors(float(np.median(own)), *(percent_within(own, radius) for radius in radii))
-            for kind, own in kinds.items()
-            if np.isfinite(own).all()
-        }
-
-    def intervals(self, calibration: Calibration) -> Intervals:
-        """How often they hold the truth, and how wide they are: of confident queries."""
-        covered, width = self.covered(np.arange(len(self.found)))
-        return Intervals(
-            calibrated_on=calibration.source,
-            covered=covered,
-            width=width,
-            unconditional_width=self.unconditional_width(calibration.coverage),
-            confident=_percent(self.confident),
-            refined=_percent(np.array([one.refined for one in self.found])),
-        )
-
-    def covered(self, which: Ints) -> tuple[float | None, float | None]:
-        sure = which[self.confident[which]]
-        return interval_scores(self.low[sure], self.high[sure], self.top1[sure])
-
-    def unconditional_width(self, coverage: float) -> float | None:
-        """Of an interval that is the same for all: from a low to a high quantile of what was calibrated by."""
-        images = known(self.setup)[0]
-        found = self.locate(images)
-        metres = self.to_nearest(images, found)[_confident(found)]
-        if not len(metres):
-            return None
-        return float(np.ptp(np.quantile(metres, [(1 - coverage) / 2, (1 + coverage) / 2])))
-
-    def by_condition(self) -> dict[str, LocatedCondition]:
-        """The main figures of each condition."""
-        return {
-            name: LocatedCondition(
-                covered=self.covered(own)[0],
-                confident=_percent(self.confident[own]) if self.calibrated else None,
-                median=float(np.median(self.refined[own])) if self.calibrated else None,
-                top1_median=float(np.median(self.top1[own])),
-            )
-            for name, own in by_condition(self.setup).items()
-        }
-
-    def rejection(self) -> Rejection:
-        """By feature distance alone, where images that are not on the map are never right; and by the calibration."""
-        rows = _some(self.setup.absent, OTHERS)
-        absent = self.locate(rows)
-        on_the_map = self.bound <= self.setup.positive_radius
-        right = np.concatenate([self.top1 <= self.setup.positive_radius, np.zeros(len(absent), dtype=bool)])
-        distances = _numbers([*self.found, *absent], "feature_distance")
-        thresholds, precision, recall, average = precision_recall(distances, right, int(on_the_map.sum()))
-        return Rejection(
-            absent=rows,
-            thresholds=thresholds,
-            precision=precision,
-            recall=recall,
-            average_precision=average,
-            accepted=_percent(self.confident[on_the_map]) if self.calibrated else None,
-            falsely_accepted=_percent(_confident(absent)) if self.calibrated else None,
-        )
+    number = {name: row for row, name in enumerate(built.places.place_id)}
+    found, absent = locate(queries), _some(setup.absent, OTHERS)
+    nearest = landmarks[[number[one.landmark] for one in found]]
+    (refined, sequence), width = np.full((2, len(found)), np.nan), None
+    if calibration is not None:
+        refined = off(queries, found)
+        for own in setup.places[queries].sequences().values():
+            drive = locate_sequence(locator, described[queries[own]], encoder=described.encoder)
+            sequence[own] = off(queries[own], drive)
+        images = known(setup)[0]
+        sure = [(row, number[one.landmark]) for row, one in zip(images, locate(images), strict=True) if one.confident]
+        if sure:
+            rows, near = np.array(sure).T
+            low, high = (1 - calibration.coverage) / 2, (1 + calibration.coverage) / 2
+            width = float(np.ptp(np.quantile(np.linalg.norm(at[rows] - at[landmarks[near]], axis=1), [low, high])))
+    elsewhere = locate(absent)
+    return Localization(
+        queries=queries,
+        landmarks=landmarks,
+        nearest=nearest,
+        feature=_numbers(found, "feature_distance"),
+        top1=np.linalg.norm(at[queries] - at[nearest], axis=1),
+        refined=refined,
+        sequence=sequence,
+        bound=scoring.metres(queries, landmarks).min(axis=1),
+        distance=_numbers(found, "distance"),
+        low=_numbers(found, "low"),
+        high=_numbers(found, "high"),
+        confident=_numbers(found, "confident").astype(bool),
+        between=_numbers(found, "refined").astype(bool),
+        absent=absent,
+        absent_feature=_numbers(elsewhere, "feature_distance"),
+        absent_confident=_numbers(elsewhere, "confident").astype(bool),
+        calibrated_on="" if calibration is None else calibration.source,
+        coverage=COVERAGE if calibration is None else calibration.coverage,
+        unconditional_width=width,
+        note=why_not,
+    )
 
 
 def _some(rows: Ints, most: int) -> Ints:
@@ -278,11 +167,3 @@ def _some(rows: Ints, most: int) -> Ints:
 def _numbers(found: Sequence[Location], name: str) -> Floats:
     """What is said of each; NaN where nothing is."""
     return np.array([getattr(one, name) for one in found], dtype=np.float64)
-
-
-def _confident(found: Sequence[Location]) -> Bools:
-    return np.array([one.confident for one in found], dtype=bool)
-
-
-def _percent(holds: Bools) -> float | None:
-    return 100.0 * float(holds.mean()) if len(holds) else None

@@ -1,21 +1,17 @@
 """Positions in metres, their intervals, and images that are not on the map."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Ints
+from mappable.evaluation.metrics import percent_within, precision_recall, spread
 from mappable.evaluation.models import Model, best_of, few_of, models_of
 from mappable.evaluation.protocol import BOUND, NothingToDrawError, Section, View, named
-from mappable.evaluation.protocols.localization.compute import (
-    Errors,
-    Intervals,
-    Localization,
-    LocatedCondition,
-    Rejection,
-)
+from mappable.evaluation.protocols.localization.compute import Localization
 from mappable.evaluation.result import Accuracy
+from mappable.evaluation.scoring import by_condition
 from mappable.evaluation.style import beside, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.maps.reliability import draw_distances
@@ -42,8 +38,8 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     tables = [
         _positions(view, models),
         _intervals(view, models),
-        *([_located_by_condition(view, models)] if len(first.by_condition) > 1 else []),
-        _rejection(models),
+        *([_located_by_condition(view, models)] if len(by_condition(view.setup)) > 1 else []),
+        _rejection(view, models),
     ]
     figures = "localization", "rejection"
     return [Section("localization", "Localization", sentences, tables, figures, notes=_notes(models))]
@@ -59,18 +55,21 @@ def _notes(models: list[Model]) -> list[str]:
 
 
 def _positions(view: View, models: list[Model]) -> Table:
-    ways = {"top-1": "Top-1", "refined": "Refined", "sequence": "Sequence"}
+    ways = {"top1": "Top-1", "refined": "Refined", "sequence": "Sequence"}
 
-    def cell(model: Model, way: str, get: Callable[[Errors], float]) -> Cell:
-        return model.spread(Localization, lambda one: get(one.errors[way]) if way in one.errors else None)
+    def column(way: str, title: str, digits: int, number: Callable[[Floats], float]) -> Column:
+        def cell(model: Model, kind: str) -> Cell:
+            errors = [getattr(one, kind) for one in model.each(Localization)]
+            known = [number(own) for own in errors if np.isfinite(own).all()]
+            return spread(known) if known else None
 
-    def column(way: str, title: str, digits: int, get: Callable[[Errors], float]) -> Column:
-        bound = cell(models[0], "bound", get) if way == "top-1" else None
-        return Column(title, [*(cell(model, way, get) for model in models), bound], digits, ways[way])
+        bound = cell(models[0], "bound") if way == "top1" else None
+        return Column(title, [*(cell(model, way) for model in models), bound], digits, ways[way])
 
-    medians = {way: column(way, f"median, {view.unit}", 2, lambda one: one.median) for way in ways}
-    positives = {way: column(way, f"≤ {view.positive}, %", 1, lambda one: one.positive) for way in ways}
-    by_accuracy = [positives[way].cells for way in ("refined", "top-1")]
+    radius = view.setup.positive_radius
+    medians = {way: column(way, f"median, {view.unit}", 2, lambda own: float(np.median(own))) for way in ways}
+    positives = {way: column(way, f"≤ {view.positive}, %", 1, lambda own: percent_within(own, radius)) for way in ways}
+    by_accuracy = [positives[way].cells for way in ("refined", "top1")]
     return table(
         "positions",
         Column("Model", [*(model.title for model in models), BOUND]),
@@ -81,64 +80,73 @@ def _positions(view: View, models: list[Model]) -> Table:
     )
 
 
+def _column(models: list[Model], title: str, get: Callable[[Localization], float | None], digits: int = 1) -> Column:
+    return Column(title, [model.spread(Localization, get) for model in models], digits)
+
+
 def _intervals(view: View, models: list[Model]) -> Table:
-    def column(title: str, get: Callable[[Intervals], float | None], digits: int = 1) -> Column:
-        def value(found: Localization) -> float | None:
-            return None if found.intervals is None else get(found.intervals)
-
-        return Column(title, [model.spread(Localization, value) for model in models], digits)
-
-    known = [model.first(Localization).intervals for model in models]
     return table(
         "intervals",
         Column("Model", [model.title for model in models]),
-        Column("Calibrated on", [None if one is None else one.calibrated_on for one in known]),
-        column("Confident, %", lambda one: one.confident),
-        column("Hold the truth, %", lambda one: one.covered),
-        column(f"Mean width, {view.unit}", lambda one: one.width, 2),
-        column(f"Blind width, {view.unit}", lambda one: one.unconditional_width, 2),
-        column("Refined, %", lambda one: one.refined),
+        Column("Calibrated on", [model.first(Localization).calibrated_on or None for model in models]),
+        _column(models, "Confident, %", lambda one: one.calibrated(one.confident)),
+        _column(models, "Hold the truth, %", lambda one: one.covered()[0]),
+        _column(models, f"Mean width, {view.unit}", lambda one: one.covered()[1], 2),
+        _column(models, f"Blind width, {view.unit}", lambda one: one.unconditional_width, 2),
+        _column(models, "Refined, %", lambda one: one.calibrated(one.between)),
         caption="Intervals of confident queries; blind is one that knows nothing of the image",
     )
 
 
 def _located_by_condition(view: View, models: list[Model]) -> Table:
-    pairs = [(model, name) for model in models for name in model.first(Localization).by_condition]
+    conditions = by_condition(view.setup)
+    pairs = [(model, name) for model in models for name in conditions]
 
-    def cell(model: Model, name: str, get: Callable[[LocatedCondition], float | None]) -> Cell:
-        return model.spread(Localization, lambda one: get(one.by_condition[name]) if name in one.by_condition else None)
+    def cell(model: Model, own: Ints, get: Callable[[Localization, Ints], float | None]) -> Cell:
+        return model.spread(Localization, lambda one: get(one, own))
 
-    def column(title: str, get: Callable[[LocatedCondition], float | None], digits: int = 1) -> Column:
-        return Column(title, [cell(model, condition, get) for model, condition in pairs], digits)
+    def column(title: str, get: Callable[[Localization, Ints], float | None], digits: int = 1) -> Column:
+        return Column(title, [cell(model, conditions[name], get) for model, name in pairs], digits)
 
     return table(
         "located-by-condition",
         Column("Model", [model.title for model, _ in pairs]),
         Column("Condition", [named(condition) for _, condition in pairs]),
-        column(f"Top-1: median, {view.unit}", lambda one: one.top1_median, 2),
-        column(f"Refined: median, {view.unit}", lambda one: one.median, 2),
-        column("Confident, %", lambda one: one.confident),
-        column("Intervals hold the truth, %", lambda one: one.covered),
+        column(f"Top-1: median, {view.unit}", lambda one, own: float(np.median(one.top1[own])), 2),
+        column(f"Refined: median, {view.unit}", lambda one, own: _finite(np.median(one.refined[own])), 2),
+        column("Confident, %", lambda one, own: one.calibrated(one.confident[own])),
+        column("Intervals hold the truth, %", lambda one, own: one.covered(own)[0]),
         caption="By condition",
         folded=True,
     )
 
 
-def _rejection(models: list[Model]) -> Table:
-    def column(title: str, get: Callable[[Rejection], float | None], digits: int = 1) -> Column:
-        return Column(title, [model.spread(Localization, lambda one: get(one.rejection)) for model in models], digits)
-
-    average = column("Average precision", lambda one: one.average_precision, 3)
+def _rejection(view: View, models: list[Model]) -> Table:
+    radius = view.setup.positive_radius
+    average = _column(models, "Average precision", lambda one: rejecting(one, radius)[3], 3)
     return table(
         "rejection",
         Column("Model", [model.title for model in models]),
         average,
-        column("Accepted of those on the map, %", lambda one: one.accepted),
-        column("Accepted of those elsewhere, %", lambda one: one.falsely_accepted),
-        Column("Images from elsewhere", [len(model.first(Localization).rejection.absent) or None for model in models]),
+        _column(
+            models, "Accepted of those on the map, %", lambda one: one.calibrated(one.confident[one.bound <= radius])
+        ),
+        _column(models, "Accepted of those elsewhere, %", lambda one: one.calibrated(one.absent_confident)),
+        Column("Images from elsewhere", [len(model.first(Localization).absent) or None for model in models]),
         caption="Rejection",
         best=average.cells,
     )
+
+
+def rejecting(found: Localization, radius: float) -> tuple[Floats, Floats, Floats, float]:
+    """Thresholds of the feature distance, precision, recall and average precision; absent images are never right."""
+    distances = np.concatenate([found.feature, found.absent_feature])
+    right = np.concatenate([found.top1 <= radius, np.zeros(len(found.absent), dtype=bool)])
+    return precision_recall(distances, right, int(np.sum(found.bound <= radius)))
+
+
+def _finite(number: np.floating[Any]) -> float | None:
+    return float(number) if np.isfinite(number) else None
 
 
 def draw_localization(view: View) -> "Figure":
@@ -150,30 +158,30 @@ def draw_localization(view: View) -> "Figure":
     model = best_of(models)
     found, truth = model.first(Localization), model.first(Accuracy).errors
     sure = found.confident
-    figure = new_figure(max(4.2, 1.2 + 0.5 * len(found.by_condition)))
+    figure = new_figure(max(4.2, 1.2 + 0.5 * len(by_condition(view.setup))))
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
     said = found.low[sure], found.distance[sure], found.high[sure]
     draw_distances(left, said, truth[sure], view.unit, found.coverage)
-    covered = number(None if found.intervals is None else found.intervals.covered, ".0f")
+    covered = number(found.covered()[0], ".0f")
     left.set_title(f"{plain(model.title)}: {covered} % of intervals hold the truth", fontsize=10.5)
     tidy(left)
-    _coverage(right, few_of(models))
+    _draw_coverage(right, few_of(models), by_condition(view.setup))
     right.set_title("Coverage, of confident queries", fontsize=10.5)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower right", ncols=4, frameon=False, fontsize=9)
     return figure
 
 
-def _coverage(axes: "Axes", models: list[Model]) -> None:
+def _draw_coverage(axes: "Axes", models: list[Model], conditions: dict[str, Ints]) -> None:
     """A line a condition, a mark a model; beside it how many queries it is confident of."""
-    first = models[0].first(Localization)
-    conditions = list(first.by_condition)
     lines = np.arange(len(conditions))
     lowest = 50.0
-    axes.axvline(100 * first.coverage, color=GREY, label="as stated")
+    axes.axvline(100 * models[0].first(Localization).coverage, color=GREY, label="as stated")
     for place, model in enumerate(models):
-        covered = _mean_by_condition(model, conditions, lambda one: one.covered)
-        confident = _mean_by_condition(model, conditions, lambda one: one.confident)
+        covered = model.mean(Localization, lambda one: _floats(one.covered(own)[0] for own in conditions.values()))
+        confident = model.mean(
+            Localization, lambda one: _floats(one.calibrated(one.confident[own]) for own in conditions.values())
+        )
         heights = lines + 0.22 * (place - (len(models) - 1) / 2)
         axes.plot(covered, heights, linestyle="", markersize=6.5, label=plain(model.title), **model.look.point())
         for y, share in zip(heights, confident, strict=True):
@@ -186,24 +194,22 @@ def _coverage(axes: "Axes", models: list[Model]) -> None:
     tidy(axes)
 
 
-def _mean_by_condition(model: Model, conditions: list[str], get: Callable[[LocatedCondition], float | None]) -> Floats:
-    """The mean over the seeds per condition; NaN where a seed has none."""
-    return model.mean(
-        Localization, lambda one: np.array([get(one.by_condition[name]) for name in conditions], dtype=np.float64)
-    )
+def _floats(numbers: Iterable[float | None]) -> Floats:
+    """With NaN for None."""
+    return np.array(list(numbers), dtype=np.float64)
 
 
 def draw_rejection(view: View) -> "Figure":
     """Precision against recall where answers of a large feature distance are rejected."""
-    models = view.drawn(Localization)
+    models, radius = view.drawn(Localization), view.setup.positive_radius
     figure = new_figure(4.4)
     axes = figure.add_subplot()
     for place, model in enumerate(models):
-        curve = model.mean(Localization, lambda one: _precision(one.rejection))
-        average = float(model.mean(Localization, lambda one: one.rejection.average_precision))
+        curve = model.mean(Localization, lambda one: _precision(one, radius))
+        average = float(model.mean(Localization, lambda one: rejecting(one, radius)[3]))
         style = model.look.curve((7 * place % 20, 20))
         axes.plot(100 * RECALLS, 100 * curve, label=f"{plain(model.title)}  {number(average)}", **style)
-    absent = len(models[0].first(Localization).rejection.absent)
+    absent = len(models[0].first(Localization).absent)
     axes.set(xlim=(0, 101), ylim=(0, 101))
     axes.set_xlabel(f"recall: queries accepted and right, of those with a landmark within {view.positive} [%]")
     axes.set_ylabel(f"precision: accepted that are within {view.positive} [%]")
@@ -214,9 +220,8 @@ def draw_rejection(view: View) -> "Figure":
     return figure
 
 
-def _precision(rejection: Rejection) -> Floats:
+def _precision(found: Localization, radius: float) -> Floats:
     """Precision at `RECALLS`, NaN beyond the highest recall."""
-    if not len(rejection.recall):
-        return np.full(len(RECALLS), np.nan)
-    found: Floats = np.interp(RECALLS, rejection.recall, rejection.precision, right=np.nan)
-    return found
+    _, precision, recall, _ = rejecting(found, radius)
+    known: Floats = np.interp(RECALLS, recall, precision, right=np.nan)
+    return known
