@@ -6,6 +6,8 @@ A page begins in an empty folder. What a command reads and no earlier one on the
 under the name that the page uses. Commands are run as they are shown but for what QUICK, WORDS, WORLDS and the fixture
 `workshop` change, which makes them cheap; those that UNRUN names are not run, for the reason given there, but what they
 name must exist. A program that is in no table here fails, and so does an option that does not exist, also in the text.
+
+`make test-long` runs the pages that begin with a simulated town once more, at full length: see FULL_PAGES.
 """
 
 import os
@@ -83,6 +85,16 @@ UNRUN = {
     "scripts/vendor": "fetches plotly.js: the file must exist",
 }
 RUN = {"mappable", "curl", "openssl"}
+# Pages that also run at full length. The others begin with images that only their reader has, or need a GPU.
+FULL_PAGES = [f"docs/{name}.md" for name in ("quick-start", "recover", "train")]
+# By their first words: what is not run at full length either, and why.
+UNRUN_IN_FULL = {"mappable train town big-model": "hours without a GPU"}
+# What a full-length page makes by a documented command, once for all pages.
+FULL_MAKERS = {
+    "demo": "demo demo",
+    "town": "simulate street-v1-demo town",
+    "model": "train town model --preset street-laptop",
+}
 # Pages whose Python is run here, and what of it is another number.
 PYTHON = {f"docs/{name}.md" for name in ("maps", "export", "evaluate", "own-data", "deployment", "interop")}
 NUMBERS = {"landmarks=200": "landmarks=20"}
@@ -117,10 +129,11 @@ def commands(page: str) -> list[tuple[str, list[str]]]:
     return commands_of("\n".join(text for language, text in blocks(page) if language == "sh"))
 
 
-def why_not_run(words: list[str]) -> str | None:
+def why_not_run(words: list[str], full: bool = False) -> str | None:
     """Why a command is not run; None if it is."""
     assert words[0] in RUN or words[0] in UNRUN, f"no table here knows {words[0]!r}"
-    return next((why for first, why in UNRUN.items() if f"{' '.join(words)} ".startswith(f"{first} ")), None)
+    unrun = UNRUN | UNRUN_IN_FULL if full else UNRUN
+    return next((why for first, why in unrun.items() if f"{' '.join(words)} ".startswith(f"{first} ")), None)
 
 
 def quick(words: list[str]) -> list[str]:
@@ -182,8 +195,8 @@ def check_mention(text: str) -> None:
 class Workshop:
     """A folder in which the things that pages begin with are made, each when it is first asked for, and once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, full: bool = False) -> None:
+        self.folder, self.full = folder, full
         self.done: dict[str, Path] = {}
 
     def put(self, name: str) -> None:
@@ -192,13 +205,16 @@ class Workshop:
             return
         if not (self.folder / name).exists():
             with chdir(self.folder):
-                MAKERS[name](self, Path(name))
+                if self.full and name in FULL_MAKERS:
+                    self.run(FULL_MAKERS[name])
+                else:
+                    MAKERS[name](self, Path(name))
         if Path.cwd() != self.folder:
             _copy(self.folder / name, Path(name))
 
     def prepare(self, words: list[str]) -> list[str]:
         """The quick arguments of a command, with all that it reads put into the current folder."""
-        arguments = quick(words)
+        arguments = [WORDS.get(word, word) for word in words[1:]] if self.full else quick(words)
         out = str(parse(arguments).get("out"))
         for name in dict.fromkeys(word.split("/")[0] for word in arguments):
             if name != out:
@@ -208,7 +224,13 @@ class Workshop:
     def run(self, line: str | list[str]) -> None:
         """Run a command in the current folder."""
         arguments = self.prepare(line if isinstance(line, list) else ["mappable", *line.split()])
-        if arguments[0] == "simulate" and (out := parse(arguments).get("out")) is not None:
+        if self.full:
+            made = next((name for name, made_by in FULL_MAKERS.items() if arguments == made_by.split()), None)
+            if made is not None and Path.cwd() != self.folder:
+                self.put(made)
+            else:
+                _invoke(arguments)
+        elif arguments[0] == "simulate" and (out := parse(arguments).get("out")) is not None:
             self._draw(arguments, str(out))
         elif arguments[0] == "reproduce" and "nordland" not in arguments:
             # what is to be reported on was made before
@@ -251,7 +273,8 @@ def _copy(made: Path, to: Path) -> None:
         shutil.copy(made, to)
 
 
-DRIVES = {"train": (0.0, 3.0), "calibration": (0.5, 1.5), "test": (2.0, 4.0)}  # first place, and metres to the next
+# First place, and metres to the next: 54 images to train on, and the hundred that a calibration needs.
+DRIVES = {"train": (0.0, 3.0), "calibration": (0.5, 1.5), "test": (2.0, 4.0)}
 LENGTH, WIDTH, HEIGHT, PIXELS_PER_METRE = 160.0, 64, 48, 4
 
 
@@ -404,6 +427,11 @@ def empty_workshop(small_backbone: str, tmp_path_factory: pytest.TempPathFactory
     return Workshop(tmp_path_factory.mktemp("workshop"))
 
 
+@pytest.fixture(scope="session")
+def full_workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("full-workshop"), full=True)
+
+
 @pytest.fixture
 def workshop(empty_workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """The workshop, while some of what takes its time takes less."""
@@ -453,6 +481,18 @@ def test_every_command_of_a_page_runs(
             run_block(workshop, text, questions)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("page", FULL_PAGES)
+def test_every_command_of_a_page_runs_at_full_length(
+    page: str, full_workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    questions = iter(asked(page))
+    for language, text in blocks(page):
+        if language == "sh":
+            run_block(full_workshop, text, questions)
+
+
 def asked(page: str) -> list[list[str]]:
     """What a page asks with curl, by the servers that it starts."""
     groups: list[list[str]] = []
@@ -466,7 +506,7 @@ def asked(page: str) -> list[list[str]]:
 
 def run_block(workshop: Workshop, text: str, questions: Iterator[list[str]]) -> None:
     for line, words in commands_of(text):
-        if why_not_run(words) is not None:
+        if why_not_run(words, workshop.full) is not None:
             continue
         if words[0] == "openssl":
             subprocess.run(["bash", "-c", line], check=True)
