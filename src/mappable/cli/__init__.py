@@ -1,4 +1,4 @@
-"""The command line: one file a verb, each thin: parse, call one function, print."""
+"""The command line: one thin file per verb: parse, call one function, print. Exit codes: docs/commands.md."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ class _Stopped(BaseException):
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is printed as one sentence, without a traceback."""
+    """Run the command line; print errors that the user can fix as one sentence, without a traceback."""
     try:
         signal.signal(signal.SIGINT, _stop)
         from mappable.cli.app import app
