@@ -1,5 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Studies of minutes and hours, and what benchmarks share, are not part of `make bench`.
+STUDIES := $(addprefix benchmarks/,fit_learned_noise.py learned_noise.py recovery_study.py)
+BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
@@ -31,7 +34,7 @@ test-long: .venv/developing
 	$(PYTEST) -m long
 
 bench: .venv/developing
-	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+	@for benchmark in $(BENCHMARKS); do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 
 docs: .venv/documenting
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -23,16 +23,16 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.sparse import csr_array
 
+from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Floats
 from mappable.recovery.align import score
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.comparison import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
-from mappable.recovery.study.learned_noise import learned_profile, measure_learned
-from mappable.recovery.study.simulator import NOISES, Kind, measure, route
+from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.threads import cores
+from recovery_study import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
 
 COUNT = 400
 TABLE: tuple[tuple[Kind, str, tuple[int, ...], int], ...] = (  # route, noise, known positions, seeds

@@ -22,14 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
+from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Bools, Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.completion import geodesics
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.learned_noise import learned_profile, measure_learned
-from mappable.recovery.study.simulator import NOISES, Kind, measure, route
+from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
 from mappable.recovery.unanchored.mds import classical_mds, landmark_geodesic_mds
 from mappable.recovery.unanchored.pipeline import recover

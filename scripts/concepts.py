@@ -32,7 +32,7 @@ from mappable.recovery.align import align
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.pipeline import recover
 
 BEFORE, AFTER = "off-the-shelf-seed0", "triplet+huber-ours-seed0"

@@ -45,7 +45,7 @@ from mappable.maps.map import Map
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.simulator import NOISES, measure, route
 from mappable.worlds.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
@@ -63,7 +63,6 @@ QUICK = {
     "simulate": ["--every", "60"],
     "train": SET,
     "reproduce": [*SET, "--rows", "triplet", "--seeds", "0", "--protocols", "table1"],
-    "recover study": ["--count", "12", "--seeds", "1", "--kind", "loop", "--noise", "mid", "--anchors", "3"],
     "evaluate": ["--protocols", "table1"],
     "export --int8": ["--images", "10", "--tolerate", "100"],
 }
@@ -235,8 +234,6 @@ class Workshop:
         elif arguments[0] == "reproduce" and "nordland" not in arguments:
             # what is to be reported on was made before
             _copy(self._once(arguments, [f"reproduce {arguments[1]}"] * ("--report-only" in arguments)), Path())
-        elif arguments[:2] == ["recover", "study"]:
-            self._once(arguments)
         else:
             _invoke(arguments)
 
@@ -625,7 +622,7 @@ def check(line: str) -> None:
         ("torchrun -m mappable train town model --no-such-option", "No such option"),
         ("mappable demo --no-such-option", "No such option"),
         ("make dmo", "make dmo"),
-        ("python scripts/learned_noise.py town --no-such-option", "--no-such-option"),
+        ("python benchmarks/fit_learned_noise.py town --no-such-option", "--no-such-option"),
         ("pip install 'mappable[no-such-extra]'", "no-such-extra"),
         ("wget http://example.org/", "'wget'"),
     ],

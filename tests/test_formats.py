@@ -25,7 +25,6 @@ from mappable.places.conversion import convert
 from mappable.places.files import load_places
 from mappable.places.world_record import read_record
 from mappable.recovery.files import RECOVERY
-from mappable.recovery.study.learned_noise import learned_profile
 
 DEPTH = 200_000
 TEXTS = {
@@ -83,9 +82,8 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable map": ("map.json", in_json, lambda file: read_map(file.parent)),
     "mappable result": ("result.json", in_json, Result.load),
     "mappable recovery": ("summary.json", in_json, RECOVERY.read),
-    "mappable noise profile": ("learned.json", in_json, learned_profile),
 }
-WRITTEN_ONLY = {"mappable report", "mappable recovery study"}
+WRITTEN_ONLY = {"mappable report"}
 CONTAINERS = [name for name, (_, write, _) in FORMATS.items() if write in (in_parquet, in_safetensors)]
 
 

@@ -23,8 +23,6 @@ from mappable.features.weights import WEIGHT_SETS
 from mappable.learning.losses import LOSS_NAMES
 from mappable.learning.setting_layers import preset_names
 from mappable.recovery.methods import METHODS
-from mappable.recovery.study.comparison import NOISE_NAMES
-from mappable.recovery.study.simulator import KINDS
 
 Typed = Callable[..., "subprocess.CompletedProcess[str]"]
 Run = Callable[..., Result]
@@ -63,7 +61,6 @@ MISTAKES = {
     "densify": "densify no no.jpg",
     "recover file": "recover file no.csv out",
     "recover images": "recover images no no out",
-    "recover study": "recover study --kind no",
     "serve": "serve no",
     "evaluate": "evaluate no no out",
     "compare": "compare no no",
@@ -135,7 +132,6 @@ def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one
         ("reproduce", (*SETS, *PROTOCOLS, *ROWS)),
         ("recover file", METHODS),
         ("recover images", METHODS),
-        ("recover study", (*METHODS, *KINDS, *NOISE_NAMES)),
     ],
 )
 def test_help_lists_the_names_that_the_program_knows(

@@ -16,7 +16,7 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.recovery.files import read_truth
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.simulator import NOISES, measure, route
 
 TRUTH = route("loop", 150, seed=2, length=300.0)
 
@@ -24,7 +24,7 @@ TRUTH = route("loop", 150, seed=2, length=300.0)
 def run(*arguments: object) -> Result:
     """`mappable recover`, of a file unless the first word says otherwise."""
     words = [*map(str, arguments)]
-    verb = [] if words[0] in ("file", "study", "--help") else ["file"]
+    verb = [] if words[0] in ("file", "--help") else ["file"]
     return CliRunner().invoke(app, ["recover", *verb, *words])
 
 
@@ -239,7 +239,6 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     ranges_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mappable.recovery.study.comparison.run_study", lambda *_: pytest.fail("has begun"))
     monkeypatch.setattr("mappable.recovery.task.recover_drive", lambda *_, **__: pytest.fail("has begun"))
     refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
 
@@ -270,37 +269,7 @@ def test_a_mistake_is_printed_without_a_traceback(tmp_path: Path) -> None:
     assert result.stderr == f"error: {tmp_path / 'no.csv'}: no such file\n"
 
 
-# The study
-
-
-@pytest.mark.medium
-@pytest.mark.usefixtures("few_sweeps")
-def test_a_study_prints_medians_beside_the_trivial_rows() -> None:
-    options = ("--count", 60, "--length", 120, "--seeds", 2, "--anchors", 8, "--methods", "default")
-    result = run("study", "--kind", "loop", "--noise", "mid, learned", *options)
-    assert result.exit_code == 0, result.exception
-    for text in ("60 images a route", "learned", "straight line", "circle", "interpolated anchors", "anchored"):
-        assert text in result.stdout
-    contents = json.loads(run("study", "--kind", "loop", "--noise", "mid", *options, "--seeds", 1, "--json").stdout)
-    assert len(contents["rows"]) == 4 + 2
-
-
-def test_a_study_of_what_does_not_exist_is_one_sentence() -> None:
-    refused(run("study", "--kind", "spiral"), "'spiral'", "open, loop, city")
-    refused(run("study", "--noise", "loud"), "'loud'", "learned")
-    refused(run("study", "--anchors", "few"), "'few'")
-    refused(run("study", "--methods", "magic"), "'magic'")
-    refused(run("study", "--kind", ""), "nothing to study")
-    refused(run("study", "--length", 0), "0 m")
-
-
-def test_a_study_says_which_methods_are_for_fewer_images() -> None:
-    result = run("study", "--kind", "loop", "--noise", "mid", "--seeds", 1, "--anchors", "", "--methods", "sdp")
-    assert "sdp is made for at most 150 images and was left out" in result.stdout
-
-
 def test_help_names_both_ways() -> None:
-    assert "study" in run("--help").stdout
+    assert "images" in run("--help").stdout
     assert "--anchors" in run("file", "--help").stdout
     assert "point,x,y[,z]" in "".join(run("file", "--help").stdout.split("│")).replace(" ", "").replace("\n", "")
-    assert "--same-route" in run("study", "--help").stdout

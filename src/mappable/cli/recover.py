@@ -8,7 +8,6 @@ import typer
 
 from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, Seed, check_new, packed, print_json
 from mappable.cli.names import ListingCommand
-from mappable.cli.recover_study import study
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ app = typer.Typer(
     help="Recover positions from distances: from a file, or from images and what a map knows of their features.",
     no_args_is_help=True,
 )
-app.command("study", cls=ListingCommand)(study)
 
 
 @app.command("file", cls=ListingCommand)

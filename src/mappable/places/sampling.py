@@ -6,7 +6,7 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 
 
-def farthest_points(positions: Floats, count: int, seed: int = 0) -> Ints:
+def farthest_points(positions: Floats, count: int, seed: int | np.random.Generator = 0) -> Ints:
     """Row numbers (count,) of positions (n, d), each the farthest from all before it; the first is random by `seed`.
 
     Of equally far ones the first is taken; no row is taken twice. The rows of a smaller `count` are the beginning of

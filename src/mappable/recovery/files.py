@@ -17,7 +17,7 @@ from mappable.formats import Format
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.simulator import NOISES
+from mappable.recovery.simulator import NOISES
 from mappable.tables import Table, read_table
 from mappable.trajectories import read_tum
 

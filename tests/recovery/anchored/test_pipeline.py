@@ -11,8 +11,8 @@ from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.comparison import Case, draw
-from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.simulator import NOISES, measure, route
+from recovery_study import Case, draw
 
 pytestmark = pytest.mark.medium
 

@@ -18,7 +18,7 @@ from mappable.recovery.matrices.completion import (
     squared_distances_of,
 )
 from mappable.recovery.matrices.mask import observed, oracle_mask
-from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.mds import classical_mds
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Bools, Floats
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.learned_noise import learned_profile, measure_learned
-from mappable.recovery.study.simulator import NOISES, Kind, measure, route
+from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.recovery.unanchored.filtering import common_neighbour_filter, common_neighbours
 
 SEEDS = st.integers(0, 10_000)

@@ -9,7 +9,7 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.align import score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.simulator import NOISES, measure, route
+from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.keyframes import keyframes, place_others
 
 

@@ -6,7 +6,7 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.simulator import NOISES, Noise, measure, route
+from mappable.recovery.simulator import NOISES, Noise, measure, route
 from mappable.recovery.unanchored.pipeline import noise_level, recover
 
 

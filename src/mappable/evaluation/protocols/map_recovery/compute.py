@@ -19,6 +19,8 @@ from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
 from mappable.maps.calibration import Calibration
 from mappable.maps.ranging import ranges_between
+from mappable.places.sampling import farthest_points
+from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align, aligned_score
 from mappable.recovery.align import score as plain_score
 from mappable.recovery.baselines import interpolated, trivial_rows
@@ -36,7 +38,6 @@ from mappable.recovery.matrices.mask import (
 )
 from mappable.recovery.matrices.sdp import sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.comparison import spread_out
 from mappable.recovery.unanchored.smacof import smacof
 
 IMAGES, REPETITIONS, KNOWN = 100, 10, 10
@@ -122,7 +123,7 @@ def score(scoring: Scoring) -> MapRecovery:
     count = min(IMAGES, len(route))
     done = []
     for seed in range(REPETITIONS):
-        images = route[np.sort(spread_out(way, count, seed))]
+        images = route[np.sort(farthest_points(way[:, None], count, generator(seed, Purpose.SUBSAMPLES)))]
         with threadpool_limits(1):  # the matrices are too small for several threads
             done.append(_Repetition(scoring, images, seed, ruler, landmarks.calibration))
             done[-1].draw()

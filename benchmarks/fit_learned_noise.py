@@ -2,7 +2,7 @@
 
     mappable simulate street-v1-demo town
     mappable train town model --preset street-laptop
-    python scripts/learned_noise.py town model --out learned.json
+    python benchmarks/fit_learned_noise.py town model --out learned.json
 
 Pairs are of images of the same run, up to 40 m apart. How the encoder behaves is fitted to the test runs; what its user
 knows of that, and so makes metres with, to the calibration runs alone, like the bound up to which 95 % of their pairs
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares, nnls
 
+from learned_noise import FARTHEST, LearnedNoise, Profile, measure_learned
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError, MappableError
 from mappable.features.encoder import Encoder
@@ -30,7 +31,6 @@ from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.mask import choose_threshold
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study.learned_noise import FARTHEST, LearnedNoise, Profile, measure_learned
 from mappable.recovery.unanchored.pipeline import recover
 
 ROUNDS = 20  # of the estimate of variances
@@ -67,8 +67,9 @@ def joined(runs: list[Pairs]) -> Pairs:
 
 
 def fitted(pairs: Pairs) -> LearnedNoise:
-    near = pairs[1] <= FARTHEST
-    return fit_learned(*(column[near] for column in pairs))
+    squared, metres, first, second = pairs
+    near = metres <= FARTHEST
+    return fit_learned(squared[near], metres[near], first[near], second[near])
 
 
 def measured(pairs: Pairs, rows: Ints, profile: Profile) -> Ranges:

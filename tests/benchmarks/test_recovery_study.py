@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import recovery_study as comparison
 from mappable.errors import BadInputError
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.methods import METHODS, method
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study import comparison
-from mappable.recovery.study.comparison import Case, cases, draw, run_study, study_to_json, summarise
-from mappable.recovery.study.simulator import route
+from mappable.recovery.simulator import route
+from recovery_study import Case, cases, draw, run_study, study_to_json, summarise
 
 LOOP = Case("loop", "mid", 150, seed=1, length=300.0)
 

@@ -6,10 +6,10 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
+from mappable.recovery import simulator
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.study import simulator
-from mappable.recovery.study.simulator import NOISES, Kind, measure, response, route
+from mappable.recovery.simulator import NOISES, Kind, measure, response, route
 
 KINDS: tuple[Kind, ...] = ("open", "loop", "city")
 SEEDS = range(12)
@@ -118,7 +118,7 @@ def test_a_route_sways_within_its_lane() -> None:
 @pytest.mark.parametrize(
     ("kind", "count", "length", "part"),
     [
-        ("spiral", 10, 672.0, "no route 'spiral'; there are open, loop and city"),
+        ("spiral", 10, 672.0, "'spiral'; there are open, loop, city"),
         ("open", 1, 672.0, "1 points"),
         ("loop", 10, 20.0, "20 m"),
         ("city", 10, np.nan, "nan m"),

@@ -1,32 +1,17 @@
-"""scripts/learned_noise.py: a fit finds what pairs were made with."""
+"""benchmarks/fit_learned_noise.py: a fit finds what pairs were made with."""
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from fit_learned_noise import fit_learned
+from learned_noise import LearnedNoise, Profile, measure_learned
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.recovery.study.learned_noise import LearnedNoise, Profile, measure_learned
-from mappable.recovery.study.simulator import route
-
-
-def script() -> Any:
-    file = Path(__file__).parents[1] / "scripts/learned_noise.py"
-    spec = importlib.util.spec_from_file_location("learned_noise_script", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-fit_learned = script().fit_learned
+from mappable.recovery.simulator import route
 
 
 @pytest.fixture(scope="module", autouse=True)

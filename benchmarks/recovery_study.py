@@ -1,31 +1,40 @@
-"""A study of recovery that anyone can rerun: made-up routes, ranges of a known quality, all methods, trivial rows.
+"""How well positions can be recovered from ranges: all methods on simulated routes, beside drawings without any range.
 
-Repetitions are of different routes; or, as in the paper, of different images of the same one.
+    python benchmarks/recovery_study.py                       # default method, 400 images, ten routes each
+    python benchmarks/recovery_study.py --kind city --noise mid --methods default --anchors 0
+
+`learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight line
+or the circle has not recovered a shape. Repetitions use different routes, or with --same-route, as in the paper,
+different images of one route. Errors are percentages of the path length.
 """
 
+import argparse
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
 
-from mappable.arrays import Floats, Ints, evenly, path_length
-from mappable.errors import BadInputError
-from mappable.formats import Format
+from learned_noise import learned_profile, measure_learned
+from mappable.arrays import Floats, evenly, path_length
+from mappable.errors import BadInputError, MappableError
+from mappable.places.sampling import farthest_points
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import Score, aligned_score, score
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.hints import Anchors
-from mappable.recovery.methods import method
+from mappable.recovery.methods import METHODS, method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.study.learned_noise import learned_profile, measure_learned
-from mappable.recovery.study.simulator import NOISES, Kind, measure, route
+from mappable.recovery.simulator import KINDS, NOISES, Kind, measure, route
 
-FORMAT = Format("mappable recovery study", 1, "run `mappable recover study` again")
 LEARNED = "learned"
 NOISE_NAMES = (*NOISES, LEARNED)
 DENSER = 3  # times as many images as are drawn from them
@@ -104,6 +113,9 @@ def cases(
     for known in anchors:
         if not 1 <= known <= count:
             raise BadInputError(f"{known} of {count} positions cannot be known")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise BadInputError(f"there is no route {kind!r}; there are {', '.join(KINDS)}")
     if seeds < 1:
         raise BadInputError(f"there are {seeds} repetitions, but must be at least 1")
     return [
@@ -134,7 +146,8 @@ def draw(case: Case) -> tuple[Floats, Ranges, Anchors | None]:
     """The true positions, what is measured of them, and the known positions of a case."""
     if case.same_route:
         dense = route(case.kind, DENSER * case.count, seed=0, length=case.length)
-        truth = dense[np.sort(spread_out(path_length(dense), case.count, case.seed))]
+        random = generator(case.seed, Purpose.SUBSAMPLES)
+        truth = dense[np.sort(farthest_points(path_length(dense)[:, None], case.count, random))]
     else:
         truth = route(case.kind, case.count, seed=case.seed, length=case.length)
     if case.noise == LEARNED:
@@ -174,7 +187,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 
 def study_to_json(rows: Sequence[Row]) -> dict[str, Any]:
     """Every row and the medians."""
-    return FORMAT.header | {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
+    return {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
 
 
 def _rows(case: Case, methods: Sequence[str]) -> Iterator[Row]:
@@ -204,12 +217,70 @@ def _timed(case: Case, name: str, truth: Floats, run: Any) -> Row:
     return Row(case, name, similar, rigid, int(scored.sum()), seconds)
 
 
-def spread_out(along: Floats, count: int, seed: int) -> Ints:
-    """Numbers (count,) of images that are so far `along` a route: a random one, and each next the farthest from all."""
-    chosen = np.empty(count, dtype=np.int64)
-    chosen[0] = generator(seed, Purpose.SUBSAMPLES).integers(len(along))
-    nearest = np.full(len(along), np.inf)
-    for number in range(1, count):
-        nearest = np.minimum(nearest, np.abs(along - along[chosen[number - 1]]))
-        chosen[number] = np.argmax(nearest)
-    return chosen
+def print_study(rows: list[Summary], what: str) -> None:
+    """Print medians per route, noise and number of known positions."""
+    console = Console(width=200, highlight=False, markup=False, emoji=False)
+    numbers = ("median %", "from", "to", "mean ± std", "rigid %", "of gyration %", "CPU s")
+    title = f"{what}: error as a percentage of the path, medians of {max(row.repetitions for row in rows)}"
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for heading in ("route", "noise", "known", "method"):
+        table.add_column(heading, no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    before: tuple[str, str, int] | None = None
+    for row in rows:
+        group = (row.kind, row.noise, row.anchors)
+        if before not in (None, group):
+            table.add_section()
+        shown = ["", "", ""] if group == before else [row.kind, row.noise, str(row.anchors or "")]
+        before = group
+        values = (row.similarity, row.lowest, row.highest)
+        table.add_row(
+            *shown, row.method, *(f"{value:.2f}" for value in values), f"{row.mean:.2f} ± {row.deviation:.2f}",
+            f"{row.rigid:.2f}", f"{row.of_gyration:.1f}", f"{row.seconds:.2f}" if row.seconds else "",
+        )  # fmt: skip
+    console.print(table)
+    console.print("known positions are never aligned; all others after the best alignment, with scale and mirror")
+
+
+def words(text: str) -> list[str]:
+    """The words of a list with commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kind", default="open,loop", help=f"kinds of routes: {', '.join(KINDS)}")
+    parser.add_argument("--noise", default="mid,learned", help=f"noise of the ranges: {', '.join(NOISE_NAMES)}")
+    parser.add_argument("--count", type=int, default=400, help="images per route")
+    parser.add_argument("--length", type=float, help="metres per route (default: 672, or one per image in a city)")
+    parser.add_argument("--seeds", type=int, default=10, help="repetitions per case")
+    parser.add_argument("--anchors", default="10,20", help="also try with this many known positions")
+    parser.add_argument("--methods", default="default,geodesic,smacof", help=f"methods: {', '.join(METHODS)}")
+    parser.add_argument("--same-route", action="store_true", help="repeat with other images of one route")
+    parser.add_argument("--json", action="store_true", help="print every row as JSON")
+    given = parser.parse_args()
+    try:
+        wanted = cases(
+            words(given.kind),  # type: ignore[arg-type]
+            words(given.noise),
+            count=given.count,
+            seeds=given.seeds,
+            anchors=[int(word) for word in words(given.anchors)],
+            length=given.length,
+            same_route=given.same_route,
+        )
+        rows = run_study(wanted, words(given.methods))
+    except (MappableError, ValueError) as error:
+        parser.error(str(error))
+    if given.json:
+        print(json.dumps(study_to_json(rows), indent=2))
+        return
+    print_study(summarise(rows), f"{given.count:,} images per route")
+    for name in words(given.methods):
+        if given.count > method(name).most:
+            print(f"{name} takes at most {method(name).most} images and was left out")
+
+
+if __name__ == "__main__":
+    main()

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from learned_noise import LearnedNoise, Profile, learned_profile, measure_learned
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.recovery.study.learned_noise import LearnedNoise, Profile, learned_profile, measure_learned
-from mappable.recovery.study.simulator import route
+from mappable.recovery.simulator import route
 
 NOISE = LearnedNoise(
     offset=0.06,

@@ -1,1 +1,0 @@
-"""Simulated routes and ranges, and all methods on them."""
