@@ -1,4 +1,4 @@
-"""Names for the array types that signatures use."""
+"""Names for array types, and small functions on arrays that every room uses."""
 
 import numpy as np
 from numpy.typing import NDArray

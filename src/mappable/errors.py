@@ -1,4 +1,4 @@
-"""The one family of exceptions that means "the user can mend this"; the command line prints them as plain sentences."""
+"""The exceptions that a user can fix; the command line prints each as one sentence."""
 
 
 class MappableError(Exception):

@@ -1,4 +1,4 @@
-"""Ctrl-C during work that must not be cut in two: what is under way is finished, and saved, first."""
+"""Ctrl-C during work that must not be cut in two: finish and save the current step first."""
 
 import os
 import signal

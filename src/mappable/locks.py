@@ -1,4 +1,4 @@
-"""Locks between processes, such as several that work in one folder; leaving one (`with`) gives it back.
+"""Locks between processes that work in one folder.
 
 OSError means that the lock cannot be written.
 """

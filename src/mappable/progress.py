@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar at a terminal, a line per minute in a log."""
+"""Progress bars on standard error, on a terminal only."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Random numbers: each purpose has a stream of its own, so that drawing more for one does not change another."""
+"""Random numbers: each purpose has its own stream, so that drawing more for one does not change another."""
 
 from enum import IntEnum, auto
 

@@ -1,4 +1,4 @@
-"""Worker threads: how many cores there are, and results in the order of their tasks."""
+"""Worker threads: the number of cores, and results in the order of their tasks."""
 
 import os
 from collections import deque

@@ -1,4 +1,4 @@
-"""All verbs together."""
+"""All commands together."""
 
 from typing import Annotated
 

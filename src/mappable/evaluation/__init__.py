@@ -1,4 +1,4 @@
-"""Evaluation: how good it is, and how sure that is."""
+"""Evaluation: accuracy of encoders and maps, with intervals, and the reports."""
 
 from mappable.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Block bootstrap: how far a mean over queries can be trusted, where queries near each other succeed or fail together.
+"""Block bootstrap: confidence intervals of means over queries whose errors are correlated.
 
 Neighbouring images of a route see the same things, so that a hundred of them are not a hundred independent trials.
 Whole stretches of the route are drawn instead of single queries. Nor are a thousand queries of one training run a

@@ -1,4 +1,4 @@
-"""What the paper claims in words, judged one by one by results.
+"""The paper's claims in words, each judged by our results.
 
 Each claim has parts, such as pairs of models; it holds if all parts do, partly if some do, and fails if none does and
 one is refuted. Where nothing is either shown or refuted, or models are missing, it is not decidable.

@@ -1,4 +1,4 @@
-"""The first of two kept steps: the descriptors of all images that a set's protocols look at, one file a model."""
+"""Step one of an evaluation: the descriptors of all images that the protocols need, one file per model."""
 
 import hashlib
 from pathlib import Path

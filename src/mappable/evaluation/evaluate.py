@@ -1,4 +1,4 @@
-"""Scoring: a model is put to all protocols, what is known already is kept; and a map that somebody built is judged."""
+"""Score a model on all protocols and keep the results; evaluate a map."""
 
 import platform
 from collections.abc import Sequence

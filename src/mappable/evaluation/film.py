@@ -1,4 +1,4 @@
-"""Moving pictures: a figure at one step after the other, and a GIF of that."""
+"""Animations: draw a figure step by step and write a GIF."""
 
 from collections.abc import Callable, Sequence
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""The report as Markdown: the same sentences, tables, claims and figures, to be taken into other documents."""
+"""The report as Markdown."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

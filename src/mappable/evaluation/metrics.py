@@ -1,4 +1,4 @@
-"""What protocols measure, as plain functions on arrays. Percentages are from 0 to 100.
+"""Metrics of the protocols, as plain functions on arrays; percentages are from 0 to 100.
 
 An error is the plain distance between where a query is and where it was found to be.
 """

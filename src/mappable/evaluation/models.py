@@ -1,4 +1,4 @@
-"""Results that are seeds of one row, together as a model; and the few models that stand for all in a figure."""
+"""Group the results of one row's seeds as a model; choose the few models that a figure shows."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, to stand beside ours: by set, then by the names of rows, regions and methods.
+"""The numbers that the paper prints, by set, row, region and method.
 
 Thoma, Paudel, Chhatkuli and Van Gool, "Geometrically Mappable Image Features", IEEE Robotics and Automation Letters,
 2020 (arXiv 2003.09682). Its sets are `oxford` (RobotCar) and `cold`; accuracies are percentages of the queries.

@@ -1,4 +1,4 @@
-"""The report: one page that needs no network, with every table and figure, and the same as JSON and as Markdown."""
+"""The report: one self-contained HTML page with all tables and figures, also as JSON and Markdown."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A whole study: the models of table I are trained, their images described, all protocols scored, and a report written.
+"""A whole study: train the models, describe the images, score all protocols, write the report.
 
 Each step is kept: stopped at any moment, the same command goes on from there, and what changed is done again.
 """

@@ -1,4 +1,4 @@
-"""The result of one model on one set: what each protocol found, for every query; a folder that others can compare."""
+"""The result of one model on one set: what each protocol found, in a folder that others can compare."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The rows of the paper's table I, by name, and the combinations with the values of our own presets."""
+"""The rows of the paper's table I by name, and the same losses with the values of our presets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

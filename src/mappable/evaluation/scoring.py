@@ -1,4 +1,4 @@
-"""What all protocols ask of one model: which landmarks there are, and how far features are apart."""
+"""What all protocols need of one model: its landmarks and its feature distances."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

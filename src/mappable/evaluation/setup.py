@@ -1,4 +1,4 @@
-"""What is evaluated on: a table of places, who in it is a landmark, a query or kept for calibration, and the radii."""
+"""What an evaluation runs on: places, the role of each image, and the radii."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Results of several seeds as one row of a table, and whether one row is better than another.
+"""Average several seeds into one row, and test whether one row is better than another.
 
 All of it is about `table1`: how many queries are found within the radii. Results of other queries cannot be put
 together; `compare` finds out what several have in common first.

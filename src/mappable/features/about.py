@@ -1,4 +1,4 @@
-"""What an encoder says about itself: how it was made, what images it takes, and what its distances mean."""
+"""What an encoder file records: how it was made, which images it takes, what its distances mean."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields

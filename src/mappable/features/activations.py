@@ -1,4 +1,4 @@
-"""Activations of the layers that stay frozen, computed once: so a laptop fine-tunes the others in a minute."""
+"""Activations of the frozen layers, computed once and kept, so that training on a CPU takes minutes."""
 
 import hashlib
 import json

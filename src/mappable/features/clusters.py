@@ -1,4 +1,4 @@
-"""k-means, and the choice of local descriptors that it is given."""
+"""k-means, and the sample of local descriptors it runs on."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A convolution with its ReLU and max-pooling: step by step, or on a GPU in one go.
+"""A convolution with its ReLU and max-pooling: step by step, or in one kernel on a GPU.
 
 What lies between the convolutions is a third of the work of a VGG on a GPU, for every step reads and writes all maps
 anew. In bfloat16 they go together: the ReLU within the convolution, and backwards the pooling, the ReLU and the sum for

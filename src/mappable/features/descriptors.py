@@ -1,4 +1,4 @@
-"""Descriptors and the places they are of: what they must satisfy, and reading those that were made elsewhere."""
+"""Descriptors with their places: check them, and read those of other programs."""
 
 from dataclasses import dataclass
 from pathlib import Path

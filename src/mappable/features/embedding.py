@@ -1,4 +1,4 @@
-"""Inputs through a network in batches: the precision of the backbone, and too little memory."""
+"""Images through a network in batches, with decoding ahead of the network."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext

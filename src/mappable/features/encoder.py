@@ -1,4 +1,4 @@
-"""The encoder: network and preprocessing together, an image in and a descriptor of length one out."""
+"""The encoder: preprocessing and network together; an image in, a descriptor of length one out."""
 
 import hashlib
 import json

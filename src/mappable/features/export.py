@@ -1,4 +1,4 @@
-"""Descriptors on disk: for NumPy, with the table of their places, or for hloc (Hierarchical-Localization)."""
+"""Write descriptors: as NumPy with the table of places, or as HDF5 for hloc."""
 
 import os
 from collections.abc import Iterator

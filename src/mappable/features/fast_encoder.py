@@ -1,4 +1,4 @@
-"""An encoder for queries: one image, or a few, from the host to their descriptors or landmarks with little delay."""
+"""An encoder for queries: descriptors or nearest landmarks of one image or a few, with little delay."""
 
 from copy import deepcopy
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The file of an encoder: safetensors, with what the encoder says about itself as JSON in its metadata."""
+"""The encoder file: safetensors, with the encoder's description as JSON in the metadata."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""GPU kernels, in Triton: what lies between convolutions, with every number read once.
+"""GPU kernels in Triton for the operations between convolutions.
 
 Only `convolutions.py` imports this, and only where Triton is: it comes with PyTorch's builds for CUDA.
 

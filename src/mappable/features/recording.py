@@ -1,4 +1,4 @@
-"""Work of a GPU, recorded once and then started by a single call: a CUDA graph."""
+"""CUDA graphs: record work on a GPU once, and start it again with a single call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

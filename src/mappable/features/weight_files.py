@@ -1,4 +1,4 @@
-"""Files of VGG-16 weights, in the formats they come in, read without ever running what a file says."""
+"""Read files of VGG-16 weights without running code that a file contains."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Named sets of pretrained VGG-16 weights: fetched once, kept in the user's cache, and never silently swapped.
+"""Named sets of pretrained VGG-16 weights: fetched once, checked, and kept in the user's cache.
 
 The same network was trained twice, on differently scaled images; the descriptors are only right if the weights meet
 the normalisation that they were trained with: that is why it is a property of the set.

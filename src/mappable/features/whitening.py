@@ -1,4 +1,4 @@
-"""PCA-whitening: shorter descriptors whose numbers are uncorrelated; optional, and not the paper's."""
+"""PCA-whitening: shorter descriptors with uncorrelated numbers; optional, and not in the paper."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Changes of training images that keep places as far apart as they are: whole tuples mirrored, and other light."""
+"""Augmentation that keeps distances between places: mirror whole tuples, and change the light."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped, in one file."""
+"""Checkpoints: the whole state of a training run in one file."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Training data: the places that train, a few calibration places to watch the progress with, and their images."""
+"""Training data: the training places and their images, and a few others to monitor progress."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Several processes that train one encoder together, as `torchrun` starts them; one process is a group of one."""
+"""Several processes that train one encoder, started by `torchrun`."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The folder of a run: what it holds already, whether we may go on with that, and a tidy place to begin in."""
+"""The folder of a training run: decide whether to resume, refuse or begin anew."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Which images a tuple holds, in order: anchor, positives, hard negatives, random negatives, other negative."""
+"""The order of images in a tuple: anchor, positives, hard negatives, random negatives, other negative."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The learner: an encoder that takes one optimiser step after another, on one device or on several at once."""
+"""The learner: an encoder and its optimizer, one step at a time, on one device or several."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing

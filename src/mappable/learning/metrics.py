@@ -1,4 +1,4 @@
-"""What a run reports while it goes: JSON lines, and TensorBoard if wished."""
+"""Metrics of a training run as JSON lines, and for TensorBoard if asked."""
 
 import json
 from pathlib import Path

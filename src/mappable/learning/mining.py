@@ -1,4 +1,4 @@
-"""Hard-negative mining: which of the images in the feature cache look most like an anchor though they are far away."""
+"""Hard-negative mining: the far images in the feature cache that look most like an anchor."""
 
 from dataclasses import dataclass, field
 

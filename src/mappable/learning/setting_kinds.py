@@ -1,4 +1,4 @@
-"""The kinds of values that settings have: each takes a value as people write it, and says what is right."""
+"""The kinds of values that settings take: parse each, and say what is valid."""
 
 import math
 from numbers import Real

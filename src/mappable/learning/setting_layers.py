@@ -1,4 +1,4 @@
-"""Settings as they are written down, before they mean anything: a preset, a YAML file, or single values."""
+"""Settings before they are checked: from a preset, a YAML file, or single values."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources

@@ -1,4 +1,4 @@
-"""What a training run can be told: every setting with its meaning, and how a preset, a file and single values make one.
+"""All settings of a training run, with their meaning, and how to load them.
 
 `load_settings` merges them in that order; what comes out is checked and does not change any more.
 """

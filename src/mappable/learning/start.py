@@ -1,4 +1,4 @@
-"""The beginning of a run: the off-the-shelf encoder and its inputs, or the state that a checkpoint holds."""
+"""Begin a run: build the off-the-shelf encoder and its inputs, or restore a checkpoint."""
 
 import hashlib
 import json

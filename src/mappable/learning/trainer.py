@@ -1,4 +1,4 @@
-"""Training: places and their images become an encoder, in a folder from which a stopped run goes on."""
+"""Training: places and images become an encoder, in a folder from which a stopped run resumes."""
 
 import sys
 import time

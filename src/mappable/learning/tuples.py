@@ -1,4 +1,4 @@
-"""Which images are compared in training: anchors in random order, their positives, and their negatives."""
+"""Draw tuples: anchors in random order, their positives and their negatives."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Landmarks and their descriptors, search among them, metres from feature distances, and where an image was taken."""
+"""Maps: landmarks with descriptors, search, calibration to metres, and localization."""
 
 from mappable.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Building a map: landmarks are chosen, described, and calibrated by images that are none."""
+"""Build a map: choose landmarks, describe them, and calibrate on the remaining images."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Calibration: what feature distances mean in metres, how sure that is, and when an image is not on the map."""
+"""Calibration: convert feature distances to metres with intervals, and reject images that are not on the map."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

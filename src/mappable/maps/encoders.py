@@ -1,4 +1,4 @@
-"""Opening encoders wherever they are kept: in a file of their own, a training run's folder, or a map's folder."""
+"""Open encoders from a file, a training run's folder, or a map's folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What can go wrong with maps, beside bad input."""
+"""Errors of maps other than bad input."""
 
 from mappable.errors import BadInputError
 

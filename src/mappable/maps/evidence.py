@@ -1,4 +1,4 @@
-"""What the nearest landmarks say about an image, before any calibration is applied."""
+"""What the nearest landmarks say about an image, before calibration."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Exact search: every query is compared with every descriptor, by matrix products."""
+"""Exact search: compare every query with every descriptor by matrix products."""
 
 from collections.abc import Iterator
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What other programs take: positions as CSV and for TUM's tools, pairs of images and landmarks for hloc."""
+"""Exports for other programs: CSV, TUM trajectories, and pairs of images for hloc."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The folder of a map: `map.json`, which says all about it and names the other files, with their checksums.
+"""The folder of a map: `map.json` describes it and names its files with checksums.
 
 A changed map is written to files of new names, and becomes the map of the folder when `map.json` is replaced, in one
 step. So a save that was killed leaves the older map as it was; what it left behind goes with the next save.

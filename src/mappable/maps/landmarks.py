@@ -1,4 +1,4 @@
-"""Landmarks: the few places of many that a map keeps, chosen by position alone."""
+"""Choose the landmarks of a map among many places, by position alone."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`Map`: landmarks, their descriptors, the encoder that made these, and what distances between descriptors mean."""
+"""`Map`: landmarks, their descriptors, the encoder and the calibration."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Images asked about: described, though some may not decode, and located in a map."""
+"""Describe and locate images that a user asks about, some of which may not decode."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Ranges for recovery: metres between images, or from images to landmarks, by calibrated feature distances."""
+"""Ranges for recovery: metres between images, or from images to landmarks."""
 
 from statistics import NormalDist
 

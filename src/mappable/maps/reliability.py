@@ -1,4 +1,4 @@
-"""A picture of how far a calibration can be trusted, on images of known position."""
+"""A figure of how reliable a calibration is, on images of known position."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

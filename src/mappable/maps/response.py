@@ -1,4 +1,4 @@
-"""How feature distances grow with distances in the world: from a floor, up to a reach, and no further."""
+"""How feature distances grow with distance in the world: from a floor up to a limit."""
 
 from dataclasses import dataclass
 

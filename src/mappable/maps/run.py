@@ -1,4 +1,4 @@
-"""A run: images located in a map, where they truly are, and what was recovered from them without one."""
+"""A run: images located in a map, their true positions, and the recovered ones."""
 
 import csv
 from collections.abc import Sequence

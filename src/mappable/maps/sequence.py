@@ -1,4 +1,4 @@
-"""Localization of a sequence: consecutive images decide together which place they are at, and smooth each other."""
+"""Localize a sequence: consecutive images decide together which place they show."""
 
 from collections.abc import Sequence
 from dataclasses import replace

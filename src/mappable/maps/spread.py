@@ -1,4 +1,4 @@
-"""What was measured at a feature distance: quantiles, from which come a middle and intervals of any coverage."""
+"""Quantiles of the true distance at a feature distance, and intervals of any coverage."""
 
 from dataclasses import dataclass
 

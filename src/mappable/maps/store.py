@@ -1,4 +1,4 @@
-"""`Store`: descriptors among which the nearest are found."""
+"""`Store`: the protocol of search among descriptors."""
 
 from typing import Any, Protocol
 

@@ -1,4 +1,4 @@
-"""Places: files, poses and pixels. Whatever the format, images with positions become one table."""
+"""Places: tables of images with positions, their readers, and their pixels."""
 
 from mappable.lazy_names import lazy_names
 

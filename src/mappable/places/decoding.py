@@ -1,4 +1,4 @@
-"""How a camera's raw files become colour images: Bayer mosaic and lens distortion, as Oxford RobotCar needs."""
+"""Raw camera files to color images: Bayer mosaic and lens distortion, as Oxford RobotCar needs."""
 
 from dataclasses import asdict, dataclass
 from functools import lru_cache

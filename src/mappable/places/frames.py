@@ -1,4 +1,4 @@
-"""Frames: the named coordinate systems that places live in; places of different frames are never compared."""
+"""Frames: named coordinate systems; places of different frames are never compared."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args

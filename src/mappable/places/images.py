@@ -1,4 +1,4 @@
-"""Pixels: the one path from an image file to a uint8 RGB array of a wanted size, and a strict check for damage."""
+"""Image files: decode one to a uint8 RGB array of a given size, and check files for damage."""
 
 import io
 import warnings

@@ -1,4 +1,4 @@
-"""Several tables of places as one."""
+"""Join several tables of places."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which places are near each other."""
+"""Which places are near each other and which are far: positives and negatives."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Notes: what a reader or a check wants its user to know, counted and listed; they travel with the table."""
+"""Notes: messages of a reader to its user, counted; they travel with the table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

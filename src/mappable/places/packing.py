@@ -1,4 +1,4 @@
-"""Filling the packed cache: on all cores, only what is not there yet, safe against being killed at any moment.
+"""Fill the packed cache on all cores: only missing images, safe against being killed.
 
 A file is known by the digest of its content, so that one that was only moved or touched is not decoded again. Threads
 suffice: decoding and resizing release Python's lock.

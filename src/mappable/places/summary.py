@@ -1,4 +1,4 @@
-"""What a table holds, at a glance: counts a sequence, extent, spacing, and what looks wrong."""
+"""What a table of places holds: counts per sequence, extent, spacing, and warnings."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tracks: positions over time of the thing that carried the camera, and its pose at the time of each image."""
+"""Tracks: positions over time, and the pose at the time of each image."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Images whose positions nobody knows, or asks for, as a table: files, folders of files, and tables of places."""
+"""Images without positions as a table: files, folders of files, or tables of places."""
 
 import os
 from collections.abc import Sequence

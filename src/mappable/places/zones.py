@@ -1,4 +1,4 @@
-"""UTM zones by name, and of sets that cross a zone's border: which zone each point shares with its neighbours."""
+"""UTM zones by name, and the zone that each point of a set shares with its neighbors."""
 
 import numpy as np
 from scipy.sparse import coo_array

@@ -1,4 +1,4 @@
-"""Recovery: coordinates from distances alone; it knows nothing of images or features."""
+"""Recovery: positions from distances alone, without images or features."""
 
 from mappable.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Alignment of recovered points with true ones, and how far off they are afterwards."""
+"""Align recovered points with true ones, and measure the error."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A picture of a recovery: measured, recovered and true distances side by side, and the trajectories below."""
+"""A figure of a recovery: distance matrices and trajectories."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Ranges, matrices of distances and known positions from files, and recovered positions into files.
+"""Read ranges, distance matrices and known positions; write recovered positions.
 
 A table of ranges (CSV or Parquet) has the columns i, j, metres and, if known, sigma; one of known positions has point,
 x, y, in 3-D z, and if known sigma. Points are numbered from 0, in the order of their images.

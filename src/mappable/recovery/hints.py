@@ -1,4 +1,4 @@
-"""What may be known besides ranges: some positions, ways between points, and turns."""
+"""What may be known besides ranges: positions, odometry and turns."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is to be said of a recovery: what was used, what is undetermined, and where the truth is known its score."""
+"""Summarize a recovery: its input, what stays undetermined, and its score if the truth is known."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field

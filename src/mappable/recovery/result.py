@@ -1,4 +1,4 @@
-"""What a recovery gives: coordinates, and what of them the distances cannot know."""
+"""The result of a recovery: coordinates, and what the distances leave open."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Made-up routes, and the ranges that an encoder of a certain quality would measure along them."""
+"""Simulated routes, and the ranges that an encoder of a given quality measures along them."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

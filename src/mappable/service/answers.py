@@ -1,4 +1,4 @@
-"""What the server answers, as models that also describe and exemplify it in the OpenAPI document."""
+"""The models of the server's answers, with examples for the OpenAPI document."""
 
 from dataclasses import fields
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""The HTTP interface: which address gives what."""
+"""The HTTP interface: which address answers what."""
 
 import asyncio
 import json

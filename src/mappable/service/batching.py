@@ -1,4 +1,4 @@
-"""Micro-batches: images of many requests through the encoder together, in one thread, where that is faster."""
+"""Micro-batches: images of many requests through the encoder together."""
 
 import queue
 import threading

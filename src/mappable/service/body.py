@@ -1,4 +1,4 @@
-"""The body of a request: read within its limits, and taken apart into images and fields."""
+"""Read the body of a request within its limits, and split it into images and fields."""
 
 import asyncio
 from dataclasses import dataclass, field

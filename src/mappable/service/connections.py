@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and how long one may keep a server waiting: for a request, or to be read."""
+"""Limits on connections: how many, and how long each may keep the server waiting."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Bytes that a client sent, to pixels by the project's one decode path; what is no such image is refused first."""
+"""Decode the image bytes of a request; refuse what is no image."""
 
 import io
 import re

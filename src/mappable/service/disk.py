@@ -1,4 +1,4 @@
-"""Pictures of landmarks and of a study, from files that may vanish while the map is served from memory."""
+"""Watch a map's files, which may change or vanish while the map is served."""
 
 import io
 

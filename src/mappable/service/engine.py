@@ -1,4 +1,4 @@
-"""The engine: a map and its encoder in memory, and all work that is done for requests, off the event loop."""
+"""The engine: a map and its encoder in memory, and all work for requests, off the event loop."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What every request passes: is there room, does it know the token, how long may it take; and it is counted."""
+"""Checks on every request: room, token and time; and its count."""
 
 import asyncio
 import hmac

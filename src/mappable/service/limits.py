@@ -1,4 +1,4 @@
-"""What one server takes on at most, and what it says where that is not enough."""
+"""The limits of a server, and the messages when one is reached."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

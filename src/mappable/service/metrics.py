@@ -1,4 +1,4 @@
-"""What a server has done, counted, in the text format that Prometheus reads."""
+"""Counters of the server, in Prometheus text format."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The viewer: its files, and what it reads of a study, each kept ready to be sent."""
+"""The viewer: its files and its data, kept ready to send."""
 
 import gzip
 import hashlib

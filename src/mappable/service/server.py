@@ -1,4 +1,4 @@
-"""The server: uvicorn at an address, until it is told to stop; what it has begun is finished first."""
+"""The server: uvicorn at an address; when stopped, it finishes what has begun."""
 
 import signal
 import socket

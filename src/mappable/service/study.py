@@ -1,4 +1,4 @@
-"""A study, as the page shows it: its queries, and what each of its models made of them, as small JSON."""
+"""A study as the viewer shows it: its queries and each model's answers, as small JSON."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Worlds: places that Mappable draws itself, so that a first run needs no data."""
+"""Worlds: simulated streets and buildings, so that a first run needs no data."""
 
 from mappable.lazy_names import lazy_names
 

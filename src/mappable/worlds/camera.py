@@ -1,4 +1,4 @@
-"""Cameras: level, without distortion, and with the faults of real sensors."""
+"""Cameras: level, without distortion, with the faults of real sensors."""
 
 from dataclasses import dataclass
 from math import radians, tan

@@ -1,4 +1,4 @@
-"""Conditions: what the light, the weather and the hour make of a world."""
+"""Conditions: light, weather and time of day."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Contact sheets: a row a sequence, a column a place, so that one sees what each condition makes of each place."""
+"""Contact sheets: one row per sequence, one column per place."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

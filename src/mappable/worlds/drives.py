@@ -1,4 +1,4 @@
-"""A preset's runs: where each goes, the table of their images, and drawing them on all cores or on a GPU."""
+"""The runs of a preset: their routes, the table of their images, and drawing them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

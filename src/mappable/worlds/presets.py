@@ -1,4 +1,4 @@
-"""The presets: which world is driven or walked through, how often, in what light, and what each run is for.
+"""The presets: which world, which runs through it, in what light, and what each run is for.
 
 A preset is a promise. All of them are frozen (`FROZEN`): nothing that changes their images may change here or in what
 draws them. A change needs a new name, such as street-v2, with hashes, thumbnails (`tests/worlds/test_frozen.py`)

@@ -1,4 +1,4 @@
-"""What a world is made of: upright solids, flat decks, roads, lamps and windows; and a drive or walk through it.
+"""What a world is made of: solids, decks, roads, lamps and windows; and a run through it.
 
 Everything is in metres and radians; heights are above z = 0. Colours are linear red, green and blue in 0..1. A `seed`
 decides the fine details of a surface: two surfaces of one material, seed, colour and size look exactly the same.

@@ -1,4 +1,4 @@
-"""What a simulated world asks of a method, in numbers that come from positions alone, before anything is trained."""
+"""Statistics of a simulated world, from positions alone."""
 
 from dataclasses import dataclass
 from typing import Any

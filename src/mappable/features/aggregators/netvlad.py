@@ -1,4 +1,4 @@
-"""NetVLAD: residuals of the local descriptors to cluster centres, summed with soft assignments."""
+"""NetVLAD: residuals of local descriptors to cluster centers, summed with soft assignments."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What an image does to all its ranges: they are too long, or too short, together.
+"""Errors that all ranges of one image share: too long or too short together.
 
 A range is measured as m = d + s (w + w' + e): of its noise, in spreads s, a part e is its own, and the others are the
 deviations w of the two images. An image is like the one before it, so w is like that of the one before: w - mean =

@@ -1,4 +1,4 @@
-"""Symmetric systems over points of which near ones are coupled: solved, drawn from, and inverted where that matters.
+"""Banded symmetric linear systems: solve them, draw samples, and invert parts.
 
 Points are ordered so that those that are coupled come close to each other, which makes a narrow band of the matrix. A
 route has a narrow band, however long it is: solving takes time and memory in proportion to its length, and so do the

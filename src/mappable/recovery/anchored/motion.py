@@ -1,4 +1,4 @@
-"""How a camera moves along its sequence: it goes straight on, or it turns.
+"""The motion prior of a camera along its sequence: straight on, or turning.
 
 Positions in order have steps v, of lengths l = |v| and directions t = v / l. A length is like that of the step before,
 l - `pace` = `steady` * (l_before - `pace`) + noise of spread `uneven`. The curvature is c = (t' - t) / h, h being the

@@ -1,4 +1,4 @@
-"""Recovery in map coordinates: some points are known, and ranges carry the others along."""
+"""Recovery with some known positions: ranges place the other points in map coordinates."""
 
 from collections.abc import Sequence
 from itertools import pairwise

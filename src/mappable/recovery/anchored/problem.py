@@ -1,4 +1,4 @@
-"""All that is known about some points as one problem: what it costs, and the linear system of small changes.
+"""All that is known about the points as one least-squares problem.
 
 Ranges, known positions, odometry and the way a camera moves are one sum of squares about the present positions, over
 pairs of points.

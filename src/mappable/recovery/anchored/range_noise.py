@@ -1,4 +1,4 @@
-"""The noise of ranges: how likely a measured one is, given the true distance.
+"""The noise of ranges: the likelihood of a measured range, given the true distance.
 
 Two things would make a map too small if they were left out. A range is measured as m = d + s(d) e, its spread s being
 that of the true distance d; with the spread stated for the measured one, s(m), those measured too short would count

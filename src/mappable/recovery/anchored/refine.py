@@ -1,4 +1,4 @@
-"""Refinement: the positions that fit a problem best, or the mean of all that fit, and how sure they are.
+"""Refine positions: the best fit, or the mean and spread of samples of all fits.
 
 Gauss-Newton steps find the best fit. Where images are in order, positions are then drawn again and again together with
 all that is unknown besides them (Gibbs sampling): where there are turns, how sharp they are, how noisy the ranges are,

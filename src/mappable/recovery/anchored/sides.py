@@ -1,4 +1,4 @@
-"""On which side of the line between two known points a way runs: short ranges hardly tell.
+"""On which side of the line between two known points a route runs.
 
 Between two known points that are next to each other in order, all positions can be turned about the line that joins
 the two: every range among them stays as it was. What speaks for one side is how the way goes on at both ends, and that

@@ -1,1 +1,1 @@
-"""The paper's way, and others like it: whole matrices of distances, for small n."""
+"""Methods on whole distance matrices, for small n: the paper's and others."""

@@ -1,4 +1,4 @@
-"""Completion of a masked matrix of squared distances by two ways that others use, to compare the default with.
+"""Complete a masked matrix of squared distances by two common methods, for comparison.
 
 Both are dense: time grows with n³ (rank alternation) and memory with n², so that they are for a few hundred points.
 """

@@ -1,4 +1,4 @@
-"""Masks: which of all the pairs of images have a feature distance that can be trusted, and how good such a choice is.
+"""Masks: which pairs of images have a feature distance to trust.
 
 A mask is a symmetric (n, n) array with a true diagonal. All here is dense, for the paper's way of a few hundred images.
 """

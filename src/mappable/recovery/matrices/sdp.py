@@ -1,4 +1,4 @@
-"""The paper's way to complete a masked matrix of squared distances: a semidefinite program over the Gram matrix.
+"""The paper's completion of a masked distance matrix: a semidefinite program over the Gram matrix.
 
 With points as rows of X, G = X Xᵀ is their Gram matrix and K(G)_ij = G_ii - 2 G_ij + G_jj their squared distances,
 which are linear in G. That G comes from points at all (G ⪰ 0) is kept; that these have k dimensions (its rank) is not

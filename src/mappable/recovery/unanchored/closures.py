@@ -1,4 +1,4 @@
-"""Stretches that only look alike: whole clusters of false ranges, found by the ranges that should be there as well.
+"""Find clusters of false ranges between stretches that only look alike.
 
 Where a route truly comes back to a place, all points that are near each other there have ranges, as far as any have.
 Two stretches that look alike have them only as far as the likeness goes: just beyond its end, points that a short path

@@ -1,4 +1,4 @@
-"""False ranges, found by the company that true ones keep: points near each other have near points in common."""
+"""Find false ranges: points that are near each other must have near points in common."""
 
 import numpy as np
 from scipy.sparse import csr_array

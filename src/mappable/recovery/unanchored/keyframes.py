@@ -1,4 +1,4 @@
-"""Keyframes: a few images of a dense sequence carry the map, and the others are laid between them."""
+"""Keyframes: lay out a few images of a dense sequence, and place the others between them."""
 
 from dataclasses import dataclass
 

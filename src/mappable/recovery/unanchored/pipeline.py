@@ -1,4 +1,4 @@
-"""Recovery without known positions, by default: false ranges out, shortest paths laid out, fitted to the ranges."""
+"""Recovery without known positions: drop false ranges, lay out shortest paths, fit the ranges."""
 
 import numpy as np
 

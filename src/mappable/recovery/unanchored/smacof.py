@@ -1,4 +1,4 @@
-"""SMACOF: points moved, step by step, towards the distances they should have; the stress never rises.
+"""SMACOF: move points step by step toward their distances; the stress never rises.
 
 The stress is the sum over pairs of w (|x_i - x_j| - d)². A step replaces it by a quadratic function that touches it
 from above at the present points, and whose minimum follows from one linear system that never changes: V x = B(X) X,

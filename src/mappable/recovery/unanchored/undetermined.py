@@ -1,4 +1,4 @@
-"""What distances do not decide about a recovered map, in sentences."""
+"""What distances do not determine about a recovered map, in sentences."""
 
 import numpy as np
 from scipy.sparse import csr_array

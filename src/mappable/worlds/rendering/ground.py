@@ -1,4 +1,4 @@
-"""What one stands on, and looks up at indoors."""
+"""Floors, ground and ceilings."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Walls of rooms, and what hangs on them."""
+"""Walls of rooms and what hangs on them."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""From light to a picture: drops and streaks of rain, exposure, blur, noise, and eight bits."""
+"""From light to an image: rain drops, exposure, blur, noise, and eight bits."""
 
 from functools import reduce
 from math import exp

@@ -1,4 +1,4 @@
-"""What surfaces are painted with: colours, masks, and patterns that several materials share."""
+"""Colors, masks and patterns that several materials share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Images of a world: what each pixel sees, how it is painted and lit, and what the camera makes of it."""
+"""Render images: find what each pixel sees, paint and light it, and apply the camera."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Where things go in a room: along its walls, in the open and on the walls, with the ways and the doors left free."""
+"""Place things in a room: along walls and in the open, with doors and ways free."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The indoor world: an office building with a wing and a hall that most runs never enter, and another one far away."""
+"""The indoor world: an office building with a wing and a hall apart, and a second building."""
 
 import math
 from collections.abc import Mapping, Sequence

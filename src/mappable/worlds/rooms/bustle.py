@@ -1,4 +1,4 @@
-"""What is different in a building on every day: chairs, bags, papers, coats, door leaves, and people."""
+"""What differs in a building every day: chairs, bags, papers, coats, doors and people."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The shell of a building: rooms and doors, and the walls, windows, floors and lamps that follow from them.
+"""The shell of a building: rooms, doors, walls, windows, floors and lamps.
 
 Rooms are rectangles that tile the building: each brings walls of its own just inside, so that of two rooms back to back
 each has its own paint. A room has its own frame: the door wall lies along the first axis, the second leads inwards.

@@ -1,4 +1,4 @@
-"""What stands in each kind of room, and what hangs on its walls."""
+"""The furniture of each kind of room, and what hangs on its walls."""
 
 from collections.abc import Callable, Sequence
 

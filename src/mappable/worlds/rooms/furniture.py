@@ -1,4 +1,4 @@
-"""Pieces of furniture, each built of a few solids in a frame of its own: its back along y = 0, its front towards +y."""
+"""Pieces of furniture, built of a few solids each."""
 
 import math
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A robot's run through rooms: along a route, turning on the spot at its corners and looking round at its ends."""
+"""A robot's run through rooms: along a route, turning on the spot at corners."""
 
 import math
 from dataclasses import replace

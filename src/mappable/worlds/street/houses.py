@@ -1,4 +1,4 @@
-"""Houses and gardens along the roads of a street world, and the pool of facades that look alike on purpose.
+"""Houses and gardens along the roads, and the pool of facades that look alike on purpose.
 
 A house is one box whose yaw runs along its road, with the front to the right of the yaw, so that two houses of one
 design show the road the same face whichever side they stand on.

@@ -1,4 +1,4 @@
-"""What stands on the pavements of a street world: lamps, trees, signs, benches, bins, shelters and traffic lights."""
+"""What stands on the pavements: lamps, trees, signs, benches, bins, shelters and traffic lights."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The street world: a town of jittered blocks to drive through, and a second town far away.
+"""The street world: a town of jittered blocks, and a second town far away.
 
 Routes: "main" is what a map is made from, "wing" are streets beside it that it never enters, "region-b" is the second
 town, "leaving" begins on "main" and leaves the map. With hills there is one small town and "main" only.

@@ -1,4 +1,4 @@
-"""A drive through a street world on one day: where the camera is, and who else is on the road."""
+"""A drive through a street world on one day: the camera's path, and the traffic."""
 
 import math
 from collections.abc import Callable, Sequence

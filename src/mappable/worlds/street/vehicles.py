@@ -1,4 +1,4 @@
-"""Vehicles and people of a street world, as solids that stand on the ground at a given place and time."""
+"""Vehicles and people of a street world, as solids at a place and time."""
 
 import math
 from collections.abc import Sequence
