@@ -16,6 +16,7 @@ from typer.testing import Result
 
 from mappable.cli.app import app
 from mappable.cli.names import SOURCES
+from mappable.evaluation import report
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.rows import ROWS
 from mappable.evaluation.sets import SETS
@@ -189,8 +190,15 @@ def test_results_are_not_replaced_unasked(mappable: Run, wall: Path, wall_map: P
     ],
 )
 def test_json_is_all_that_standard_output_holds(
-    words: str, keys: set[str], typed: Typed, wall: Path, copied_map: Path, tmp_path: Path
+    words: str,
+    keys: set[str],
+    typed: Typed,
+    wall: Path,
+    copied_map: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(report, "drawings", list)  # which take seconds
     (tmp_path / "ranges.csv").write_text("i,j,metres\n0,1,1\n1,2,1\n0,2,1.5\n")
     (tmp_path / "images").mkdir()
     if "split" in words:
