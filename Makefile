@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Studies of minutes and hours, and what benchmarks share, are not part of `make bench`.
-STUDIES := $(addprefix benchmarks/,fit_learned_noise.py learned_noise.py recovery_study.py)
+STUDIES := $(addprefix benchmarks/,fit_learned_noise.py learned_noise.py recovery_study.py simulated_ranges.py)
 BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal

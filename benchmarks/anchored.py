@@ -30,9 +30,9 @@ from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.threads import cores
 from recovery_study import ANCHOR_SIGMA, LEARNED, LENGTH, MISSING, Case, draw
+from simulated_ranges import NOISES, Kind, measure, route
 
 COUNT = 400
 TABLE: tuple[tuple[Kind, str, tuple[int, ...], int], ...] = (  # route, noise, known positions, seeds

@@ -29,11 +29,11 @@ from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.completion import geodesics
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
 from mappable.recovery.unanchored.mds import classical_mds, landmark_geodesic_mds
 from mappable.recovery.unanchored.pipeline import recover
 from mappable.recovery.unanchored.smacof import sparse_smacof
+from simulated_ranges import NOISES, Kind, measure, route
 
 LENGTH = 672.0  # metres
 RADIUS, LEAST_STEPS = 10.0, 3.4  # metres; steps from point to point that ranges reach over, else they are a bare chain

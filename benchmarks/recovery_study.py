@@ -33,7 +33,7 @@ from mappable.recovery.hints import Anchors
 from mappable.recovery.methods import METHODS, method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.simulator import KINDS, NOISES, Kind, measure, route
+from simulated_ranges import KINDS, NOISES, Kind, measure, route
 
 LEARNED = "learned"
 NOISE_NAMES = (*NOISES, LEARNED)

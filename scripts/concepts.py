@@ -9,6 +9,7 @@ drawn by the package; the seeds are fixed. Two encoders describe 250 images each
 
 import argparse
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ from mappable.recovery.align import align
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.pipeline import recover
 
 BEFORE, AFTER = "off-the-shelf-seed0", "triplet+huber-ours-seed0"
@@ -200,6 +200,9 @@ def calibration(demo: Path) -> Figure:
 
 def recovery() -> Figure:
     """What distances up to 10 m leave open, and what a few known positions settle."""
+    sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+    from simulated_ranges import NOISES, measure, route
+
     truth = route("open", 400, seed=3)[:, ::-1] * [-1, 1]  # turned, as a page is wider than high
     ranges = measure(truth, NOISES["mid"], seed=3)
     figure = Figure(figsize=(8, 5.8), layout="constrained")

@@ -45,8 +45,8 @@ from mappable.maps.map import Map
 from mappable.places.files import save_places
 from mappable.places.frames import Frame
 from mappable.places.table import Places
-from mappable.recovery.simulator import NOISES, measure, route
 from mappable.worlds.presets import PRESETS
+from simulated_ranges import NOISES, measure, route
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]

@@ -11,7 +11,7 @@ from fit_learned_noise import fit_learned
 from learned_noise import LearnedNoise, Profile, measure_learned
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.recovery.simulator import route
+from simulated_ranges import route
 
 
 @pytest.fixture(scope="module", autouse=True)

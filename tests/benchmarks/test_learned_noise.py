@@ -10,7 +10,7 @@ import pytest
 from learned_noise import LearnedNoise, Profile, learned_profile, measure_learned
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.recovery.simulator import route
+from simulated_ranges import route
 
 NOISE = LearnedNoise(
     offset=0.06,

@@ -11,8 +11,8 @@ from mappable.errors import BadInputError
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.methods import METHODS, method
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import route
 from recovery_study import Case, cases, draw, run_study, study_to_json, summarise
+from simulated_ranges import route
 
 LOOP = Case("loop", "mid", 150, seed=1, length=300.0)
 

@@ -16,7 +16,7 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.recovery.files import read_truth
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, measure, route
+from simulated_ranges import NOISES, measure, route
 
 TRUTH = route("loop", 150, seed=2, length=300.0)
 

@@ -9,7 +9,7 @@ from mappable.arrays import Floats, Ints, path_length
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import circle, interpolated, line, point, trivial_rows
-from mappable.recovery.simulator import route
+from simulated_ranges import route
 
 
 def in_space(points: Floats, dimensions: int) -> Floats:

@@ -12,7 +12,7 @@ from mappable.recovery import figure
 from mappable.recovery.figure import draw_recovery
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.simulator import NOISES, measure, route
+from simulated_ranges import NOISES, measure, route
 
 TRUTH = route("loop", 120, seed=3)
 RANGES = measure(TRUTH, NOISES["mid"], seed=0, radius=20.0)

@@ -22,7 +22,7 @@ from mappable.recovery.files import (
 )
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.simulator import NOISES, measure, route
+from simulated_ranges import NOISES, measure, route
 
 
 def text_file(folder: Path, text: str, name: str = "table.csv") -> Path:

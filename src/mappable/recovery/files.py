@@ -17,13 +17,12 @@ from mappable.formats import Format
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges, ranges_of_matrix
 from mappable.recovery.result import Recovered
-from mappable.recovery.simulator import NOISES
 from mappable.tables import Table, read_table
 from mappable.trajectories import read_tum
 
 RECOVERY = Format("mappable recovery", 1, "run `mappable recover` again")  # summary.json
 AXES = "xyz"
-ASSUMED = NOISES["mid"]  # of ranges whose sigma is not given
+RELATIVE_SIGMA, ABSOLUTE_SIGMA = 0.05, 0.2  # share of the distance, and metres, of ranges whose sigma is not given
 ANCHOR_SIGMA = 0.5  # metres, of known positions whose sigma is not given
 ODOMETRY_SIGMA, TURN_SIGMA = 0.2, 0.1  # metres and radians, likewise
 MOST = 100_000_000  # points; a number beyond is a mistake
@@ -37,7 +36,7 @@ def read_ranges(file: Path | str, count: int | None = None) -> Ranges:
     """
     table = read_table(Path(file))
     i, j, metres = _points(table, "i"), _points(table, "j"), table.numbers("metres", low=0.0)
-    sigma = _sigma(table, ASSUMED.sigma(metres))
+    sigma = _sigma(table, RELATIVE_SIGMA * metres + ABSOLUTE_SIGMA)
     if not len(i):
         raise BadInputError(f"{table.file}: there are no ranges")
     table.refuse((i == j), "i", "is a range of a point with itself")
@@ -80,7 +79,7 @@ def read_matrix(
         ranges = ranges.where(ranges.metres <= radius)
     if not len(ranges):
         raise BadInputError(f"{file}: the mask leaves no pair of different points")
-    return Ranges(ranges.count, ranges.i, ranges.j, ranges.metres, ASSUMED.sigma(ranges.metres))
+    return Ranges(ranges.count, ranges.i, ranges.j, ranges.metres, RELATIVE_SIGMA * ranges.metres + ABSOLUTE_SIGMA)
 
 
 def read_anchors(file: Path | str) -> Anchors:

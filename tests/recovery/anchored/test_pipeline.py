@@ -11,8 +11,8 @@ from mappable.recovery.baselines import interpolated
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.simulator import NOISES, measure, route
 from recovery_study import Case, draw
+from simulated_ranges import NOISES, measure, route
 
 pytestmark = pytest.mark.medium
 

@@ -18,8 +18,8 @@ from mappable.recovery.matrices.completion import (
     squared_distances_of,
 )
 from mappable.recovery.matrices.mask import observed, oracle_mask
-from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.mds import classical_mds
+from simulated_ranges import NOISES, measure, route
 
 
 def check(completed: Completed, points: Floats, tolerance: float) -> None:

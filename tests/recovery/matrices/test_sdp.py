@@ -13,8 +13,8 @@ from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices import sdp
 from mappable.recovery.matrices.completion import Completed, rank_alternation, s_stress, squared_distances_of
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
-from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.mds import classical_mds
+from simulated_ranges import NOISES, measure, route
 
 LARGE = 100.0  # a kappa that holds points together so firmly that exact distances are met exactly
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from mappable.arrays import Bools, Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.recovery.unanchored.closures import closure_filter
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
 from mappable.recovery.unanchored.pipeline import recover
+from simulated_ranges import NOISES, Kind, measure, route
 
 
 def with_likeness(

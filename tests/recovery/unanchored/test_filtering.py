@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Bools, Floats
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Kind, measure, route
 from mappable.recovery.unanchored.filtering import common_neighbour_filter, common_neighbours
+from simulated_ranges import NOISES, Kind, measure, route
 
 SEEDS = st.integers(0, 10_000)
 

@@ -9,8 +9,8 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.align import score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.keyframes import keyframes, place_others
+from simulated_ranges import NOISES, measure, route
 
 
 @cache

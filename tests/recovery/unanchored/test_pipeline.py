@@ -6,8 +6,8 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Noise, measure, route
 from mappable.recovery.unanchored.pipeline import noise_level, recover
+from simulated_ranges import NOISES, Noise, measure, route
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])

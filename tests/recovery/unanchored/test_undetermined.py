@@ -7,9 +7,9 @@ from scipy.spatial import KDTree
 from mappable.arrays import Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, measure, route
 from mappable.recovery.unanchored.pipeline import recover
 from mappable.recovery.unanchored.undetermined import expected_error, sentences, undecided_turns
+from simulated_ranges import NOISES, measure, route
 
 
 def said(ranges: Ranges, positions: Floats, noise: float = 1.0) -> str:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
+import simulated_ranges as simulator
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
-from mappable.recovery import simulator
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.simulator import NOISES, Kind, measure, response, route
+from simulated_ranges import NOISES, Kind, measure, response, route
 
 KINDS: tuple[Kind, ...] = ("open", "loop", "city")
 SEEDS = range(12)
