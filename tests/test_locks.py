@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mappable.locks import take, wait_for
+from mappable.errors import BadInputError
+from mappable.locks import alone_in, take, wait_for
 
 HOLDER = """
 import sys, time
@@ -46,3 +47,11 @@ def test_waiting_says_what_for(tmp_path: Path, capsys: pytest.CaptureFixture[str
         with wait_for(file, "sleeps"):
             assert take(file) is None
     assert capsys.readouterr().err == "note: waiting for another process that sleeps\n"
+
+
+def test_a_folder_is_of_one_process_at_a_time(tmp_path: Path) -> None:
+    with alone_in(tmp_path / "new", "working"), pytest.raises(BadInputError, match=r"new.*another process is working"):
+        alone_in(tmp_path / "new", "working").__enter__()
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInputError, match=r"file.*folder"), alone_in(tmp_path / "file", "working"):
+        pass

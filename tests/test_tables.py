@@ -61,12 +61,6 @@ def test_a_given_delimiter_is_not_guessed(file: Path) -> None:
     assert table_of(file, "a,b c\n1,2 3\n", delimiter=" ").columns == {"a,b": ["1,2"], "c": ["3"]}
 
 
-def test_a_file_without_a_header_gets_its_names(file: Path) -> None:
-    table = table_of(file, "1 2\n\n3 4\n", header=["t", "x"], delimiter=" ")
-    assert table.columns == {"t": ["1", "3"], "x": ["2", "4"]}
-    assert table.row_numbers == [1, 3]
-
-
 def test_empty_lines_and_rows_of_empty_values_are_passed_over_even_at_the_start(file: Path) -> None:
     table = table_of(file, "\n  \npath;x\n;\n \na.jpg;1\n , \n"[:-4])
     assert table.columns == {"path": ["a.jpg"], "x": ["1"]}

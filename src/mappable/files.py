@@ -1,7 +1,8 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and errors of the system that name the file."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -11,7 +12,7 @@ from mappable.errors import BadInputError
 
 def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Let `write` fill a new file that replaces `file` only when it is complete and on disk."""
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_name(f".{file.name}.{uuid4().hex}")
         try:
@@ -24,8 +25,6 @@ def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error
 
 
 def write_text(file: Path, text: str) -> None:
@@ -50,3 +49,23 @@ def check_writable(file: Path | str) -> None:
     if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
         reason = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
         raise BadInputError(f"{file}: cannot be written ({reason})")
+
+
+@contextmanager
+def reading(file: Path | str) -> Iterator[None]:
+    """Within this, an error of the system, or text that is not UTF-8, becomes one that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
+    except UnicodeDecodeError:
+        raise BadInputError(f"{file}: not a text file in UTF-8") from None
+
+
+@contextmanager
+def writing(file: Path | str) -> Iterator[None]:
+    """Within this, an error of the system becomes one that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from error

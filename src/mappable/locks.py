@@ -4,9 +4,12 @@ OSError means that the lock cannot be written.
 """
 
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+
+from mappable.errors import BadInputError
 
 PATIENCE = 1.0  # seconds before it is said what is waited for
 Lock = AbstractContextManager[Any]
@@ -31,3 +34,18 @@ def wait_for(file: Path, what: str) -> Lock:
     while lock is None:
         lock = take(file, within=-1)  # however long it takes
     return lock
+
+
+@contextmanager
+def alone_in(folder: Path, doing: str) -> Iterator[None]:
+    """Within this, no other process can do the same in the folder, which is made; `doing` says what."""
+    try:
+        lock = take(folder / ".lock")
+    except (FileExistsError, NotADirectoryError):
+        raise BadInputError(f"{folder}: is a file, or lies below one, but must be a folder") from None
+    except OSError as error:
+        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    if lock is None:
+        raise BadInputError(f"{folder}: another process is {doing} there right now")
+    with lock:
+        yield

@@ -14,6 +14,7 @@ import pyarrow.parquet
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, BadRowError
+from mappable.files import reading
 from mappable.times import TimeUnit, nanoseconds
 
 Value = TypeVar("Value")
@@ -22,11 +23,15 @@ LONGEST = 2**31 - 1  # bytes of metadata that a Parquet file may have; notes abo
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one file as text, with each row's number in the file; a missing value is ""."""
+    """Columns of one file as text, with each row's number in the file; a missing value is "".
+
+    `row_name` is what errors call a row.
+    """
 
     file: Path
     columns: dict[str, list[str]]
     row_numbers: list[int]
+    row_name: str = "row"
 
     def __len__(self) -> int:
         return len(self.row_numbers)
@@ -40,7 +45,7 @@ class Table:
     def bad(self, row: int, name: str, problem: str) -> BadInputError:
         """The error for the value of column `name` in data row `row` (counted from 0)."""
         value = self.columns[name][row]
-        return BadInputError(f"{self.file}, row {self.row_numbers[row]}: {name} {value!r} {problem}")
+        return BadInputError(f"{self.file}, {self.row_name} {self.row_numbers[row]}: {name} {value!r} {problem}")
 
     def refuse(self, wrong: Bools, name: str, problem: str) -> None:
         """Raise the error for the first data row in which the value of column `name` is `wrong`."""
@@ -102,8 +107,8 @@ def read_table(file: Path) -> Table:
     return _read_parquet(file) if file.suffix == ".parquet" else read_csv(file)
 
 
-def read_csv(file: Path, header: list[str] | None = None, delimiter: str | None = None, exact: bool = False) -> Table:
-    """Read a delimited text file; the first line names the columns unless `header` does.
+def read_csv(file: Path, delimiter: str | None = None, exact: bool = False) -> Table:
+    """Read a delimited text file whose first line names the columns.
 
     Without a `delimiter` it is the comma, semicolon or tab that the first line holds most often. Rows are numbered by
     the line they begin on, as an editor shows it, from 1. Empty lines and rows of empty values are passed over; a row
@@ -111,19 +116,19 @@ def read_csv(file: Path, header: list[str] | None = None, delimiter: str | None 
     """
     begins = 1
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
+        with reading(file), file.open(newline="", encoding="utf-8-sig") as stream:
             if delimiter is None:
                 first_line = next((line for line in stream if line.strip()), "")
                 delimiter = max(",;\t", key=first_line.count)
                 stream.seek(0)
             # Strict, because a quote that is never closed would swallow all the rows that follow.
             reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=not exact, strict=True)
-            names, rows, numbers = header, [], []
+            names, rows, numbers = list[str](), [], []
             for row in reader:
                 begun, begins = begins, reader.line_num + 1
                 if not any(row):
                     continue
-                if names is None:
+                if not names:
                     names = [name.strip() for name in row]
                     continue
                 if len(row) != len(names):
@@ -132,11 +137,7 @@ def read_csv(file: Path, header: list[str] | None = None, delimiter: str | None 
                 numbers.append(begun)
     except csv.Error as error:
         raise BadInputError(f"{file}, row {begins}: cannot be read as a row of a table ({error})") from None
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError:
-        raise BadInputError(f"{file}: not a text file in UTF-8") from None
-    if names is None:
+    if not names:
         raise BadInputError(f"{file}: the file is empty")
     _refuse_repeated(file, names)
     values = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -151,12 +152,8 @@ def read_words(file: Path, names: Sequence[str]) -> Table:
 
     Empty lines and lines that begin with # are passed over; rows keep the numbers that an editor shows.
     """
-    try:
+    with reading(file):
         lines = file.read_text("utf-8-sig").splitlines()
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-    except UnicodeDecodeError:
-        raise BadInputError(f"{file}: not a text file in UTF-8") from None
     split = ((number, line.split()) for number, line in enumerate(lines, start=1))
     rows = {number: words for number, words in split if words and not words[0].startswith("#")}
     for number, words in rows.items():

@@ -336,7 +336,7 @@ def test_what_was_recovered_from_other_images_is_refused(
     (broken / "positions.csv").write_text((broken / "positions.csv").read_text().replace("\n3,0,", "\n3,0,x"))
     refused(
         mappable(*locate, drive.table, *recorded, broken),
-        "positions.csv: not as `mappable recover` writes it",
+        "positions.csv, row 5",
     )
     summary = json.loads((own / "summary.json").read_text())
     (broken / "summary.json").write_text(json.dumps(summary | {"dimensions": 3}))

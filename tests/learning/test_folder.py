@@ -15,9 +15,10 @@ import torch
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.learning.folder import OtherRunError, alone_in
+from mappable.learning.folder import OtherRunError
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
+from mappable.locks import alone_in
 from mappable.places.table import Places
 
 pytestmark = pytest.mark.medium
@@ -72,7 +73,7 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_goes_on(
 ) -> None:
     out = tmp_path / "out"
     for options in (("--overwrite",), ()):
-        with alone_in(out):
+        with alone_in(out, "training"):
             code, text = start(*train_arguments(settings(), out, *options)).wait()
         assert (code, text.splitlines()[-1]) == (1, f"error: {out}: another process is training there right now")
     assert contents(out) == {}

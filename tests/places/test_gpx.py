@@ -91,7 +91,7 @@ def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_list
         (point(1, "-180.5", 1), r"point 2.*lon.*'-180\.5'.*-180.*180"),
         (point("nan", 2, 1), r"point 2.*lat.*'nan'"),
         (point("north", 2, 1), r"point 2.*lat.*'north'"),
-        ('<trkpt lon="3"><time>2024-05-01T12:00:01Z</time></trkpt>', r"point 2.*lat.*None"),
+        ('<trkpt lon="3"><time>2024-05-01T12:00:01Z</time></trkpt>', r"point 2.*lat.*''"),
         (point(1, 2, 1, "<ele>high</ele>"), r"point 2.*ele.*'high'"),
         (point(1, 2, 1, "<ele>inf</ele>"), r"point 2.*ele.*'inf'"),
         (point(1, 2, None), r"point 2.*time.*''"),

@@ -8,6 +8,7 @@ import typer
 
 from mappable.cli.common import ByBackend, Device, EncoderFile, MapFolder
 from mappable.errors import BadInputError
+from mappable.files import reading
 
 
 def serve(
@@ -93,10 +94,8 @@ def _token(given: str | None, file: Path | None) -> str | None:
     if given is not None and file is not None:
         raise BadInputError("--token and --token-file exclude each other: give one of them")
     if file is not None:
-        try:
-            given = file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInputError(f"{file}: cannot be read ({getattr(error, 'strerror', None) or 'not text'})") from None
+        with reading(file):
+            given = file.read_text("utf-8").strip()
     if given is not None and not (given.isascii() and given.isprintable() and len(given.split()) == 1):
         raise BadInputError(f"{file or '--token'}: a token is one word of ASCII characters")
     return given

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,10 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Ints, Pixels
-from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, backbone_precision
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import HostInputs, Inputs, TensorRows, tensor_inputs
+from mappable.files import writing
 from mappable.locks import wait_for
 from mappable.places.pixels import Images, blocks
 from mappable.progress import progress_bar
@@ -72,7 +71,7 @@ class _Store:
     def of(self, images: Images) -> Inputs:
         """Those of the images, mapped into memory."""
         wanted = _digests_of(images)
-        with self._readable():
+        with writing(self.file):
             known = self._known()
             if not known.keys() >= set(wanted):
                 self._add(images, wanted)
@@ -80,13 +79,6 @@ class _Store:
             mapped = self._map(len(known))
         rows = np.array([known[digest] for digest in wanted], dtype=np.int64)
         return HostInputs(TensorRows(mapped, torch.from_numpy(rows)))
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise BadInputError(f"{self.file}: cannot be written ({error.strerror or error})") from None
 
     def _known(self) -> dict[bytes, int]:
         """The row of each image whose activations are there."""

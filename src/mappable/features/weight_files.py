@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
+from mappable.files import reading
 
 # The 13 convolutions (3x3 all): number in torchvision's `features`, channels in, channels out.
 CONVOLUTIONS = (
@@ -43,10 +44,8 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         raise BadInputError(f"{file}: weights are read from {', '.join(readers)} files")
     if not file.is_file():
         raise BadInputError(f"{file}: no such file of weights")
-    try:
+    with reading(file):
         return check_tensors(readers[file.suffix](file), str(file))
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
 def read_safetensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

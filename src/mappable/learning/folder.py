@@ -1,8 +1,7 @@
 """The folder of a training run: decide whether to resume, refuse or begin anew."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +12,6 @@ from mappable.files import write_atomically
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
-from mappable.locks import take
 
 SETTINGS = "settings.yaml"
 # What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.
@@ -45,24 +43,6 @@ def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
         return load(file)
     except BadInputError as error:
         raise OtherRunError(f"{error}; begin anew with --overwrite") from None
-
-
-@contextmanager
-def alone_in(folder: Path | None) -> Iterator[None]:
-    """Within this, no other run can begin in the folder."""
-    if folder is None:
-        yield
-        return
-    try:
-        lock = take(folder / ".lock")
-    except (FileExistsError, NotADirectoryError):
-        raise BadInputError(f"{folder}: is a file, or lies below one, but a run goes to a folder") from None
-    except OSError as error:
-        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
-    if lock is None:
-        raise BadInputError(f"{folder}: another process is training there right now")
-    with lock:
-        yield
 
 
 def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from mappable.errors import BadInputError
+from mappable.files import reading
 
 PRESETS = resources.files("mappable") / "presets"
 
@@ -38,12 +39,8 @@ def read_preset(name: str) -> Layer:
 
 def read_file(file: Path) -> Layer:
     """The settings of a YAML file."""
-    try:
+    with reading(file):
         return _read_yaml(file.read_text("utf-8-sig"), str(file))
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
-    except UnicodeDecodeError:
-        raise BadInputError(f"{file}: not a text file in UTF-8") from None
 
 
 def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:

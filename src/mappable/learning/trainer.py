@@ -4,7 +4,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -25,12 +25,13 @@ from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
-from mappable.learning.folder import alone_in, look_into, prepare, tidy
+from mappable.learning.folder import look_into, prepare, tidy
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.settings import Settings
 from mappable.learning.start import begin
 from mappable.learning.tuples import Sampler, Tuples
+from mappable.locks import alone_in
 from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 from mappable.progress import progress_bar
@@ -71,7 +72,7 @@ def train(
     chosen, folder = find_device(device), Path(out) if out is not None else None
     if folder is not None and tensorboard:
         check_tensorboard()
-    with joined(chosen) as group, alone_in(folder if group.first else None):
+    with joined(chosen) as group, alone_in(folder, "training") if group.first and folder else nullcontext():
         if settings.anchors < group.size:
             raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
         pixels = images_of(images, settings.size, settings.fit)

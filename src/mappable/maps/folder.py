@@ -8,8 +8,8 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.files import write_atomically
+from mappable.files import reading, write_atomically
 from mappable.formats import Format
-from mappable.locks import take
+from mappable.locks import alone_in
 from mappable.maps.exact import Exact
 from mappable.maps.map import File, Map
 from mappable.maps.store import Store
@@ -59,7 +59,7 @@ def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
     check_folder(folder)
     if encoder_file is not None:
         _check_encoder(encoder_file, saved.encoder)
-    with _alone_in(folder):
+    with alone_in(folder, "saving a map"):
         _tidy(folder)
         try:
             parts, kept = _parts(saved, encoder_file), encoder_file or saved.encoder_file
@@ -134,11 +134,8 @@ def _write_descriptors(saved: Map, stream: IO[bytes]) -> None:
 
 
 def _copy(source: Path, file: Path) -> None:
-    try:
-        with source.open("rb") as content:
-            write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
-    except OSError as error:
-        raise BadInputError(f"{source}: cannot be read ({error.strerror or error})") from None
+    with reading(source), source.open("rb") as content:
+        write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
 
 
 def _check_encoder(file: Path, fingerprint: str) -> None:
@@ -263,13 +260,10 @@ def _checksum(facts: dict[str, Any]) -> str:
 
 def _sha256(file: Path, advance: Advance = lambda count, note="": None) -> str:
     digest = hashlib.sha256()
-    try:
-        with file.open("rb") as stream:
-            while chunk := stream.read(CHUNK):
-                digest.update(chunk)
-                advance(len(chunk))
-    except OSError as error:
-        raise BadInputError(f"{file}: cannot be read ({error.strerror or error})") from None
+    with reading(file), file.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+            advance(len(chunk))
     return digest.hexdigest()
 
 
@@ -285,16 +279,3 @@ def _tidy(folder: Path) -> None:
         if OWN.fullmatch(file.name) and file.name not in used:
             with suppress(PermissionError):  # on Windows, of a file that another process has open
                 file.unlink()
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Within this, no other process can save a map there."""
-    try:
-        lock = take(folder / LOCK)
-    except OSError as error:
-        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
-    if lock is None:
-        raise BadInputError(f"{folder}: another process is saving a map there right now")
-    with lock:
-        yield

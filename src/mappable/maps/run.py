@@ -1,6 +1,5 @@
 """A run: images located in a map, their true positions, and the recovered ones."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from mappable.places.table import Places
 from mappable.places.unposed import is_table
 from mappable.recovery.align import align
 from mappable.recovery.files import RECOVERY
+from mappable.tables import read_csv
 
 POSITIONS, SUMMARY = "positions.csv", "summary.json"  # of `mappable recover`
 
@@ -92,23 +92,12 @@ def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Fl
 
 def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
     """What `mappable recover images` wrote about these very places."""
-    summary, rows = RECOVERY.read(folder / SUMMARY), _read_rows(folder)
+    summary, table = RECOVERY.read(folder / SUMMARY), read_csv(folder / POSITIONS)
     ids = places.place_id.tolist()
-    if summary.get("images", ids) != ids or len(rows) != len(ids):
-        raise BadInputError(f"{folder}: was recovered from {len(rows):,} images, but not the {len(ids):,} given here")
+    if summary.get("images", ids) != ids or len(table) != len(ids):
+        raise BadInputError(f"{folder}: was recovered from {len(table):,} images, but not the {len(ids):,} given here")
     if summary.get("dimensions") != dimensions:
         raise BadInputError(f"{folder}: has {summary.get('dimensions')} dimensions, but the map has {dimensions}")
-    try:
-        positions = np.array([[float(row[axis] or "nan") for axis in "xyz"[:dimensions]] for row in rows])
-        parts = np.array([int(row["part"]) for row in rows])
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInputError(f"{folder / POSITIONS}: not as `mappable recover` writes it ({error})") from None
+    positions = np.column_stack([table.numbers(axis, missing_allowed=True) for axis in "xyz"[:dimensions]])
+    parts = np.array(table.parse("part", int, "is not a whole number"))
     return Shape(positions, parts, placed=bool(summary.get("known")))
-
-
-def _read_rows(folder: Path) -> list[dict[str, str]]:
-    try:
-        with (folder / POSITIONS).open(newline="", encoding="utf-8") as stream:
-            return list(csv.DictReader(stream))
-    except (OSError, ValueError):
-        raise BadInputError(f"{folder}: not a folder made by `mappable recover` ({POSITIONS})") from None

@@ -24,6 +24,7 @@ class CalibrationSummary:
     valid: float  # feature distance that it saw at most
     confident: float  # share of the images
     width: float  # of the intervals of these, in the mean
+    note: str  # what a user must know of it; "" if nothing
 
 
 @dataclass(frozen=True)
@@ -91,4 +92,5 @@ def _calibration(calibration: Calibration) -> CalibrationSummary:
         valid=calibration.retrieved.furthest,
         confident=calibration.share_confident,
         width=float(np.average(high - low, weights=spread.counts)),
+        note=calibration.note,
     )

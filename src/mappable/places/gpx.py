@@ -1,6 +1,5 @@
 """Track files of whatever carried a camera: GPX, or a table of times and positions."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +14,8 @@ from mappable.places.frames import WIDEST, Frame, frame_from_latlon
 from mappable.places.notes import Note, warn
 from mappable.places.table import NO_TIME
 from mappable.places.tracks import Track, rising
-from mappable.tables import read_table
-from mappable.times import NUMBER, nanoseconds
+from mappable.tables import Table, read_table
+from mappable.times import NUMBER
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def read_track(file: Path) -> TrackPoints:
     Points at latitude 0, longitude 0 (no fix) are left out, points out of order are sorted, and of several points of
     one time the first is kept.
     """
-    points = _read_gpx(file) if file.suffix.lower() == ".gpx" else _read_table(file)
+    points = _track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file))
     no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
     fixed = points[~no_fix]
     if len(fixed) == 0:
@@ -108,48 +107,23 @@ class _NoDoctype(ElementTree.TreeBuilder):
         raise BadInputError("a document type (<!DOCTYPE …>) is not allowed in GPX")
 
 
-def _read_gpx(file: Path) -> TrackPoints:
+def _read_gpx(file: Path) -> Table:
+    """The track points as a table; a row is called a point."""
     root = _parse_xml(file)
     if _local_name(root) != "gpx":
         raise BadInputError(f"{file}: not a GPX file; its outermost element is {_local_name(root)}")
     elements = [element for element in root.iter() if _local_name(element) == "trkpt"]
     if not elements:
         raise BadInputError(f"{file}: no track points (trkpt); way points and routes have no times to go by")
-    labels = [f"point {number}" for number in range(1, len(elements) + 1)]
     fields = [{_local_name(child): (child.text or "").strip() for child in element} for element in elements]
     if not any("time" in values for values in fields):
         raise BadInputError(f"{file}: none of its points has a time, so no image can be placed by it")
-
-    def number(row: int, name: str, text: str | None, limit: float) -> float:
-        try:
-            value = float(text or "")
-        except ValueError:
-            value = math.nan
-        if not abs(value) <= limit or math.isinf(value):
-            within = f" between {-limit:g} and {limit:g}" if math.isfinite(limit) else ""
-            raise BadInputError(f"{file}, {labels[row]}: {name} {text!r} is not a number{within}")
-        return value
-
-    def time(row: int, text: str) -> int:
-        try:
-            if NUMBER.fullmatch(text):  # seconds elsewhere, but no time in GPX
-                raise ValueError
-            return nanoseconds(text)
-        except ValueError:
-            raise BadInputError(f"{file}, {labels[row]}: time {text!r} is not an ISO 8601 date and time") from None
-
-    rows = range(len(elements))
-    up = [number(row, "ele", fields[row]["ele"], math.inf) if fields[row].get("ele") else math.nan for row in rows]
-    return TrackPoints(
-        file,
-        labels,
-        time=np.array([time(row, fields[row].get("time", "")) for row in rows], dtype=np.int64),
-        east=np.array([number(row, "lon", elements[row].get("lon"), 180) for row in rows]),
-        north=np.array([number(row, "lat", elements[row].get("lat"), 90) for row in rows]),
-        up=np.array(up),
-        yaw=np.full(len(elements), np.nan),
-        in_degrees=True,
-    )
+    columns = {name: [element.get(name, "") for element in elements] for name in ("lat", "lon")}
+    columns |= {name: [values.get(name, "") for values in fields] for name in ("ele", "time")}
+    table = Table(file, columns, list(range(1, len(elements) + 1)), "point")
+    numbers = np.array([bool(NUMBER.fullmatch(text)) for text in columns["time"]], dtype=bool)
+    table.refuse(numbers, "time", "is not an ISO 8601 date and time")  # seconds elsewhere, but no time in GPX
+    return table
 
 
 def _parse_xml(file: Path) -> ElementTree.Element:
@@ -170,16 +144,15 @@ def _local_name(element: ElementTree.Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def _read_table(file: Path) -> TrackPoints:
-    table = read_table(file)
+def _track_points(table: Table) -> TrackPoints:
     if len(table) == 0:
-        raise BadInputError(f"{file}: the table has no rows")
+        raise BadInputError(f"{table.file}: the table has no rows")
     in_degrees = not ("x" in table.columns or "y" in table.columns)
     if in_degrees:
         north, east = columns.latitude_and_longitude(table)
     else:
         east, north = table.numbers("x"), table.numbers("y")
-    up = "altitude" if in_degrees else "z"
+    up = ("ele" if "ele" in table.columns else "altitude") if in_degrees else "z"
     if "timestamp" not in table.columns:
         table.require("time")
     time, notes = columns.times(table)
@@ -189,8 +162,8 @@ def _read_table(file: Path) -> TrackPoints:
     yaw = columns.yaw(table)
     unknown = np.full(len(table), np.nan)
     return TrackPoints(
-        file,
-        [f"row {number}" for number in table.row_numbers],
+        table.file,
+        [f"{table.row_name} {number}" for number in table.row_numbers],
         time,
         east,
         north,

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, TypeVar
+from typing import Literal
 
 from mappable.errors import BadImageError, BadInputError
 from mappable.files import sync_folder
@@ -25,8 +24,6 @@ from mappable.threads import cores, in_order
 OnBadImage = Literal["stop", "drop"]
 TASK = 4  # images that a worker takes at a time
 CHUNK = 64  # images between two lines of the journal
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 
 def pack_images(
@@ -183,9 +180,7 @@ class _Appender:
         self.journal.flush()
         os.fsync(self.journal.fileno())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         nothing_written = self.journal.tell() == 0
         self.images.close()
         self.journal.close()

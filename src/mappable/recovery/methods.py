@@ -7,7 +7,7 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
-from mappable.recovery.matrices.completion import Completed, rank_alternation, s_stress
+from mappable.recovery.matrices.completion import Completed, s_stress
 from mappable.recovery.matrices.sdp import LIMIT, sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -77,6 +77,5 @@ METHODS = {
     "smacof": Method("sparse weighted SMACOF from there, with all ranges", _smacof),
     "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace, LIMIT),
     "sdp-frobenius": _dense("the paper's semidefinite program, in its plain form,", sdp_frobenius, LIMIT),
-    "rank-alternation": _dense("rank alternation", rank_alternation, FEW),
     "s-stress": _dense("s-stress", s_stress, FEW),
 }

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mappable.arrays import Floats
 from mappable.maps.location import Candidate, Location, NotLocated, Outcome
 from mappable.maps.map import Map
-from mappable.maps.summary import summarize_map
+from mappable.maps.summary import CalibrationSummary, summarize_map
 from mappable.recovery.report import Report
 from mappable.recovery.result import Recovered
 
@@ -139,23 +139,6 @@ class Landmark(Model):
     image: str
 
 
-class CalibrationAnswer(Model):
-    """What a map was calibrated on, and what came of it; metres are units of the map."""
-
-    model_config = _example(_CALIBRATION)
-    source: str
-    images: int
-    elsewhere: int
-    landmarks: int
-    coverage: float
-    false_accepts: float
-    reach: float
-    valid: float
-    confident: float
-    width: float
-    note: str
-
-
 class MapAnswer(Model):
     """A map: its frame, its calibration and its landmarks."""
 
@@ -181,7 +164,7 @@ class MapAnswer(Model):
     spacing: float
     low: list[float]
     high: list[float]
-    calibration: CalibrationAnswer | None
+    calibration: CalibrationSummary | None
     landmarks: list[Landmark]
 
 
@@ -247,9 +230,6 @@ def trajectory(names: list[str], recovered: Recovered, said: Report) -> Trajecto
 def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
     """The answer for a map; `image_of` gives the address of the picture of a landmark."""
     summary, places = summarize_map(landmarks), landmarks.places
-    calibration = None
-    if summary.calibration is not None and landmarks.calibration is not None:
-        calibration = CalibrationAnswer(**vars(summary.calibration), note=landmarks.calibration.note)
     degrees = landmarks.frame.degrees(places.positions)
     return MapAnswer(
         frame=summary.frame,
@@ -260,7 +240,7 @@ def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
         spacing=summary.spacing,
         low=list(summary.low),
         high=list(summary.high),
-        calibration=calibration,
+        calibration=summary.calibration,
         landmarks=[
             Landmark(
                 id=str(name),

@@ -376,7 +376,7 @@ def test_a_listed_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, l
         (b"@1@2@.jpg\n@1@2@.jpg\n", r"row 2.*'@1@2@.jpg'"),
         (b"\n@7@7@.jpg\n@1@2@.jpg\n", r"row 2.*'@7@7@.jpg'"),
         (b"\n\n", "empty"),
-        (b"\xff\xfe@\x001\x00", r"read.*UTF-8"),
+        (b"\xff\xfe@\x001\x00", "UTF-8"),
     ],
 )
 def test_a_list_that_cannot_be_right_is_refused(tmp_path: Path, text: bytes, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Completion by rank alternation and by s-stress: exact on problems that have one answer, and what they go down by."""
+"""Completion by s-stress: exact on problems that have one answer, and what it goes down by."""
 
 from typing import Any
 
@@ -13,7 +13,6 @@ from mappable.recovery.matrices.completion import (
     Completed,
     _value_and_slope,
     geodesics,
-    rank_alternation,
     s_stress,
     squared_distances_of,
 )
@@ -33,10 +32,9 @@ def check(completed: Completed, points: Floats, tolerance: float) -> None:
 @pytest.mark.parametrize("count", [12, 20])
 def test_complete_distances_are_met_exactly(problem: Any, count: int, dimensions: int) -> None:
     points, squared, mask = problem(count, dimensions, 1.0)
-    for complete in (rank_alternation, s_stress):
-        completed = complete(squared, mask, dimensions)
-        assert completed.converged
-        check(completed, points, 1e-9)
+    completed = s_stress(squared, mask, dimensions)
+    assert completed.converged
+    check(completed, points, 1e-9)
     assert aligned_score(classical_mds(squared, dimensions), points, scale=False).of_gyration < 1e-9
 
 
@@ -45,7 +43,6 @@ def test_exact_distances_that_are_masked_are_found_again(
     problem: Any, count: int, dimensions: int, kept: float
 ) -> None:
     points, squared, mask = problem(count, dimensions, kept)
-    check(rank_alternation(squared, mask, dimensions), points, 1e-3)
     check(s_stress(squared, mask, dimensions), points, 1e-5)
 
 
@@ -53,15 +50,6 @@ def test_s_stress_finds_points_of_which_six_in_ten_distances_are_masked_out(prob
     for dimensions in (2, 3):
         points, squared, mask = problem(20, dimensions, 0.4)
         check(s_stress(squared, mask, dimensions), points, 1e-5)
-
-
-def test_rank_alternation_keeps_the_observed_and_says_when_it_did_not_converge(problem: Any) -> None:
-    _, squared, mask = problem(20, 2, 0.6)
-    early = rank_alternation(squared, mask, 2, iterations=3)
-    assert not early.converged
-    np.testing.assert_allclose(early.squared_distances[mask], squared[mask])
-    assert rank_alternation(squared, mask, 2).converged
-    assert (early.squared_distances >= 0).all()
 
 
 def test_the_slope_of_the_s_stress_is_that_of_differences(problem: Any) -> None:
@@ -104,8 +92,7 @@ def test_paths_go_through_points_at_the_same_place() -> None:
     assert geodesics(observed(squared, chain, 2))[0].tolist() == [0.0, 9.0, 9.0, 49.0]
 
 
-@pytest.mark.parametrize("complete", [rank_alternation, s_stress])
-def test_bad_input_is_refused(refused: Any, complete: Any) -> None:
+def test_bad_input_is_refused(refused: Any) -> None:
     for values, kept, sentence in refused:
         with pytest.raises(BadInputError, match=sentence):
-            complete(values, kept, 2)
+            s_stress(values, kept, 2)

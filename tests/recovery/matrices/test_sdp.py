@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices import sdp
-from mappable.recovery.matrices.completion import Completed, rank_alternation, s_stress, squared_distances_of
+from mappable.recovery.matrices.completion import Completed, s_stress, squared_distances_of
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.unanchored.mds import classical_mds
 from simulated_ranges import NOISES, measure, route
@@ -71,7 +71,6 @@ def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
     found = [
         sdp_trace(squared, mask, 2, kappa=LARGE, tolerance=1e-7),
         sdp_frobenius(squared, mask, 2, tolerance=1e-7, iterations=5000),
-        rank_alternation(squared, mask, 2),
         s_stress(squared, mask, 2),
     ]
     for one in found:

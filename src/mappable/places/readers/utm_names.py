@@ -35,6 +35,7 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints, Strings
 from mappable.errors import BadInputError
+from mappable.files import reading
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
@@ -120,10 +121,8 @@ def _image_paths(root: Path) -> Iterator[str]:
 
 def _listed_paths(file: Path, folder: Path) -> list[str]:
     """The lines of a list of images, relative to `folder`; of their files only the first is looked for."""
-    try:
+    with reading(file):
         lines = file.read_text("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{file}: cannot be read as text in UTF-8 ({type(error).__name__})") from None
     found: dict[str, None] = {}
     for row, line in enumerate(lines, start=1):
         path = line.strip().replace("\\", "/").removeprefix("./")

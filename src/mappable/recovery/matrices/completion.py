@@ -1,6 +1,6 @@
-"""Complete a masked matrix of squared distances by two common methods, for comparison.
+"""Completion of a masked matrix of squared distances by descent, to compare the default with.
 
-Both are dense: time grows with n³ (rank alternation) and memory with n², so that they are for a few hundred points.
+It is dense: memory grows with n², so it is for a few hundred points.
 """
 
 from dataclasses import dataclass
@@ -24,29 +24,6 @@ class Completed:
     squared_distances: Floats  # (n, n)
     positions: Floats  # (n, k), by classical MDS about the origin
     converged: bool  # False if the method came to the end of its iterations first
-
-
-def rank_alternation(
-    squared_distances: Floats, mask: Bools, dimensions: int, *, iterations: int = 1000, tolerance: float = 1e-7
-) -> Completed:
-    """Rank alternation (Dokmanic et al., "Euclidean Distance Matrices", 2015).
-
-    Squared distances of points in k dimensions have rank k + 2 at most. By turns, the matrix is brought to the nearest
-    one of this rank, and the observed entries are put back; it starts with the mean of these everywhere else. It ends
-    when a turn changes less than `tolerance` of the matrix.
-    """
-    ranges = observed(squared_distances, mask, dimensions)
-    pair, values = (ranges.i, ranges.j), np.square(ranges.metres)
-    completed = np.full((ranges.count, ranges.count), values.mean())
-    converged = False
-    for _ in range(iterations):
-        before = completed
-        completed = np.maximum(_of_rank(_with_observed(before, pair, values), dimensions + 2), 0.0)
-        change = np.linalg.norm(completed - before)
-        if converged := bool(change <= tolerance * np.linalg.norm(completed)):
-            break
-    completed = _with_observed(completed, pair, values)
-    return Completed(completed, classical_mds(completed, dimensions), converged)
 
 
 def s_stress(
@@ -101,18 +78,3 @@ def _value_and_slope(flat: Floats, shape: tuple[int, ...], i: Ints, j: Ints, squ
     np.add.at(slope, i, pull)
     np.subtract.at(slope, j, pull)
     return float(misfit @ misfit), slope.ravel()
-
-
-def _with_observed(matrix: Floats, pair: tuple[Ints, Ints], values: Floats) -> Floats:
-    filled = matrix.copy()
-    filled[pair] = filled[pair[::-1]] = values
-    np.fill_diagonal(filled, 0.0)
-    return filled
-
-
-def _of_rank(matrix: Floats, rank: int) -> Floats:
-    """The nearest matrix of a rank to a symmetric one: its eigenvalues of the greatest magnitude alone."""
-    values, vectors = np.linalg.eigh(matrix)
-    strongest = np.argsort(-np.abs(values))[:rank]
-    nearest: Floats = (vectors[:, strongest] * values[strongest]) @ vectors[:, strongest].T
-    return nearest
