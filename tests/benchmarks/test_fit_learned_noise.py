@@ -51,6 +51,7 @@ def made_pairs(noise: LearnedNoise, count: int, seed: int) -> tuple[Floats, Floa
     return squared, metres_, first, second
 
 
+@pytest.mark.medium
 def test_a_fit_finds_what_the_pairs_were_made_with() -> None:
     """The middle of five fits: a single run of some hundred metres has few deviations that are independent."""
     fits = [fit_learned(*made_pairs(NOISE, 240, seed)) for seed in range(5)]
