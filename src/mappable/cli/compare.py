@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.common import AsJson, print_json
+from mappable.cli.output import print_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from mappable.evaluation.compare import Comparison, Line
 
 RECALLS = ("1", "5", "10")
@@ -43,30 +42,26 @@ def compare(
 
 
 def _print(comparison: "Comparison", by_condition: bool) -> None:
-    from rich.console import Console
-
-    from mappable.cli.output import WIDE
-
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
-    console.print(_table(comparison))
+    _print_models(comparison)
     if by_condition:
-        console.print(_condition_table(comparison))
+        _print_conditions(comparison)
     for note in comparison.notes:
-        console.print(f"note: {note}")
+        typer.echo(f"note: {note}")
 
 
-def _table(comparison: "Comparison") -> "Table":
+def _print_models(comparison: "Comparison") -> None:
     unit, radii = comparison.unit, (comparison.positive_radius, comparison.negative_radius)
     columns = ["seeds", *(f"% within {radius:g} {unit}" for radius in radii), f"median {unit}"]
     recalls = [count for count in RECALLS if all(count in line.summary.recall for line in comparison.lines)]
     columns += [*(f"recall@{count}" for count in recalls), "difference", "95 % interval"]
-    table = _empty_table(f"{comparison.queries:,} queries", ("model", "set"), columns, ("to the first",))
+    rows = []
     for line in comparison.lines:
         one = line.summary
         shares = [f"{one.recall[count]:.2f}" for count in recalls]
         numbers = (str(len(one.seeds)), str(one.positive), str(one.negative), str(one.median), *shares)
-        _add(table, line.name, one.set, *numbers, *_difference(line))
-    return table
+        rows.append((line.name, one.set, *numbers, *_difference(line)))
+    headings = ("model", "set", *columns, "to the first")
+    print_table(headings, rows, numbers=columns, title=f"{comparison.queries:,} queries")
 
 
 def _difference(line: "Line") -> tuple[str, str, str]:
@@ -77,29 +72,13 @@ def _difference(line: "Line") -> tuple[str, str, str]:
     return f"{ahead.mean:+.2f}", interval, ahead.verdict
 
 
-def _condition_table(comparison: "Comparison") -> "Table":
-    """A column a condition, with the number of its queries."""
+def _print_conditions(comparison: "Comparison") -> None:
+    """A column per condition, with the number of its queries."""
     conditions = {name: one["queries"] for name, one in comparison.lines[0].summary.by_condition.items()}
     title = f"% within {comparison.positive_radius:g} {comparison.unit}, by condition"
     columns = [f"{name} ({queries:,})" for name, queries in conditions.items()]
-    table = _empty_table(title, ("model",), columns)
-    for line in comparison.lines:
-        _add(table, line.name, *(f"{line.summary.by_condition[name]['positive']:.2f}" for name in conditions))
-    return table
-
-
-def _empty_table(title: str, texts: tuple[str, ...], numbers: list[str], more_texts: tuple[str, ...] = ()) -> "Table":
-    from rich.box import SIMPLE
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for heading in (*texts, *numbers, *more_texts):
-        table.add_column(Text(heading), justify="right" if heading in numbers else "left", no_wrap=True)
-    return table
-
-
-def _add(table: "Table", *cells: str) -> None:
-    from rich.text import Text
-
-    table.add_row(*(Text(cell) for cell in cells))
+    rows = [
+        (line.name, *(f"{line.summary.by_condition[name]['positive']:.2f}" for name in conditions))
+        for line in comparison.lines
+    ]
+    print_table(("model", *columns), rows, numbers=columns, title=title)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from mappable.cli.common import (
     AsJson,
@@ -21,6 +22,7 @@ from mappable.cli.common import (
     end_with,
     print_json,
 )
+from mappable.cli.output import print_table
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -138,30 +140,18 @@ class _Recording:
 
 def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
     """Print a line per image; with the true positions (n, k) also the error of each."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from mappable.cli.output import WIDE
     from mappable.maps.location import AXES, Location
 
-    georeferenced = bool(opened.frame.crs)
-    axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if georeferenced else ())]
+    axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if opened.frame.crs else ())]
     located = [one for one in found if isinstance(one, Location)]
     coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
-    table = Table(box=SIMPLE, pad_edge=False)
-    table.add_column("image", no_wrap=True)
-    for axis in (*axes, f"distance to landmark ({opened.unit})", f"{coverage}interval"):
-        table.add_column(axis, justify="right", no_wrap=True)
-    if true is not None:
-        table.add_column("off by", justify="right", no_wrap=True)
-    table.add_column("landmark", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    numbers = [*axes, f"distance to landmark ({opened.unit})", f"{coverage}interval"]
+    numbers += [] if true is None else ["off by"]
+    rows: list[list[str | Text]] = []
     for row, one in enumerate(found):
         if not isinstance(one, Location):
             reason = one.error.removeprefix(f"{one.image}: ")
-            table.add_row(Text(one.image), *[""] * (len(axes) + 3 + (true is not None)), Text(reason, "red"))
+            rows.append([one.image, *[""] * (len(numbers) + 1), Text(reason, "red")])
             continue
         distance = "" if one.distance is None else f"{one.distance:.1f}"
         interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
@@ -169,8 +159,7 @@ def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | N
         where = [f"{value:.2f}" for value in one.coordinates]
         where += [f"{value:.6f}" for value in (one.latitude, one.longitude) if value is not None]
         off = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
-        table.add_row(Text(one.image), *where, distance, interval, *off, Text(one.landmark), told)
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
-    console.print(table)
+        rows.append([one.image, *where, distance, interval, *off, one.landmark, told])
+    print_table(["image", *numbers, "landmark", ""], rows, numbers=numbers)
     confident = sum(one.confident for one in located)
-    console.print(f"confident of {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")
+    typer.echo(f"confident of {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")

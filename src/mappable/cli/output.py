@@ -1,7 +1,7 @@
 """How results look on a terminal."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import harmonic_mean
 from typing import TYPE_CHECKING
@@ -24,10 +24,27 @@ if TYPE_CHECKING:
 WIDE = 10_000  # columns: a narrow terminal breaks long lines itself, while rich would cut numbers
 
 
+def new_console() -> Console:
+    """Where results are printed: text as it is, and lines of any length."""
+    return Console(width=WIDE, highlight=False, markup=False, emoji=False)
+
+
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, numbers: Collection[str], title: str | None = None
+) -> None:
+    """Print a table; columns whose heading is among `numbers` are flush right."""
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for heading in headings:
+        table.add_column(Text(heading), justify="right" if heading in numbers else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    new_console().print(table)
+
+
 def print_summary(summary: "Summary", most: int = 40) -> None:
     """Counts a sequence, extent, spacing and warnings; long lists of sequences are cut at `most`."""
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
-    console.print(_sequence_table(summary, most))
+    _print_sequences(summary, most)
+    console = new_console()
     if len(summary.sequences) > most:
         console.print(f"and {len(summary.sequences) - most:,} more sequences")
     for what, counts in (("conditions", summary.conditions), ("splits", summary.splits)):
@@ -54,7 +71,7 @@ def print_world(folder: Path, places: "Places") -> None:
     record = read_record(folder)
     rows = [*Statistics(**record["statistics"]).rows(), ("hash of the images", record["image_hash"])]
     width = max(len(what) for what, _ in rows) + 2
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    console = new_console()
     console.print("")
     for what, value in rows:
         console.print(f"{what:<{width}}{value}")
@@ -68,8 +85,8 @@ def print_world(folder: Path, places: "Places") -> None:
         console.print(f"note: the images differ from those of the frozen {record['preset']}; {reason}")
 
 
-def _sequence_table(summary: "Summary", most: int) -> Table:
-    """A row a sequence; columns that are empty for all of them are left out."""
+def _print_sequences(summary: "Summary", most: int) -> None:
+    """A row per sequence; columns that are empty for all of them are left out."""
     units = {frame.frame: frame.unit for frame in summary.frames}
     columns: dict[str, list[str]] = {"sequence": [one.sequence for one in summary.sequences]}
     columns["condition"] = [_joined(one.conditions) for one in summary.sequences]
@@ -80,14 +97,10 @@ def _sequence_table(summary: "Summary", most: int) -> Table:
     columns["length"] = [f"{one.length:,.1f} {units[one.frame]}" for one in summary.sequences]
     columns["spacing"] = [f"{one.spacing:,.2f} {units[one.frame]}" for one in summary.sequences]
     columns["duration"] = ["" if one.duration_s is None else f"{one.duration_s:,.0f} s" for one in summary.sequences]
-    table = Table(title=f"{summary.places:,} places", title_justify="left", box=SIMPLE, pad_edge=False)
     shown = {heading: values for heading, values in columns.items() if any(values)}
-    for heading in shown:
-        is_number = heading in ("places", "length", "spacing", "duration")
-        table.add_column(heading, justify="right" if is_number else "left", no_wrap=True)
-    for row in list(zip(*shown.values(), strict=True))[:most]:
-        table.add_row(*(Text(value) for value in row))
-    return table
+    rows = list(zip(*shown.values(), strict=True))[:most]
+    numbers = ("places", "length", "spacing", "duration")
+    print_table(list(shown), rows, numbers=numbers, title=f"{summary.places:,} places")
 
 
 def _joined(values: tuple[str, ...]) -> str:
@@ -145,10 +158,8 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
 
     first = models[0].results[0]
     radii = [f"within {radius:g} {first.unit}" for radius in (first.positive_radius, first.negative_radius)]
-    table = Table(box=SIMPLE, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for heading in (*radii, "median error", f"gain {radii[0]}"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = (*radii, "median error", f"gain {radii[0]}")
+    rows = []
     for model, one in zip(models, summaries, strict=True):
         gain = difference(model.results, models[0].results) if model is not models[0] else None
         told = "" if gain is None else f"{gain.mean:+.1f}"
@@ -156,29 +167,25 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
             told += f" ({gain.interval.low:+.1f} to {gain.interval.high:+.1f})"
         seeds = f", {len(one.seeds)} seeds" if len(one.seeds) > 1 else ""
         median = f"{one.median.mean:.1f} {first.unit}"
-        table.add_row(Text(one.title + seeds), f"{one.positive.mean:.1f} %", f"{one.negative.mean:.1f} %", median, told)
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
-    console.print(table)
-    console.print(f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals")
+        rows.append((one.title + seeds, f"{one.positive.mean:.1f} %", f"{one.negative.mean:.1f} %", median, told))
+    print_table(("", *headings), rows, numbers=headings)
+    typer.echo(f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals")
 
 
 def print_recovery(result: "Result") -> None:
     """How far the recovered way is off, beside ways that know nothing of the images."""
     from mappable.evaluation.protocols.map_recovery.compute import MapRecovery
 
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False)
     found = result.get(MapRecovery)
     if found is None:
-        console.print(f"not recovered: {result.skipped.get('map-recovery', 'nobody asked for it')}")
+        typer.echo(f"not recovered: {result.skipped.get('map-recovery', 'nobody asked for it')}")
         return
-    table = Table(box=SIMPLE, pad_edge=False)
-    table.add_column(f"{len(found.images)} images along {found.length:.0f} {result.unit}", no_wrap=True)
-    for heading in (f"error [{result.unit}]", "% of the length"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = (f"error [{result.unit}]", "% of the length")
+    rows = []
     for row in found.methods:
         deviation = "" if row.std is None else f" ± {row.std:.1f}"
-        table.add_row(Text(row.method), f"{row.mean:.1f}{deviation}", f"{row.percent:.2f}")
-    console.print(table)
+        rows.append((row.method, f"{row.mean:.1f}{deviation}", f"{row.percent:.2f}"))
+    print_table((f"{len(found.images)} images along {found.length:.0f} {result.unit}", *numbers), rows, numbers=numbers)
 
 
 def print_map(shown: "Map", as_json: bool = False) -> None:

@@ -90,9 +90,10 @@ def from_file(
     Points are numbered from 0 in the order of their images. Without known positions the map has coordinates of its own,
     and what the distances leave open is said; with them it is in theirs, with covariances.
     """
-    task = _task(
-        anchors, odometry, turns, unordered, truth, dimensions, method, radius, seed, assume_steps=assume_steps
-    )
+    from mappable.recovery.task import Task
+
+    hints = anchors, odometry, turns, not unordered, assume_steps
+    task = Task(*hints, truth, dimensions, method, radius, seed, _truth)
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -127,35 +128,10 @@ def from_images(
     not show the same place; its landmarks are not used. Where no range joins an image to the next, a usual step is
     assumed, and the result says so.
     """
-
-    task = _task(anchors, odometry, turns, unordered, truth, dimensions, method, radius, seed, assume_steps=True)
-    _recover(task, lambda: _from_images(path, folder, encoder, device), out, figure, overwrite, as_json)
-
-
-def _task(
-    anchors: Path | None,
-    odometry: Path | None,
-    turns: Path | None,
-    unordered: bool,
-    truth: Path | None,
-    dimensions: int | None,
-    method: str,
-    radius: float | None,
-    seed: int,
-    *,
-    assume_steps: bool,
-) -> "Task":
     from mappable.recovery.task import Task
 
-    if odometry is not None and anchors is None:
-        raise BadInputError("--odometry needs known positions: give --anchors")
-    if turns is not None and anchors is None:
-        raise BadInputError("--turns needs known positions: give --anchors")
-    if turns is not None and unordered:
-        raise BadInputError("--turns are along a drive: leave out --unordered")
-    if unordered and anchors is None and not assume_steps:
-        raise BadInputError("--unordered needs known positions: give --anchors")
-    return Task(anchors, odometry, turns, not unordered, assume_steps, truth, dimensions, method, radius, seed, _truth)
+    task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _truth)
+    _recover(task, lambda: _from_images(path, folder, encoder, device), out, figure, overwrite, as_json)
 
 
 def _recover(

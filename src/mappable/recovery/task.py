@@ -45,6 +45,16 @@ class Task:
     seed: int = 0
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.odometry is not None and self.anchors is None:
+            raise BadInputError("--odometry needs known positions: give --anchors")
+        if self.turns is not None and self.anchors is None:
+            raise BadInputError("--turns needs known positions: give --anchors")
+        if self.turns is not None and not self.ordered:
+            raise BadInputError("--turns are along a drive: leave out --unordered")
+        if not self.ordered and self.anchors is None and not self.assume_steps:
+            raise BadInputError("--unordered needs known positions: give --anchors")
+
 
 def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *, figure: bool = False) -> Report:
     """Measure, recover and write to the folder `out`; what is wrong with the task is found before the long work."""

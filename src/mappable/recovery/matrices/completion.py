@@ -1,4 +1,4 @@
-"""Completion of a masked matrix of squared distances by descent, to compare the default with.
+"""Complete a masked matrix of squared distances by descent, for comparison.
 
 It is dense: memory grows with n², so it is for a few hundred points.
 """

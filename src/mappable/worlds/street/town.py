@@ -157,27 +157,24 @@ def _furnished(
     """The world of these roads and routes, with all that stands along them, on the ground of these decks."""
     built = fill(roads, palettes, [seed, 4])
     things, lamps = furnish(sides(roads), Network(roads), np.concatenate(list(lines.values())), [seed, 5])
-    scene = Scene(_on_ground(built.solids + things, decks), decks, roads, _lamps_on_ground(lamps, decks))
+    lamps = [replace(lamp, z=lamp.z + height) for lamp, height in zip(lamps, _heights(lamps, decks), strict=True)]
+    scene = Scene(_on_ground(built.solids + things, decks), decks, roads, lamps)
     routes = {name: Route(points, ground_height(decks, points)) for name, points in lines.items()}
-    return World(scene, routes, _aliases_on_ground(built.aliases, decks))
+    both = zip(built.aliases, _heights(built.aliases, decks), strict=True)
+    return World(scene, routes, [replace(alias, z=height) for alias, height in both])
 
 
 def _on_ground(solids: Sequence[Solid], decks: Sequence[Deck]) -> list[Solid]:
     if len(decks) == 1:
         return list(solids)
     founded = [sunk(solid, FOUNDATION) for solid in solids]
-    heights = ground_height(decks, np.array([(solid.x, solid.y) for solid in founded]))
     return [
-        replace(solid, low=solid.low + float(height), high=solid.high + float(height))
-        for solid, height in zip(founded, heights, strict=True)
+        replace(solid, low=solid.low + height, high=solid.high + height)
+        for solid, height in zip(founded, _heights(founded, decks), strict=True)
     ]
 
 
-def _lamps_on_ground(lamps: Sequence[Lamp], decks: Sequence[Deck]) -> list[Lamp]:
-    heights = ground_height(decks, np.array([(lamp.x, lamp.y) for lamp in lamps]))
-    return [replace(lamp, z=lamp.z + float(height)) for lamp, height in zip(lamps, heights, strict=True)]
-
-
-def _aliases_on_ground(aliases: Sequence[Alias], decks: Sequence[Deck]) -> list[Alias]:
-    heights = ground_height(decks, np.array([(alias.x, alias.y) for alias in aliases]))
-    return [replace(alias, z=float(height)) for alias, height in zip(aliases, heights, strict=True)]
+def _heights(things: Sequence[Solid | Lamp | Alias], decks: Sequence[Deck]) -> list[float]:
+    """Height of the ground below each thing."""
+    heights: list[float] = ground_height(decks, np.array([(one.x, one.y) for one in things])).tolist()
+    return heights
