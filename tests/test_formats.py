@@ -23,6 +23,7 @@ from mappable.maps.folder import read_map
 from mappable.places.cache import read_about
 from mappable.places.conversion import convert
 from mappable.places.files import load_places
+from mappable.places.readers import video
 from mappable.places.world_record import read_record
 from mappable.recovery.files import RECOVERY
 
@@ -74,6 +75,7 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable pack": ("pack.json", in_json, lambda file: read_about(file.parent)),
     "mappable conversion": ("convert.json", in_json, lambda file: convert("photos", "elsewhere", file.parent)),
     "mappable world": ("world.json", in_json, lambda file: read_record(file.parent)["preset"]),
+    "mappable frames": ("video.json", in_json, video.FORMAT.read),
     "mappable encoder": ("encoder.safetensors", in_safetensors, read_encoder),
     "mappable onnx encoder": ("encoder.onnx", in_json, lambda file: Facts.from_text(file.read_text(), file)),
     "mappable descriptors": ("descriptors.json", in_json, lambda file: read_descriptors(file.parent)),
@@ -83,6 +85,7 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable result": ("result.json", in_json, Result.load),
     "mappable recovery": ("summary.json", in_json, RECOVERY.read),
 }
+HEADER_ONLY = ("mappable world", "mappable recovery", "mappable conversion", "mappable frames")  # read without fields
 WRITTEN_ONLY = {"mappable report"}
 CONTAINERS = [name for name, (_, write, _) in FORMATS.items() if write in (in_parquet, in_safetensors)]
 
@@ -114,7 +117,7 @@ def test_all_formats_are_tested_here_and_named_alike() -> None:
 def test_a_header_that_is_not_right_is_refused_in_one_sentence(name: str, kind: str, tmp_path: Path) -> None:
     file_name, write, read = FORMATS[name]
     format_name = name.partition(",")[0]
-    if kind == "only a header" and format_name in ("mappable world", "mappable recovery", "mappable conversion"):
+    if kind == "only a header" and format_name in HEADER_ONLY:
         pytest.skip("its fields are checked by those who need them")
     text = TEXTS[kind].replace("NAME", format_name).replace("VERSION", str(in_source()[format_name]))
     write(tmp_path / file_name, text)

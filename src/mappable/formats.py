@@ -10,7 +10,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from mappable.errors import BadInputError
-from mappable.files import write_atomically
+from mappable.files import write_text
 
 KEY = "mappable"  # of our JSON in the metadata of Parquet, safetensors and ONNX files
 
@@ -38,8 +38,7 @@ class Format:
 
     def write(self, file: Path, values: Mapping[str, Any]) -> None:
         """Write a JSON file, whole or not at all."""
-        content = f"{self.text(values)}\n".encode()
-        write_atomically(file, lambda stream: stream.write(content))
+        write_text(file, f"{self.text(values)}\n")
 
     def read(self, file: Path) -> dict[str, Any]:
         """The values of a JSON file that has this header."""

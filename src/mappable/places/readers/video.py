@@ -24,7 +24,6 @@ the file.
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -39,7 +38,8 @@ import numpy as np
 from mappable import progress
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError, MappableError
-from mappable.files import write_atomically, write_text
+from mappable.files import write_atomically
+from mappable.formats import Format
 from mappable.places.frames import Frame
 from mappable.places.gpx import in_frames, read_track
 from mappable.places.joining import concatenate
@@ -52,7 +52,8 @@ SUFFIXES = frozenset(
     (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".3gp", ".wmv")
 )
 TRACK_SUFFIXES = (".gpx", ".csv")
-RECORD = "video.json"  # in a folder of frames: which video they are of
+RECORD = "video.json"  # in a folder of frames: a checksum of the video's packets
+FORMAT = Format("mappable frames", 1, "remove that folder")
 JPEG_QUALITY = 95
 LONGEST_OFFSET = 1e9  # seconds, thirty years: more is a slip
 
@@ -294,14 +295,14 @@ def _save(frame: Any, file: Path) -> None:
 
 def _claim(folder: Path, video: _Video) -> None:
     """Make the folder that video's own: frames of another one must never pass for its frames."""
-    record, text = folder / RECORD, json.dumps({"sha256 of the video's packets": video.fingerprint}) + "\n"
+    record, own = folder / RECORD, {"sha256": video.fingerprint}
     if record.is_file():
-        if record.read_text("utf-8", errors="replace") != text:
+        if FORMAT.read(record) != own:
             raise BadInputError(f"{folder}: holds frames of another video than {video.file} is now; remove that folder")
     elif folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
         raise BadInputError(f"{folder}: holds other files, so no frames are written there; see the option frames")
     else:
-        write_text(record, text)
+        FORMAT.write(record, own)
 
 
 def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]:
