@@ -1,6 +1,7 @@
 """Summaries of made-up results: means over seeds, intervals, and which of two models is better."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_one_seed_does_not_spread_and_one_block_has_no_interval() -> None:
     found = summary_of([made("triplet", errors_with(30), blocks=np.zeros(QUERIES, dtype=int))])
     assert (found.positive, str(found.positive)) == (Spread(50.0, None), "50.00")
     assert found.interval is None
-    assert json.loads(json.dumps(found.to_json()))["positive"] == {"mean": 50.0, "std": None}
+    assert json.loads(json.dumps(asdict(found)))["positive"] == {"mean": 50.0, "std": None}
 
 
 def test_rows_are_in_the_order_of_the_table_then_as_they_come() -> None:

@@ -3,6 +3,7 @@
 import inspect
 import re
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent
 from typing import Annotated, Any
@@ -88,7 +89,7 @@ def _run(
         workers=workers,
     )
     if as_json:
-        print_json(summarize(places).to_json())
+        print_json(asdict(summarize(places)))
         return
     print_summary(summarize(places))
     typer.echo(f"written to {out}; look at it with: mappable places show {shlex.quote(str(out))}")

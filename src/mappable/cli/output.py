@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import harmonic_mean
 from typing import TYPE_CHECKING
@@ -146,7 +147,7 @@ def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool
     models = models_of(results, Accuracy)
     summaries = [summary_of(model.results) for model in models]
     if as_json:
-        typer.echo(json.dumps({"report": page and str(page), "models": [one.to_json() for one in summaries]}, indent=2))
+        typer.echo(json.dumps({"report": page and str(page), "models": [asdict(one) for one in summaries]}, indent=2))
         return
     if summaries:
         _print_models(models, summaries)
@@ -194,7 +195,7 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
 
     one = summarize_map(shown)
     if as_json:
-        typer.echo(json.dumps(one.to_json(), indent=2))
+        typer.echo(json.dumps(asdict(one), indent=2))
         return
     sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(one.low, one.high, strict=True))
     estimated = f" ({one.estimated:,} at estimated positions)" if one.estimated else ""

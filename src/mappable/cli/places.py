@@ -1,6 +1,7 @@
 """`mappable places`: what a converted set holds, and which of it is kept from training."""
 
 from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +34,7 @@ def show(
     places = load_places(table)
     summary = summarize(places)
     if as_json:
-        print_json(summary.to_json())
+        print_json(asdict(summary))
     else:
         print_summary(summary)
     if picture is not None:

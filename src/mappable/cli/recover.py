@@ -1,6 +1,7 @@
 """`mappable recover`: positions from distances alone, from a file or from images."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -142,7 +143,7 @@ def _recover(
     check_new(overwrite, out / POSITIONS)
     report = recover_to_folder(task, measure, out, figure=figure)
     if as_json:
-        print_json(report.to_json())
+        print_json(asdict(report))
         return
     for line in report.lines():
         typer.echo(line)

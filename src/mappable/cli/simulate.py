@@ -1,6 +1,7 @@
 """`mappable simulate PRESET OUT`: draw a built-in world, with exact positions."""
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -63,7 +64,7 @@ def simulate(
         every=every,
     )
     if as_json:
-        print_json(summarize(places).to_json() | {"world": read_record(out)})
+        print_json(asdict(summarize(places)) | {"world": read_record(out)})
         return
     print_world(out, places)
     typer.echo(f"\nto look at: {out / SHEET}, or: mappable places show {shlex.quote(str(out))}")

@@ -6,8 +6,8 @@ one is refuted. Where nothing is either shown or refuted, or models are missing,
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy.stats import levene
@@ -38,9 +38,6 @@ class Claim:
     verdict: Verdict
     evidence: tuple[str, ...]
     compared: bool
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class Line:
 
     def to_json(self) -> dict[str, Any]:
         ahead = None if self.difference is None else self.difference.to_json()
-        return {"name": self.name, **self.summary.to_json(), "difference": ahead}
+        return {"name": self.name, **asdict(self.summary), "difference": ahead}
 
 
 @dataclass(frozen=True)

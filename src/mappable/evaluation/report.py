@@ -43,9 +43,6 @@ class Headline:
     best: str = ""
     percentages: Mapping[str, float] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def drawings() -> list[Drawing]:
     """The drawings of all protocols."""
@@ -176,14 +173,14 @@ def _data(view: View, headline: Headline, sections: Sequence[Section]) -> dict[s
         "unit": view.unit,
         "positive_radius": view.setup.positive_radius,
         "negative_radius": view.setup.negative_radius,
-        "headline": headline.to_json(),
+        "headline": asdict(headline),
         "sections": [
             {
                 "name": one.name,
                 "title": one.title,
                 "sentences": [*one.sentences, *one.notes],
                 "tables": {each.name: each.to_json() for each in one.tables},
-                "claims": [claim.to_json() for claim in one.claims],
+                "claims": [asdict(claim) for claim in one.claims],
                 "commands": list(one.commands),
             }
             for one in sections

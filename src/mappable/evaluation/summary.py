@@ -45,9 +45,6 @@ class RowSummary:
     recall: dict[str, float]
     by_condition: dict[str, dict[str, float]]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Difference:

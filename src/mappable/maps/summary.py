@@ -1,7 +1,6 @@
 """What a map holds, in numbers and sentences."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,9 +45,6 @@ class MapSummary:
     recall: dict[str, float]  # of approximate search; {} where search is exact
     calibration: CalibrationSummary | None
     notes: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def summarize_map(landmarks: Map) -> MapSummary:

@@ -6,7 +6,7 @@ the pack once the index or the journal says so, so that a build that was killed 
 
 import io
 import json
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,7 @@ def rows_on_disk(folder: Path, size: Size) -> int:
 def begin(folder: Path, size: Size, fit: Fit, places: Places) -> None:
     """Describe a new pack. `root` is that of the collection whose files are all packed: "" while it changes."""
     if not (folder / ABOUT).is_file():
-        decoding = places.decoding.to_json() if places.decoding else None
+        decoding = asdict(places.decoding) if places.decoding else None
         about = {"width": size[0], "height": size[1], "fit": fit}
         FORMAT.write(folder / ABOUT, about | {"decoding": decoding, "root": str(places.root)})
     elif read_about(folder)["root"] != str(places.root):

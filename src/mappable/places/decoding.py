@@ -1,9 +1,9 @@
 """Raw camera files to color images: Bayer mosaic and lens distortion, as Oxford RobotCar needs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,6 @@ class RawDecoding:
         """The colour image (h, w, 3) of a raw image (h, w)."""
         colour = demosaic(raw, self.bayer)
         return undistort(colour, Path(self.undistortion)) if self.undistortion else colour
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:

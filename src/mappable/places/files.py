@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -81,7 +82,7 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
         "dimensions": places.dimensions,
         "root": root.relative_to(folder).as_posix() if root.is_relative_to(folder) else str(root),
         "frames": [frame.to_json() for frame in places.frames.values()],
-        "decoding": places.decoding.to_json() if places.decoding else None,
+        "decoding": asdict(places.decoding) if places.decoding else None,
         "notes": [note.to_json() for note in places.notes],
     }
 

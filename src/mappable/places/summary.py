@@ -1,6 +1,6 @@
 """What a table of places holds: counts per sequence, extent, spacing, and warnings."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,6 @@ class Summary:
     with_yaw: int
     with_time: int
     notes: tuple[Note, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def summarize(places: Places) -> Summary:

@@ -1,8 +1,7 @@
 """Summarize a recovery: its input, what stays undetermined, and its score if the truth is known."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -47,9 +46,6 @@ class Report:
     nearness: Nearness | None = None
     scored: int = 0  # points, those of the largest part whose truth is known
     scores: dict[str, Score] = field(default_factory=dict)  # by what was scored, the trivial rows last
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The report as text."""

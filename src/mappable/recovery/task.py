@@ -1,7 +1,7 @@
 """A recovery as a user asks for it: hints from files are checked, positions are recovered, reported and written."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
     said = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
     write_positions(out / POSITIONS, recovered)
     write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
-    RECOVERY.write(out / SUMMARY, measured.facts | {"method": task.method} | said.to_json())
+    RECOVERY.write(out / SUMMARY, measured.facts | {"method": task.method} | asdict(said))
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
