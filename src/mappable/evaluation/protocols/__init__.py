@@ -1,38 +1,32 @@
-"""The protocols, by name. A new one is a module with a `PROTOCOL`, and a line here."""
+"""The protocols, by name. A new one is a module with a `PROTOCOL`, and its name in `MODULES`."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from mappable.errors import BadInputError
 from mappable.evaluation.protocol import Protocol
-from mappable.evaluation.protocols import (
-    curves,
-    distance_matrices,
-    generalisation,
-    landmark_sweep,
-    localization,
-    map_recovery,
-    proportionality,
-    qualitative,
-    table1,
-    timing,
+
+MODULES = (  # in the order of the report
+    "table1",
+    "curves",
+    "proportionality",
+    "distance_matrices",
+    "landmark_sweep",
+    "generalisation",
+    "localization",
+    "map_recovery",
+    "qualitative",
+    "timing",
 )
 
-PROTOCOLS: dict[str, Protocol[Any]] = {
-    one.PROTOCOL.name: one.PROTOCOL
-    for one in (
-        table1,
-        curves,
-        proportionality,
-        distance_matrices,
-        landmark_sweep,
-        generalisation,
-        localization,
-        map_recovery,
-        qualitative,
-        timing,
-    )
-}  # in the order of the report
+
+def _load(module: str) -> Protocol[Any]:
+    found: Protocol[Any] = import_module(f"{__name__}.{module}").PROTOCOL
+    return found
+
+
+PROTOCOLS = {one.name: one for one in map(_load, MODULES)}
 MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]  # those that judge a map
 
 
