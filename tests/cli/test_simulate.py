@@ -20,6 +20,7 @@ Typed = Callable[..., "subprocess.CompletedProcess[str]"]
 TINY = ("--size", "32x24", "--every", "40")
 
 
+@pytest.mark.long
 def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
     out = tmp_path / "a street"
     command = [*COMMAND, "simulate", "street-v1-3d", out, "--parts", " main", *TINY]
@@ -70,6 +71,7 @@ def test_mistakes_are_answered_with_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     arguments = ["simulate", "street-v1-3d", str(tmp_path), "--every", "5"]
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

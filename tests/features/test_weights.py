@@ -466,6 +466,7 @@ print(load_weights("vgg16-caffe")["features.28.bias"].sum().item())
 """
 
 
+@pytest.mark.long
 def test_of_two_processes_one_fetches_and_the_other_waits(published: bytes, cache: Path) -> None:
     with serving(Address(published, delay_s=2.5)) as address:
         command = [sys.executable, "-c", FETCHING, address.url()]

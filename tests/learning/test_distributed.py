@@ -89,7 +89,12 @@ def start_two(start: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    ("trainable", "loss"), [("all", "lazy-quadruplet"), ("conv5", "triplet+huber"), ("all", "distance")]
+    ("trainable", "loss"),
+    [
+        ("conv5", "triplet+huber"),
+        pytest.param("all", "lazy-quadruplet", marks=pytest.mark.long),
+        pytest.param("all", "distance", marks=pytest.mark.long),
+    ],
 )
 def test_five_anchors_among_two_processes(
     trainable: str,

@@ -60,7 +60,7 @@ def reports(folder: Path) -> list[dict[str, Any]]:
     ("trainable", "optimizer", "precision"),
     [
         pytest.param("all", "adam", "float32", marks=pytest.mark.long),
-        ("all", "sgd", "bfloat16"),
+        pytest.param("all", "sgd", "bfloat16", marks=pytest.mark.long),
         ("conv5", "adam", "bfloat16"),
         pytest.param("conv5", "sgd", "float32", marks=pytest.mark.long),
     ],

@@ -74,6 +74,7 @@ def test_the_same_preset_is_the_same_images_whatever_the_order_of_drawing(
     assert again.image_hash == drawn.image_hash
 
 
+@pytest.mark.long
 def test_the_demo_shows_the_very_images_of_the_street() -> None:
     found = []
     for name, every in (("street-v1-demo", 50), ("street-v1", 100)):
@@ -242,6 +243,7 @@ def test_a_contact_sheet_shows_the_same_places_in_each_row(drawn: Simulated) -> 
     assert np.linalg.norm(positions - positions[0], axis=2).max() < 1.1 * FEW
 
 
+@pytest.mark.long
 def test_drawing_into_memory_needs_none_of_the_libraries_that_convert() -> None:
     hidden = ("pyproj", "simplejpeg", "xxhash", "filelock", "typer")
     code = f"import sys\nfor name in {hidden}: sys.modules[name] = None\n"
