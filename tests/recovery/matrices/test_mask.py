@@ -76,10 +76,7 @@ def test_a_threshold_says_what_it_is_and_makes_a_mask() -> None:
     chosen = choose_threshold(squared, np.array([1.0, 5.0, 14.0, 16.0, 9.0, 99.0]), 10.0, precision=0.8)
     assert chosen.squared == 0.5
     assert chosen.tau(2.0) == 0.5
-    assert str(chosen) == (
-        "squared feature distances up to 0.5: of such training pairs 80.0% are within 15 m, "
-        "and they are 100.0% of all that are"
-    )
+    assert (chosen.precision, chosen.recall, chosen.near) == (0.8, 1.0, 15.0)
     features = np.array([[0.0, 0.5, 0.51], [0.5, 0.0, 0.2], [0.51, 0.2, 0.0]])
     assert threshold_mask(features, chosen).tolist() == [[True, True, False], [True, True, True], [False, True, True]]
 

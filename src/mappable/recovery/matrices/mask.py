@@ -43,12 +43,6 @@ class Threshold:
         """The bound relative to the feature scale, neither of them squared."""
         return float(np.sqrt(self.squared / feature_scale_squared))
 
-    def __str__(self) -> str:
-        return (
-            f"squared feature distances up to {self.squared:.4g}: of such training pairs {self.precision:.1%} are "
-            f"within {self.near:g} m, and they are {self.recall:.1%} of all that are"
-        )
-
 
 def choose_threshold(
     squared_distances: Floats, metres: Floats, positive_radius: float, *, precision: float = 0.95

@@ -33,28 +33,18 @@ class Scaled:
         return float(self.stresses[-1])
 
 
-def smacof(
-    distances: Floats,
-    start: Floats,
-    weights: Floats | None = None,
-    *,
-    steps: int = STEPS,
-    tolerance: float = TOLERANCE,
-) -> Scaled:
-    """Points from a whole matrix of distances (n, n), not squared, with `weights` (n, n) of at least 0, or all 1.
+def smacof(distances: Floats, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Scaled:
+    """Points from a whole matrix of distances (n, n), not squared, all of which count the same.
 
     It stops where a step lowers the stress by less than `tolerance` of it. Made for small n: the matrices are dense.
     """
     wanted, points = np.asarray(distances, dtype=np.float64), np.array(start, dtype=np.float64)
-    weight = np.ones_like(wanted) if weights is None else np.asarray(weights, dtype=np.float64)
-    for matrix, what in ((wanted, "distances"), (weight, "weights")):
-        if matrix.shape != (len(points), len(points)):
-            raise BadInputError(f"the {what} of {len(points)} points are a square matrix, not {matrix.shape}")
-        if not np.isfinite(matrix).all() or (matrix < 0).any() or not np.allclose(matrix, matrix.T):
-            raise BadInputError(f"the {what} are numbers from 0 on, the same in both directions")
-    i, j = np.nonzero(np.triu(weight, 1))
-    ranges = Ranges(len(points), i, j, wanted[i, j], 1 / np.sqrt(weight[i, j]))
-    return sparse_smacof(ranges, points, steps=steps, tolerance=tolerance)
+    if wanted.shape != (len(points), len(points)):
+        raise BadInputError(f"the distances of {len(points)} points are a square matrix, not {wanted.shape}")
+    if not np.isfinite(wanted).all() or (wanted < 0).any() or not np.allclose(wanted, wanted.T):
+        raise BadInputError("the distances are numbers from 0 on, the same in both directions")
+    i, j = np.triu_indices(len(points), 1)
+    return sparse_smacof(Ranges(len(points), i, j, wanted[i, j], 1.0), points, steps=steps, tolerance=tolerance)
 
 
 def sparse_smacof(ranges: Ranges, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Scaled:
