@@ -77,14 +77,15 @@ HEAVY = {
     "mappable.learning.trainer:_Run.go": "trains",
     "mappable.features.backbones.vgg16:VGG16.__init__": "builds VGG-16",
 }
-# A test that uses one of these fixtures is medium without a mark.
+# A test that uses one of these fixtures, or is in one of these folders, is medium without a mark.
 HEAVY_FIXTURES = {"client", "draw_runs", "start", "vgg16_v1"}
+HEAVY_FOLDERS = {"gpu"}
 guarded: set[str] = set()
 running: list[str] = []  # the quick test that runs now, if one does
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if HEAVY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+    if item.path.parent.name in HEAVY_FOLDERS or HEAVY_FIXTURES.intersection(getattr(item, "fixturenames", ())):
         item.add_marker("medium")
 
 
