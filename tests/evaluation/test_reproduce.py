@@ -367,6 +367,7 @@ def test_a_report_is_about_nothing_stale(run: Run, nordland: Path) -> None:
     assert study.report_on(models) == ([], None)
 
 
+@pytest.mark.long
 def test_a_damaged_image_of_a_world_is_drawn_again(run: Run) -> None:
     few = {"rows": ["off-the-shelf"], "protocols": ["table1"], "every": 60}
     study, _, (first,) = run("street-v1-3d", None, **few)

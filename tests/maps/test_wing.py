@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from mappable.arrays import Pixels
 from mappable.features.encoder import Encoder
@@ -14,6 +15,7 @@ SIZE = (112, 84)
 RUNS = ("region-b-reference-overcast", "wing-reference-overcast", "wing-query-overcast")
 
 
+@pytest.mark.long
 def test_landmarks_of_a_new_wing_are_found_at_once(draw_runs: Callable[..., tuple[Places, Pixels]]) -> None:
     places, pixels = draw_runs("street-v1", RUNS, every=16, size=SIZE)
     known, reference, queries = (np.flatnonzero(places.sequence == run) for run in RUNS)

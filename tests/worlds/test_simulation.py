@@ -146,6 +146,7 @@ def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Pat
     assert files[3].stat().st_mtime_ns == before
 
 
+@pytest.mark.long
 def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: Path) -> None:
     few = 4 * FEW
     assert find_simulated(NAME, tmp_path / "none", every=few) is None

@@ -114,6 +114,7 @@ def test_nothing_stands_on_a_carriageway(seed: int) -> None:
             assert (network.distance(outline(solid)) > room - 0.02).all(), solid
 
 
+@pytest.mark.long
 def test_driven_lines_are_free_of_standing_and_parked_things() -> None:
     world = town()
     lines = [route.points for route in world.routes.values()]

@@ -46,7 +46,7 @@ def test_a_known_position_every_70_m_gives_an_open_route_to_half_a_percent(outli
     assert 0.9 < recovered.noise < 1.1
 
 
-@pytest.mark.parametrize("kind", ["open", "loop"])
+@pytest.mark.parametrize("kind", ["open", pytest.param("loop", marks=pytest.mark.long)])
 def test_with_the_noise_of_a_trained_encoder_it_still_beats_interpolation(kind: str) -> None:
     truth, ranges, anchors = draw(Case(kind, "learned", 200, 1, 336.0, anchors=10))  # type: ignore[arg-type]
     assert anchors is not None
