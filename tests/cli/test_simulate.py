@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from mappable.places import find_pack, load_places
-from mappable.worlds.presets import PRESETS
 
 pytestmark = pytest.mark.medium
 
@@ -41,12 +40,6 @@ def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
     converted = typed("convert", "simulated", out, tmp_path / "small", "--size", "16x12")
     assert converted.returncode == 0, converted.stderr
     assert load_places(tmp_path / "small") == places
-
-
-def test_the_presets_are_listed(typed: Typed) -> None:
-    listed = typed("simulate", "--list").stdout.splitlines()
-    assert [line.split()[0] for line in listed] == list(PRESETS)
-    assert listed[0].endswith("parts main, region-b, wing, camera, leaving")
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,16 @@ def test_all_models_are_compared_with_the_first(write: Write) -> None:
     assert [one["name"] for one in found.to_json()["models"]] == ["Plain", "Good", "Bad"]
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"set": None}, {"positive_radius": "far"}, {"seed": []}, {"settings": None}, {"title": 3}]
+)
+def test_a_result_with_a_fact_of_another_type_is_one_sentence(write: Write, wrong: dict[str, object]) -> None:
+    file = write("a", 27) / "result.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | wrong))
+    with pytest.raises(BadInputError, match=r"result\.json"):
+        Result.load(file)
+
+
 def test_queries_are_paired_by_id_whatever_their_order(write: Write) -> None:
     first, other, back = write("a", 27), write("b", 45), write("b", 45)
     result = Result.load(back)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.learning.metrics import Metrics, check_tensorboard
+from mappable.learning.metrics import Metrics, check_tensorboard, read_metrics
 
 
 def iterations(folder: Path) -> list[int]:
@@ -44,6 +44,15 @@ def test_metrics_that_were_deleted_begin_anew(tmp_path: Path) -> None:
     with Metrics(tmp_path, iteration=3) as metrics:
         metrics.write(4, loss=2.0)
     assert iterations(tmp_path) == [4]
+
+
+def test_a_torn_last_line_is_left_out_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    file.write_text('{"iteration": 0}\n{"iteration": 1}\n{"iterat')
+    assert [line["iteration"] for line in read_metrics(tmp_path)] == [0, 1]
+    file.write_text('{"iteration": 0}\n{"iterat\n')
+    with pytest.raises(BadInputError, match=r"metrics\.jsonl, row 2"):
+        read_metrics(tmp_path)
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

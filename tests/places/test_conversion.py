@@ -1,5 +1,6 @@
 """Conversion: what it refuses, keeps and records."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, 
         convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False)
     convert("manifest", root, tmp_path / "out", options={"unit": "frames"}, pixels=False, overwrite=True)
     assert load_places(tmp_path / "out").unit == "frames"
+
+
+def test_a_damaged_record_of_a_conversion_is_one_sentence(root: Path, tmp_path: Path) -> None:
+    convert("manifest", root, tmp_path / "out", pixels=False)
+    record = tmp_path / "out/convert.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"options": None}))
+    with pytest.raises(BadInputError, match=r"convert\.json"):
+        convert("manifest", root, tmp_path / "out", pixels=False)
 
 
 def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Path) -> None:

@@ -110,7 +110,9 @@ def _joined(values: tuple[str, ...]) -> str:
 
 def print_training(out: Path, unit: str, as_json: bool = False) -> None:
     """Print what the metrics of a run say: time, speed, and the monitor's accuracy before and after."""
-    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    from mappable.learning.metrics import read_metrics
+
+    lines = read_metrics(out)
     steps = [line for line in lines if "loss" in line]
     looks = [line for line in lines if "accuracy" in line]
     shares = [line["accuracy"] for line in ([looks[0], looks[-1]] if looks and steps else looks)]

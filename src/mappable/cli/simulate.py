@@ -14,13 +14,6 @@ from mappable.places.world_record import SHEET, read_record
 from mappable.worlds.presets import PRESETS
 
 
-def _list(wanted: bool) -> None:
-    if wanted:
-        for preset in PRESETS.values():
-            typer.echo(f"{preset.name:<16}{preset.summary}; parts {', '.join(preset.parts)}")
-        raise typer.Exit
-
-
 def simulate(
     preset: Annotated[
         str, typer.Argument(metavar="PRESET", help=f"What to draw: {', '.join(PRESETS)}.", show_default=False)
@@ -42,9 +35,6 @@ def simulate(
         bool, typer.Option("--overwrite", help="Replace another simulated world that OUT holds.")
     ] = False,
     as_json: AsJson = False,
-    list_presets: Annotated[
-        bool, typer.Option("--list", help="List the presets and their parts.", callback=_list, is_eager=True)
-    ] = False,
 ) -> None:
     """Draw a built-in world: images of several runs in different weather and light, with exact positions.
 

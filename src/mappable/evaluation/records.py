@@ -39,6 +39,8 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
         return found
     if isinstance(kind, type) and is_dataclass(kind):
         return kind(**{name: from_json(one, value[name], arrays) for name, one in _fields(kind)})
+    if kind is Any:
+        return value
     if origin is dict:
         return {name: from_json(inner[1], one, arrays) for name, one in value.items()}
     if origin is list:

@@ -3,7 +3,6 @@
 Each step is kept: stopped at any moment, the same command goes on from there, and what changed is done again.
 """
 
-import json
 import math
 import re
 import shutil
@@ -36,7 +35,7 @@ from mappable.files import check_writable
 from mappable.formats import LaterVersionError
 from mappable.learning.data import select
 from mappable.learning.folder import DIVIDING, WATCHING, OtherRunError, look_into
-from mappable.learning.metrics import METRICS
+from mappable.learning.metrics import read_metrics
 from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_defaults
 from mappable.learning.trainer import train
 from mappable.locks import take, wait_for
@@ -268,5 +267,6 @@ def _before(home: Path) -> Result | None:
 
 def _training(folder: Path) -> dict[str, float]:
     """Seconds that training took."""
-    lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    return {"training_seconds": max((line["seconds"] for line in lines if "seconds" in line), default=0.0)}
+    return {
+        "training_seconds": max((line["seconds"] for line in read_metrics(folder) if "seconds" in line), default=0.0)
+    }

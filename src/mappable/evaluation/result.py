@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -18,6 +18,7 @@ from mappable.formats import Format
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
 FORMAT = Format("mappable result", 2, "evaluate again")
+MAPPINGS = ("settings", "skipped", "keys", "ran")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 
 R = TypeVar("R")
@@ -115,11 +116,11 @@ class Result:
             packed = (folder / ARRAYS).read_bytes()
             if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
                 raise ValueError(f"{ARRAYS} is not the one that belongs to it")
-            arrays, queries = load(packed), facts["queries"]
+            arrays, queries, kinds = load(packed), facts["queries"], get_type_hints(cls)
             protocols = {name: one for name, one in facts["protocols"].items() if name in PROTOCOLS}
             return cls(
-                **{name: facts[name] for name in FACTS},
-                **{name: facts[name] for name in ("settings", "skipped", "keys", "ran")},
+                **{name: from_json(kinds[name], facts[name], arrays) for name in FACTS},
+                **{name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS},
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),

@@ -45,6 +45,17 @@ class Metrics:
                 self.board.add_scalar(name, value, iteration)
 
 
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """What a run wrote, line by line; a last line that was cut off is left out."""
+    file, found = folder / METRICS, []
+    for number, line in enumerate(_lines(file), 1):
+        try:
+            found.append(dict(json.loads(line)))
+        except (ValueError, TypeError, RecursionError):
+            raise BadInputError(f"{file}, row {number}: damaged; train again with --overwrite") from None
+    return found
+
+
 def _lines(file: Path) -> list[bytes]:
     """The whole lines of a file that may have been cut off."""
     if not file.is_file():

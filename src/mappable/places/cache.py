@@ -8,7 +8,7 @@ import io
 import json
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow
@@ -188,8 +188,11 @@ def finish(folder: Path, places: Places) -> None:
 def read_about(folder: Path) -> dict[str, Any]:
     """What `pack.json` says: width, height, fit, decoding, and the root of the packed files."""
     with FORMAT.reading(folder / ABOUT):
-        about = FORMAT.read(folder / ABOUT)
-        return {"root": ""} | about | {"width": int(about["width"]), "height": int(about["height"])}
+        about = {"root": ""} | FORMAT.read(folder / ABOUT)
+        size = about["width"], about["height"]
+        if not all(type(side) is int and side > 0 for side in size) or about["fit"] not in get_args(Fit):
+            raise ValueError(f"images of {size[0]}x{size[1]}, fit {about['fit']!r}")
+        return about
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:

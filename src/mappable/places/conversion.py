@@ -86,8 +86,9 @@ def _split_as(before: Places, places: Places) -> Places:
 def _refuse_another_set(out: Path, source: dict[str, Any]) -> None:
     if not (out / CONVERTED).is_file():
         return
-    before = FORMAT.read(out / CONVERTED)
+    with FORMAT.reading(out / CONVERTED):
+        before = FORMAT.read(out / CONVERTED)
+        how = " ".join(f"{name}={value}" for name, value in before["options"].items())
+        what = f"{before['root']} read by {before['reader']} {how}".strip()
     if {key: before.get(key) for key in source} != source:
-        how = " ".join(f"{name}={value}" for name, value in before.get("options", {}).items())
-        what = f"{before.get('root')} read by {before.get('reader')} {how}".strip()
         raise BadInputError(f"{out}: holds {what}; choose another folder, or overwrite it (--overwrite)")
