@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,8 @@ build = Small
 
 
 # Three speeds (docs/house.md): a test without a mark is quick, and must do none of this.
+HEAVY_EVENTS = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn"}
 HEAVY = {
-    "subprocess:Popen.__init__": "starts a process",
     "multiprocessing.process:BaseProcess.start": "starts a process",
     "socket:socket.listen": "starts a server",
     "matplotlib.figure:Figure.savefig": "draws a figure",
@@ -80,6 +81,9 @@ HEAVY = {
 # A test that uses one of these fixtures, or is in one of these folders, is medium without a mark.
 HEAVY_FIXTURES = {"client", "draw_runs", "start", "vgg16_v1"}
 HEAVY_FOLDERS = {"gpu"}
+# The other modules need PyTorch, which takes seconds to load: they are guarded from the first test after they load.
+# A run of all tests loads them before the first test, because it collects their doctests.
+LIGHT = ("matplotlib.figure", "multiprocessing.process", "socket")
 guarded: set[str] = set()
 running: list[str] = []  # the quick test that runs now, if one does
 
@@ -111,11 +115,27 @@ def guard(function: Callable[..., Any], does: str) -> Callable[..., Any]:
 
     @wraps(function)
     def guarded_function(*positional: Any, **named: Any) -> Any:
-        if running:
-            pytest.fail(f"a quick test {does}: mark {running[0]} with @pytest.mark.medium")
+        fail_quick(does)
         return function(*positional, **named)
 
     return guarded_function
+
+
+def fail_quick(does: str) -> None:
+    """Fail the test that runs now if it is quick."""
+    if running:
+        pytest.fail(f"a quick test {does}: mark {running[0]} with @pytest.mark.medium")
+
+
+def audit(event: str, _: tuple[object, ...]) -> None:
+    """Python calls this for each event of the system (PEP 578)."""
+    if event in HEAVY_EVENTS:
+        fail_quick("starts a process")
+
+
+sys.addaudithook(audit)
+for light in LIGHT:
+    import_module(light)
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Progress bars on standard error, on a terminal only."""
+"""Progress on standard error: a bar on a terminal, elsewhere a line per minute.
+
+Lines come only from `advance`: a single step that takes longer than a minute prints nothing until it ends.
+"""
 
 import os
 import sys
