@@ -111,7 +111,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
         ),
         "qualitative": Examples(
             landmarks,
-            [Example("night", int(query), 0, nearest_metres=1.5, retrieved=3, error=off) for query in rows[:2]],
+            [Example("night", int(query), 0, nearest_distance=1.5, retrieved=3, error=off) for query in rows[:2]],
         ),
         "timing": Timing(
             "2 cores of x86_64",

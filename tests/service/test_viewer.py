@@ -229,11 +229,11 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
     assert browser.run(off) == "1.4 m"
     matrices = result.get(Matrices)
     assert matrices is not None
-    metres = matrices.metres
-    shown = browser.run("document.querySelector('#metres-plot').data[0].z")
-    assert np.abs(np.array(shown) - metres).max() <= metres.max() / 510 + 1e-6
-    browser.run("document.querySelector('#metres-plot').emit('plotly_hover', { points: [{ x: 7, y: 3 }] })")
-    assert f"{metres[3, 7]:.1f} m apart" in browser.text("#matrices-detail .name")
+    distances = matrices.distances
+    shown = browser.run("document.querySelector('#distances-plot').data[0].z")
+    assert np.abs(np.array(shown) - distances).max() <= distances.max() / 510 + 1e-6
+    browser.run("document.querySelector('#distances-plot').emit('plotly_hover', { points: [{ x: 7, y: 3 }] })")
+    assert f"{distances[3, 7]:.1f} m apart" in browser.text("#matrices-detail .name")
     marked = browser.run("document.querySelector('#feature-plot').layout.shapes.map((one) => [one.x0, one.y0])")
     assert marked == [[0, 3], [7, 0]]
     browser.until("[...document.querySelectorAll('#matrices-detail img')].every((one) => one.naturalWidth === 64)")
@@ -301,7 +301,7 @@ def test_a_study_names_the_images_that_its_results_are_of(study_folder: Path) ->
     assert [study.rows[name] for name in matrices["rows"]] == known.references.tolist()
     assert [study.rows[name] for name in matrices["columns"]] == known.queries.tolist()
     assert found["trajectory"]["images"] == study.places.place_id[study.places.split == "test"].tolist()
-    assert len(base64.b64decode(matrices["metres"]["steps"])) == np.prod(matrices["shape"])
+    assert len(base64.b64decode(matrices["distances"]["steps"])) == np.prod(matrices["shape"])
 
 
 @pytest.mark.medium

@@ -156,10 +156,10 @@ def _matrices(places: Places, found: Matrices) -> bytes:
             "queries": found.query_sequence,
             "pearson": found.pearson,
             "spearman": found.spearman,
-            "shape": list(found.metres.shape),
+            "shape": list(found.distances.shape),
             "rows": places.place_id[found.references].tolist(),
             "columns": places.place_id[found.queries].tolist(),
-            "metres": _quantised(found.metres),
+            "distances": _quantised(found.distances),
             "feature": _quantised(found.feature),
         }
     )

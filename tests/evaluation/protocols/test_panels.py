@@ -80,7 +80,7 @@ def test_matrices(results: list[Result], setup: Setup) -> None:
     figure = draw_matrices(View(results, setup))
     images = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     told = [found(one, Matrices) for one in (results[0], *results[2:])]
-    expected = [told[0].metres, *(one.feature for one in told)]
+    expected = [told[0].distances, *(one.feature for one in told)]
     for image, matrix in zip(images, expected, strict=True):
         np.testing.assert_array_equal(image, matrix)
     r = told[-1].pearson

@@ -136,8 +136,8 @@ def test_matrices_have_references_as_rows_and_queries_as_columns(scoring: Scorin
     assert set(places.split[first]) | set(places.split[second]) == {"train", "test"}
     assert places.condition[first[0]] == places.condition[second[0]]
     assert (found.references.tolist(), found.queries.tolist()) == (first.tolist(), second.tolist())
-    assert found.metres.shape == (len(first), len(second))
-    assert found.metres[3, 5] == pytest.approx(metres(scoring, first[3], second[5]), rel=1e-5)
+    assert found.distances.shape == (len(first), len(second))
+    assert found.distances[3, 5] == pytest.approx(metres(scoring, first[3], second[5]), rel=1e-5)
     feature = np.linalg.norm(scoring.descriptors.values[first[3]] - scoring.descriptors.values[second[5]])
     assert found.feature[3, 5] == pytest.approx(feature, abs=1e-3)
 
@@ -147,7 +147,7 @@ def test_examples_are_of_each_condition_and_the_same_for_every_model(scoring: Sc
     assert [one.condition for one in examples] == ["night"] * 3 + ["sun"] * 3
     for one in examples:
         assert one.error == pytest.approx(metres(scoring, one.query, one.retrieved))
-        assert one.nearest_metres <= one.error
+        assert one.nearest_distance <= one.error
     other = replace(scoring, descriptors=replace(scoring.descriptors, values=scoring.descriptors.values[:, ::-1] ** 3))
     assert [one.query for one in PROTOCOLS["qualitative"].score(other).examples] == [one.query for one in examples]
 

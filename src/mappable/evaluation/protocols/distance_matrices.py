@@ -31,7 +31,7 @@ class Matrices:
     references: Ints  # rows of the table, one per row of the matrices
     queries: Ints  # rows of the table, one per column
     feature: Floats32
-    metres: Floats32
+    distances: Floats32
     pearson: float | None
     spearman: float | None
 
@@ -47,10 +47,10 @@ def score(scoring: Scoring) -> Matrices:
     if setup.matrices is None:
         raise NotApplicableError("this set has no pair of a reference and a query sequence")
     references, queries = _runs(setup)
-    feature, metres = np.sqrt(scoring.squared(references, queries)), scoring.metres(references, queries)
-    pearson, spearman = correlations(feature.ravel(), metres.ravel(), setup.positive_radius, setup.negative_radius)
+    feature, distances = np.sqrt(scoring.squared(references, queries)), scoring.metres(references, queries)
+    pearson, spearman = correlations(feature.ravel(), distances.ravel(), setup.positive_radius, setup.negative_radius)
     return Matrices(
-        *setup.matrices, references, queries, feature, metres.astype(np.float32), pearson.plain, spearman.plain
+        *setup.matrices, references, queries, feature, distances.astype(np.float32), pearson.plain, spearman.plain
     )
 
 
@@ -83,7 +83,7 @@ def draw(view: View) -> "Figure":
     """Geometric distances, then feature distances of three models at most, each with its own scale."""
     models = few_of(view.drawn(Matrices))
     found = [model.first(Matrices) for model in models]
-    shown = {"geometric": (found[0].metres, f"distance [{view.unit}]")}
+    shown = {"geometric": (found[0].distances, f"distance [{view.unit}]")}
     for model, one in zip(models, found, strict=True):
         shown[f"{plain(model.title)}\nr = {number(one.pearson)}"] = one.feature, "feature distance"
     side = min(3.2, (WIDTH - 0.5) / len(shown))

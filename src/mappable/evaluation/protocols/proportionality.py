@@ -45,8 +45,8 @@ class Proportionality:
     """Correlations by sequence; and of the first sequence a histogram of all pairs, and a matrix of some images."""
 
     sequences: dict[str, SequencePairs]
-    counts: Floats  # pairs (metres, feature)
-    metres_edges: Floats
+    counts: Floats  # pairs (distance, feature)
+    distance_edges: Floats
     feature_edges: Floats
     shown: Ints  # rows of the table
     matrix: Floats32  # feature distances (shown, shown)
@@ -159,13 +159,13 @@ def draw(view: View) -> "Figure":
     for axes, model, one in zip(panels, models, found, strict=True):
         counts = np.ma.masked_equal(one.counts.T, 0)
         norm = LogNorm(1, max(most, 2))
-        drawn = axes.pcolormesh(one.metres_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
+        drawn = axes.pcolormesh(one.distance_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
         axes.plot(*_medians(one), color="white", linewidth=3.2)
         axes.plot(*_medians(one), color=VERMILLION, linewidth=1.7, label="median")
         axes.axvline(setup.positive_radius, color=BLACK, linewidth=1.1, linestyle="--", label="positive radius")
         name, facts = one.first
         axes.set(
-            xlim=(0, max(float(one.metres_edges[-1]) for one in found)),
+            xlim=(0, max(float(one.distance_edges[-1]) for one in found)),
             ylim=(0, max(float(one.feature_edges[-1]) for one in found)),
             xlabel=f"geometric distance [{setup.unit}]",
         )
@@ -186,12 +186,12 @@ def _medians(found: Proportionality) -> tuple[Floats, Floats]:
     below = np.cumsum(found.counts, axis=1)
     total, edges = below[:, -1], found.feature_edges[1:]
     half = [float(np.interp(0.5 * all_of, row, edges)) for row, all_of in zip(below, total, strict=True)]
-    metres: Floats = (found.metres_edges[1:] + found.metres_edges[:-1]) / 2
+    metres: Floats = (found.distance_edges[1:] + found.distance_edges[:-1]) / 2
     return metres, np.where(total >= 20, half, np.nan)
 
 
 def animate(view: View) -> "list[Image.Image]":
-    """From one image after the other of a sequence: how far all others are by feature, on the map and against metres.
+    """From one image after the other of a sequence: how far all others are by feature, on the map and by distance.
 
     Off-the-shelf and the best model are side by side. Colors on the map are those of the points below it.
     """

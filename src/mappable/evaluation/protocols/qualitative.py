@@ -29,7 +29,7 @@ class Example:
     condition: str
     query: int
     nearest: int
-    nearest_metres: float
+    nearest_distance: float
     retrieved: int
     error: float
 
@@ -58,7 +58,7 @@ def score(scoring: Scoring) -> Examples:
             condition=str(setup.places.condition[query]),
             query=int(query),
             nearest=int(landmarks[metres[number].argmin()]),
-            nearest_metres=float(metres[number].min()),
+            nearest_distance=float(metres[number].min()),
             retrieved=int(landmarks[retrieved[number]]),
             error=float(metres[number, retrieved[number]]),
         )
@@ -94,7 +94,7 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         "examples",
         Column("Query", [str(names[one.query]) for one in first.examples]),
         Column("Condition", [named(one.condition) for one in first.examples]),
-        Column("Nearest landmark", [one.nearest_metres for one in first.examples], 2),
+        Column("Nearest landmark", [one.nearest_distance for one in first.examples], 2),
         *(Column(model.title, [one.error for one in model.first(Examples).examples], 2) for model in models),
         caption=f"Errors in numbers, {view.unit}",
         folded=True,
@@ -123,7 +123,7 @@ def draw(view: View) -> "Figure":
         show(line[0], next(pictures))
         line[0].set_ylabel(plain(example.condition), fontsize=10)
         show(line[1], next(pictures))
-        line[1].set_xlabel(f"{example.nearest_metres:.1f} {view.unit}", fontsize=9, labelpad=3)
+        line[1].set_xlabel(f"{example.nearest_distance:.1f} {view.unit}", fontsize=9, labelpad=3)
         for axes, one in zip(line[2:], found, strict=True):
             if one is None:
                 axes.set_axis_off()

@@ -6,7 +6,7 @@ import { colour, draw } from "./plots.js";
 
 export function matricesView(world) {
   const { study } = world;
-  const plots = { metres: $("#metres-plot"), feature: $("#feature-plot") };
+  const plots = { distances: $("#distances-plot"), feature: $("#feature-plot") };
   let data = null,
     loaded = "",
     row = 60,
@@ -17,7 +17,7 @@ export function matricesView(world) {
     if (!matrices) return say(`No matrices were computed for ${world.model.title}.`);
     if (loaded === name) return true;
     data = await json(`study/matrices/${encodeURIComponent(name)}`);
-    for (const kind of ["metres", "feature"]) data[kind].z = unpacked(data[kind], data.shape);
+    for (const kind of ["distances", "feature"]) data[kind].z = unpacked(data[kind], data.shape);
     loaded = name;
     row = Math.min(row, data.shape[0] - 1);
     column = Math.min(column, data.shape[1] - 1);
@@ -47,7 +47,7 @@ export function matricesView(world) {
   ];
 
   function plot(kind) {
-    const title = kind === "metres" ? study.unit : "feature distance";
+    const title = kind === "distances" ? study.unit : "feature distance";
     return draw(plots[kind], () => ({
       traces: [
         {
@@ -84,7 +84,7 @@ export function matricesView(world) {
       element(
         "p",
         { className: "name" },
-        `${number(data.metres.z[row][column])} ${study.unit} apart, ` +
+        `${number(data.distances.z[row][column])} ${study.unit} apart, ` +
           `feature distance ${number(data.feature.z[row][column], 2)}`,
       ),
       element(
