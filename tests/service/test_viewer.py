@@ -22,6 +22,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import score_all
 from mappable.evaluation.protocols import protocols_named
 from mappable.evaluation.protocols.distance_matrices import Matrices
+from mappable.evaluation.protocols.localization.compute import Localization
 from mappable.evaluation.protocols.map_recovery import MapRecovery
 from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.scoring import Descriptors, Scoring
@@ -29,7 +30,7 @@ from mappable.evaluation.setup import setup_of
 from mappable.features import Encoder
 from mappable.maps import Map
 from mappable.places import Places
-from mappable.places.files import save_places
+from mappable.places.files import load_places, save_places
 from mappable.service import page
 from mappable.service.disk import picture
 from mappable.service.study import open_study
@@ -314,3 +315,19 @@ def test_a_result_without_its_numbers_is_named(study_folder: Path, tmp_path: Pat
         file.write_text(json.dumps(facts | {"protocols": protocols}))
         with pytest.raises(BadInputError, match=r"result\.json.*evaluate again"):
             open_study(folder)
+
+
+def test_a_result_of_other_rows_is_refused(study_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(study_folder, tmp_path / "study")
+    home = folder / "results" / MODEL
+    result, places = Result.load(home), load_places(folder / "places")
+    said = result.get(Localization)
+    assert said is not None
+    other = replace(said, queries=said.queries[::-1].copy())
+    replace(result, scored=dict(result.scored) | {"localization": other}).save(home)
+    with pytest.raises(BadInputError, match=rf"{MODEL}.*localization.*table1"):
+        open_study(folder)
+    result.save(home)
+    save_places(places[: len(places) - 1], folder / "places" / "places.parquet")
+    with pytest.raises(BadInputError, match=rf"{MODEL}.*{len(places) - 1} images.*image {len(places)}"):
+        open_study(folder)

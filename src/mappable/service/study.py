@@ -53,6 +53,7 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
     if frame is not None and first.frame != frame:
         raise BadInputError(f"{folder}: its positions are in the frame {first.frame}, those of the map in {frame}")
     for name, (result, own) in models.items():
+        _check_rows(folder / RESULTS / name, places, result, own)
         if result.setup != first.setup or places.place_id[own.queries].tolist() != result.ids.tolist():
             raise BadInputError(f"{folder / RESULTS / name}: of other images or radii than the rest of the study")
     shown = evenly(len(accuracy.queries), MOST, nearest=True)
@@ -65,6 +66,20 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
         {name: _model(places, *one, shown, landmarks) for name, one in models.items()},
         {name: _matrices(places, one) for name, one in matrices.items() if one},
     )
+
+
+def _check_rows(home: Path, places: Places, result: Result, accuracy: Accuracy) -> None:
+    """Refuse a result with rows that the table does not have, or with two lists of queries that differ."""
+    said, drive, matrices = result.get(Localization), result.get(MapRecovery), result.get(Matrices)
+    rows = [accuracy.queries, accuracy.landmarks, accuracy.retrieved]
+    rows += [drive.images] if drive else []
+    rows += [matrices.references, matrices.queries] if matrices else []
+    last = int(np.concatenate(rows).max(initial=-1))
+    if last >= len(places):
+        has = f"the table in {PLACES} has {len(places):,} images, and this result names image {last + 1:,}"
+        raise BadInputError(f"{home}: {has}; evaluate again")
+    if said and not np.array_equal(said.queries, accuracy.queries):
+        raise BadInputError(f"{home}: the protocol localization has other queries than table1; evaluate again")
 
 
 def _overview(places: Places, results: Mapping[str, tuple[Result, Accuracy]], queries: Ints, landmarks: Ints) -> bytes:
