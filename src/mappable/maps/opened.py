@@ -157,6 +157,7 @@ class OpenMap:
 def _paths(images: Any) -> list[str | Path]:
     paths = [images] if isinstance(images, str | Path) else images
     if not isinstance(paths, list | tuple) or not all(isinstance(one, str | Path) for one in paths):
-        kind = type(images).__name__
-        raise BadInputError(f"images are a path, a list of paths, or an array of uint8, not a {kind}")
+        others = {type(one).__name__ for one in paths} if isinstance(paths, list | tuple) else ()
+        given = type(images).__name__ + (f" of {', '.join(sorted(others))}" if others else "")
+        raise BadInputError(f"images are a path, a list of paths, or one array of uint8 for all, not a {given}")
     return list(paths)
