@@ -1,4 +1,4 @@
-"""Describe and locate images that a user asks about, some of which may not decode."""
+"""Describe and locate a user's images; report the ones that cannot be decoded."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -58,7 +58,7 @@ def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[s
 
 
 def doubts(false: Bools, *, weak: bool, drawn: bool) -> Iterator[str]:
-    """What to know of the ranges, of which some are `false` or all are `weak`, and of positions that were not drawn."""
+    """Sentences about `false` ranges, `weak` ranges, and positions that were not drawn."""
     if not len(false):
         return
     if not drawn:
@@ -67,6 +67,6 @@ def doubts(false: Bools, *, weak: bool, drawn: bool) -> Iterator[str]:
             " wrong side of others, they do not."
         )
     if false.sum() > 0.5 * len(false):
-        yield f"{false.sum():,} of {len(false):,} ranges are held to be false: they are, or sigma is far too small."
+        yield f"{false.sum():,} of {len(false):,} ranges were treated as false: they are, or sigma is far too small."
     if weak:
         yield "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."

@@ -34,7 +34,7 @@ class Scaled:
 
 
 def smacof(distances: Floats, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Scaled:
-    """Points from a whole matrix of distances (n, n), not squared, all of which count the same.
+    """Points from a whole matrix of distances (n, n), not squared, with equal weights.
 
     It stops where a step lowers the stress by less than `tolerance` of it. Made for small n: the matrices are dense.
     """

@@ -25,7 +25,7 @@ COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
 
 @dataclass(frozen=True)
 class Localization:
-    """Where all queries are found, and what is said about them: arrays with one value per query, and some numbers.
+    """Where all queries are found, and what the map states: arrays with one value per query, and some numbers.
 
     Without a calibration `calibrated_on` is "", `note` says why, what only a calibration gives is NaN, and no query is
     confident.
@@ -107,7 +107,7 @@ def depends(scoring: Scoring) -> str:
 
 
 def score(scoring: Scoring) -> Localization:
-    """Where all queries are found, one by one and as drives, and what is said about them."""
+    """Locate all queries, one by one and as drives, with what the map states about each."""
     built, why_not = calibrated_map(scoring)
     calibration, setup, described = built.calibration, scoring.setup, scoring.descriptors
     at, queries, landmarks, locator = setup.places.positions, setup.queries, scoring.landmarks(), Locator(built)
@@ -165,5 +165,5 @@ def _some(rows: Ints, most: int) -> Ints:
 
 
 def _numbers(found: Sequence[Location], name: str) -> Floats:
-    """What is said of each; NaN where nothing is."""
+    """A field of each location as numbers; NaN for None."""
     return np.array([getattr(one, name) for one in found], dtype=np.float64)
