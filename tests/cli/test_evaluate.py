@@ -135,6 +135,12 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
         (("street-v1", "--seeds", "0,0"), "different numbers"),
         (("street-v1", "--set", "marginn=3"), "marginn"),
         (("nordland", "--images", ".", "--protocols", "table2"), "table2"),
+        (
+            ("street-v1", "--as-printed"),
+            "--as-printed repeats the paper, whose sets are cold and oxford, not street-v1",
+        ),
+        (("oxford", "--as-printed"), "--as-printed needs 30,000 images of Pittsburgh 250k for the clusters; convert"),
+        (("oxford", "--cluster-images", "."), "--cluster-images needs --as-printed"),
     ],
 )
 def test_a_study_that_cannot_be_is_one_sentence(

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from typer.testing import CliRunner
 
+from mappable.cli.app import app
 from mappable.errors import BadInputError
+from mappable.evaluation import as_printed
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.generalisation import Generalisation
 from mappable.evaluation.protocols.proportionality import Proportionality
@@ -29,8 +33,14 @@ from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import rows_named
 from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
+from mappable.features.encoder import Encoder
+from mappable.features.weight_files import SHAPES
+from mappable.features.weight_sources import UnavailableError
+from mappable.features.weights import WEIGHT_SETS
 from mappable.learning.folder import OtherRunError
 from mappable.locks import take, wait_for
+from mappable.places.files import save_places
+from mappable.places.readers import read_places
 from mappable.worlds.presets import PRESETS
 
 pytestmark = pytest.mark.medium
@@ -155,6 +165,44 @@ def test_oxford(run: Run, oxford: Path) -> None:
     assert "79.46" in page  # what the paper has
     report = json.loads((study.out / "report.json").read_text())
     assert report["set"] == "oxford"
+
+
+def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights in the layout of the Caffe file, which tests do not have: random but for what tells the set."""
+    random, weights = torch.Generator().manual_seed(0), {}
+    for name, shape in SHAPES.items():
+        spread = (2 / (9 * shape[1])) ** 0.5 if name.endswith("weight") else 0.0
+        weights[name] = spread * torch.randn(shape, generator=random)
+    weights["features.0.weight"][:3, :, 0, 0] = torch.tensor(WEIGHT_SETS["vgg16-caffe"].corner)
+    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(as_printed, "CLUSTER_IMAGES", 6)
+    for number in range(8):
+        photograph(tmp_path / f"pittsburgh/000/{number:06d}_pitch1_yaw1.jpg", 3 * number)
+    save_places(read_places("pittsburgh", tmp_path / "pittsburgh"), tmp_path / "places" / "places.parquet")
+    words = ["oxford", tmp_path / "out", "--images", oxford, "--rows", "off-the-shelf", "--protocols", "table1"]
+    words += ["--as-printed", "--cluster-images", tmp_path / "places", "--device", "cpu"]
+    command = ["reproduce", *map(str, words), "--set", "size=48x32", "--set", "clusters=4", "--set", "landmarks=8"]
+    monkeypatch.setattr("mappable.features.weights.fetch_address", unavailable)
+    missing = CliRunner().invoke(app, command).exception
+    assert "vgg16-caffe is not in the cache and cannot be fetched" in str(missing)
+    assert str(missing).endswith("give its file with: mappable weights vgg16-caffe --file FILE")
+    torch.save(weights, tmp_path / "caffe.pth")
+    for each in (["weights", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth")], command):
+        done = CliRunner().invoke(app, each)
+        assert done.exit_code == 0, done.output
+    encoder = Encoder.load(tmp_path / "out" / MODELS / "off-the-shelf-seed0" / "encoder.safetensors")
+    assert torch.equal(encoder.backbone.state_dict()["features.5.weight"], weights["features.5.weight"])
+    assert (encoder.about.mean, encoder.about.init_source) == (
+        WEIGHT_SETS["vgg16-caffe"].mean,
+        str(tmp_path / "places"),
+    )
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    told = "As printed: Caffe weights (vgg16-caffe), 6 Pittsburgh images for the clusters."
+    assert report["headline"]["run"].endswith(told)
+
+
+def unavailable(address: str, folder: Path) -> Path:
+    raise UnavailableError("no network")
 
 
 def test_cold(run: Run, cold: Path) -> None:

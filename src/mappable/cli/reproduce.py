@@ -51,6 +51,19 @@ def reproduce(
             metavar="KEY=VALUE,VALUE",
         ),
     ] = None,
+    as_printed: Annotated[
+        bool,
+        typer.Option(
+            "--as-printed",
+            help="Start as the paper does (oxford, cold): weights vgg16-caffe, clusters of 30,000 Pittsburgh images.",
+        ),
+    ] = False,
+    cluster_images: Annotated[
+        Path | None,
+        typer.Option(
+            help="Converted Pittsburgh 250k, for --as-printed (see: mappable convert pittsburgh).", metavar="PLACES"
+        ),
+    ] = None,
     choose: Annotated[
         bool,
         typer.Option("--choose", help="Choose settings: test on images kept for that purpose, and use no test image."),
@@ -83,6 +96,7 @@ def reproduce(
 
     Start it several times at once, on a machine or on several with one disk, and they share the models.
     """
+    from mappable.evaluation.as_printed import check_weights, printed_settings
     from mappable.evaluation.reproduce import known_results, load_study, plan, vary
     from mappable.evaluation.result import Accuracy
     from mappable.evaluation.rows import rows_named
@@ -90,7 +104,14 @@ def reproduce(
     from mappable.learning.trainer import TrainingStopped
 
     named, home = find_set(name), out or Path("results") / (f"{name}-choosing" if choose else name)
-    models = plan(named, vary(rows_named(_names(rows)), variations or ()), _numbers(seeds), values or ())
+    changes = values or []
+    if as_printed:
+        changes = [*printed_settings(name, cluster_images, [*changes, *(variations or ())]), *changes]
+    elif cluster_images is not None:
+        raise BadInputError("--cluster-images needs --as-printed; without it, give --set init_source=PLACES")
+    models = plan(named, vary(rows_named(_names(rows)), variations or ()), _numbers(seeds), changes)
+    if as_printed and models and not report_only:
+        check_weights(models[0].settings)
     command = shlex.join(["mappable", *(word for word in sys.argv[1:] if word != "--report-only")])
     study = load_study(
         named,
@@ -103,6 +124,7 @@ def reproduce(
         device=device,
         overwrite=overwrite,
         lean=lean,
+        as_printed=as_printed,
         command=command,
     )
     if not report_only:

@@ -46,11 +46,15 @@ class Section:
 
 @dataclass(frozen=True)
 class View:
-    """All results of one set; `images` gives those of rows of its table, for drawings that show them."""
+    """All results of one set; `images` gives those of rows of its table, for drawings that show them.
+
+    With `as_printed`, all models start as the paper's do: same weights, clusters of Pittsburgh.
+    """
 
     results: Sequence[Result]
     setup: Setup
     images: Images | None = None
+    as_printed: bool = False
 
     @property
     def unit(self) -> str:

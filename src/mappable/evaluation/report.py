@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mappable.errors import BadInputError
+from mappable.evaluation import paper
+from mappable.evaluation.as_printed import start_of
 from mappable.evaluation.film import write_gif
 from mappable.evaluation.markdown import markdown_of
 from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Section, View, counted
@@ -24,6 +26,7 @@ from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically, write_text
 from mappable.formats import Format
+from mappable.learning.settings import with_defaults
 from mappable.progress import track
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
@@ -66,19 +69,25 @@ def draw_all(results: Sequence[Result], setup: Setup, images: Images, folder: Pa
 
 
 def write_report(
-    results: Sequence[Result], setup: Setup, figures: Mapping[str, Path], out: Path, *, command: str
+    results: Sequence[Result],
+    setup: Setup,
+    figures: Mapping[str, Path],
+    out: Path,
+    *,
+    command: str,
+    as_printed: bool = False,
 ) -> Path:
     """Write `report.html`, `report.json` and `report.md` into a folder, of results of one set; gives the page's path.
 
     `figures` has the PNG or GIF of each by name, beside which an SVG may lie; those of unknown names are left out.
-    `command` repeats all of it.
+    `command` repeats all of it; `as_printed` says that the models start as the paper's do.
     """
     if not results:
         raise BadInputError(f"{setup.name}: there are no results to report on")
     for result in results:
         if result.set != setup.name:
             raise BadInputError(f"the report is on {setup.name}, but a result of {result.title!r} is on {result.set}")
-    view = View(results, setup)
+    view = View(results, setup, as_printed=as_printed)
     top, sections = headline_of(view), sections_of(view, figures, command)
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
     captions = {one.name: one.caption for one in drawings()}
@@ -118,10 +127,11 @@ def headline_of(view: View) -> Headline:
     """What was run, and how far the best model is ahead of the one that never trained."""
     what, best = f"{counted(len(view.models()), 'model', 'models')} on {view.setup.name}", view.best
     if best is None:
-        return Headline(f"{what}.")
+        return Headline(" ".join([f"{what}.", *_starts(view)]))
     rows = {model.row: model for model in view.models(Accuracy)}
     first, shelf = rows[best.row].first(Accuracy), rows.get(OFF_THE_SHELF)
-    run = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
+    located = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
+    run = " ".join([located, *_starts(view)])
     gain = f"{best.title} finds {best.positive.mean:.1f} % of the queries within {view.positive}"
     compared = [one for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)]
     shown = {one.title: one.positive.mean for one in compared} | {BOUND: first.bound_positive[0]}
@@ -132,6 +142,14 @@ def headline_of(view: View) -> Headline:
     elif shelf is not None and len(rows) > 1:
         gain += "; no trained model finds more"
     return Headline(run, f"{gain}.", best.title, shown)
+
+
+def _starts(view: View) -> list[str]:
+    """On the paper's sets: whether training started as the paper's did. One sentence, unless models differ."""
+    if view.setup.name not in paper.SIZES:
+        return []
+    known = [with_defaults(result.settings) for result in view.results if result.settings]
+    return list(dict.fromkeys(start_of(one, view.setup, as_printed=view.as_printed) for one in known))
 
 
 def _ahead(apart: Difference) -> str:

@@ -97,6 +97,7 @@ class Study:
     device: str = "auto"
     overwrite: bool = False  # models that were made with other settings or of other images
     lean: bool = False  # only what the protocols need is described, and goes once a model is scored
+    as_printed: bool = False  # the models start as the paper's do, see `printed_settings`
     command: str = ""
 
     def run(self, models: Sequence[PlannedModel], seconds: float = math.inf) -> Iterator[Result]:
@@ -207,7 +208,7 @@ class Study:
         if not results:
             raise BadInputError(f"{self.out}: there is no result to report on yet")
         figures = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
-        return write_report(results, self.setup, figures, self.out, command=self.command)
+        return write_report(results, self.setup, figures, self.out, command=self.command, as_printed=self.as_printed)
 
 
 def _rows_of(protocols: Iterable[Protocol[Any]], setup: Setup) -> Ints:
@@ -243,6 +244,7 @@ def load_study(
     device: str = "auto",
     overwrite: bool = False,
     lean: bool = False,
+    as_printed: bool = False,
     command: str = "",
 ) -> Study:
     """Read or draw a set, ready for its models."""
@@ -252,7 +254,7 @@ def load_study(
     check_writable(out / PAGE)
     with wait_for(out / ".lock", "reads or draws the images"):
         setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
-    return Study(setup, images, out, wanted, device, overwrite, lean, command)
+    return Study(setup, images, out, wanted, device, overwrite, lean, as_printed, command)
 
 
 def _before(home: Path) -> Result | None:
