@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mappable.evaluation import paper
 from mappable.evaluation.models import before_and_after, best_of, few_of, models_of
 from mappable.evaluation.protocol import NothingToDrawError, View
 from mappable.evaluation.protocols.curves import Curves
 from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.rows import ROWS
 from mappable.evaluation.setup import Setup
 
 Make = Callable[..., list[Result]]
@@ -51,6 +53,18 @@ def test_three_stand_for_all(made: Make) -> None:
     assert rows(made(**pure)) == ["triplet", "quadruplet"]
     assert rows(made(mine=1.0, yours=np.nan, **shelf)) == ["off-the-shelf", "mine", "yours"]
     assert rows(made(mine=1.0)) == ["mine"]
+
+
+def test_the_models_of_the_papers_figures_are_also_shown(made: Make) -> None:
+    every = made(**{row: float(number) for number, row in enumerate(ROWS)})
+    models = models_of(every, Accuracy)
+    assert [one.row for one in few_of(models, paper.FIGURE_1)] == [
+        *("off-the-shelf", "lazy-quadruplet", "lazy-quadruplet+distance", "lazy-quadruplet+huber-ours")
+    ]
+    assert [one.row for one in few_of(models, paper.FIGURE_2)] == [
+        *("off-the-shelf", "triplet", "lazy-quadruplet", "triplet+huber", "lazy-quadruplet+huber-ours")
+    ]
+    assert few_of(models[:2], paper.FIGURE_1) == models[:2], "those that were trained"
 
 
 def test_the_best_has_trained_and_combines_losses_if_any_does(made: Make) -> None:

@@ -107,15 +107,18 @@ def before_and_after(models: Sequence[Model]) -> list[Model]:
     return [*shelf, *(one for one in [best_of(models)] if one not in shelf)]
 
 
-def few_of(models: Sequence[Model]) -> list[Model]:
-    """Off-the-shelf, the best model, and its visual loss alone; the best others in place of missing ones."""
+def few_of(models: Sequence[Model], also: Sequence[str] = ()) -> list[Model]:
+    """Off-the-shelf, the best model, and its visual loss alone; the best others in place of missing ones.
+
+    Models of the rows `also` come on top of these three.
+    """
     known = {one.row: one for one in models}
     ranked, best = _by_accuracy(models), best_of(models)
     visual = [one for one in ranked if one.row in ROWS and ROWS[one.row].visual and not one.combined]
     own = [known[ROWS[best.row].pure]] if best.combined and ROWS[best.row].pure in known else []
     wanted = [*before_and_after(models), *(own or visual[:1]), *ranked]
     rows = list(dict.fromkeys(one.row for one in wanted))[:FEW]
-    return [one for one in models if one.row in rows]
+    return [one for one in models if one.row in (*rows, *also)]
 
 
 def _by_accuracy(models: Sequence[Model]) -> list[Model]:

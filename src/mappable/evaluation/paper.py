@@ -80,6 +80,9 @@ PEARSON: Mapping[str, Mapping[str, float]] = {  # of feature and geometric dista
     "cold": {"lazy-quadruplet": 0.441, "lazy-quadruplet+distance": 0.823}
 }
 
+FIGURE_1 = ("lazy-quadruplet", "lazy-quadruplet+distance")  # rows whose feature and geometric distances it plots
+FIGURE_2 = ("off-the-shelf", "triplet", "triplet+huber")  # rows whose distance matrices it shows
+
 GENERALISATION: Mapping[str, Mapping[str, Mapping[str, Models]]] = {  # within 1 m, by landmarks' spacing over that
     "cold": {
         "Freiburg A": {"1.0": Models(87.02, 94.79), "1.25": Models(82.42, 94.34)},

@@ -102,6 +102,24 @@ def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
     return empty_figure(width, height, dpi)
 
 
+def panels_of(figure: "Figure", count: int, shape: tuple[int, int]) -> "list[Axes]":
+    """As many panels with a common y axis, in a grid of `shape` (rows, columns) from the top left."""
+    every = list(figure.subplots(*shape, sharey=True, squeeze=False).flat)
+    for axes in every[count:]:
+        axes.remove()
+    return every[:count]
+
+
+def grid_of(count: int, abreast: int) -> tuple[int, int]:
+    """Rows and columns of a grid of at most `abreast` columns, filled as evenly as possible.
+
+    >>> grid_of(3, 3), grid_of(4, 3), grid_of(5, 3)
+    ((1, 3), (2, 2), (2, 3))
+    """
+    rows = -(-count // abreast)
+    return rows, -(-count // rows)
+
+
 def tidy(axes: "Axes") -> None:
     """A faint grid, and no frame above and to the right."""
     plain_axes(axes, grid="#e2e2e2")

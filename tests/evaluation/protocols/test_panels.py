@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from mappable.evaluation import paper
 from mappable.evaluation.metrics import Correlation
 from mappable.evaluation.protocol import NothingToDrawError, View
 from mappable.evaluation.protocols.distance_matrices import Matrices
@@ -17,6 +18,7 @@ from mappable.evaluation.protocols.proportionality import Proportionality, Seque
 from mappable.evaluation.protocols.proportionality import draw as draw_proportionality
 from mappable.evaluation.protocols.table1.accuracy import draw_landmarks
 from mappable.evaluation.result import Accuracy, Result
+from mappable.evaluation.rows import ROWS
 from mappable.evaluation.setup import Setup
 from mappable.places.frames import Frame
 
@@ -87,6 +89,20 @@ def test_matrices(results: list[Result], setup: Setup) -> None:
     assert figure.axes[3].get_title() == f"Triplet + Huber\nr = {r:.2f}"
     assert figure.get_suptitle() == "train-sun (down) against test-sun (across); seed 0"
     assert draw_matrices(View(results[:1], setup)).get_suptitle() == "train-sun (down) against test-sun (across)"
+
+
+def test_the_papers_figures_have_the_papers_models(results: list[Result], setup: Setup) -> None:
+    rows = ("off-the-shelf", "triplet", "lazy-quadruplet", "lazy-quadruplet+distance", "triplet+huber")
+    every = [replace(results[0], row=row, title=ROWS[row].title) for row in (*rows, "lazy-quadruplet+huber-ours")]
+    best = found(every[-1], Accuracy)
+    every[-1] = changed(every[-1], "table1", positive=[100.0] * len(best.positive))
+    for draw, own in ((draw_proportionality, paper.FIGURE_1), (draw_matrices, paper.FIGURE_2)):
+        figure = draw(View(every, setup))
+        shown = {axes.get_title().split("\n")[0] for axes in figure.axes} - {"", "geometric"}
+        ours = {"Off-the-shelf", "Lazy quadruplet", "Lazy quad. + Huber (ours)"}
+        assert shown == {ROWS[row].title for row in own} | ours
+        labels = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel().endswith(("e image", "e distance"))]
+        assert len(labels) == 2, "one per row of panels"
 
 
 def test_recovery(results: list[Result], setup: Setup) -> None:

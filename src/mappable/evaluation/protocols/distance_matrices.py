@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats32, Ints, evenly
+from mappable.evaluation import paper
 from mappable.evaluation.metrics import correlations
 from mappable.evaluation.models import Model, few_of, of_seed
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import WIDTH, new_figure, number
+from mappable.evaluation.style import WIDTH, grid_of, new_figure, number, panels_of
 from mappable.evaluation.tables import Column, table
 from mappable.plotting import SHADES, plain
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "distance-matrices"
+ABREAST = 4  # panels
 MOST = 300  # images of either run
 
 
@@ -80,25 +82,33 @@ def sections(view: View, models: list[Model]) -> list[Section]:
 
 
 def draw(view: View) -> "Figure":
-    """Geometric distances, then feature distances of three models at most, each with its own scale."""
-    models = few_of(view.drawn(Matrices))
+    """Geometric distances, then feature distances of some models, each with its own scale.
+
+    Three models at most, and those of the paper's figure 2.
+    """
+    models = few_of(view.drawn(Matrices), paper.FIGURE_2)
     found = [model.first(Matrices) for model in models]
     shown = {"geometric": (found[0].distances, f"distance [{view.unit}]")}
     for model, one in zip(models, found, strict=True):
         shown[f"{plain(model.title)}\nr = {number(one.pearson)}"] = one.feature, "feature distance"
-    side = min(3.2, (WIDTH - 0.5) / len(shown))
-    figure = new_figure(side + 1.6, width=0.5 + side * len(shown))
-    panels = figure.subplots(1, len(shown), sharex=True, sharey=True)
+    down, across = grid_of(len(shown), ABREAST)
+    side = min(3.2, (WIDTH - 0.5) / across)
+    figure = new_figure(0.4 + (side + 1.2) * down, width=0.5 + side * across)
+    panels = panels_of(figure, len(shown), (down, across))
     for axes, (title, (matrix, label)) in zip(panels, shown.items(), strict=True):
         image = axes.imshow(matrix, cmap=SHADES, vmin=0, interpolation="nearest", aspect="auto")
         axes.set_title(title, fontsize=10)
         axes.set_box_aspect(1)
         figure.colorbar(image, ax=axes, orientation="horizontal", label=label, pad=0.02)
-    panels[0].set_ylabel("reference image")
+    for axes in panels[::across]:
+        axes.set_ylabel("reference image")
     runs = f"{plain(found[0].reference_sequence)} (down) against {plain(found[0].query_sequence)} (across)"
     figure.suptitle(f"{runs}{of_seed(models)}", fontsize=11)
     return figure
 
 
-CAPTION = "Geometric distances, then feature distances of some models."
+CAPTION = (
+    "Geometric distances, then feature distances of some models. "
+    "The paper's figure 2 has off-the-shelf, triplet, and triplet + Huber."
+)
 PROTOCOL = Protocol(NAME, Matrices, rows, score, sections, (Drawing(NAME, CAPTION, draw),))

@@ -14,7 +14,7 @@ from mappable.evaluation.models import Model, before_and_after, few_of, of_seed
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.style import COARSE, WIDTH, as_map, dots, new_figure, number, tidy
+from mappable.evaluation.style import COARSE, WIDTH, as_map, dots, grid_of, new_figure, number, panels_of, tidy
 from mappable.evaluation.tables import Column, Table, table
 from mappable.plotting import BLACK, EMPTY, SHADES, VERMILLION, plain
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 BINS = 80
 MOST = 2500  # images of a sequence; of more, some are taken evenly
+ABREAST = 3  # panels
 SHOWN = 200  # images whose matrix is kept
 
 
@@ -148,14 +149,18 @@ def _correlations(
 
 
 def draw(view: View) -> "Figure":
-    """A panel per model, three at most: numbers of pairs by distance, with the median feature distance as a line."""
+    """A panel per model: numbers of pairs by distance, with the median feature distance as a line.
+
+    Three models at most, and those of the paper's figure 1.
+    """
     from matplotlib.colors import LogNorm
 
-    models, setup = few_of(view.drawn(Proportionality)), view.setup
+    models, setup = few_of(view.drawn(Proportionality), paper.FIGURE_1), view.setup
     found = [model.first(Proportionality) for model in models]
     most = max(float(one.counts.max()) for one in found)
-    figure = new_figure(4.0, width=min(WIDTH, 1.7 + 3.3 * len(models)))
-    panels = np.atleast_1d(figure.subplots(1, len(models), sharey=True))
+    down, across = grid_of(len(models), ABREAST)
+    figure = new_figure(0.7 + 3.3 * down, width=min(WIDTH, 1.7 + 3.3 * across))
+    panels = panels_of(figure, len(models), (down, across))
     for axes, model, one in zip(panels, models, found, strict=True):
         counts = np.ma.masked_equal(one.counts.T, 0)
         norm = LogNorm(1, max(most, 2))
@@ -172,8 +177,9 @@ def draw(view: View) -> "Figure":
         r = f"r = {number(facts.pearson.plain)}, within {view.negative}: {number(facts.pearson.within_negative)}"
         axes.set_title(f"{plain(model.title)}\n{r}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("feature distance")
-    figure.colorbar(drawn, ax=list(panels), label="pairs of images", pad=0.02, aspect=30)
+    for axes in panels[::across]:
+        axes.set_ylabel("feature distance")
+    figure.colorbar(drawn, ax=panels, label="pairs of images", pad=0.02, aspect=30)
     name, facts = found[0].first
     figure.suptitle(f"{plain(name)}: {facts.pairs:,} pairs of images{of_seed(models)}", fontsize=11)
     handles, labels = panels[0].get_legend_handles_labels()
@@ -244,7 +250,10 @@ def _distances(
     return [images, points, star], update
 
 
-CAPTION = "Feature against geometric distance of all pairs of a sequence; brighter is more pairs."
+CAPTION = (
+    "Feature against geometric distance of all pairs of a sequence; brighter is more pairs. "
+    "The paper's figure 1 has lazy quadruplet, and lazy quadruplet + dist."
+)
 MOVING = "Feature against geometric distance, as the reference image moves along a sequence."
 DRAWINGS = (
     Drawing("proportionality", CAPTION, draw),
