@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mappable.arrays import path_length
+from mappable.arrays import Bools, Floats, path_length
 from mappable.evaluation.protocols.map_recovery import compute as map_recovery
 from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, Method
 from mappable.evaluation.records import Arrays, to_json
@@ -19,10 +19,12 @@ from mappable.recovery import drive
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.hints import Anchors
+from mappable.recovery.matrices.completion import Completed
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 
 pytestmark = pytest.mark.medium
+RADIUS = 10.0  # metres
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -129,7 +131,8 @@ def test_the_paper_s_way_needs_a_solver(scoring: Scoring, monkeypatch: pytest.Mo
         monkeypatch.setattr(map_recovery, name, value)
     scored = map_recovery.score(scoring)
     paper = [name for name, row in rows_of(scored).items() if row.group == "paper"]
-    assert paper == ["SDP, classical MDS", "SDP, SMACOF", "SDP, classical MDS, oracle mask", "SDP, SMACOF, oracle mask"]
+    masks = ("", ", mask as printed (λD ≤ r1²)", ", oracle mask")
+    assert paper == [f"SDP, {way}{mask}" for mask in masks for way in ("classical MDS", "SMACOF")]
     assert rows_of(scored)["SDP, SMACOF"].mean == pytest.approx(off(scored, "smacof"))
     assert rows_of(scored)["SDP, SMACOF"].std is None  # of the one that was solved
     assert any("first 1 repetitions" in note for note in scored.notes)
@@ -150,6 +153,35 @@ def test_the_mask_is_judged_on_the_route(scored: MapRecovery) -> None:
     bound = next(note for note in scored.notes if note.startswith("The mask keeps"))
     squared = float(bound.split("up to ")[1].split(":")[0])
     assert mask.tau == pytest.approx(np.sqrt(squared / 0.9), rel=1e-3)
+
+
+@pytest.mark.usefixtures("unfitted")
+def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(map_recovery, "REPETITIONS", 1)
+    masks, given = [], map_recovery.s_stress
+
+    def watched(squared: Floats, mask: Bools, dimensions: int, **options: Any) -> Completed:
+        masks.append((squared, mask))
+        return given(squared, mask, dimensions, **options)
+
+    monkeypatch.setattr(map_recovery, "s_stress", watched)
+    scored = map_recovery.score(scoring)
+    squared_metres, mask = masks[1]  # after the mask with the chosen bound
+    described = scoring.descriptors[scored.images].astype(np.float64)
+    pairs = [(i, j) for i in range(24) for j in range(i)]
+    lam = RADIUS**2 / 0.9  # r1²/F²
+    apart = {(i, j): lam * float(np.square(described[i] - described[j]).sum()) for i, j in pairs}  # squared metres
+    kept = [pair for pair in pairs if apart[pair] <= RADIUS**2]
+    assert 0 < len(kept) < len(pairs)
+    for i, j in pairs:
+        assert squared_metres[i, j] == pytest.approx(apart[i, j], rel=1e-3)
+        assert mask[i, j] == mask[j, i] == ((i, j) in kept or (i == j + 1 and mask[i, j]))  # which connects parts
+    near = [pair for pair in pairs if scored.true[pair] <= RADIUS]
+    both = len(set(kept) & set(near))
+    assert (
+        f"keeps {2 * len(kept) / 24:.1f} of 23 pairs per image; {both / len(kept):.1%} of them are within 10 m; "
+        f"it keeps {both / len(near):.1%} of all pairs within 10 m"
+    ) in next(note for note in scored.notes if note.startswith("The mask as printed"))
 
 
 @pytest.mark.usefixtures("unfitted")
@@ -193,9 +225,13 @@ def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
     scored = map_recovery.score(replace(scoring, descriptors=replace(scoring.descriptors, values=noise)))
     assert scored.mask is None
     assert [name for name, row in rows_of(scored).items() if row.group == "paper"] == [
-        "s-stress in place of the SDP, oracle mask"
+        "s-stress in place of the SDP, mask as printed (λD ≤ r1²)",
+        "s-stress in place of the SDP, oracle mask",
     ]
     assert scored.masked is None
+    assert any(
+        note.startswith("The mask as printed (λD ≤ r1²) keeps 0.0 of 23 pairs per image;") for note in scored.notes
+    )
 
 
 @pytest.mark.parametrize(

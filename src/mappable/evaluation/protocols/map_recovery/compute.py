@@ -34,6 +34,7 @@ from mappable.recovery.matrices.mask import (
     connect,
     mask_report,
     oracle_mask,
+    paper_mask,
     threshold_mask,
 )
 from mappable.recovery.matrices.sdp import sdp_trace
@@ -47,6 +48,7 @@ SOLVED, STEPS = 5, 3000  # repetitions of the SDP, which takes long, and steps o
 KNOWN_SIGMA = 0.05  # positive radii that a known position may be off
 TRIVIAL = ("point", "straight line", "circle")
 SDP_MDS, SDP_SMACOF, S_STRESS = "SDP, classical MDS", "SDP, SMACOF", "s-stress in place of the SDP"
+PRINTED_MASK, ORACLE_MASK = ", mask as printed (λD ≤ r1²)", ", oracle mask"
 OURS, OURS_MASKED = "calibrated ranges", "calibrated ranges, of the mask's pairs alone"
 ANCHORED, STEADY = "calibrated ranges and known positions", "a steady pace between known positions"
 SHOWN = {SDP_MDS: "mds", S_STRESS: "mds", SDP_SMACOF: "smacof", OURS: "recovered", ANCHORED: "anchored"}
@@ -228,6 +230,8 @@ class _Repetition:
         if ruler.threshold is not None:
             self.mask = threshold_mask(self.squared, ruler.threshold)
             self.report = mask_report(self.mask, self.true, ruler.threshold.near)
+        # λ times a squared feature distance is at most r1², in squared metres: up to r1²/λ, which is F².
+        self.printed_mask = paper_mask(self.squared, ruler.radius**2 / ruler.scale)
         self.added = self.assumed = 0
         self.converged: list[bool] = []
         self.failed: list[str] = []
@@ -236,7 +240,8 @@ class _Repetition:
     def draw(self) -> None:
         """Run every method; record the ones that fail."""
         completes = self.seed < SOLVED or not _has_solver()
-        for ways in (self.trivial(), self.paper(completes), self.oracle(completes), self.ours(), self.anchored()):
+        ours = self.ours(), self.anchored()
+        for ways in (self.trivial(), self.paper(completes), self.printed(completes), self.oracle(completes), *ours):
             try:
                 self.drawn.extend(ways)
             except MappableError as error:
@@ -259,11 +264,16 @@ class _Repetition:
             self.completed = np.sqrt(completed.squared_distances)
             yield from self._laid_out(completed)
 
+    def printed(self, completes: bool) -> Iterator[_Drawn]:
+        """With the mask that the paper prints."""
+        if completes:
+            yield from self._laid_out(self._completed(connect(self.printed_mask)), PRINTED_MASK)
+
     def oracle(self, completes: bool) -> Iterator[_Drawn]:
         """With the mask of those pairs that truly are near."""
         if completes:
             mask = connect(oracle_mask(self.true, self.ruler.radius))
-            yield from self._laid_out(self._completed(mask), ", oracle mask")
+            yield from self._laid_out(self._completed(mask), ORACLE_MASK)
 
     def ours(self) -> Iterator[_Drawn]:
         """With all ranges that the calibration gives, and with those alone that the paper's way is given too."""
@@ -361,6 +371,7 @@ def _notes(done: list[_Repetition]) -> Iterator[str]:
     """What must be known of how the rows came about."""
     added, assumed = (float(np.mean([getattr(one, name) for one in done])) for name in ("added", "assumed"))
     solved = [converged for one in done for converged in one.converged]
+    yield _printed_mask(done)
     if added:
         yield f"Neighbours in time connect what the mask leaves apart: {added:.1f} pairs a repetition."
     if not _has_solver():
@@ -379,6 +390,19 @@ def _notes(done: list[_Repetition]) -> Iterator[str]:
     failed = [problem for one in done for problem in one.failed]
     for problem in dict.fromkeys(failed):
         yield f"In {failed.count(problem)} of {len(done)} repetitions rows are missing: {problem}."
+
+
+def _printed_mask(done: list[_Repetition]) -> str:
+    """How many pairs the paper's mask keeps, and how many of them are near."""
+    near = done[0].ruler.radius
+    reports = [mask_report(one.printed_mask, one.true, near) for one in done]
+    kept = float(np.mean([report.per_row.mean() for report in reports]))
+    added = float(np.mean([np.count_nonzero(connect(one.printed_mask) & ~one.printed_mask) / 2 for one in done]))
+    precision, recall = (_mean([getattr(one, name) for one in reports]) for name in ("precision", "recall"))
+    told = f"The mask as printed (λD ≤ r1²) keeps {kept:.1f} of {len(done[0].rows) - 1} pairs per image"
+    told += "" if precision is None else f"; {precision:.1%} of them are within {near:g} m"
+    told += "" if recall is None else f"; it keeps {recall:.1%} of all pairs within {near:g} m"
+    return told + (f"; neighbors in time connect its parts, {added:.1f} pairs per repetition." if added else ".")
 
 
 def _has_solver() -> bool:
