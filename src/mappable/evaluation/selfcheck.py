@@ -270,7 +270,7 @@ def _worse(first: float, second: float) -> float:
     return math.nan if math.isnan(first) or math.isnan(second) else max(first, second)
 
 
-# Tolerances are at least ten times the largest difference of seeds 0 to 99 on a CPU, and of seeds 0 to 9 on a GPU.
+# Tolerances are at least ten times the largest difference of `self_check` with the seeds 0 to 99 on a CPU.
 CHECKS = (
     Comparison("losses", "terms of all losses in float64 with loops", 1e-12, _losses(torch.float64), True),
     Comparison("losses, float32", "terms of all losses with loops", 2e-5, _losses(torch.float32), True),
