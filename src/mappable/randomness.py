@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     MIRRORED = auto()
     LIGHT = auto()
     BOOTSTRAP_RUNS = auto()
+    SELF_CHECK = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

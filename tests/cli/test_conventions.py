@@ -67,6 +67,7 @@ MISTAKES = {
     "compare": "compare no no",
     "reproduce": "reproduce no",
     "demo": "demo file",
+    "selfcheck": "selfcheck --device no",
 }
 # They print no result: a server, a story, a picture and a file.
 WITHOUT_JSON = {"serve", "demo", "map reliability", "map export"}

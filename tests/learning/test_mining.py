@@ -1,12 +1,11 @@
 """Hard-negative mining: the nearest descriptors among the negatives in the cache, against a loop."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from mappable.evaluation.references import nearest, squared_distance
 from mappable.learning.mining import FeatureCache
 
 PLACES, DIMENSIONS = 30, 8
@@ -24,14 +23,13 @@ def descriptors(count: int) -> Tensor:
     return torch.tensor(points / np.linalg.norm(points, axis=1, keepdims=True), dtype=torch.float32)
 
 
-def loop_squared_distance(cache: FeatureCache, one: int, other: int) -> float:
-    first, second = (cache.features[cache.rows.tolist().index(row)].tolist() for row in (one, other))
-    return math.dist(first, second) ** 2
+def by_row(cache: FeatureCache) -> dict[int, list[float]]:
+    return dict(zip(cache.rows.tolist(), cache.features.tolist(), strict=True))
 
 
 def test_squared_distances_are_those_of_a_loop(cache: FeatureCache) -> None:
-    anchors = torch.tensor([4, 29, 1])
-    expected = [[loop_squared_distance(cache, a, row) for row in cache.rows.tolist()] for a in anchors.tolist()]
+    anchors, at = torch.tensor([4, 29, 1]), by_row(cache)
+    expected = [[squared_distance(at[anchor], vector) for vector in at.values()] for anchor in anchors.tolist()]
     np.testing.assert_allclose(cache.squared_distances(anchors), expected, atol=1e-6)
 
 
@@ -54,10 +52,10 @@ def test_the_hardest_negatives_are_the_nearest_in_a_loop(cache: FeatureCache) ->
     anchors = torch.tensor([2, 7, 28])
     negatives = torch.tensor(np.random.default_rng(2).random((3, PLACES)) < 0.6)
     rows, found = cache.hardest(anchors, negatives, 4)
+    at = by_row(cache)
     for anchor, mask, hard in zip(anchors.tolist(), negatives.tolist(), rows.tolist(), strict=True):
-        candidates = [row for row in cache.rows.tolist() if mask[row]]
-        by_distance = sorted(candidates, key=lambda row: loop_squared_distance(cache, anchor, row))
-        assert hard == by_distance[:4]
+        candidates = [row for row in at if mask[row]]
+        assert hard == [row for _, row in nearest(at[anchor], at, candidates, 4)]
     assert found.tolist() == [4, 4, 4]
 
 

@@ -109,10 +109,32 @@ def test_an_image_too_small_for_a_mosaic_is_reported_by_name(tmp_path: Path) -> 
         load_image(tmp_path / "line.png", (4, 4), decoding=RawDecoding("GBRG"))
 
 
-def test_a_colour_image_is_not_taken_for_a_raw_one(draw: Callable[..., Path], tmp_path: Path) -> None:
-    file = draw(tmp_path / "colour.png")
-    with pytest.raises(BadImageError, match=r"GBRG.*8-bit.*RGB"):
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK"])
+def test_an_image_in_color_is_read_as_it_is(mode: str, draw: Callable[..., Path], tmp_path: Path) -> None:
+    file = tmp_path / "colour.tiff"
+    Image.open(draw(tmp_path / "drawn.png")).convert(mode).save(file)
+    assert np.array_equal(load_image(file, (8, 6), decoding=RawDecoding("GBRG")), load_image(file, (8, 6)))
+
+
+@pytest.mark.parametrize("mode", ["1", "LA", "I;16", "I", "F"])
+def test_an_image_without_color_that_is_no_raw_one_is_refused(mode: str, tmp_path: Path) -> None:
+    file = tmp_path / "grey.tiff"
+    Image.new(mode, (8, 6)).save(file)
+    with pytest.raises(BadImageError, match=rf"grey\.tiff: a raw GBRG image has one 8-bit channel.*is {mode}"):
         load_image(file, (8, 6), decoding=RawDecoding("GBRG"))
+
+
+def test_decodings_agree_if_their_tables_have_the_same_content(tmp_path: Path) -> None:
+    first, copy, other = (tmp_path / name for name in ("first.bin", "copy.bin", "other.bin"))
+    for file, content in ((first, b"12345678"), (copy, b"12345678"), (other, b"12345679")):
+        file.write_bytes(content)
+    own = RawDecoding("GBRG", str(first))
+    assert own.agrees_with(own)
+    assert own.agrees_with(RawDecoding("GBRG", str(copy)))
+    assert RawDecoding("GBRG").agrees_with(RawDecoding("GBRG"))
+    for differing in (RawDecoding("RGGB", str(copy)), RawDecoding("GBRG", str(other)), RawDecoding("GBRG"), None):
+        assert not own.agrees_with(differing)
+    assert not own.agrees_with(RawDecoding("GBRG", str(tmp_path / "gone.bin")))
 
 
 def test_an_unknown_bayer_pattern_is_refused_with_the_known_ones() -> None:
@@ -168,19 +190,19 @@ def test_raw_files_are_demosaiced_and_then_undistorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (np.zeros(2 * 6 * 8 - 1), r"95.*8x6.*96"),
-        (np.zeros(2 * 6 * 8 + 1), r"97.*8x6.*96"),
-        (np.full(2 * 6 * 8, np.nan), r"96.*8x6.*96"),
-        (None, "undistortion"),
+        (np.zeros(2 * 6 * 8 - 1), r"8x6 needs 96.*table\.bin has 95"),
+        (np.zeros(2 * 6 * 8 + 1), r"8x6 needs 96.*table\.bin has 97"),
+        (np.full(2 * 6 * 8, np.nan), r"8x6 needs 96 finite.*table\.bin has 96"),
+        (None, r"undistortion table table\.bin cannot be read \(No such file"),
     ],
 )
-def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_it(
+def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_both(
     content: Any, problem: str, tmp_path: Path
 ) -> None:
     table = tmp_path / "table.bin"
     if content is not None:
         content.tofile(table)
     Image.fromarray(random_image(6, 8)[..., 0]).save(tmp_path / "raw.png")
-    with pytest.raises(BadInputError, match=problem) as error:
-        decode_image((tmp_path / "raw.png").read_bytes(), (8, 6), decoding=RawDecoding("GBRG", str(table)))
-    assert str(error.value).startswith(str(table))
+    with pytest.raises(BadImageError, match=problem) as error:
+        decode_image((tmp_path / "raw.png").read_bytes(), (8, 6), decoding=RawDecoding("GBRG", str(table)), name="raw")
+    assert str(error.value).startswith("raw: a raw GBRG image, because it has one channel, but ")

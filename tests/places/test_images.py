@@ -453,17 +453,6 @@ def test_a_raw_image_becomes_colour_before_it_is_resized() -> None:
     assert (found == (200, 0, 0)).all()
 
 
-def test_what_a_raw_decoding_cannot_use_is_refused(tmp_path: Path) -> None:
-    raw = RawDecoding("GBRG")
-    with pytest.raises(BadImageError, match=r"GBRG.*8-bit.*RGB"):
-        decode_image(encoded(noise(8, 8), "PNG"), (8, 8), decoding=raw, name="x")
-    with pytest.raises(BadImageError, match="unreadable"):
-        decode_image(encoded(Image.new("L", (1, 1)), "PNG"), (8, 8), decoding=raw, name="x")
-    missing = RawDecoding("GBRG", str(tmp_path / "lut.bin"))
-    with pytest.raises(BadInputError, match="undistortion"):  # the image is not to blame
-        decode_image(encoded(RAMP, "PNG"), (8, 8), decoding=missing)
-
-
 def test_a_wrong_fit_or_size_is_the_caller_s_mistake_and_not_the_image_s() -> None:
     data = encoded(RAMP, "PNG")
     with pytest.raises(BadInputError, match=r"fit.*'zoom'"):

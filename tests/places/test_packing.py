@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from filelock import FileLock
+from PIL import Image
 
 from mappable.errors import BadImageError, BadInputError
 from mappable.places import packing
@@ -401,11 +402,25 @@ def test_packed_images_are_found_where_all_are_there_at_that_size_and_fit(places
     np.testing.assert_array_equal(found.read(np.arange(2)), np.stack([load_image(file, SIZE) for file in some.files]))
     assert find_packed(out, some, SIZE, "pad") is None
     assert find_packed(out, some, (16, 12), "crop") is None
-    assert find_packed(out, some.replace(decoding=RawDecoding("GBRG")), SIZE, "crop") is None
     elsewhere = some.replace(root=tmp_path / "elsewhere")
     assert find_packed(out, elsewhere, SIZE, "crop") is None
     places.root.rename(tmp_path / "elsewhere")
     assert find_packed(out, elsewhere, SIZE, "crop") is not None
+
+
+def test_a_pack_without_decoding_serves_raw_places_if_all_its_images_are_in_color(
+    places: Places, tmp_path: Path
+) -> None:
+    out, raw = tmp_path / "out", places[:20].decoded_as(RawDecoding("GBRG"))
+    Image.open(raw.files[7]).convert("L").save(raw.files[7])
+    pack_images(places[:20], out, size=SIZE)
+    assert find_packed(out, raw[:7], SIZE, "crop") is not None
+    assert find_packed(out, raw, SIZE, "crop") is None
+    pack_images(raw.where(place_id=str(raw.place_id[7])), out, size=SIZE)
+    found = find_packed(out, raw[7], SIZE, "crop")
+    assert found is not None
+    file = raw.files[7]
+    np.testing.assert_array_equal(found.read(np.arange(1))[0], load_image(file, SIZE, decoding=RawDecoding("GBRG")))
 
 
 def test_a_file_that_vanishes_while_packing_is_named_and_what_is_done_stays(

@@ -17,6 +17,7 @@ from mappable.cli import (
     places,
     recover,
     reproduce,
+    selfcheck,
     serve,
     simulate,
     train,
@@ -66,3 +67,4 @@ app.command(cls=ListingCommand)(evaluate.evaluate)
 app.command()(compare.compare)
 app.command(cls=ListingCommand)(reproduce.reproduce)
 app.command()(demo.demo)
+app.command()(selfcheck.selfcheck)

@@ -13,6 +13,7 @@ from mappable.errors import BadInputError
 if TYPE_CHECKING:
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
+    from mappable.places.decoding import RawDecoding
     from mappable.places.pixels import Images
     from mappable.places.table import Places
 
@@ -85,8 +86,11 @@ def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | 
     return find_packed(table, places, encoder.about.size, encoder.about.fit)
 
 
-def images_of(table: Path, places: "Places", encoder: "ImageEncoder") -> "Places | Images":
-    """The packed images, or else the places, whose files are decoded then."""
+def images_of(
+    table: Path, places: "Places", encoder: "ImageEncoder", decoding: "RawDecoding | None" = None
+) -> "Places | Images":
+    """The packed images, or else the places, whose files are decoded then; raw ones as the map's `decoding` says."""
+    places = places.decoded_as(decoding)
     images = packed(table, places, encoder)
     return places if images is None else images
 

@@ -45,7 +45,7 @@ def densify(
     from mappable.places.unposed import find_images
 
     opened = Map.verify(folder)
-    places = find_images(images)
+    places = find_images(images, opened.places.decoding)
     loaded = encoder_of(opened, encoder, device)
     pixels = packed(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)

@@ -35,16 +35,17 @@ def embed(
 ) -> None:
     """Compute the descriptors of images: one vector of length one per image.
 
-    Images come from the packed pixels of the encoder's size, if PLACES has them, else from their files.
+    Images come from the packed pixels of the encoder's size, if PLACES has them, else from their files. If ENCODER is a
+    map of raw images, images of PLACES with one channel are decoded as the map's images are.
     """
     from mappable.features.export import DESCRIPTORS, check_folder, check_hloc, write_descriptors, write_hloc
-    from mappable.maps.encoders import open_encoder
+    from mappable.maps.encoders import decoding_of, open_encoder
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
 
     (check_hloc if file_format == "hloc" else check_folder)(out)
     check_new(overwrite, out if file_format == "hloc" else out / DESCRIPTORS)
-    places = load_places(table)
+    places = load_places(table).decoded_as(decoding_of(encoder_file))
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
         places = places.where(split=split)

@@ -85,7 +85,7 @@ def locate(
 
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
     landmarks = opened.map
-    places = find_images(images)
+    places = find_images(images, landmarks.places.decoding)
     files = [file for file in (csv, tum, pairs, rerun) if file is not None]
     check_new(overwrite, *files)
     if len({file.resolve() for file in files}) < len(files):

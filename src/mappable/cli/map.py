@@ -70,6 +70,7 @@ def add(
     opened = Map.verify(folder)
     wanted = {"split": split, "sequence": sequence, "condition": condition}
     places = load_places(table).replace(notes=())  # which are about the whole collection
+    places = places.decoded_as(opened.places.decoding)
     places = places.where(**{name: value for name, value in wanted.items() if value is not None})
     if not len(places):
         asked = ", ".join(f"{name} {value!r}" for name, value in wanted.items() if value is not None)
@@ -148,12 +149,12 @@ def reliability(
         raise BadInputError(f"{table}: no place has the split {split!r}")
     if set(places.frame) != {opened.frame.name}:
         raise BadInputError(f"{table}: is in frame {places.frame[0]!r}, but the map is in frame {opened.frame.name!r}")
-    loaded = encoder_of(opened, encoder, device)
-    absent = None if elsewhere is None else loaded.embed(images_of(elsewhere, some_places(elsewhere), loaded))
+    loaded, raw = encoder_of(opened, encoder, device), opened.places.decoding
+    absent = None if elsewhere is None else loaded.embed(images_of(elsewhere, some_places(elsewhere), loaded, raw))
     draw_reliability(
         out,
         opened,
-        loaded.embed(images_of(table, places, loaded)),
+        loaded.embed(images_of(table, places, loaded, raw)),
         places.positions,
         encoder=loaded.fingerprint,
         conditions=places.condition,

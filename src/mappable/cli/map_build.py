@@ -121,7 +121,9 @@ def build(
         raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
     else:
         loaded = open_encoder(encoder_file, device, backend)
-        absent_images = None if elsewhere is None else images_of(elsewhere, some_places(elsewhere), loaded)
+        absent_images = None
+        if elsewhere is not None:
+            absent_images = images_of(elsewhere, some_places(elsewhere), loaded, places.decoding)
         _print_taken(places)
         built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
     print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file), as_json)

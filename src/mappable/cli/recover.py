@@ -158,7 +158,8 @@ def _from_images(path: Path, folder: Path, encoder: Path | None, device: str) ->
     from mappable.places.unposed import find_images
     from mappable.recovery.task import Measured
 
-    opened, places = Map.open(folder), find_images([path])
+    opened = Map.open(folder)
+    places = find_images([path], opened.places.decoding)
     loaded = encoder_of(opened, encoder, device)
     ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded))
     facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}

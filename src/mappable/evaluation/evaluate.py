@@ -86,6 +86,7 @@ def evaluate_map(
     Also what it was evaluated on, and the images of that, for whoever draws it.
     """
     landmarks.check_encoder(encoder.fingerprint)
+    queries = queries.decoded_as(landmarks.places.decoding)
     radii = [
         given if given is not None else known
         for given, known in (

@@ -8,6 +8,7 @@ from mappable.features.image_encoder import ImageEncoder
 from mappable.features.opening import Backend, open_file
 from mappable.maps.folder import MAP
 from mappable.maps.map import Map
+from mappable.places.decoding import RawDecoding
 
 
 def open_encoder(source: Path | str, device: str = "auto", backend: Backend | None = None) -> ImageEncoder:
@@ -20,6 +21,11 @@ def find_encoder(source: Path | str) -> Path:
     if not (Path(source) / MAP).is_file():
         return encoder_file(source)
     return _kept(Map.open(source))
+
+
+def decoding_of(source: Path | str) -> RawDecoding | None:
+    """How the raw images of a map were decoded, if `source` is the folder of a map; encoders alone do not say."""
+    return Map.open(source).places.decoding if (Path(source) / MAP).is_file() else None
 
 
 def encoder_of(

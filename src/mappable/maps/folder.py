@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -36,6 +37,7 @@ SUFFIXES = {
     "covariance": ".npy",
     "index": ".safetensors",
     "encoder": ".safetensors",  # or .onnx
+    "undistortion": ".bin",
 }
 # Names of the other files; with a dot before and more behind while they are being written.
 OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
@@ -110,6 +112,9 @@ def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], 
     encoder = encoder_file or saved.encoder_file
     if encoder is not None:
         parts["encoder"] = lambda file: _copy(encoder, file)
+    lens = saved.undistortion_file
+    if lens is not None and lens.is_file():  # else it was lost before; images in color can still be located
+        parts["undistortion"] = lambda file: _copy(lens, file)
     return parts
 
 
@@ -169,6 +174,9 @@ def _opened(folder: Path, text: bytes) -> Map:
         facts = _checked_facts(folder, text)
         files = _checked_files(folder, facts)
         places = load_places(files["landmarks"].path)
+        if "undistortion" in files and places.decoding is not None:
+            own = replace(places.decoding, undistortion=str(files["undistortion"].path))
+            places = places.replace(decoding=own)
         shape = (len(places), facts["descriptor"]["dimensions"])
         vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
         corners = (len(places), places.dimensions, places.dimensions)

@@ -119,6 +119,12 @@ class Map:
         """The file of the encoder, where the map's folder holds it."""
         return self.files["encoder"].path if "encoder" in self.files else None
 
+    @property
+    def undistortion_file(self) -> Path | None:
+        """The table that undistorts raw images, which the map's folder keeps a copy of; None if there is none."""
+        decoding = self.places.decoding
+        return None if decoding is None or decoding.undistortion is None else Path(decoding.undistortion)
+
     def nearest(
         self,
         descriptors: Floats32,
@@ -234,7 +240,10 @@ class Map:
         return replace(self, store=Approximate.build(self.store, seed=seed)) if isinstance(self.store, Exact) else self
 
     def _of(self, places: Places, parts: Sequence[tuple[Store, Ints]], covariance: Floats) -> "Map":
-        """A map of other landmarks, whose descriptors are in rows of stores; of its files only the encoder's stays."""
+        """A map of other landmarks, whose descriptors are in rows of stores.
+
+        Of its files those of the encoder and of the lens stay.
+        """
         vectors = np.empty((len(places), self.store.dimensions), dtype=self.storage)
         filled = 0
         for store, rows in parts:
@@ -242,7 +251,7 @@ class Map:
                 block = rows[start : start + BLOCK]
                 vectors[filled : filled + len(block)] = store.take(block)
                 filled += len(block)
-        files = {part: file for part, file in self.files.items() if part == "encoder"}
+        files = {part: file for part, file in self.files.items() if part in ("encoder", "undistortion")}
         store = Exact(_read_only(vectors))
         return replace(self, places=places, store=store, covariance=_read_only(covariance), files=files)
 

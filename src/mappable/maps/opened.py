@@ -101,7 +101,7 @@ class OpenMap:
             return self._locate_array(images, sequence, coverage)
         single = isinstance(images, str | Path)
         paths = [Path(one) for one in _paths(images)]
-        places = find_images(paths)
+        places = find_images(paths, self.map.places.decoding)
         found = self.locate_places(places, self.packed(paths, places), sequence=sequence, coverage=coverage)
         if any(path.is_dir() or is_table(path) for path in paths):
             return found

@@ -20,7 +20,7 @@ from mappable.files import write_atomically
 from mappable.formats import Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.images import Fit, Size, read_bytes
-from mappable.places.pixels import ImageRows
+from mappable.places.pixels import ImageRows, blocks
 from mappable.places.table import Places
 
 FORMAT = Format("mappable pack", 1, "delete the folder and convert again")
@@ -147,12 +147,29 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
 
 
 def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageRows | None:
-    """The packed images of the places below the folder of a converted set; None unless all are there, at that size."""
-    folder = pack_folder(out, size, fit, places.decoding)
+    """The packed images of the places below the folder of a converted set; None unless all are there, at that size.
+
+    A pack that was made without the decoding of the places serves if its images are in color, which is read as it is.
+    """
+    if not (Path(out) / "pixels").is_dir():
+        return None
+    found = _held(pack_folder(out, size, fit), places)
+    if places.decoding is None or (found is not None and all(_in_color(block) for block in blocks(found))):
+        return found
+    return _held(pack_folder(out, size, fit, places.decoding), places)
+
+
+def _held(folder: Path, places: Places) -> ImageRows | None:
+    """The images of the places in this pack, if it is there and has all of them."""
     if not (folder / ABOUT).is_file():
         return None
     pack = PackedImages(folder)
     return pack.view(places) if pack.holds(places) else None
+
+
+def _in_color(pixels: Pixels) -> bool:
+    """True if no image (n, height, width, 3) is grey all over."""
+    return bool((pixels[..., 1:] != pixels[..., :1]).any(axis=(1, 2, 3)).all())
 
 
 def npy_header(rows: int, size: Size) -> bytes:

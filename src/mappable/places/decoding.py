@@ -1,5 +1,11 @@
-"""Raw camera files to color images: Bayer mosaic and lens distortion, as Oxford RobotCar needs."""
+"""Raw camera files to color images: Bayer mosaic and lens distortion, as Oxford RobotCar needs.
 
+One rule for tables, maps and their queries: where a table has a `RawDecoding`, an image with one channel is a raw
+image and is decoded; an image in color is read as it is. Images that come without a table of their own, or with one
+that names no decoding, take the decoding of the map that they are asked of (`Places.decoded_as`).
+"""
+
+import filecmp
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +37,16 @@ class RawDecoding:
         """The colour image (h, w, 3) of a raw image (h, w)."""
         colour = demosaic(raw, self.bayer)
         return undistort(colour, Path(self.undistortion)) if self.undistortion else colour
+
+    def agrees_with(self, other: "RawDecoding | None") -> bool:
+        """True if both decode alike: the same pattern, and undistortion tables with the same content."""
+        if self == other or other is None or self.bayer != other.bayer:
+            return self == other
+        tables = self.undistortion, other.undistortion
+        try:
+            return None not in tables and filecmp.cmp(str(tables[0]), str(tables[1]), shallow=False)
+        except OSError:  # a table that cannot be read cannot be compared
+            return False
 
 
 def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
@@ -86,11 +102,11 @@ def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int
     try:
         values = np.fromfile(table, dtype="<f8")
     except OSError as error:
-        raise BadInputError(f"{table}: cannot read the undistortion table ({error.strerror})") from None
+        reason = f"its undistortion table {table.name} cannot be read ({error.strerror})"
+        raise BadInputError(f"{reason}; give the image in color, or put the table back") from None
     if values.size != 2 * height * width or not np.isfinite(values).all():
-        raise BadInputError(
-            f"{table}: {values.size} numbers, but an image of {width}x{height} needs {2 * height * width} finite ones"
-        )
+        needed = f"an image of {width}x{height} needs {2 * height * width:,} finite numbers"
+        raise BadInputError(f"{needed}, and its undistortion table {table.name} has {values.size:,} numbers")
     u, v = values.reshape(2, -1)
     left, top = np.floor(u), np.floor(v)
     corners, weights = [], []

@@ -52,7 +52,10 @@ def check_settings(size: Size, fit: Fit) -> None:
 
 
 def load_image(file: Path | str, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None) -> Pixels:
-    """The image (height, width, 3), uint8 RGB, upright by its EXIF orientation and resized with antialiasing."""
+    """The image (height, width, 3), uint8 RGB, upright by its EXIF orientation and resized with antialiasing.
+
+    With a `decoding`, an image with one channel is a raw image; an image in color is read as it is.
+    """
     return decode_image(read_bytes(file), size, fit, decoding, name=str(file))
 
 
@@ -85,7 +88,7 @@ def decode_image(
         orientation = _orientation(image)
         target = size[::-1] if orientation in TURNED else size
         box, inner = _fitting(image.size, target, fit)
-        if decoding is not None:
+        if decoding is not None and Image.getmodebase(image.mode) == "L":
             return _finished(Image.fromarray(_decode_raw(image, decoding, name)), box, inner, size, orientation)
         full = image.size
         drafted = image.draft("RGB", _needed(full, box, inner))
@@ -191,7 +194,10 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 def _decode_raw(image: Image.Image, decoding: RawDecoding, name: str) -> Pixels:
     if image.mode != "L":
         raise BadImageError(name, f"a raw {decoding.bayer} image has one 8-bit channel, but this one is {image.mode}")
-    return decoding.decode(np.asarray(image))
+    try:
+        return decoding.decode(np.asarray(image))
+    except BadInputError as error:
+        raise BadImageError(name, f"a raw {decoding.bayer} image, because it has one channel, but {error}") from None
 
 
 def _finished(

@@ -23,7 +23,8 @@ def concatenate(tables: Sequence[Places]) -> Places:
         raise BadInputError("no tables to concatenate")
     if len({table.dimensions for table in tables}) > 1:
         raise BadInputError("tables with 2 and 3 dimensions cannot be concatenated: choose one for all")
-    if len({table.decoding for table in tables}) > 1:
+    decodings = [table.decoding for table in tables if table.decoding is not None]
+    if decodings and not all(decodings[0].agrees_with(table.decoding) for table in tables):
         raise BadInputError("tables whose image files are decoded differently cannot be concatenated")
     frames: dict[str, Frame] = {}
     for table in tables:

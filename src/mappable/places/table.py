@@ -143,6 +143,10 @@ class Places:
             getattr(copy, name).flags.writeable = False
         return copy
 
+    def decoded_as(self, decoding: RawDecoding | None) -> "Places":
+        """The places with this decoding of raw images, such as a map's, unless the table has its own."""
+        return self if self.decoding is not None else self._with(decoding=decoding)
+
     def noting(self, *notes: Note) -> "Places":
         """A copy with more notes."""
         return self._with(notes=self.notes + notes)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mappable.errors import BadInputError
+from mappable.places.decoding import RawDecoding
 from mappable.places.files import TABLE, is_own_table, load_places
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
@@ -22,8 +23,10 @@ def is_table(path: Path) -> bool:
     return (path / TABLE).is_file() or (path.suffix in (".parquet", ".csv") and is_own_table(path))
 
 
-def find_images(paths: Sequence[Path]) -> Places:
+def find_images(paths: Sequence[Path], decoding: RawDecoding | None = None) -> Places:
     """All images that `paths` name, each file once, in that order; those of a folder by name, those of tables last.
+
+    Raw images are decoded by the `decoding` of the map that they are asked of, unless their table has its own.
 
     Positions of the table mean nothing. The id of an image is its path as it was given; each folder is a sequence, and
     times are those of the EXIF data. A file need not be there, or an image: that is seen when it is decoded.
@@ -33,7 +36,7 @@ def find_images(paths: Sequence[Path]) -> Places:
     parts = ([_table_of(files)] if files else []) + tables
     if not parts:
         raise BadInputError("no images are given")
-    parts = [_without_positions(part) for part in parts]
+    parts = [_without_positions(part).decoded_as(decoding) for part in parts]
     return parts[0] if len(parts) == 1 else concatenate(_without_repeats(parts))
 
 

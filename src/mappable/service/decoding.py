@@ -7,6 +7,7 @@ from PIL import Image, UnidentifiedImageError
 
 from mappable.arrays import Pixels
 from mappable.errors import BadImageError
+from mappable.places.decoding import RawDecoding
 from mappable.places.images import Fit, Size, decode_image
 from mappable.service.limits import RefusedError
 
@@ -14,11 +15,11 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 BEGINNINGS = re.compile(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP", re.DOTALL)  # of their files
 
 
-def decode(data: bytes, name: str, *, size: Size, fit: Fit, most_pixels: int) -> Pixels:
+def decode(data: bytes, name: str, *, size: Size, fit: Fit, decoding: RawDecoding | None, most_pixels: int) -> Pixels:
     """The image (height, width, 3), as `decode_image`; the header alone decides whether it is too large."""
     _check_header(data, name, most_pixels)
     try:
-        return decode_image(data, size, fit, name=name)
+        return decode_image(data, size, fit, decoding, name)
     except BadImageError as error:
         raise RefusedError(422, "damaged_image", str(error)) from None
 

@@ -43,7 +43,8 @@ class Engine:
         self.rows = {str(name): row for row, name in enumerate(self.map.places.place_id)}
         self.batch_size, self._batcher = _batcher(encoder, metrics)
         about = encoder.about
-        self._decode = partial(decode, size=about.size, fit=about.fit, most_pixels=limits.pixels)
+        raw = self.map.places.decoding
+        self._decode = partial(decode, size=about.size, fit=about.fit, decoding=raw, most_pixels=limits.pixels)
         # The encoder comes first: threads of NumPy's would keep cores from it, and other threads Python's lock.
         self._blas, self._turn = threadpool_limits(1, "blas"), sys.getswitchinterval()
         sys.setswitchinterval(TURN)

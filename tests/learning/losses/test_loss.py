@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mappable.errors import BadInputError
+from mappable.evaluation.references import loss_terms
 from mappable.learning.layout import Layout
 from mappable.learning.losses import LOSS_NAMES, Loss, Terms
 
@@ -42,58 +43,6 @@ def batch(draw_tuples: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Ten
     return draw
 
 
-def by_loops(
-    loss: Loss, descriptors: Tensor, squared_metres: Tensor, apart: Callable[..., float]
-) -> dict[str, list[float]]:
-    """All terms of all anchors from the equations, pair by pair in Python's floats."""
-    found: dict[str, list[float]] = {field.name: [] for field in fields(Terms)}
-    for images, metres in zip(descriptors, squared_metres.tolist(), strict=True):
-        anchor, positives, rest = images[0], images[1:4], images[4:]
-        quadruplets = "quadruplet" in loss.name
-        negatives = rest[:-1] if quadruplets else rest
-        near = [apart(anchor, one) for one in positives]
-        far = [apart(anchor, one) for one in negatives]
-        compared, residuals, costs = list(near), [], []
-        if loss.layout.all_pairs:
-            compared += [apart(positives[i], positives[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-        for feature, geometric in zip(compared, metres, strict=True):
-            residual = feature / SCALE - geometric / RADIUS**2
-            if not loss.normalised:
-                residual = geometric - RADIUS**2 / SCALE * feature
-            size = abs(residual)
-            bent = residual**2 / 2 if size <= loss.huber_delta else loss.huber_delta * (size - loss.huber_delta / 2)
-            residuals.append(size)
-            costs.append(bent if "huber" in loss.name else residual**2)
-        first = [max(0.0, MARGIN + min(near) - one) for one in far]
-        second = []
-        for one in negatives if quadruplets else []:
-            if loss.second_hinge == "residuals":
-                second.append(max(0.0, SECOND_MARGIN + min(costs[:3]) - apart(one, rest[-1]) / SCALE))
-            else:
-                second.append(max(0.0, SECOND_MARGIN + min(near) - apart(one, rest[-1])))
-        visual = 0.0
-        if far:
-            lazy = "lazy" in loss.name
-            visual = max(first) if lazy else sum(first)
-            visual += max(second, default=0.0) if lazy or loss.second_hinge == "residuals" else sum(second)
-        geometric = 0.0
-        if "distance" in loss.name or "huber" in loss.name:
-            geometric = sum(costs) / (len(costs) if loss.normalised else 1)
-        hinges = first + second
-        values = {
-            "total": visual + (loss.geometric_weight if far else 1) * geometric,
-            "visual": visual,
-            "geometric": geometric,
-            "active": sum(hinge > 0 for hinge in hinges) / max(1, len(hinges)),
-            "best": min(near),
-            "negative": sum(far) / max(1, len(far)),
-            "residual": sum(residuals) / len(residuals),
-        }
-        for name, value in values.items():
-            found[name].append(value)
-    return found
-
-
 def all_forms() -> list[Loss]:
     """Every name as it is by default; the literal form, the released one and all pairs where they mean something."""
     literal = [make(name, normalised=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
@@ -116,13 +65,14 @@ each_form = pytest.mark.parametrize("loss", all_forms(), ids=describe)
 
 @each_form
 def test_all_terms_are_those_of_loops_over_pairs(
-    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]], apart: Callable[..., float], dtype: torch.dtype
+    loss: Loss, batch: Callable[..., tuple[Tensor, Tensor]], dtype: torch.dtype
 ) -> None:
     descriptors, squared_metres = batch(loss, dtype)
-    found, expected = loss(descriptors, squared_metres), by_loops(loss, descriptors, squared_metres, apart)
-    for name, values in expected.items():
-        term = getattr(found, name)
-        assert term.tolist() == pytest.approx(values, rel=1e-4, abs=1e-6), name
+    found = loss(descriptors, squared_metres)
+    expected = [loss_terms(loss, *pair) for pair in zip(descriptors.tolist(), squared_metres.tolist(), strict=True)]
+    for field in fields(Terms):
+        term = getattr(found, field.name)
+        assert term.tolist() == pytest.approx([one[field.name] for one in expected], rel=1e-4, abs=1e-6), field.name
         assert term.dtype == dtype
         assert term.shape == (4,)
 

@@ -1,0 +1,177 @@
+"""A map of raw images: whatever is asked of it is decoded as its own images were, or refused by name."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import Result
+
+from mappable.evaluation.evaluate import evaluate_map
+from mappable.evaluation.protocols.curves import Curves
+from mappable.maps.map import Map
+from mappable.maps.opened import open_map
+from mappable.places import load_places, pack_images, save_places
+from mappable.places.decoding import RawDecoding
+
+pytestmark = pytest.mark.medium
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def raw_wall(wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wall as a raw GBRG camera sees it through a lens that mirrors it, and the table that turns it back."""
+    folder = tmp_path_factory.mktemp("raw") / "wall"
+    places = load_places(wall)
+    for path in places.path:
+        colour = np.asarray(Image.open(wall / path))[:, ::-1]
+        raw = colour[..., 1].copy()  # GBRG: the first row is G B G B, the second R G R G
+        raw[0::2, 1::2], raw[1::2, 0::2] = colour[0::2, 1::2, 2], colour[1::2, 0::2, 0]
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(raw).save(folder / path)
+    height, width = raw.shape
+    rows, columns = np.mgrid[:height, :width]
+    np.stack([width - 1 - columns, rows]).astype("<f8").tofile(folder / "lens.bin")
+    raw_places = places.replace(root=folder, decoding=RawDecoding("GBRG", str(folder / "lens.bin")))
+    save_places(raw_places, folder / "places.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def moved_map(mappable: Run, raw_wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A map of the raw wall on a machine that has neither its images nor the table of its lens."""
+    folder = tmp_path_factory.mktemp("moved")
+    there = shutil.copytree(raw_wall, folder / "there")
+    places = load_places(there).replace(decoding=RawDecoding("GBRG", str(there / "lens.bin")))
+    save_places(places, there / "places.parquet")
+    built = mappable("map", "build", there, folder / "built", "--encoder", wall_encoder, "--landmarks", 60)
+    assert built.exit_code == 0, built.output
+    shutil.move(folder / "built", folder / "map")
+    shutil.rmtree(there)
+    return folder / "map"
+
+
+def located(result: Result) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads(result.stdout)
+    return [{name: value for name, value in one.items() if name != "image"} for one in entries]
+
+
+def without_decoding(folder: Path, out: Path) -> Path:
+    """A table of the images of a folder that does not know that they are raw."""
+    save_places(load_places(folder).where(split="test")[:4].replace(decoding=None), out / "places.parquet")
+    return out
+
+
+def test_raw_files_are_located_as_their_decoded_images_are(
+    mappable: Run, raw_wall: Path, moved_map: Path, tmp_path: Path
+) -> None:
+    paths = load_places(raw_wall).where(split="test").path[::10]
+    files = [raw_wall / path for path in paths]
+    from_raw = mappable("locate", moved_map, *files, "--json")
+    assert from_raw.exit_code == 0, from_raw.output
+    straight = []
+    for file in files:
+        colour = RawDecoding("GBRG", str(raw_wall / "lens.bin")).decode(np.asarray(Image.open(file)))
+        straight.append(tmp_path / file.name)
+        Image.fromarray(colour).save(straight[-1])
+    assert located(from_raw) == located(mappable("locate", moved_map, *straight, "--json"))
+    true = load_places(raw_wall).where(split="test").positions[::10]
+    off = np.linalg.norm([one["coordinates"] for one in located(from_raw)] - true, axis=1)
+    assert np.median(off) < 2
+    shutil.copytree(moved_map, tmp_path / "ordinary")
+    ordinary = Map.open(moved_map)
+    replace(ordinary, places=ordinary.places.replace(decoding=None), files={"encoder": ordinary.files["encoder"]}).save(
+        tmp_path / "ordinary"
+    )
+    grey = located(mappable("locate", tmp_path / "ordinary", *files, "--json"))  # as it was before maps said it
+    assert np.median(np.linalg.norm([one["coordinates"] for one in grey] - true, axis=1)) > 10
+
+
+def test_python_tables_densify_and_recover_decode_alike(
+    mappable: Run, raw_wall: Path, moved_map: Path, tmp_path: Path
+) -> None:
+    known = load_places(raw_wall).where(split="test")
+    expected = located(mappable("locate", moved_map, *known.files[:4], "--json"))
+    opened = open_map(moved_map)
+    assert [one.coordinates for one in opened.locate(list(known.files[:4]))] == [
+        tuple(one["coordinates"]) for one in expected
+    ]
+    table = without_decoding(raw_wall, tmp_path)
+    assert located(mappable("locate", moved_map, table, "--json")) == expected
+    both = located(mappable("locate", moved_map, known.files[10], raw_wall, "--json"))  # two tables of one lens
+    assert len(both) == len(load_places(raw_wall))
+    shutil.copytree(moved_map, tmp_path / "dense")
+    dense = json.loads(mappable("densify", tmp_path / "dense", raw_wall / "fog", "--sequence", "--json").stdout)
+    assert dense["added"] > 50
+    assert not dense["unreadable"]
+    assert Map.verify(tmp_path / "dense").undistortion_file == next((tmp_path / "dense").glob("undistortion-*.bin"))
+    recovered = mappable("recover", "images", moved_map, raw_wall / "fog", tmp_path / "out", "--json")
+    assert recovered.exit_code == 0, recovered.output
+    assert json.loads(recovered.stdout)["points"] == 119
+
+
+def test_evaluation_and_added_landmarks_decode_alike(
+    mappable: Run, raw_wall: Path, moved_map: Path, tmp_path: Path
+) -> None:
+    opened, asked = open_map(moved_map), load_places(raw_wall).where(split="test")[:40]
+    radii = {"positive_radius": 5.0, "negative_radius": 20.0, "protocols": ["curves"]}
+    raw, unknown = (
+        evaluate_map(opened.map, opened.encoder, places, **radii)[0].get(Curves)
+        for places in (asked, asked.replace(decoding=None))
+    )
+    np.testing.assert_equal(asdict(unknown), asdict(raw))
+    grown = shutil.copytree(moved_map, tmp_path / "grown")
+    table = without_decoding(raw_wall, tmp_path)
+    assert mappable("map", "add", grown, table).exit_code == 0
+    np.testing.assert_allclose(Map.verify(grown).store.take(np.arange(60, 64)), opened.encoder.embed(asked[:4]))
+
+
+def test_embed_decodes_as_the_map_that_has_the_encoder(
+    mappable: Run, raw_wall: Path, wall: Path, moved_map: Path, wall_encoder: Path, tmp_path: Path
+) -> None:
+    def described(source: Path, table: Path) -> Any:
+        result = mappable("embed", source, table, tmp_path / "out", "--overwrite", "--split", "test", "--json")
+        assert result.exit_code == 0, result.output
+        packed = json.loads(result.stdout)["packed"]
+        return packed, np.load(tmp_path / "out/descriptors.npy")[:4]
+
+    table = without_decoding(raw_wall, tmp_path / "raw")
+    _, expected = described(wall_encoder, raw_wall)  # by the table's own decoding
+    np.testing.assert_array_equal(described(moved_map, table)[1], expected)
+    pack_images(load_places(table), table, size=(64, 48))  # grey, because that table knows of no raw images
+    packed, found = described(moved_map, table)
+    assert not packed
+    np.testing.assert_array_equal(found, expected)
+    colours = without_decoding(wall, tmp_path / "colour")
+    from_files = described(moved_map, colours)[1]
+    pack_images(load_places(colours), colours, size=(64, 48))
+    packed, found = described(moved_map, colours)
+    assert packed
+    np.testing.assert_array_equal(found, from_files)
+
+
+def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(
+    mappable: Run, raw_wall: Path, wall: Path, wall_encoder: Path, moved_map: Path, tmp_path: Path
+) -> None:
+    raw, colour, small = raw_wall / "fog/00020.png", wall / "fog/00020.png", tmp_path / "small.png"
+    Image.open(raw).resize((32, 24)).save(small)
+    result = mappable("locate", moved_map, small, colour, "--json")
+    assert result.exit_code == 3
+    name = next(moved_map.glob("undistortion-*.bin")).name
+    reason = "a raw GBRG image, because it has one channel, but an image of 32x24 needs 1,536 finite numbers, and its"
+    assert result.stderr == f"error: {small}: {reason} undistortion table {name} has 6,144 numbers\n"
+    shutil.copytree(moved_map, tmp_path / "old")  # a map of earlier versions, which kept no table of the lens
+    opened = Map.open(tmp_path / "old")
+    gone = opened.places.replace(decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
+    replace(opened, places=gone, files={"encoder": opened.files["encoder"]}).save(tmp_path / "old")
+    result = mappable("locate", tmp_path / "old", raw, colour, "--json")
+    assert result.exit_code == 3
+    assert f"{raw}: a raw GBRG image" in result.stderr
+    assert "undistortion table lens.bin cannot be read (No such file or directory)" in result.stderr
+    assert [one["error"] is None for one in json.loads(result.stdout)] == [False, True]

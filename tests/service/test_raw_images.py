@@ -1,0 +1,84 @@
+"""`POST /locate` with the bytes of raw images, of a map whose landmarks are raw images."""
+
+import io
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mappable.features import Encoder
+from mappable.maps import build_map
+from mappable.places import Places
+from mappable.places.decoding import RawDecoding
+
+pytestmark = pytest.mark.medium
+
+
+@pytest.fixture(scope="module")
+def lens(wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table of a lens that turns images of the wall upside down."""
+    file = tmp_path_factory.mktemp("lens") / "lens.bin"
+    with Image.open(wall.files[0]) as image:
+        width, height = image.size
+    rows, columns = np.mgrid[:height, :width]
+    np.stack([columns, height - 1 - rows]).astype("<f8").tofile(file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def raw_client(start: Any, map_folder: Path, wall: Places, lens: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Asks a server of a map of raw images; the images and their lens are no longer there."""
+    folder = tmp_path_factory.mktemp("raw-map")
+    for path in wall.path:
+        (folder / "images" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "images" / path).write_bytes(as_raw((wall.root / path).read_bytes()))
+    shutil.copy(lens, folder / "images/lens.bin")
+    places = wall.replace(root=folder / "images", decoding=RawDecoding("RGGB", str(folder / "images/lens.bin")))
+    encoder_file = map_folder.parent / "encoder.safetensors"
+    build_map(Encoder.load(encoder_file), places, landmarks=40).save(folder / "map", encoder_file)
+    shutil.rmtree(folder / "images")
+    return start(folder / "map")
+
+
+def as_raw(data: bytes) -> bytes:
+    """What an RGGB camera sees through that lens."""
+    colour = np.asarray(Image.open(io.BytesIO(data)))[::-1]
+    raw = colour[..., 1].copy()
+    raw[0::2, 0::2], raw[1::2, 1::2] = colour[0::2, 0::2, 0], colour[1::2, 1::2, 2]
+    return as_png(raw)
+
+
+def as_png(pixels: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
+
+
+def test_raw_bytes_are_located_as_their_decoded_image_is(
+    raw_client: Any, lens: Path, wall: Places, images: list[tuple[str, bytes]]
+) -> None:
+    raw = [as_raw(data) for _, data in images[::8]]
+    decoding = RawDecoding("RGGB", str(lens))
+    straight = [as_png(decoding.decode(np.asarray(Image.open(io.BytesIO(data))))) for data in raw]
+    found = [raw_client.post("/locate", data).json["positions"][0] for data in raw]
+    assert found[0]["error"] is None
+    for one, data in zip(found, straight, strict=True):
+        (expected,) = raw_client.post("/locate", data).json["positions"]
+        np.testing.assert_allclose(one["coordinates"], expected["coordinates"], atol=1e-3)
+    true = wall.where(split="test").positions[::8]
+    assert np.median(np.linalg.norm([one["coordinates"] for one in found] - true, axis=1)) < 2
+
+
+def test_a_raw_image_of_another_size_is_refused_by_name_and_the_others_are_located(
+    raw_client: Any, images: list[tuple[str, bytes]]
+) -> None:
+    name, data = images[3]
+    small = as_png(np.zeros((10, 20), dtype=np.uint8))
+    answer = raw_client.post_files("/locate", [("small.png", small), (name, as_raw(data))])
+    assert answer.status == 207
+    bad, good = answer.json["positions"]
+    assert bad["error"].startswith("small.png: a raw RGGB image, because it has one channel, but an image of 20x10")
+    assert good["error"] is None
