@@ -61,7 +61,9 @@ class Format:
                     f"{file}: written by a later version of mappable (format {version}); upgrade it"
                 )
             if version < self.version:
-                raise ValueError(f"written by an earlier version of mappable, format {version}")
+                raise BadInputError(
+                    f"{file}: written by an earlier version of mappable (format {version}); {self.remedy}"
+                )
             return values
 
     def is_header_of(self, text: bytes) -> bool:

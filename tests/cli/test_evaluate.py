@@ -58,6 +58,19 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert json.loads((out / "report.json").read_text())["set"] == "map"
 
 
+def test_what_fails_is_named_and_the_exit_code_is_3(
+    mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Scoring) -> None:
+        raise KeyError("masked")
+
+    monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], score=broken))
+    shown = mappable("evaluate", wall_map, wall, tmp_path / "found", *RADII, "--protocols", "table1,curves")
+    assert shown.exit_code == 3
+    assert shown.stderr.count("error: protocol curves: KeyError: 'masked' (") == 1
+    assert f"report: {tmp_path / 'found' / 'report.html'}" in shown.output
+
+
 @pytest.fixture
 def later(wall: Path, tmp_path: Path) -> Path:
     """The folder of a later visit, whose images are called as those of the first were."""

@@ -16,6 +16,8 @@ from PIL import Image
 from mappable.errors import BadInputError
 from mappable.evaluation import report
 from mappable.evaluation.metrics import Correlation, percent_within
+from mappable.evaluation.protocol import Drawing, NothingToDrawError, Section, View
+from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.curves import Curves
 from mappable.evaluation.protocols.distance_matrices import Matrices
 from mappable.evaluation.protocols.generalisation import Generalisation, RegionAccuracy
@@ -25,11 +27,12 @@ from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, Mask
 from mappable.evaluation.protocols.proportionality import Proportionality, SequencePairs
 from mappable.evaluation.protocols.qualitative import Example, Examples
 from mappable.evaluation.protocols.timing import StepTime, Timing
-from mappable.evaluation.report import drawings, embedded, write_report
+from mappable.evaluation.report import draw_all, drawings, embedded, failures_of, write_report
 from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.rows import OURS, ROWS, TABLE_1
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.evaluation.summary import difference, summarise
+from mappable.evaluation.tables import Column, table
 from mappable.places.frames import Frame
 from mappable.places.table import Places
 
@@ -517,3 +520,63 @@ def test_a_folder_that_cannot_be_written_is_refused(setup: Setup, results: list[
 def test_a_figure_that_is_gone_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"gone.png"):
         write_report(results, setup, {"curves": tmp_path / "gone.png"}, tmp_path, command="")
+
+
+# What fails
+
+
+def broken(*_: Any) -> Any:
+    raise KeyError("masked")
+
+
+def test_a_section_that_fails_is_named_and_the_others_stand(
+    setup: Setup, results: list[Result], figures: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [one["name"] for one in data_of(write_report(results, setup, figures, tmp_path, command="x"))["sections"]]
+    monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], sections=broken))
+    unwritable = table("bad", Column("Model", ["one"]), Column("%", [1.0, 2.0]))
+    bad = Section("timing", "Timing", [], [unwritable])
+    monkeypatch.setitem(PROTOCOLS, "timing", replace(PROTOCOLS["timing"], sections=lambda *_: [bad]))
+    monkeypatch.setattr(report, "claims", broken)
+    monkeypatch.setattr(report, "headline_of", broken)
+    page = write_report(results, setup, figures, tmp_path, command="x", failed={"figure curves": "no colors"})
+    data = data_of(page)
+    lost = {"curves", "timing", "claims"}
+    assert [one["name"] for one in data["sections"]] == [*(name for name in whole if name not in lost), "failed"]
+    told = {row[0]: row[1] for row in section(data, "failed")["tables"]["failed"]["rows"]}
+    assert set(told) == {"figure curves", "headline", *(f"section {name}" for name in lost)}
+    assert told["figure curves"] == "no colors"
+    assert re.fullmatch(r"KeyError: 'masked' \(.*\.py, line \d+\)", told["section curves"])
+    assert told["section timing"].startswith("ValueError: ")
+    assert failures_of(page) == [f"{what}: {why}" for what, why in told.items()]
+    assert "What failed" in page.read_text("utf-8")
+    assert "What failed" in page.with_name("report.md").read_text("utf-8")
+
+
+def test_a_figure_that_fails_is_named_and_the_others_stand(
+    setup: Setup, results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = [Image.new("RGB", (8, 8)), Image.new("RGB", (8, 8), "teal")]
+    drawn = {"good": lambda _: film, "bad": broken, "none": nothing_to_draw}
+    made = [Drawing(name, "", draw, moving=True) for name, draw in drawn.items()]
+    monkeypatch.setattr(report, "drawings", lambda: made)
+    found, failed = draw_all(results, setup, lambda rows: np.zeros((len(rows), 8, 8, 3), np.uint8), tmp_path)
+    assert found == {"good": tmp_path / "good.gif"}
+    assert found["good"].is_file()
+    assert list(failed) == ["figure bad"]
+    assert "KeyError" in failed["figure bad"]
+
+
+def nothing_to_draw(_: View) -> Any:
+    raise NothingToDrawError("nothing")
+
+
+def test_a_protocol_that_failed_is_named_with_its_models(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+    failed = [replace(one, failed={"timing": "no clock"}) if one.row == "triplet" else one for one in results]
+    page = write_report(failed, setup, {}, tmp_path, command="")
+    assert tables_of(page)["failed"][1] == ["protocol timing", "no clock", "Triplet, seed 0; Triplet, seed 1"]
+    assert failures_of(page) == ["protocol timing: no clock"]
+    failed[-1].save(tmp_path)
+    assert Result.load(tmp_path).failed == {}
+    failed[2].save(tmp_path)
+    assert Result.load(tmp_path).failed == {"timing": "no clock"}

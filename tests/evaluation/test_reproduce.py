@@ -18,7 +18,7 @@ from mappable.evaluation import as_printed
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.generalisation import Generalisation
 from mappable.evaluation.protocols.proportionality import Proportionality
-from mappable.evaluation.report import write_report
+from mappable.evaluation.report import failures_of, write_report
 from mappable.evaluation.reproduce import (
     DESCRIPTORS,
     MODELS,
@@ -31,6 +31,7 @@ from mappable.evaluation.reproduce import (
 )
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import rows_named
+from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
 from mappable.features.encoder import Encoder
@@ -392,6 +393,30 @@ def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
         assert [one.row for one in study.report_on(models)[0]] == ["off-the-shelf", "triplet"]
     assert study.report_on(models[1:2]) == ([], None)  # all in the hands of others
     assert [one.row for one in study.run(models)] == ["off-the-shelf", "distance", "triplet"]
+
+
+def test_a_protocol_that_raises_costs_no_other_and_is_tried_again(
+    run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Scoring) -> None:
+        raise KeyError("masked")
+
+    few = {"rows": ["off-the-shelf"], "protocols": ["table1", "curves"]}
+    monkeypatch.setitem(PROTOCOLS, "curves", replace(PROTOCOLS["curves"], score=broken))
+    study, models, (first,) = run("nordland", nordland, **few)
+    assert set(first.scored) == {"table1"}
+    assert first.failed["curves"].startswith("KeyError: 'masked' (")
+    (told,), page = study.report_on(models)
+    assert told.failed == first.failed
+    assert page is not None
+    assert failures_of(page) == [f"protocol curves: {first.failed['curves']}"]
+    monkeypatch.undo()
+    study, models, (again,) = run("nordland", nordland, **few)
+    assert set(again.scored) == {"table1", "curves"}
+    assert not again.failed
+    page = study.report_on(models)[1]
+    assert page is not None
+    assert failures_of(page) == []
 
 
 def test_a_report_is_about_nothing_stale(run: Run, nordland: Path) -> None:

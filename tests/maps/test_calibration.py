@@ -16,6 +16,8 @@ from mappable.maps.locate import Locator
 from mappable.maps.location import Candidate
 from mappable.maps.map import Map
 from mappable.maps.ranging import ranges_between
+from mappable.maps.spread import Spread
+from mappable.maps.summary import summarize_map
 
 
 def errors(town: Any, found: list[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -119,6 +121,19 @@ def test_other_coverages(town: Any) -> None:
         assert told[0][0].coverage == coverage
     with pytest.raises(BadInputError, match="coverage"):
         Locator(town.map).locate(town.drive[1], encoder=town.encoder, coverage=2.0)
+
+
+def test_an_interval_of_too_few_images_is_the_whole_range(town: Any) -> None:
+    few = replace(town.calibration, confident=Spread.fit(np.linspace(0.1, 1.0, 8), np.zeros(8)))
+    small = town.map.with_calibration(few)
+    found = Locator(small).locate(town.drive[1][:50], encoder=town.encoder)
+    (one, *_) = [one for one in found if one.confident]
+    across = math.dist(town.map.places.positions.min(0), town.map.places.positions.max(0))
+    assert one.low == 0.0
+    assert one.high == pytest.approx(across + few.response.reach)
+    summary = summarize_map(small).calibration
+    assert summary is not None
+    assert summary.width == one.high
 
 
 def test_without_calibration_there_is_the_nearest_landmark_and_no_more(town: Any) -> None:

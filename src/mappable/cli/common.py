@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mappable.places.pixels import Images
     from mappable.places.table import Places
 
-PARTLY = 3  # exit code: done, but some images could not be read
+PARTLY = 3  # exit code: done, but something is missing that standard error names
 
 MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder made by `mappable map build`.")]
 Table = Annotated[
@@ -127,7 +127,7 @@ def warn_of_new_paths(before: "Map", after: "Map") -> None:
 
 
 def end_with(bad: Sequence[str]) -> None:
-    """Print why images could not be read; if there are any, the exit code says so."""
+    """Print what is missing, such as images that could not be read; if there is any, the exit code says so."""
     for error in bad:
         typer.echo(f"error: {error}", err=True)
     if bad:

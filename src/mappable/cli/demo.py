@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.arrays import evenly
+from mappable.cli.common import end_with
 from mappable.cli.output import print_accuracy, print_recovery, print_world
 from mappable.errors import BadInputError
 from mappable.places.picture import draw_map
@@ -40,6 +41,7 @@ def demo(
 
     Each step names the command that does it. Stop it whenever you like: the same command goes on from there.
     """
+    from mappable.evaluation.report import failures_of
     from mappable.evaluation.reproduce import load_study, plan
     from mappable.evaluation.rows import rows_named
     from mappable.evaluation.sets import PLACES, find_set
@@ -75,6 +77,7 @@ def demo(
     page = study.report(results)
     print_accuracy(results, page)
     typer.echo(f"look at it: mappable serve {_quoted(out / 'map')} --study {_quoted(out)}")
+    end_with(failures_of(page))
 
 
 def _quoted(path: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, check_new, queries_of
+from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, check_new, end_with, queries_of
 from mappable.cli.output import print_accuracy
 
 
@@ -60,7 +60,7 @@ def evaluate(
     """
 
     from mappable.evaluation.evaluate import evaluate_map
-    from mappable.evaluation.report import PAGE, draw_all, write_report
+    from mappable.evaluation.report import PAGE, draw_all, failures_of, write_report
     from mappable.evaluation.result import RESULT
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
@@ -82,6 +82,7 @@ def evaluate(
         command=command,
     )
     result.save(out)
-    figures = draw_all([result], setup, images.read, out / "figures")
-    page = write_report([result], setup, figures, out, command=command)
+    figures, failed = draw_all([result], setup, images.read, out / "figures")
+    page = write_report([result], setup, figures, out, command=command, failed=failed)
     print_accuracy([result], page, as_json)
+    end_with(failures_of(page))

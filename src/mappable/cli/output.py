@@ -181,7 +181,8 @@ def print_recovery(result: "Result") -> None:
 
     found = result.get(MapRecovery)
     if found is None:
-        typer.echo(f"not recovered: {result.skipped.get('map-recovery', 'nobody asked for it')}")
+        reasons = {**result.skipped, **result.failed}
+        typer.echo(f"not recovered: {reasons.get('map-recovery', 'nobody asked for it')}")
         return
     numbers = (f"error [{result.unit}]", "% of the length")
     rows = []

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import AsJson, Device
+from mappable.cli.common import AsJson, Device, end_with
 from mappable.cli.output import print_accuracy
 from mappable.errors import BadInputError
 
@@ -94,9 +94,13 @@ def reproduce(
     Stop it whenever you like: the same command goes on from there. What has not changed is not computed again, and what
     was made with other settings or of other images is never taken for this.
 
+    A protocol, section or figure that fails is named in the report and on standard error, and the exit code is 3; all
+    else stands, and the same command tries it again.
+
     Start it several times at once, on a machine or on several with one disk, and they share the models.
     """
     from mappable.evaluation.as_printed import check_weights, printed_settings
+    from mappable.evaluation.report import failures_of
     from mappable.evaluation.reproduce import known_results, load_study, plan, vary
     from mappable.evaluation.result import Accuracy
     from mappable.evaluation.rows import rows_named
@@ -149,6 +153,8 @@ def reproduce(
         )
     if page is not None or as_json:
         print_accuracy(results, page, as_json)
+    if page is not None:
+        end_with(failures_of(page))
 
 
 def _names(text: str) -> list[str]:

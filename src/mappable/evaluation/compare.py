@@ -76,7 +76,8 @@ def compare(paths: Sequence[Path]) -> Comparison:
 def _check(path: str, result: Result, first_path: str, first: Result) -> None:
     """That a result can be compared with the first."""
     if not result.get(Accuracy):
-        why = f" ({result.skipped['table1']})" if "table1" in result.skipped else ""
+        reasons = {**result.skipped, **result.failed}
+        why = f" ({reasons['table1']})" if "table1" in reasons else ""
         raise BadInputError(f"{path}: has no table1, by which results are compared{why}")
     if result.frame != first.frame:
         raise BadInputError(f"{path}: its frame is {result.frame!r}, but that of {first_path} is {first.frame!r}")

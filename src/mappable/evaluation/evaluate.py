@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from mappable.errors import BadInputError
+from mappable.evaluation.failures import reason_of
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import MAP_PROTOCOLS, PROTOCOLS, protocols_named
 from mappable.evaluation.protocols.timing import hardware
@@ -35,22 +36,29 @@ def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
 
 
 def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]) -> Result:
-    """`result` with what the protocols find; what it holds already of this very model and set is kept."""
+    """`result` with what the protocols find; what it holds already of this very model and set is kept.
+
+    A protocol that raises is noted in `failed`, and the others are run.
+    """
     still = still_known(scoring, result)
     scored = {name: one for name, one in result.scored.items() if name in still}
     skipped = {name: why for name, why in result.skipped.items() if name in still}
-    keys = dict(still)
+    keys, failed = dict(still), dict[str, str]()
     with progress_bar(f"scoring {result.title}", len(protocols)) as advance:
         for protocol in protocols:
             advance(0, protocol.name)
             if protocol.name not in still:
-                keys[protocol.name] = protocol.key(scoring)
                 try:
-                    scored[protocol.name] = protocol.score(scoring)
-                except NotApplicableError as error:
-                    skipped[protocol.name] = str(error)
+                    key = protocol.key(scoring)
+                    try:
+                        scored[protocol.name] = protocol.score(scoring)
+                    except NotApplicableError as error:
+                        skipped[protocol.name] = str(error)
+                    keys[protocol.name] = key
+                except Exception as error:  # of whatever kind: hours of training and the other protocols stand
+                    failed[protocol.name] = reason_of(error)
             advance(1)
-    return replace(result, scored=scored, skipped=skipped, keys=keys)
+    return replace(result, scored=scored, skipped=skipped, failed=failed, keys=keys)
 
 
 def ran(device: torch.device, command: str) -> dict[str, Any]:

@@ -4,8 +4,9 @@ import base64
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 from mappable.errors import BadInputError
 from mappable.evaluation import paper
 from mappable.evaluation.as_printed import start_of
+from mappable.evaluation.failures import reason_of
 from mappable.evaluation.film import write_gif
 from mappable.evaluation.markdown import markdown_of
-from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Section, View, counted
+from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Protocol, Section, View, counted
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF
-from mappable.evaluation.sections import claims, conduct, settings, skipped
+from mappable.evaluation.sections import claims, conduct, failed_parts, failures, settings, skipped
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import save
 from mappable.evaluation.summary import Difference, difference
@@ -52,20 +54,27 @@ def drawings() -> list[Drawing]:
     return [one for protocol in PROTOCOLS.values() for one in protocol.drawings]
 
 
-def draw_all(results: Sequence[Result], setup: Setup, images: Images, folder: Path) -> dict[str, Path]:
-    """Write NAME.png and NAME.svg, or NAME.gif, for all that there is; gives the PNG or GIF of each name."""
-    view, files = View(results, setup, images), {}
+def draw_all(
+    results: Sequence[Result], setup: Setup, images: Images, folder: Path
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Write NAME.png and NAME.svg, or NAME.gif, for all that there is; gives the PNG or GIF of each name.
+
+    A figure that cannot be drawn is left out; the second dictionary has the reason.
+    """
+    view, files, failed = View(results, setup, images), dict[str, Path](), dict[str, str]()
     for one in track(drawings(), "Drawing", len(drawings())):
         try:
             drawn = one.draw(view)
+            if isinstance(drawn, list):
+                write_gif(folder / f"{one.name}.gif", drawn)
+                files[one.name] = folder / f"{one.name}.gif"
+            else:
+                files[one.name] = save(drawn, folder, one.name)[0]
         except NothingToDrawError:
             continue
-        if isinstance(drawn, list):
-            files[one.name] = folder / f"{one.name}.gif"
-            write_gif(files[one.name], drawn)
-        else:
-            files[one.name] = save(drawn, folder, one.name)[0]
-    return files
+        except Exception as error:
+            failed[f"figure {one.name}"] = reason_of(error)
+    return files, failed
 
 
 def write_report(
@@ -76,11 +85,13 @@ def write_report(
     *,
     command: str,
     as_printed: bool = False,
+    failed: Mapping[str, str] | None = None,
 ) -> Path:
     """Write `report.html`, `report.json` and `report.md` into a folder, of results of one set; gives the page's path.
 
     `figures` has the PNG or GIF of each by name, beside which an SVG may lie; those of unknown names are left out.
-    `command` repeats all of it; `as_printed` says that the models start as the paper's do.
+    `command` repeats all of it; `as_printed` says that the models start as the paper's do. What `failed` before is
+    named with the reason, and so is a section that cannot be made; `failures_of` the page gives them again.
     """
     if not results:
         raise BadInputError(f"{setup.name}: there are no results to report on")
@@ -89,10 +100,14 @@ def write_report(
             raise BadInputError(f"the report is on {setup.name}, but a result of {result.title!r} is on {result.set}")
     view = View(results, setup, as_printed=as_printed)
     top, sections = headline_of(view), sections_of(view, figures, command)
+    view = View(results, setup)
+    lost = dict(failed or {})
+    top, sections = _headline(view, lost), sections_of(view, figures, command, lost)
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
     captions = {one.name: one.caption for one in drawings()}
     page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=captions)
-    data = json.dumps(_data(view, top, sections), indent=1, allow_nan=False) + "\n"
+    told = [f"{what}: {why}" for what, why, _ in failures(view, lost)]
+    data = json.dumps(_data(view, top, sections, told), indent=1, allow_nan=False) + "\n"
     beside = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
     text = markdown_of(setup.name, [top.run, top.gain], sections, beside)
     write_text(out / DATA, data)
@@ -101,26 +116,60 @@ def write_report(
     return out / PAGE
 
 
-def sections_of(view: View, figures: Mapping[str, Path], command: str) -> list[Section]:
-    """All sections that have something to show: figures that there are, and tables of more than names."""
-    made: list[Section] = []
-    for protocol in PROTOCOLS.values():
-        if models := view.models(protocol.kind):
-            made += protocol.sections(view, models)
-        if protocol.name == CLAIMS_AFTER:
-            made += claims(view)
+def failures_of(page: Path) -> list[str]:
+    """What failed, a sentence each, as the report of this page has it."""
+    failed: list[str] = FORMAT.read(page.with_name(DATA))["failed"]
+    return failed
+
+
+def sections_of(view: View, figures: Mapping[str, Path], command: str, failed: dict[str, str]) -> list[Section]:
+    """All sections that have something to show: figures that there are, and tables of more than names.
+
+    A section that cannot be made is left out, and the reason goes to `failed`.
+    """
     moving = [one.name for one in drawings() if one.moving]
-    made.append(Section("animations", "In motion", ["Two sequences, image by image."], figures=moving))
-    made += [settings(view), conduct(view, command), skipped(view)]
-    found = [
-        replace(
-            one,
-            figures=[name for name in one.figures if name in figures],
-            tables=[each for each in one.tables if len(each.columns) > 1],
-        )
-        for one in made
-    ]
+    animations = Section("animations", "In motion", ["Two sequences, image by image."], figures=moving)
+    makers: dict[str, Callable[[], Sequence[Section]]] = {}
+    for protocol in PROTOCOLS.values():
+        makers[protocol.name] = partial(_sections_of_protocol, protocol, view)
+        if protocol.name == CLAIMS_AFTER:
+            makers["claims"] = partial(claims, view)
+    makers |= {
+        "animations": lambda: [animations],
+        "settings": lambda: [settings(view)],
+        "run": lambda: [conduct(view, command)],
+        "skipped": lambda: [skipped(view)],
+        "failed": lambda: [failed_parts(view, failed)],
+    }
+    found: list[Section] = []
+    for name, make in makers.items():
+        try:
+            found += [_shown(one, figures) for one in make()]
+        except Exception as error:
+            failed[f"section {name}"] = reason_of(error)
     return [one for one in found if one.tables or one.figures or one.claims or one.commands]
+
+
+def _sections_of_protocol(protocol: Protocol[Any], view: View) -> Sequence[Section]:
+    models = view.models(protocol.kind)
+    return protocol.sections(view, models) if models else ()
+
+
+def _shown(section: Section, figures: Mapping[str, Path]) -> Section:
+    """A section with what there is; raises where a part of it cannot be written."""
+    kept = [each for each in section.tables if len(each.columns) > 1]
+    shown = replace(section, figures=[name for name in section.figures if name in figures], tables=kept)
+    json.dumps(_section_data(shown), allow_nan=False)
+    markdown_of("", [], [shown], {})
+    return shown
+
+
+def _headline(view: View, failed: dict[str, str]) -> Headline:
+    try:
+        return headline_of(view)
+    except Exception as error:
+        failed["headline"] = reason_of(error)
+        return Headline(f"{view.setup.name}.")
 
 
 def headline_of(view: View) -> Headline:
@@ -182,7 +231,7 @@ def _page(**facts: Any) -> str:
     return known.from_string(template).render(version=version_of_mappable(), **facts)
 
 
-def _data(view: View, headline: Headline, sections: Sequence[Section]) -> dict[str, Any]:
+def _data(view: View, headline: Headline, sections: Sequence[Section], failed: Sequence[str]) -> dict[str, Any]:
     """All that the page says, but its figures."""
     return {
         **FORMAT.header,
@@ -192,15 +241,17 @@ def _data(view: View, headline: Headline, sections: Sequence[Section]) -> dict[s
         "positive_radius": view.setup.positive_radius,
         "negative_radius": view.setup.negative_radius,
         "headline": asdict(headline),
-        "sections": [
-            {
-                "name": one.name,
-                "title": one.title,
-                "sentences": [*one.sentences, *one.notes],
-                "tables": {each.name: each.to_json() for each in one.tables},
-                "claims": [asdict(claim) for claim in one.claims],
-                "commands": list(one.commands),
-            }
-            for one in sections
-        ],
+        "failed": list(failed),
+        "sections": [_section_data(one) for one in sections],
+    }
+
+
+def _section_data(section: Section) -> dict[str, Any]:
+    return {
+        "name": section.name,
+        "title": section.title,
+        "sentences": [*section.sentences, *section.notes],
+        "tables": {each.name: each.to_json() for each in section.tables},
+        "claims": [asdict(claim) for claim in section.claims],
+        "commands": list(section.commands),
     }

@@ -143,8 +143,11 @@ class Study:
         """The fingerprint of what is trained on."""
         return select(self.setup.places, self.images, queries=0).fingerprint
 
-    def _known(self, model: PlannedModel) -> Result | None:
-        """The result that an earlier run left, if nothing that it depends on has changed and no protocol is missing."""
+    def _known(self, model: PlannedModel, *, failed: bool = False) -> Result | None:
+        """The result that an earlier run left, if nothing that it depends on has changed and no protocol is missing.
+
+        A protocol that failed is missing, unless `failed`.
+        """
         folder, before = self.out / MODELS / model.folder, _before(self.out / RESULTS / model.folder)
         if before is None or not (folder / ENCODER).exists():
             return None
@@ -157,7 +160,10 @@ class Study:
         nothing = Descriptors(self.rows, np.empty((0, 0), dtype=np.float16), encoder.fingerprint, self.digest)
         trained = encoder.to(find_device(self.device))  # by which a protocol may tell one machine from another
         scoring = Scoring(self.setup, nothing, encoder.about, lambda: (trained, self.images))
-        return before if {one.name for one in self.protocols} <= still_known(scoring, before).keys() else None
+        done = set(still_known(scoring, before))
+        if failed and before.encoder == encoder.fingerprint:
+            done |= set(before.failed)
+        return before if {one.name for one in self.protocols} <= done else None
 
     def _run(self, model: PlannedModel) -> Result:
         settings, out = model.settings, self.out
@@ -200,15 +206,16 @@ class Study:
         Of several processes each writes it when it has nothing left to do, and so the last one's is about all.
         """
         with wait_for(self.out / FIGURES / ".lock", "writes the report"):
-            results = [result for model in models if (result := self._known(model))]
+            results = [result for model in models if (result := self._known(model, failed=True))]
             return results, self.report(results) if results else None
 
     def report(self, results: Sequence[Result]) -> Path:
         """Draw all figures and write the page; gives its path."""
         if not results:
             raise BadInputError(f"{self.out}: there is no result to report on yet")
-        figures = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
-        return write_report(results, self.setup, figures, self.out, command=self.command, as_printed=self.as_printed)
+        figures, failed = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
+        how: dict[str, Any] = {"command": self.command, "as_printed": self.as_printed, "failed": failed}
+        return write_report(results, self.setup, figures, self.out, **how)
 
 
 def _rows_of(protocols: Iterable[Protocol[Any]], setup: Setup) -> Ints:

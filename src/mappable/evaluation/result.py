@@ -58,9 +58,9 @@ class Accuracy:
 class Result:
     """What one model came to. Radii and distances are in `unit`.
 
-    `scored` has what each protocol found, by its name, and `skipped` why others could not be run. Of each query `ids`,
-    `conditions` and `blocks` have its place_id, its condition and its block of the bootstrap. `row` is a name of
-    `rows.ROWS` or what a user calls the model.
+    `scored` has what each protocol found, by its name, `skipped` why others do not suit the set, and `failed` what went
+    wrong in those that are to be run again. Of each query `ids`, `conditions` and `blocks` have its place_id, its
+    condition and its block of the bootstrap. `row` is a name of `rows.ROWS` or what a user calls the model.
     """
 
     set: str
@@ -79,6 +79,7 @@ class Result:
     blocks: Ints
     scored: Mapping[str, object] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)  # what each depends on; another key is another result
     ran: Mapping[str, Any] = field(default_factory=dict)  # hardware, versions, date, command
 
@@ -98,7 +99,7 @@ class Result:
         facts |= {"settings": dict(self.settings), "ran": dict(self.ran), "keys": dict(self.keys)}
         arrays: Arrays = {}
         protocols = {name: to_json(one, arrays, name) for name, one in self.scored.items()}
-        facts |= {"protocols": protocols, "skipped": dict(self.skipped)}
+        facts |= {"protocols": protocols, "skipped": dict(self.skipped), "failed": dict(self.failed)}
         queries = {"id": self.ids.tolist(), "condition": self.conditions.tolist(), "block": self.blocks.tolist()}
         packed = save(arrays)
         facts |= {"queries": queries, "arrays": hashlib.sha256(packed).hexdigest()}
@@ -121,6 +122,7 @@ class Result:
             return cls(
                 **{name: from_json(kinds[name], facts[name], arrays) for name in FACTS},
                 **{name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS},
+                failed=from_json(dict[str, str], facts.get("failed", {}), arrays),  # unknown to earlier versions
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),

@@ -1,7 +1,7 @@
 """Sections about all models: the paper's claims, settings, how it was run, and what was left out, and why."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,26 @@ def skipped(view: View) -> Section:
     )
     sentences = ["What could not be found out here, and why."]
     return Section("skipped", "What was left out", sentences, [left] if reasons else [])
+
+
+def failures(view: View, parts: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """What failed, the reason, and the models: protocols, and `parts` of the report."""
+    models: dict[tuple[str, str], list[str]] = {}
+    for result in view.results:
+        for protocol, reason in result.failed.items():
+            seed = "" if result.seed is None else f", seed {result.seed}"
+            models.setdefault((f"protocol {protocol}", reason), []).append(f"{result.title}{seed}")
+    found = [(what, reason, "; ".join(of)) for (what, reason), of in models.items()]
+    return found + [(what, reason, "") for what, reason in parts.items()]
+
+
+def failed_parts(view: View, parts: Mapping[str, str]) -> Section:
+    """What went wrong, part by part."""
+    found = failures(view, parts)
+    titles = ("What", "Reason", "Models")
+    columns = [Column(title, [one[at] or None for one in found]) for at, title in enumerate(titles)]
+    sentences = ["These parts are missing because of an error; all others stand. The same command tries them again."]
+    return Section("failed", "What failed", sentences, [table("failed", *columns)] if found else [])
 
 
 def _differences(models: list[Model]) -> list[str]:

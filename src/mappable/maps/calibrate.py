@@ -11,6 +11,7 @@ from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, interpolate, spacing_of
 from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
+from mappable.maps.conformal import in_folds
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.evidence import gather_evidence
 from mappable.maps.map import Map
@@ -23,6 +24,7 @@ FEWEST = 100  # images
 SAMPLE = 512  # landmarks, and the nearest to each image, whose distances are looked at
 NEAREST, BLOCK = 16, 64  # landmarks near an image; images at a time
 PAIRED = 700  # images of one stretch, and as many of all of it, of which every two are a pair
+PAIRS = 20_000  # of these pairs at most, of all feature distances, by which metres between images are known
 BESIDE = 0.02  # reaches: landmarks no farther apart are at one place
 CLEAR = 1.5  # reaches: landmarks that far from an image know nothing of it
 TEMPERATURES = (0.0125, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)  # of the way from floor to plateau
@@ -229,4 +231,6 @@ def _between_images(descriptors: Floats32, positions: Floats, reach: float) -> t
     lost = isotonic_regression([float((metres[rows] > reach).mean()) for rows in windows]).x
     last = windows[max(int(np.searchsorted(lost, LOST, side="right")) - 1, 0)][-1]
     kept = np.flatnonzero(metres[: last + 1] <= reach)
-    return Spread.fit(feature[kept], metres[kept]) if len(kept) else None, float(feature[last])
+    kept = kept[evenly(len(kept), PAIRS)]
+    folds = in_folds(len(some))[i[order[kept]]]  # by image: the pairs of one image err alike
+    return Spread.fit(feature[kept], metres[kept], folds) if len(kept) else None, float(feature[last])

@@ -67,8 +67,10 @@ class Calibration:
         """Metres from images to their nearest landmarks by feature distances (n,), not squared, and an interval.
 
         Of all images, confident or not, by this distance alone; valid up to `retrieved.furthest`. `locate` knows more.
+        The upper end is infinite if there were too few images for this coverage.
         """
-        return self.retrieved.predict(feature, self.coverage if coverage is None else coverage)
+        metres, low, high = self.retrieved.predict(feature, self.coverage if coverage is None else coverage)
+        return metres, np.maximum(low, 0.0), high
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
@@ -107,6 +109,11 @@ def between_of(landmarks: Map, response: Response, spacing: float) -> Between:
     """The points between landmarks by which positions are refined."""
     at, store = landmarks.places.positions, landmarks.store
     return Between(at, store, reach=response.reach, floor=response.floor, spacing=spacing)
+
+
+def whole_range(positions: Floats, reach: float) -> float:
+    """The largest distance to one of the landmarks (n, k) that an image within reach of any of them may have."""
+    return float(np.linalg.norm(np.ptp(positions, axis=0))) + reach
 
 
 def neighbours_of(positions: Floats, reach: float) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps.between import Between
-from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of
+from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of, whole_range
 from mappable.maps.location import Candidate, Location
 from mappable.maps.map import Map
 
@@ -38,6 +38,11 @@ class Locator:
     def neighbours(self) -> int:
         """Landmarks to look at for one image: as many as for the calibration, or more where the map has grown."""
         return max(self.calibration.neighbours, neighbours_of(self.positions, self.calibration.response.reach))
+
+    @cached_property
+    def farthest(self) -> float:
+        """The upper end of an interval for which calibration saw too few images."""
+        return whole_range(self.positions, self.calibration.response.reach)
 
     def locate(
         self,
@@ -100,7 +105,7 @@ class Locator:
         else:
             doubtful = stated  # and not told
         pairs = zip(stated, doubtful, strict=True)
-        distance, low, high = (np.maximum(seen.metres + np.where(confident, *pair), 0.0) for pair in pairs)
+        distance, low, high = (np.clip(seen.metres + np.where(confident, *pair), 0.0, self.farthest) for pair in pairs)
         coordinates, covariances = (seen.found.position, self.covariances(seen)) if smoothed is None else smoothed
         degrees = self.map.frame.degrees(coordinates)
         names = range(len(rows)) if images is None else images

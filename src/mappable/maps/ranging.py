@@ -41,6 +41,8 @@ def metres_of(calibration: Calibration, feature: Floats) -> tuple[Floats, Floats
     """The metres between two images by their feature distance (not squared), and standard deviations."""
     if calibration.pairs is None:
         raise BadInputError("no two images that the map was calibrated by are of one place: ranges are not known")
+    reach = calibration.response.reach
     metres, low, high = calibration.pairs.predict(feature, calibration.coverage)
+    low, high = np.maximum(low, 0.0), np.minimum(high, reach)  # it is of pairs within reach
     width = 2 * NormalDist().inv_cdf(0.5 + calibration.coverage / 2)
-    return metres, np.maximum((high - low) / width, 1e-3 * calibration.response.reach)
+    return metres, np.maximum((high - low) / width, 1e-3 * reach)

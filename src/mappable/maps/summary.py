@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mappable.maps.between import spacing_of
-from mappable.maps.calibration import Calibration
+from mappable.maps.calibration import Calibration, whole_range
 from mappable.maps.map import Map
 
 
@@ -69,14 +69,15 @@ def summarize_map(landmarks: Map) -> MapSummary:
         descriptor=landmarks.store.dimensions,
         storage=landmarks.storage,
         recall=dict(getattr(landmarks.store, "recall", {})),
-        calibration=None if calibration is None else _calibration(calibration),
+        calibration=None if calibration is None else _calibration(calibration, landmarks),
         notes=tuple(notes),
     )
 
 
-def _calibration(calibration: Calibration) -> CalibrationSummary:
+def _calibration(calibration: Calibration, landmarks: Map) -> CalibrationSummary:
     spread = calibration.confident
     _, low, high = spread.predict(np.array(spread.feature), calibration.coverage)
+    widths = np.minimum(high - low, whole_range(landmarks.places.positions, calibration.response.reach))
     return CalibrationSummary(
         source=calibration.source,
         images=calibration.images,
@@ -87,6 +88,6 @@ def _calibration(calibration: Calibration) -> CalibrationSummary:
         reach=calibration.response.reach,
         valid=calibration.retrieved.furthest,
         confident=calibration.share_confident,
-        width=float(np.average(high - low, weights=spread.counts)),
+        width=float(np.average(widths, weights=spread.counts)),
         note=calibration.note,
     )

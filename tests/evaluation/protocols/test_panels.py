@@ -125,6 +125,16 @@ def test_recovery(results: list[Result], setup: Setup) -> None:
     np.testing.assert_array_equal(recovered.collections[0].get_offsets(), lost[:20])
 
 
+def test_recovery_without_a_mask(results: list[Result], setup: Setup) -> None:
+    paths = found(results[0], MapRecovery).positions
+    lacking = {"masked": None, "completed": None, "positions": {"recovered": paths["recovered"]}}
+    figure = draw_map_recovery(View([changed(results[0], "map-recovery", **lacking)], setup))
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles[:2] == ["true", "true"]  # the matrix, and the path
+    assert titles[2].startswith("ours: 3.0 m")
+    assert len(titles) == 3
+
+
 def test_reliability(results: list[Result], setup: Setup) -> None:
     left, right = draw_localization(View(results, setup)).axes
     sure = results[3].conditions != "night"

@@ -31,13 +31,13 @@ def test_what_there_is_is_drawn(
     still = [replace(one, draw=lambda view: []) if one.moving else one for one in drawings()]
     monkeypatch.setattr(report, "drawings", lambda: still)
     monkeypatch.setattr(report, "write_gif", lambda file, frames: file.write_bytes(b"GIF"))
-    drawn = draw_all(results[:1], setup, images, tmp_path)
+    drawn, _ = draw_all(results[:1], setup, images, tmp_path)
     assert drawn["table1"] == tmp_path / "table1.png"
     assert drawn["localization-animation"].read_bytes() == b"GIF"
     assert set(drawn) == {one.name for one in drawings()} - {"variations"}
     monkeypatch.setattr(report, "drawings", lambda: [one for one in still if not one.moving])
     one = replace(results[0], scored={"curves": results[0].scored["curves"]})
-    assert list(draw_all([one], setup, images, tmp_path)) == ["curves"]
+    assert list(draw_all([one], setup, images, tmp_path)[0]) == ["curves"]
 
 
 def written(result: Result) -> tuple[object, Arrays]:
@@ -111,7 +111,8 @@ def test_a_new_protocol_is_in_the_report(
     found = Farthest(int(setup.queries[0]), 12.5, np.arange(3.0), None)
     replace(results[0], scored={"farthest": found}).save(tmp_path / "result")
     result = Result.load(tmp_path / "result")
-    figures = draw_all([result], setup, images, tmp_path / "figures")
+    figures, failed = draw_all([result], setup, images, tmp_path / "figures")
+    assert not failed
     page = write_report([result], setup, figures, tmp_path, command="").read_text("utf-8")
     assert "12.5" in page
     assert "All errors of a model." in page

@@ -239,7 +239,7 @@ def _distances(
     images = dots(above, at, c=feature[0], s=30, **style)
     points = below.scatter(metres[0], feature[0], c=feature[0], s=20, **style)
     star = dots(above, at[:1], marker="*", s=260, color=VERMILLION, edgecolors="white", zorder=4)
-    below.set(xlim=(0, float(metres.max())), ylim=(0, 1.05 * float(feature.max())))
+    below.set(xlim=(0, float(metres.max())), ylim=(0, 1.05 * float(feature.max()) or 1.0))
 
     def update(image: int) -> None:
         images.set_array(feature[image])

@@ -8,4 +8,6 @@ DRAWINGS = (
     Drawing("localization", "Distances and intervals as the map states them, against the truth.", draw_localization),
     Drawing("rejection", "Precision and recall, for all thresholds of the feature distance.", draw_rejection),
 )
-PROTOCOL = Protocol("localization", Localization, rows, score, sections, DRAWINGS, depends=depends, of_a_map=True)
+PROTOCOL = Protocol(
+    "localization", Localization, rows, score, sections, DRAWINGS, depends=depends, version=2, of_a_map=True
+)

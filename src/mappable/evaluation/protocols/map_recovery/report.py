@@ -7,7 +7,7 @@ import numpy as np
 from mappable.evaluation import paper
 from mappable.evaluation.metrics import Spread
 from mappable.evaluation.models import Model, best_of
-from mappable.evaluation.protocol import NothingToDrawError, Section, View
+from mappable.evaluation.protocol import Section, View
 from mappable.evaluation.protocols.map_recovery.compute import ANCHORED, STEADY, MapRecovery, Method
 from mappable.evaluation.style import new_figure
 from mappable.evaluation.tables import Column, Table, cell_text, table
@@ -98,15 +98,14 @@ def draw(view: View) -> "Figure":
     """The first repetition, of the best model: matrices above, trajectories below, each over the true one in grey."""
     model = best_of(view.drawn(MapRecovery))
     found = model.first(MapRecovery)
-    if found.masked is None or found.completed is None:
-        raise NothingToDrawError("there is no mask, so that there are no matrices to draw")
     known = [name for name in PATHS if np.isfinite(found.positions.get(name, np.nan)).any()]
     paths = [("true", found.truth), *((PATHS[name], found.positions[name]) for name in known)]
     lines = -(-(len(paths) + 1) // ABREAST)
     figure = new_figure(2.9 + 2.7 * lines)
     grid = figure.add_gridspec(1 + lines, ABREAST, height_ratios=[2.9] + [2.7] * lines)
-    panels = [figure.add_subplot(grid[0, place]) for place in range(ABREAST)]
-    matrices = {"masked": found.masked, "completed": found.completed, "true": found.true}
+    every = {"masked": found.masked, "completed": found.completed, "true": found.true}
+    matrices = {name: one for name, one in every.items() if one is not None}  # all but the last need a mask
+    panels = [figure.add_subplot(grid[0, place]) for place in range(len(matrices))]
     for axes, (name, matrix) in zip(panels, matrices.items(), strict=True):
         image = draw_matrix(axes, matrix, name, float(np.nanmax(found.true)), len(matrix))
     figure.colorbar(image, ax=panels, label=f"distance [{view.unit}]", aspect=15, pad=0.02)
