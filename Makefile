@@ -56,7 +56,7 @@ clean:
 
 .venv/developing: .venv/installed
 	scripts/system-packages $(PYTHON) browser
-	$(PIP) --editable ".[ann,dev,hloc,sdp,tensorboard,video]"
+	$(PIP) --editable ".[ann,dev,hloc,tensorboard,video]"
 	@touch $@
 
 .venv/documenting: .venv/installed

@@ -1,9 +1,9 @@
 """How long recovery without known positions takes and how good it is, beside what one would use instead.
 
-Run it with `python benchmarks/recovery.py`; it takes about ten minutes, nearly all of them in semidefinite programs.
-These are solved to 1e-5, as is usual with cvxpy, and the paper's also to 1e-4. Every method runs in a process of its
-own on one thread: CPU seconds of the method alone, behind a small run that imports what it needs, and how much its
-memory grew at most. The semidefinite programs need `mappable[sdp]`, two rows scikit-learn.
+Run it with `python benchmarks/recovery.py`. The semidefinite programs are solved to a relative duality gap of 1e-7;
+benchmarks/sdp.py compares their solvers. Every method runs in a process of its own on one thread: CPU seconds of the
+method alone, behind a small run that imports what it needs, and how much its memory grew at most. Two rows need
+scikit-learn.
 """
 
 import importlib
@@ -54,15 +54,11 @@ def paths(ranges: Ranges) -> Floats:
 
 
 def frobenius(ranges: Ranges) -> Floats:
-    return sdp_frobenius(*matrix(ranges), 2, limit=ranges.count).positions
-
-
-def rough_frobenius(ranges: Ranges) -> Floats:
-    return sdp_frobenius(*matrix(ranges), 2, limit=ranges.count, tolerance=1e-4).positions
+    return sdp_frobenius(*matrix(ranges), 2).positions
 
 
 def trace(ranges: Ranges) -> Floats:
-    return sdp_trace(*matrix(ranges), 2, limit=ranges.count).positions
+    return sdp_trace(*matrix(ranges), 2).positions
 
 
 def sklearn_isomap(ranges: Ranges) -> Floats:
@@ -89,23 +85,15 @@ def matrix(ranges: Ranges) -> tuple[Floats, Bools]:
 
 
 OURS = "mappable.recover"
-FROBENIUS, ROUGH, TRACE = "paper's SDP (Frobenius), SCS", "  the same, tolerance 1e-4", "SDP in trace form, SCS"
 METHODS: dict[str, tuple[Callable[[Ranges], Floats], str]] = {  # and the package that it needs
     OURS: (ours, "numpy"),
-    FROBENIUS: (frobenius, "cvxpy"),
-    ROUGH: (rough_frobenius, "cvxpy"),
-    TRACE: (trace, "cvxpy"),
+    "the paper's SDP (Frobenius)": (frobenius, "numpy"),
+    "the SDP in trace form": (trace, "numpy"),
     "shortest paths, classical MDS": (paths, "numpy"),
     "scikit-learn Isomap": (sklearn_isomap, "sklearn"),
     "scikit-learn MDS on paths": (sklearn_mds, "sklearn"),
 }
-# Points, noise, and the seeds that there is time for where these are not all.
-SMALL: tuple[tuple[int, str, dict[str, int]], ...] = (
-    (100, "mid", {FROBENIUS: 1, ROUGH: 1}),
-    (100, LEARNED, {FROBENIUS: 1, ROUGH: 1, TRACE: 1}),
-    (200, "mid", {FROBENIUS: 1, ROUGH: 1, TRACE: 0}),
-    (200, LEARNED, {FROBENIUS: 1, ROUGH: 1, TRACE: 0}),
-)
+SMALL = ((100, "mid"), (100, LEARNED), (200, "mid"), (200, LEARNED))  # points and noise
 
 
 @dataclass(frozen=True)
@@ -161,7 +149,7 @@ def measured(positions: Floats, noise: str, seed: int) -> Ranges:
 
 def small() -> None:
     """Beside others, where these can be run at all."""
-    for count, noise, fewer in SMALL:
+    for count, noise in SMALL:
         print(f"\n{count} points on {LENGTH:.0f} m, {noise} noise; medians over seeds")
         print(
             f"{'error in % of the length, aligned with scale':46}{'loop':>8}{'open':>8}{'CPU s':>10}{'MB':>6}"
@@ -174,17 +162,16 @@ def small() -> None:
             print(f"  {row:44}" + "".join(f"{error:8.2f}" for error in errors))
         found: dict[str, dict[Kind, list[Run]]] = {}
         for name, (_, package) in METHODS.items():
-            seeds = fewer.get(name, SEEDS)
             if importlib.util.find_spec(package) is None:
                 print(f"  {name:44}  left out: {package} is not installed")
-            elif seeds:
+            else:
                 worlds = [
                     (positions, measured(positions, noise, seed))
                     for kind in KINDS
-                    for seed, positions in enumerate(routes[kind][:seeds])
+                    for seed, positions in enumerate(routes[kind])
                 ]
                 runs = apart(name, worlds)
-                found[name] = {kind: runs[number * seeds :][:seeds] for number, kind in enumerate(KINDS)}
+                found[name] = {kind: runs[number * SEEDS :][:SEEDS] for number, kind in enumerate(KINDS)}
                 print(f"  {name:44}" + compared(found[name], found[OURS]), flush=True)
 
 

@@ -99,8 +99,6 @@ def write_report(
         if result.set != setup.name:
             raise BadInputError(f"the report is on {setup.name}, but a result of {result.title!r} is on {result.set}")
     view = View(results, setup, as_printed=as_printed)
-    top, sections = headline_of(view), sections_of(view, figures, command)
-    view = View(results, setup)
     lost = dict(failed or {})
     top, sections = _headline(view, lost), sections_of(view, figures, command, lost)
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}

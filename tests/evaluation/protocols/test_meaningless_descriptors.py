@@ -25,10 +25,10 @@ pytestmark = pytest.mark.medium
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:
-    """Maps are recovered once, from 24 images, with few sweeps and no solver."""
+    """Maps are recovered once, from 24 images, with few sweeps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(recover_anchored.__kwdefaults__, "sweeps", 10)
-        for name, value in {"IMAGES": 24, "REPETITIONS": 1, "_has_solver": lambda: False}.items():
+        for name, value in {"IMAGES": 24, "REPETITIONS": 1}.items():
             patch.setattr(map_recovery, name, value)
         yield
 

@@ -1,6 +1,7 @@
 """The semidefinite programs: exact on problems that have one answer, and what is refused."""
 
-import builtins
+import importlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from mappable.arrays import Bools, Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
-from mappable.recovery.matrices import sdp
+from mappable.recovery.matrices import interior_point
 from mappable.recovery.matrices.completion import Completed, s_stress, squared_distances_of
-from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
+from mappable.recovery.matrices.mask import connect
+from mappable.recovery.matrices.sdp import NotConvergedError, sdp_frobenius, sdp_trace
 from mappable.recovery.unanchored.mds import classical_mds
 from simulated_ranges import NOISES, measure, route
 
@@ -49,7 +51,7 @@ def test_complete_distances_give_the_points_and_agree_with_classical_mds(
 ) -> None:
     points, squared, mask = problem(count, dimensions, 1.0)
     by_mds = classical_mds(squared, dimensions)
-    for completed in (sdp_trace(squared, mask, dimensions), sdp_frobenius(squared, mask, dimensions, iterations=5000)):
+    for completed in (sdp_trace(squared, mask, dimensions), sdp_frobenius(squared, mask, dimensions)):
         assert off(completed, points) < 1e-3
         assert aligned_score(completed.positions, points, scale=False).of_gyration < 0.1
         assert aligned_score(completed.positions, by_mds, scale=False).of_gyration < 0.1
@@ -61,16 +63,16 @@ def test_exact_distances_that_are_masked_are_found_again_by_both_forms(
     problem: Any, count: int, dimensions: int, kept: float
 ) -> None:
     points, squared, mask = problem(count, dimensions, kept)
-    assert off(sdp_trace(squared, mask, dimensions, kappa=LARGE, tolerance=1e-7), points) < 1e-5
-    assert off(sdp_frobenius(squared, mask, dimensions, tolerance=1e-7, iterations=5000), points) < 1e-3
+    assert off(sdp_trace(squared, mask, dimensions, kappa=LARGE), points) < 1e-5
+    assert off(sdp_frobenius(squared, mask, dimensions), points) < 1e-3
 
 
 @pytest.mark.medium
 def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
     _, squared, mask = problem(12, 2, 0.7)
     found = [
-        sdp_trace(squared, mask, 2, kappa=LARGE, tolerance=1e-7),
-        sdp_frobenius(squared, mask, 2, tolerance=1e-7, iterations=5000),
+        sdp_trace(squared, mask, 2, kappa=LARGE),
+        sdp_frobenius(squared, mask, 2),
         s_stress(squared, mask, 2),
     ]
     for one in found:
@@ -81,16 +83,17 @@ def test_all_completions_agree_on_a_masked_problem(problem: Any) -> None:
 
 
 @pytest.mark.medium
-def test_the_trace_form_unfolds_a_loop_that_the_plain_form_crumples() -> None:
+def test_the_trace_form_unfolds_a_loop_better_than_the_plain_form() -> None:
     truth, squared, mask = loop(40)
-    unfolded, plain = sdp_trace(squared, mask, 2), sdp_frobenius(squared, mask, 2, iterations=2000)
-    assert unfolded.converged
-    assert not plain.converged
+    unfolded, plain = sdp_trace(squared, mask, 2), sdp_frobenius(squared, mask, 2)
+    assert unfolded.gap is not None
+    assert plain.gap is not None
+    assert max(unfolded.gap, plain.gap) < 1e-6
     assert aligned_score(unfolded.positions, truth).rmse < 1.5 * trivial_rows(truth)["circle"].rmse
     assert aligned_score(unfolded.positions, truth).rmse < aligned_score(plain.positions, truth).rmse
-    flat, crumpled = (np.linalg.eigvalsh(gram(one)) for one in (unfolded, plain))
+    flat, other = (np.linalg.eigvalsh(gram(one)) for one in (unfolded, plain))
     assert flat[-2:].sum() > 0.98 * flat.sum()  # though nothing asked for two dimensions
-    assert crumpled[-2:].sum() < 0.9 * crumpled.sum()
+    assert other[-2:].sum() < 0.98 * other.sum()
 
 
 def test_completions_do_not_depend_on_the_unit_of_distances() -> None:
@@ -106,7 +109,7 @@ def test_kappa_is_raised_where_distances_are_so_uneven_that_the_rule_is_too_litt
     squared = squared_distances_of(points)
     with pytest.raises(BadInputError, match=r"kappa.*1"):
         sdp_trace(squared, chain, 2, kappa=1.0)
-    assert aligned_score(sdp_trace(squared, chain, 2, iterations=3000).positions, points).of_length < 5.0
+    assert aligned_score(sdp_trace(squared, chain, 2).positions, points).of_length < 5.0
     with pytest.raises(BadInputError, match=r"kappa.*0"):
         sdp_trace(squared, chain, 2, kappa=0.0)
 
@@ -132,24 +135,62 @@ def test_bad_input_is_refused(problem: Any, refused: Any, complete: Any) -> None
         complete(squared, mask, 1)
 
 
-def test_too_many_points_are_told_what_to_use_instead(problem: Any) -> None:
-    many = np.ones((151, 151))
-    with pytest.raises(BadInputError, match=r"150 points.*151"):
+def test_too_many_points_or_pairs_are_refused_with_what_to_use_instead(problem: Any) -> None:
+    many = np.ones((301, 301))
+    with pytest.raises(BadInputError, match=r"300 points.*301.*mappable.recover"):
         sdp_trace(many, many > 0, 2)
-    _, squared, mask = problem(6, 2, 1.0)
-    with pytest.raises(BadInputError, match=r"5 points.*6"):
-        sdp_frobenius(squared, mask, 2, limit=5)
+    _, squared, mask = problem(120, 2, 1.0)
+    with pytest.raises(BadInputError, match=r"6,000 pairs.*7,140.*mappable.recover"):
+        sdp_frobenius(squared, mask, 2)
 
 
-def test_without_cvxpy_it_is_said_how_to_install_it(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = builtins.__import__
+# Solutions
 
-    def without(name: str, *others: Any, **named: Any) -> Any:
-        if name == "cvxpy":
-            raise ImportError(name)
-        return original(name, *others, **named)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-    _, squared, mask = problem(6, 2, 1.0)
-    with pytest.raises(BadInputError, match=r"needs cvxpy and scs; install them with: pip install 'mappable\[sdp\]'"):
-        sdp.sdp_trace(squared, mask, 2)
+def optimum(squared: Floats, mask: Bools, kappa: float | None) -> float:
+    """What cvxpy's Clarabel finds: the greatest value of the trace form, or of the Frobenius form without kappa."""
+    cvxpy: Any = importlib.import_module("cvxpy")
+    gram, ones = cvxpy.Variable(squared.shape, PSD=True), np.ones((len(squared), 1))
+    diagonal = cvxpy.reshape(cvxpy.diag(gram), (len(squared), 1), order="C")
+    off = cvxpy.multiply(mask.astype(float), diagonal @ ones.T + ones @ diagonal.T - 2 * gram - squared)
+    gain = -cvxpy.sum_squares(off) if kappa is None else cvxpy.trace(gram) - kappa * cvxpy.norm(off, "fro")
+    problem = cvxpy.Problem(cvxpy.Maximize(gain), [gram @ ones == 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of an accuracy below 1e-8, which is not asked for
+        return float(problem.solve(solver=cvxpy.CLARABEL))
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("count", [20, 30])
+def test_both_forms_reach_the_optimum_that_another_solver_finds(count: int) -> None:
+    _, metres, mask = loop(count)
+    squared = metres / metres.max()
+    mask = mask | np.eye(count, dtype=bool)
+    trace, plain = sdp_trace(squared, mask, 2, kappa=30.0), sdp_frobenius(squared, mask, 2)
+    off = [float(np.linalg.norm(np.where(mask, one.squared_distances - squared, 0.0))) for one in (trace, plain)]
+    value = float(np.trace(gram(trace))) - 30.0 * off[0]
+    assert value == pytest.approx(optimum(squared, mask, 30.0), rel=1e-4)
+    assert -(off[1] ** 2) == pytest.approx(optimum(squared, mask, None), rel=1e-3, abs=1e-7)
+
+
+@pytest.mark.medium
+def test_a_chain_like_mask_is_solved_to_the_optimum() -> None:
+    """68 images about 10 m apart: 3,000 steps of SCS were 131 m off, where the optimum is near a straight line."""
+    truth = route("open", 68, seed=2)
+    ranges = measure(truth, NOISES["mid"], seed=2, radius=1.7 * 672 / 68)
+    squared = np.square(ranges.graph.toarray())
+    mask = connect(squared > 0)
+    squared = np.where(squared > 0, squared, squared_distances_of(truth))
+    found = sdp_trace(squared, mask, 2)
+    assert found.gap is not None
+    assert found.gap < 1e-6
+    line = trivial_rows(truth)["straight line"].rmse
+    assert aligned_score(found.positions, truth).rmse == pytest.approx(line, rel=0.05)
+
+
+def test_a_solution_that_did_not_converge_is_no_number(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interior_point, "STEPS", 3)
+    _, squared, mask = problem(12, 2, 0.7)
+    for solve in (sdp_trace, sdp_frobenius):
+        with pytest.raises(NotConvergedError, match="did not converge: its relative gap is"):
+            solve(squared, mask, 2)

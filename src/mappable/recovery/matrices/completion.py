@@ -24,6 +24,7 @@ class Completed:
     squared_distances: Floats  # (n, n)
     positions: Floats  # (n, k), by classical MDS about the origin
     converged: bool  # False if the method came to the end of its iterations first
+    gap: float | None = None  # relative duality gap of a semidefinite program
 
 
 def s_stress(

@@ -8,7 +8,8 @@ from mappable.evaluation import paper
 from mappable.evaluation.metrics import Spread
 from mappable.evaluation.models import Model, best_of
 from mappable.evaluation.protocol import Section, View
-from mappable.evaluation.protocols.map_recovery.compute import ANCHORED, STEADY, MapRecovery, Method
+from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, Method
+from mappable.evaluation.protocols.map_recovery.repetition import ANCHORED, STEADY
 from mappable.evaluation.style import new_figure
 from mappable.evaluation.tables import Column, Table, cell_text, table
 from mappable.plotting import plain

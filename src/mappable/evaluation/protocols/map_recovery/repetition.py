@@ -1,0 +1,141 @@
+"""All ways to recover a route, on the same images of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Ints, evenly, path_length
+from mappable.errors import MappableError
+from mappable.evaluation.protocols.map_recovery.ruler import Ruler
+from mappable.evaluation.scoring import Scoring
+from mappable.maps.calibration import Calibration
+from mappable.maps.ranging import ranges_between
+from mappable.recovery.align import align, aligned_score
+from mappable.recovery.align import score as plain_score
+from mappable.recovery.baselines import interpolated, trivial_rows
+from mappable.recovery.drive import missing_steps, recover_drive
+from mappable.recovery.hints import Anchors
+from mappable.recovery.matrices.mask import MaskReport, connect, mask_report, oracle_mask, paper_mask, threshold_mask
+from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.unanchored.smacof import smacof
+
+KNOWN = 10  # images whose positions are known
+KNOWN_SIGMA = 0.05  # positive radii that a known position may be off
+TRIVIAL = ("point", "straight line", "circle")
+FROBENIUS, TRACE = "SDP (Frobenius)", "SDP (trace form)"
+MDS, SMACOF = "classical MDS", "SMACOF"
+PRINTED_MASK, ORACLE_MASK = ", mask as printed (λD ≤ r1²)", ", oracle mask"
+OURS, OURS_MASKED = "calibrated ranges", "calibrated ranges, of the mask's pairs alone"
+ANCHORED, STEADY = "calibrated ranges and known positions", "a steady pace between known positions"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What one way came to in one repetition: points, and root mean squares of how far they are off."""
+
+    method: str
+    group: str
+    error: float
+    rigid: float | None = None  # aligned without scale; None where nothing is aligned
+    points: Floats | None = None
+
+
+class Repetition:
+    """All ways on the same images, and what is noted on the way."""
+
+    def __init__(self, scoring: Scoring, rows: Ints, seed: int, ruler: Ruler, calibration: Calibration | None) -> None:
+        self.rows, self.seed, self.ruler, self.calibration = rows, seed, ruler, calibration
+        self.truth, self.true = scoring.setup.places.positions[rows], scoring.metres(rows, rows)
+        self.described = scoring.descriptors[rows]
+        squared = scoring.squared(rows, rows).astype(np.float64)
+        self.squared = (squared + squared.T) / 2  # which rounding made differ
+        np.fill_diagonal(self.squared, 0.0)
+        points = evenly(len(rows), KNOWN, nearest=True)
+        self.anchors = Anchors(points, self.truth[points], KNOWN_SIGMA * ruler.radius)
+        self.masked: Floats | None = None
+        self.completed: Floats | None = None
+        self.mask: Bools | None = None
+        self.report: MaskReport | None = None
+        if ruler.threshold is not None:
+            self.mask = threshold_mask(self.squared, ruler.threshold)
+            self.report = mask_report(self.mask, self.true, ruler.threshold.near)
+        # λ times a squared feature distance is at most r1², in squared metres: up to r1²/λ, which is F².
+        self.printed_mask = paper_mask(self.squared, ruler.radius**2 / ruler.scale)
+        self.added = 0 if self.mask is None else int(np.count_nonzero(connect(self.mask) & ~self.mask)) // 2
+        self.assumed = 0
+        self.gaps: list[float] = []  # relative duality gaps of the semidefinite programs
+        self.failed: list[str] = []
+        self.drawn: list[Drawn] = []
+
+    def draw(self) -> None:
+        """Run every method; record the ones that fail."""
+        masks = {"": self.mask, PRINTED_MASK: self.printed_mask, ORACLE_MASK: oracle_mask(self.true, self.ruler.radius)}
+        # The paper's mask is for the paper's form: it keeps nearly all pairs, which takes minutes to solve.
+        ways = [(FROBENIUS, ""), (TRACE, ""), (FROBENIUS, PRINTED_MASK), (FROBENIUS, ORACLE_MASK), (TRACE, ORACLE_MASK)]
+        solved = [self.solved(form, name, mask) for form, name in ways if (mask := masks[name]) is not None]
+        for drawn in (self.trivial(), *solved, self.ours(), self.anchored()):
+            try:
+                self.drawn.extend(drawn)
+            except MappableError as error:
+                self.failed.append(str(error))
+
+    def trivial(self) -> Iterator[Drawn]:
+        similar, rigid = (trivial_rows(self.truth, scale=scale) for scale in (True, False))
+        for name in TRIVIAL:
+            yield Drawn(name, "trivial", similar[name].rmse, rigid[name].rmse)
+
+    def solved(self, form: str, name: str, mask: Bools) -> Iterator[Drawn]:
+        """The paper's way: complete the distances of a mask, then lay out the points by classical MDS and by SMACOF."""
+        whole = connect(mask)
+        solve = sdp_frobenius if form == FROBENIUS else sdp_trace
+        completed = solve(self.ruler.scale * self.squared, whole, self.truth.shape[1])
+        self.gaps.append(completed.gap or 0.0)
+        if form == TRACE and not name:
+            self.masked = np.where(whole, np.sqrt(self.ruler.scale * self.squared), np.nan)
+            self.completed = np.sqrt(completed.squared_distances)
+        yield self._aligned(f"{form}, {MDS}{name}", "paper", completed.positions)
+        scaled = smacof(np.sqrt(completed.squared_distances), completed.positions).points
+        yield self._aligned(f"{form}, {SMACOF}{name}", "paper", scaled)
+
+    def ours(self) -> Iterator[Drawn]:
+        """With all ranges that the calibration gives, and with those alone that the paper's way is given too."""
+        if self.calibration is None:
+            return
+        ranges = ranges_between(self.calibration, self.described)
+        self.assumed = len(missing_steps(ranges))
+        yield self._aligned(OURS, "ours", self._recovered(ranges))
+        if self.mask is not None:
+            masked = ranges.where(self.mask[ranges.i, ranges.j])
+            yield self._aligned(OURS_MASKED, "ours", self._recovered(masked))
+
+    def anchored(self) -> Iterator[Drawn]:
+        """With known positions. What ranges are good for shows beside what the pace of a camera alone comes to."""
+        count, anchors = len(self.truth), self.anchors
+        yield self._in_place("interpolated known positions", interpolated(count, anchors.points, anchors.positions))
+        steady = _steady(count, float(path_length(anchors.positions)[-1]))
+        yield self._in_place(STEADY, self._anchored(steady))
+        if self.calibration is not None:
+            ranges = ranges_between(self.calibration, self.described)
+            yield self._in_place(ANCHORED, self._anchored(ranges))
+
+    def _recovered(self, ranges: Ranges) -> Floats:
+        return recover_drive(ranges, self.truth.shape[1], seed=self.seed).positions
+
+    def _anchored(self, ranges: Ranges) -> Floats:
+        return recover_drive(ranges, anchors=self.anchors, seed=self.seed).positions
+
+    def _aligned(self, method: str, group: str, points: Floats) -> Drawn:
+        similar, rigid = (aligned_score(points, self.truth, scale=scale).rmse for scale in (True, False))
+        return Drawn(method, group, similar, rigid, align(points, self.truth)(points))
+
+    def _in_place(self, method: str, points: Floats) -> Drawn:
+        error = plain_score(points, self.truth).rmse
+        return Drawn(method, "ours, known positions", error, points=points)
+
+
+def _steady(count: int, length: float) -> Ranges:
+    """No feature distances, but that images one after the other are all about as far apart."""
+    first, step = np.arange(count - 1), np.full(count - 1, length / (count - 1))
+    return Ranges(count, first, first + 1, step, step)

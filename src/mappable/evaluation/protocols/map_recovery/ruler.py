@@ -1,0 +1,55 @@
+"""The paper's way from squared feature distances to squared metres, and the mask of those to trust."""
+
+import numpy as np
+
+from mappable.arrays import Ints, evenly
+from mappable.errors import BadInputError
+from mappable.evaluation.protocols.localization.compute import known
+from mappable.evaluation.scoring import NotApplicableError, Scoring
+from mappable.evaluation.setup import Setup
+from mappable.recovery.matrices.mask import Threshold, choose_threshold
+
+PAIRED = 1000  # images at most whose pairs tell what feature distances mean
+
+
+def paired_rows(setup: Setup) -> Ints:
+    """Rows of images whose pairs tell what feature distances mean: those to calibrate by, or else references."""
+    images = known(setup)[0]
+    images = images if len(images) else setup.references
+    return images[evenly(len(images), PAIRED, nearest=True)]
+
+
+class Ruler:
+    """The paper's way from squared feature distances to square metres: λ, and up to which of them it is trusted."""
+
+    def __init__(self, scoring: Scoring) -> None:
+        setup, about, images = scoring.setup, scoring.about, paired_rows(scoring.setup)
+        drives = setup.places.sequence[images]
+        pairs = np.triu(drives[:, None] == drives, 1)
+        squared = scoring.squared(images, images)[pairs].astype(np.float64)
+        metres = scoring.metres(images, images)[pairs]
+        near, self.radius = metres <= setup.positive_radius, setup.positive_radius
+        if not squared[near].any():
+            raise NotApplicableError("no two images of one drive are near: nothing tells what feature distances mean")
+        fitted = float(np.square(metres[near]) @ squared[near] / (squared[near] @ squared[near]))
+        if about.feature_scale_squared is not None and about.positive_radius is not None and about.unit == setup.unit:
+            self.scale = about.positive_radius**2 / about.feature_scale_squared
+            how = "r1²/F²" if about.proportional else "r1²/F², to which no loss has made them proportional"
+            how += f"; the best fit to pairs within r1 would be {fitted:.4g} m²"
+        else:
+            self.scale, how = fitted, "the best fit to pairs within r1, as the encoder has no F²"
+        self.notes = [f"A squared feature distance of 1 stands for λ = {self.scale:.4g} m²: {how}."]
+        self.threshold: Threshold | None = None
+        try:
+            self.threshold = choose_threshold(squared, metres, self.radius)
+            self.notes.append(_told(self.threshold, known(setup)[1]))
+        except BadInputError as error:
+            self.notes.append(f"There is no mask but the oracle's: {error}.")
+
+
+def _told(threshold: Threshold, split: str) -> str:
+    return (
+        f"The mask keeps squared feature distances up to {threshold.squared:.4g}: of such pairs in drives of the split "
+        f"{split} {threshold.precision:.1%} are within {threshold.near:g} m, and they are {threshold.recall:.1%} of "
+        "all that are."
+    )

@@ -1,0 +1,186 @@
+"""An interior-point method for the semidefinite programs of distance completion, with a proof of its accuracy.
+
+Over Gram matrices G ⪰ 0 (n, n) of centered points, with A(G) the squared distances of the observed pairs and d those
+that were measured, it maximizes
+
+    <C, G> - penalty(A(G) - d)
+
+The dual has one variable y per pair: minimize d y + penalty*(y), subject to S = A*(y) - C ⪰ 0. Each step solves one
+linear system of the size of the pairs, because a pair's matrix has rank one: b bᵀ with b = e_i - e_j, so that the
+entries are products of (b_e G b_f) and (b_e S⁻¹ b_f). General solvers work with all n (n + 1) / 2 entries of G instead
+and take a hundred times as long (docs/recover.md).
+
+The search direction is that of Helmberg, Kojima and Monteiro with Mehrotra's correction. How it got there does not
+matter in the end: any G ⪰ 0 gives a lower bound and any y with S ⪰ 0 an upper bound, and their difference is the gap.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
+
+from mappable.arrays import Floats
+from mappable.recovery.ranges import Ranges
+
+STEPS = 100
+TOLERANCE = 1e-7  # relative gap at which it stops
+FEASIBLE = 1e-9  # largest entry of A*(y) - C - S, relative to that of C
+BACK = 0.95  # part of the way to the boundary of a cone
+SLOWEST, FASTEST = 0.8, 1e-4  # of the complementarity that a step may aim at
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The Gram matrix (n, n) found. `gap` is the relative duality gap, or the residual of S if that is larger."""
+
+    gram: Floats
+    gap: float
+    steps: int
+
+
+class UnboundedError(Exception):
+    """The objective has no maximum: the points can move apart for ever."""
+
+
+def solve(ranges: Ranges, squared: Floats, scale: float, radius: float | None) -> Solution:
+    """Maximize for the pairs of `ranges` with squared distances (pairs,); `scale` is the size of a usual entry of G.
+
+    With a `radius` k, C is the identity on centered vectors and the penalty k ||.||; without one, C is 0 and the
+    penalty 2 ||.||². Raises UnboundedError if there is no maximum.
+    """
+    return _Search(ranges, squared, scale, radius).run()
+
+
+class _Search:
+    def __init__(self, ranges: Ranges, squared: Floats, scale: float, radius: float | None) -> None:
+        self.i, self.j, self.n, self.squared, self.radius = ranges.i, ranges.j, ranges.count, squared, radius
+        mean = np.full((self.n, self.n), 1.0 / self.n)
+        self.wanted = np.zeros_like(mean) if radius is None else np.eye(self.n) - mean  # C
+        self.offset = mean - self.wanted  # S has 1 in the direction that no distance sees
+        self.gram, self.y = scale * np.eye(self.n), np.zeros(len(squared))
+        self.slack = np.eye(self.n)  # S
+        self.multiplier = 0.0 if radius is None else scale / (radius**2 / 2)  # of |y|² <= k²
+
+    def run(self) -> Solution:
+        """Step until the gap is small, or nothing is gained by rounding."""
+        best = Solution(self.gram, np.inf, 0)
+        for number in range(STEPS):
+            gap = self._gap()
+            if gap < best.gap:
+                best = Solution(self.gram, gap, number)
+            if gap <= TOLERANCE:
+                break
+            try:
+                self._step(first=number == 0)
+            except LinAlgError:
+                break
+        return best
+
+    def _gap(self) -> float:
+        lengths, d, y = self._distances(self.gram), self.squared, self.y
+        residual = float(np.abs(self._residual()).max()) / (1.0 + float(np.abs(self.wanted).max()))
+        if self.radius is None:
+            lower, upper = -2.0 * float(np.square(lengths - d).sum()), float(d @ y + y @ y / 8.0)
+        else:
+            trace, k = float(np.vdot(self.wanted, self.gram)), self.radius
+            if trace > k * float(np.linalg.norm(lengths)):
+                raise UnboundedError  # any multiple of this G is better still
+            lower, upper = trace - k * float(np.linalg.norm(lengths - d)), float(d @ y)
+        return max(abs(upper - lower) / max(1.0, abs(upper)), residual if residual > FEASIBLE else 0.0)
+
+    def _step(self, *, first: bool) -> None:
+        """A predictor, which tells how far one can go, and the step itself."""
+        lower_gram, lower_slack = (cholesky(matrix, lower=True) for matrix in (self.gram, self.slack))
+        inverse = cho_solve((lower_slack, True), np.eye(self.n))
+        system = _Newton(self, inverse)
+        now = float(np.vdot(self.gram, self.slack)) / self.n
+        gram, y, slack, multiplier = system.direction(0.0, np.zeros_like(self.gram), 0.0)
+        along, across = self._lengths(lower_gram, lower_slack, gram, y, slack, multiplier)
+        ahead = float(np.vdot(self.gram + along * gram, self.slack + across * slack)) / self.n
+        aim = 0.5 if first else min(max((ahead / now) ** 3, FASTEST), SLOWEST)
+        bent = -multiplier * float(self.y @ y) - self.multiplier * float(y @ y) / 2.0
+        gram, y, slack, multiplier = system.direction(aim * now, _symmetric(gram @ slack @ inverse), bent)
+        along, across = self._lengths(lower_gram, lower_slack, gram, y, slack, multiplier)
+        self.gram, self.multiplier = _symmetric(self.gram + along * gram), self.multiplier + along * multiplier
+        self.y, self.slack = self.y + across * y, _symmetric(self.slack + across * slack)
+
+    def _lengths(
+        self, lower_gram: Floats, lower_slack: Floats, gram: Floats, y: Floats, slack: Floats, multiplier: float
+    ) -> tuple[float, float]:
+        """How far G with its multiplier, and y with S, can go and stay inside."""
+        along, across = _longest(lower_gram, gram), _longest(lower_slack, slack)
+        if self.radius is not None:
+            if multiplier < 0:
+                along = min(along, -BACK * self.multiplier / multiplier)
+            squared, product, short = float(y @ y), float(self.y @ y), self.ball
+            if squared > 0:
+                across = min(across, BACK * (-product + np.sqrt(product**2 + 2.0 * squared * short)) / squared)
+        return along, across
+
+    @property
+    def ball(self) -> float:
+        """(k² - |y|²) / 2, which stays above 0."""
+        return (float(self.radius or 0.0) ** 2 - float(self.y @ self.y)) / 2.0
+
+    def _residual(self) -> Floats:
+        residual: Floats = self._weighted(self.y) + self.offset - self.slack
+        return residual
+
+    def _distances(self, gram: Floats) -> Floats:
+        """A(G): squared distances (pairs,)."""
+        own = np.diag(gram)
+        distances: Floats = own[self.i] + own[self.j] - 2.0 * gram[self.i, self.j]
+        return distances
+
+    def _weighted(self, y: Floats) -> Floats:
+        """A*(y): the Laplacian (n, n) of weights of the pairs."""
+        laplacian = np.zeros((self.n, self.n))
+        laplacian[self.i, self.j] = laplacian[self.j, self.i] = -y  # each pair occurs once
+        laplacian[np.diag_indices(self.n)] = np.bincount(self.i, y, self.n) + np.bincount(self.j, y, self.n)
+        return laplacian
+
+    def _products(self, matrix: Floats) -> Floats:
+        """b_e M b_f (pairs, pairs)."""
+        rows = matrix[self.i] - matrix[self.j]
+        products: Floats = rows[:, self.i] - rows[:, self.j]
+        return products
+
+
+class _Newton:
+    """The linear system at one point, factored once for the predictor and the corrector."""
+
+    def __init__(self, at: _Search, inverse: Floats) -> None:
+        self.at, self.inverse = at, inverse
+        system = at._products(at.gram) * at._products(inverse)
+        if at.radius is None:
+            system[np.diag_indices(len(system))] += 0.25
+        else:
+            system[np.diag_indices(len(system))] += at.multiplier
+            system += np.outer(at.y * (at.multiplier / at.ball), at.y)
+        self.factor = cho_factor(system, lower=True, overwrite_a=True)
+        self.residual = at._residual()
+        self.pull = _symmetric(at.gram @ self.residual @ inverse)
+
+    def direction(self, aim: float, correction: Floats, bent: float) -> tuple[Floats, Floats, Floats, float]:
+        """Changes of G, y, S and the multiplier toward complementarity `aim`, with the corrector's second order."""
+        at = self.at
+        short = at.y / 4.0 if at.radius is None else at.y * ((aim - bent) / at.ball)
+        y = cho_solve(self.factor, at._distances(aim * self.inverse - self.pull - correction) - at.squared - short)
+        slack = at._weighted(y) + self.residual
+        gram = aim * self.inverse - at.gram - _symmetric(at.gram @ slack @ self.inverse) - correction
+        if at.radius is None:
+            return gram, y, slack, 0.0
+        multiplier = (aim - bent + at.multiplier * (float(at.y @ y) - at.ball)) / at.ball
+        return gram, y, slack, multiplier
+
+
+def _longest(lower: Floats, change: Floats) -> float:
+    """The part of `change`, at most 1, after which L Lᵀ + change is still well inside the cone."""
+    half = solve_triangular(lower, change, lower=True)
+    least = float(eigvalsh(_symmetric(solve_triangular(lower, half.T, lower=True)), subset_by_index=(0, 0))[0])
+    return 1.0 if least >= -BACK else -BACK / least
+
+
+def _symmetric(matrix: Floats) -> Floats:
+    both: Floats = (matrix + matrix.T) / 2.0
+    return both
