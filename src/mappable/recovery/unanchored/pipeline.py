@@ -8,25 +8,32 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.closures import closure_filter
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
-from mappable.recovery.unanchored.keyframes import SPACING, keyframes, place_others
+from mappable.recovery.unanchored.folds import Unfolded, unfold
+from mappable.recovery.unanchored.keyframes import keyframes, place_others, usual_spacing
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
+from mappable.recovery.unanchored.polish import polish
 from mappable.recovery.unanchored.smacof import sparse_smacof
-from mappable.recovery.unanchored.undetermined import sentences
+from mappable.recovery.unanchored.undetermined import LOOSE, expected_error, sentences
 
 FAR_OFF = 4.0  # times the spread of the residuals
 LEAST_SPREAD = 0.25  # sigmas
 FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off because the map is
 MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, for it takes as long again
+POLISHES = 4  # each with the ranges that fit the one before
+POLISHED, POLISHED_RANGES = 3_000, 200_000  # points and ranges at most, for a polish takes tens of factorizations
 
 
-def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float = SPACING) -> Recovered:
+def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float | None = None) -> Recovered:
     """Positions of all points from the ranges alone.
 
     False ranges are found one by one by the common-neighbour filter, and those of stretches that only look alike by the
     closure filter; landmark MDS lays the points out by the shortest paths, and weighted SMACOF fits them to the ranges.
     If some of these are far off then, it is done again without them. Of a sequence denser than `keyframe_spacing`
-    metres only keyframes take part in this, and the others are laid between them. Parts that no range connects are
-    recovered apart, each about the origin.
+    metres (by default a share of the ranges' reach, or their noise if that is more) only keyframes take part in this,
+    and the others are laid between them. Parts that no range connects are recovered apart, each about the origin.
+
+    Where the ranges hold the shape firmly, folds are searched for, and all points are polished to convergence, up to
+    3,000 points and 200,000 ranges.
 
     What comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
     can be told only up to its turns, and a single loop hardly better than as a circle.
@@ -37,18 +44,65 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
         raise BadInputError(f"there are {ranges.count} points, but a map needs at least 3")
     if not len(ranges):
         raise BadInputError(f"there is no range between any of the {ranges.count:,} points")
-    key = keyframes(ranges, keyframe_spacing)
+    key = keyframes(ranges, usual_spacing(ranges) if keyframe_spacing is None else keyframe_spacing)
     some = ranges if len(key) == ranges.count else ranges.among(key)
     positions, kept = _fitted(some, dimensions, seed)
-    true = some.where(kept)
-    parts = true.parts
-    noise = noise_level(true, positions, parts)
+    parts = some.where(kept).parts
+    noise = noise_level(some.where(kept), positions, parts)
+    unfolded = _settle(some, kept, positions, parts, noise, seed)
+    if unfolded is not None:
+        kept, noise = _polish(some, kept, positions, parts)
     positions = _centred(positions, parts)
-    undetermined = sentences(true, positions, parts, noise, names=key, seed=seed)
+    examined: Ints | None = key
     if some is not ranges:
         positions, parts = place_others(ranges, key, positions, parts)
         kept = _used(ranges, key, kept, positions, parts, noise)
+        if unfolded is not None and ranges.count <= POLISHED and len(ranges) <= POLISHED_RANGES:
+            kept, noise = _polish(ranges, kept, positions, parts)
+            examined = None
+    undetermined = sentences(
+        ranges, positions, parts, noise, used=kept, key=examined, unfolded=unfolded, seed=seed
+    )
     return Recovered(positions, parts, kept, noise, undetermined)
+
+
+def _settle(
+    ranges: Ranges, kept: Bools, positions: Floats, parts: Ints, noise: float, seed: int
+) -> Unfolded | None:
+    """Unfold and polish, in place, each part that the ranges hold firmly; what was found of the largest part."""
+    level = max(noise, LEAST_SPREAD) if noise > 0 else 1.0
+    found = None
+    for part in range(int(parts.max()) + 1):
+        members = np.flatnonzero(parts == part)
+        if len(members) <= positions.shape[1] + 1:
+            break  # all later ones are as small
+        if len(members) <= POLISHED:
+            every, own = ranges.among(members), ranges.where(kept).among(members)
+            points = positions[members]
+            gyration = float(np.sqrt(np.square(points - points.mean(0)).sum(1).mean()))
+            if expected_error(own, points, level, seed=seed) <= LOOSE * gyration:
+                unfolded = unfold(every, own, points, level)
+                positions[members] = unfolded.points
+                found = unfolded if part == 0 else found
+    return found
+
+
+def _polish(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints) -> tuple[Bools, float]:
+    """Polish all points, in place, with the ranges that fit; which these are, and the noise.
+
+    A range that a filter threw out is used again where it fits. Ranges that hold a part together stay.
+    """
+    together = parts[ranges.i] == parts[ranges.j]
+    for _ in range(POLISHES):
+        off = np.abs(_residuals(ranges, positions))
+        near = together & (off <= FAR_OFF * max(_spread(off[together]), LEAST_SPREAD))
+        if (ranges.where(near).parts != parts).any():
+            near |= kept
+        if (near == kept).all():
+            break
+        kept = near
+        positions[:] = polish(ranges.where(kept), positions).points
+    return kept, noise_level(ranges.where(kept), positions, parts)
 
 
 def _fitted(ranges: Ranges, dimensions: int, seed: int) -> tuple[Floats, Bools]:
@@ -68,7 +122,7 @@ def _fitted(ranges: Ranges, dimensions: int, seed: int) -> tuple[Floats, Bools]:
 
 
 def _laid_out(ranges: Ranges, dimensions: int, seed: int) -> Floats:
-    return sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed)).points
+    return sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed, fitted=True)).points
 
 
 def _centred(positions: Floats, parts: Ints) -> Floats:
