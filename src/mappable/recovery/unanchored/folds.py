@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.grow import grow
@@ -16,10 +16,15 @@ from mappable.recovery.unanchored.normal import directions
 from mappable.recovery.unanchored.polish import polish
 
 SEARCHED = 600  # points at most; growing takes 0.2 ms per point
+PRECISE = 0.025  # deviation of a range, of its length: with more, shortest paths make the better start
 TRUSTED = 0.05  # of the longest range: a start as near as that to its polished map is not folded
 MIRRORED, ROUNDS = 4, 3  # places that are tried per round; benchmarks/erratic.py: 8 unfold no more
-STEPS, ROUGHLY = 25, 1e-4  # of the polish of a mirrored map, and its tolerance
-APART = 2  # places in order, between cuts that are tried
+SUSPECT = 1.1  # squared noise, on average per degree of freedom, beyond which a map may be folded
+STEPS, ROUGHLY = 25, 3e-4  # of a polish, and its tolerance: enough to compare maps
+MORE = 1.005  # times as many ranges fit a map as it was fitted to, for it to be fitted again
+LEAST_SPREAD = 0.25  # sigmas
+APART = 4  # places in order, between cuts that are tried; nearer ones lead to the same map
+HOPELESS = 3000.0  # rise of the sum of squared residuals, in sigmas, that no polish makes good
 FREE = 3  # points on each side of a cut that no range leads across it from
 AS_GOOD = 25.0  # rise of the sum of squared residuals, in sigmas, that still counts as no worse
 FALSE = 16.0  # squared residual of a false range, in sigmas; those farther off count no more than this
@@ -50,39 +55,71 @@ class Cut:
         return moved
 
 
-def unfold(judging: Ranges, kept: Ranges, start: Floats, noise: float) -> Unfolded:
-    """The best of several polished maps of a connected part, with the noise in sigmas.
+def unfold(ranges: Ranges, kept: Bools, start: Floats) -> Unfolded:
+    """The best of several polished maps of a connected part.
 
-    Maps are fitted to the ranges `kept`, and compared by all, `judging`; false ones count no more than `FALSE`.
+    A map is fitted to the ranges `kept` (edges,), then to all that fit it. Maps are compared by all ranges; those
+    farther off than `FALSE` count no more than that. The noise is that of the map that fits most ranges best.
     """
-
-    def misfit(points: Floats) -> float:
-        squared = np.square(directions(judging, points)[1] / noise)
-        return float(np.minimum(squared, FALSE).sum())
-
-    best = polish(kept, start).points
-    maps = [(misfit(best), best, -1)]
-    far = TRUSTED * float(kept.metres.max())
-    if len(start) <= SEARCHED and aligned_score(start, best, scale=False).rmse > far:
-        grown = polish(kept, grow(kept, start.shape[1])).points
-        maps.append((misfit(grown), grown, -1))
-    for _ in range(ROUNDS if len(start) <= SEARCHED else 0):
-        least, best, _ = min(maps, key=lambda one: one[0])
-        for cut in _worth_trying(kept, best):
-            points = polish(kept, cut.mirrored(best), steps=STEPS, tolerance=ROUGHLY).points
-            maps.append((misfit(points), points, cut.behind))
-        if min(maps, key=lambda one: one[0])[0] > least - 1:
+    true = ranges.where(kept)
+    maps = [_fitted(ranges, true, start)]
+    if len(start) > SEARCHED:
+        return Unfolded(maps[0].points)
+    if is_precise(true) and _suspect(maps[0], start):
+        maps.append(_fitted(ranges, true, grow(true, start.shape[1])))
+    for _ in range(ROUNDS):
+        best, tried = maps[int(np.argmin(_misfits(maps)))], len(maps)
+        for cut in _worth_trying(best.ranges, best.points):
+            maps.append(_fitted(ranges, best.ranges, cut.mirrored(best.points), cut.behind))
+        if np.argmin(_misfits(maps)) < tried:
             break
-    least, best, _ = min(maps, key=lambda one: one[0])
-    others = [
-        (aligned_score(points, best, scale=False).rmse, points, behind)
-        for value, points, behind in maps
-        if points is not best and value < least + AS_GOOD
-    ]
-    if not others:
-        return Unfolded(best)
-    _, other, behind = max(others, key=lambda one: one[0])
-    return Unfolded(best, other, behind)
+    misfits = _misfits(maps)
+    best = maps[int(np.argmin(misfits))]
+    others = [one for one, value in zip(maps, misfits, strict=True) if value < misfits.min() + AS_GOOD]
+    other = max(others, key=lambda one: aligned_score(one.points, best.points, scale=False).rmse)
+    return Unfolded(best.points, None if other is best else other.points, other.behind)
+
+
+@dataclass(frozen=True)
+class _Map:
+    points: Floats
+    ranges: Ranges  # that fit
+    residuals: Floats  # of all ranges, in sigmas
+    behind: int
+
+
+def _fitted(ranges: Ranges, true: Ranges, start: Floats, behind: int = -1) -> _Map:
+    points = polish(true, start, steps=STEPS, tolerance=ROUGHLY).points
+    residuals = directions(ranges, points)[1]
+    near = np.square(residuals) < FALSE * max(spread(residuals), LEAST_SPREAD) ** 2
+    if near.sum() > MORE * len(true):
+        true = ranges.where(near)
+        points = polish(true, points, steps=STEPS, tolerance=ROUGHLY).points
+        residuals = directions(ranges, points)[1]
+    return _Map(points, true, residuals, behind)
+
+
+def is_precise(ranges: Ranges) -> bool:
+    """True if ranges are good enough to place one point after the other by them."""
+    return float(np.median(ranges.sigma / np.maximum(ranges.metres, 1e-9))) < PRECISE
+
+
+def _suspect(found: _Map, start: Floats) -> bool:
+    """True if the polish moved the points far, or left more misfit than noise does."""
+    moved = aligned_score(start, found.points, scale=False).rmse
+    far = TRUSTED * float(found.ranges.metres.max())
+    return moved > far or bool(_misfits([found])[0] > SUSPECT * (len(found.residuals) - start.size))
+
+
+def _misfits(maps: list[_Map]) -> Floats:
+    """The sum of squared residuals of each map, in units of the noise."""
+    noise = max(min(spread(one.residuals) for one in maps), LEAST_SPREAD)
+    return np.array([np.minimum(np.square(one.residuals / noise), FALSE).sum() for one in maps])
+
+
+def spread(residuals: Floats) -> float:
+    """The standard deviation of what is normal about them."""
+    return 1.4826 * float(np.median(np.abs(residuals)))
 
 
 def _worth_trying(ranges: Ranges, points: Floats) -> list[Cut]:
@@ -92,7 +129,7 @@ def _worth_trying(ranges: Ranges, points: Floats) -> list[Cut]:
     for cut in sorted(cuts, key=lambda one: one.after - one.before):
         if all(abs(cut.behind - other.behind) > APART for other in chosen):
             chosen.append(cut)
-        if len(chosen) == MIRRORED:
+        if len(chosen) == MIRRORED or cut.after - cut.before > HOPELESS:
             break
     return chosen
 

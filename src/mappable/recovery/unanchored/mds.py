@@ -57,9 +57,7 @@ def landmark_geodesic_mds(
     return points
 
 
-def _lay_out(
-    graph: csr_array, dimensions: int, landmarks: int, rng: np.random.Generator, *, fitted: bool
-) -> Floats:
+def _lay_out(graph: csr_array, dimensions: int, landmarks: int, rng: np.random.Generator, *, fitted: bool) -> Floats:
     chosen, squared_paths = _farthest_points(graph, min(landmarks, graph.shape[0]), int(rng.integers(graph.shape[0])))
     among = squared_paths[:, chosen]
     rank = min(dimensions, len(chosen))

@@ -15,6 +15,7 @@ from mappable.arrays import Floats
 from mappable.recovery.ranges import Ranges
 
 DENSE = 700  # coordinates; with fewer, a dense matrix is faster: 0.6 ms instead of 13 for 80 points in 3-D
+DENSER, FILLED = 3_000, 0.05  # so is it with these, if so large a share of all pairs has a range
 TINY = 1e-9  # metres: points at the same place have no direction to each other
 
 Solve = Callable[[Floats], Floats]
@@ -43,7 +44,7 @@ class Information:
     def __init__(self, ranges: Ranges, slopes: Floats) -> None:
         self.ranges, (edges, self.dimensions) = ranges, slopes.shape
         self.blocks = np.einsum("ea,eb->eab", slopes, slopes)
-        flat = self.blocks.reshape(edges, -1).T
+        flat = self.blocks.reshape(edges, self.dimensions**2).T
         sums = [
             np.bincount(ranges.i, block, ranges.count) + np.bincount(ranges.j, block, ranges.count) for block in flat
         ]
@@ -55,7 +56,9 @@ class Information:
 
         It raises LinAlgError or RuntimeError where the matrix is singular.
         """
-        return self._dense(damping) if len(damping) <= DENSE else self._sparse(damping)
+        count = self.ranges.count
+        filled = len(damping) <= DENSER and 2 * len(self.ranges) > FILLED * count**2
+        return self._dense(damping) if len(damping) <= DENSE or filled else self._sparse(damping)
 
     def _dense(self, damping: Floats) -> Solve:
         count, axes = self.ranges.count, self.dimensions

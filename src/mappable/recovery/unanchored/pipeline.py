@@ -8,19 +8,19 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.closures import closure_filter
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
-from mappable.recovery.unanchored.folds import Unfolded, unfold
+from mappable.recovery.unanchored.folds import LEAST_SPREAD, SEARCHED, Unfolded, is_precise, spread, unfold
 from mappable.recovery.unanchored.keyframes import keyframes, place_others, usual_spacing
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.polish import polish
 from mappable.recovery.unanchored.smacof import sparse_smacof
-from mappable.recovery.unanchored.undetermined import LOOSE, expected_error, sentences
+from mappable.recovery.unanchored.undetermined import expected_error, sentences
 
 FAR_OFF = 4.0  # times the spread of the residuals
-LEAST_SPREAD = 0.25  # sigmas
 FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off because the map is
 MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, for it takes as long again
+FIRM = 0.25  # expected error, of the longest range: with more, a polish changes nothing that the ranges know
 POLISHES = 4  # each with the ranges that fit the one before
-POLISHED, POLISHED_RANGES = 3_000, 200_000  # points and ranges at most, for a polish takes tens of factorizations
+POLISHED_RANGES = 30_000  # at most, for a polish takes tens of factorizations
 
 
 def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float | None = None) -> Recovered:
@@ -33,7 +33,7 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
     and the others are laid between them. Parts that no range connects are recovered apart, each about the origin.
 
     Where the ranges hold the shape firmly, folds are searched for, and all points are polished to convergence, up to
-    3,000 points and 200,000 ranges.
+    30,000 ranges.
 
     What comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
     can be told only up to its turns, and a single loop hardly better than as a circle.
@@ -57,34 +57,37 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
     if some is not ranges:
         positions, parts = place_others(ranges, key, positions, parts)
         kept = _used(ranges, key, kept, positions, parts, noise)
-        if unfolded is not None and ranges.count <= POLISHED and len(ranges) <= POLISHED_RANGES:
+        if unfolded is not None and len(ranges) <= POLISHED_RANGES:
             kept, noise = _polish(ranges, kept, positions, parts)
             examined = None
-    undetermined = sentences(
-        ranges, positions, parts, noise, used=kept, key=examined, unfolded=unfolded, seed=seed
-    )
+    undetermined = sentences(ranges, positions, parts, noise, used=kept, key=examined, unfolded=unfolded, seed=seed)
     return Recovered(positions, parts, kept, noise, undetermined)
 
 
-def _settle(
-    ranges: Ranges, kept: Bools, positions: Floats, parts: Ints, noise: float, seed: int
-) -> Unfolded | None:
+def _settle(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints, noise: float, seed: int) -> Unfolded | None:
     """Unfold and polish, in place, each part that the ranges hold firmly; what was found of the largest part."""
-    level = max(noise, LEAST_SPREAD) if noise > 0 else 1.0
     found = None
     for part in range(int(parts.max()) + 1):
         members = np.flatnonzero(parts == part)
         if len(members) <= positions.shape[1] + 1:
             break  # all later ones are as small
-        if len(members) <= POLISHED:
-            every, own = ranges.among(members), ranges.where(kept).among(members)
-            points = positions[members]
-            gyration = float(np.sqrt(np.square(points - points.mean(0)).sum(1).mean()))
-            if expected_error(own, points, level, seed=seed) <= LOOSE * gyration:
-                unfolded = unfold(every, own, points, level)
-                positions[members] = unfolded.points
-                found = unfolded if part == 0 else found
+        inside = (parts[ranges.i] == part) & (parts[ranges.j] == part)
+        if inside.sum() <= POLISHED_RANGES and _worth_it(
+            ranges.where(inside & kept).among(members), positions[members], noise, seed
+        ):
+            unfolded = unfold(ranges.where(inside).among(members), kept[inside], positions[members])
+            positions[members] = unfolded.points
+            found = unfolded if part == 0 else found
     return found
+
+
+def _worth_it(ranges: Ranges, points: Floats, noise: float, seed: int) -> bool:
+    """True if the ranges hold a part firmly, or are so precise that they would if it were not folded."""
+    few, precise = ranges.count <= SEARCHED, is_precise(ranges)
+    if few == precise:
+        return few
+    error = expected_error(ranges, points, noise if noise > 0 else 1.0, seed=seed)
+    return error <= FIRM * float(ranges.metres.max())
 
 
 def _polish(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints) -> tuple[Bools, float]:
@@ -95,13 +98,13 @@ def _polish(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints) -> tupl
     together = parts[ranges.i] == parts[ranges.j]
     for _ in range(POLISHES):
         off = np.abs(_residuals(ranges, positions))
-        near = together & (off <= FAR_OFF * max(_spread(off[together]), LEAST_SPREAD))
+        near = together & (off <= FAR_OFF * max(spread(off[together]), LEAST_SPREAD))
         if (ranges.where(near).parts != parts).any():
             near |= kept
-        if (near == kept).all():
+        positions[:] = polish(ranges.where(near), positions).points
+        kept, before = near, kept
+        if (kept == before).all():
             break
-        kept = near
-        positions[:] = polish(ranges.where(kept), positions).points
     return kept, noise_level(ranges.where(kept), positions, parts)
 
 
@@ -113,7 +116,7 @@ def _fitted(ranges: Ranges, dimensions: int, seed: int) -> tuple[Floats, Bools]:
     for _ in range(MORE_LOOKS if ranges.count <= LOOKED_AGAIN else 0):
         true = ranges.where(kept)
         off = np.abs(_residuals(true, positions))
-        near = off <= FAR_OFF * max(_spread(off), LEAST_SPREAD)
+        near = off <= FAR_OFF * max(spread(off), LEAST_SPREAD)
         if not FEW < 1 - near.mean() < MANY or true.where(near).parts.max() > true.parts.max():
             break
         kept[kept] = near
@@ -143,7 +146,7 @@ def noise_level(ranges: Ranges, positions: Floats, parts: Ints) -> float:
     ).sum()
     if len(ranges) <= 1.1 * fitted:
         return float("nan")
-    return _spread(_residuals(ranges, positions)) * float(np.sqrt(len(ranges) / (len(ranges) - fitted)))
+    return spread(_residuals(ranges, positions)) * float(np.sqrt(len(ranges) / (len(ranges) - fitted)))
 
 
 def _residuals(ranges: Ranges, positions: Floats) -> Floats:
@@ -151,11 +154,6 @@ def _residuals(ranges: Ranges, positions: Floats) -> Floats:
     lengths = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
     off: Floats = (lengths - ranges.metres) / ranges.sigma
     return off
-
-
-def _spread(residuals: Floats) -> float:
-    """The standard deviation of what is normal about them."""
-    return 1.4826 * float(np.median(np.abs(residuals)))
 
 
 def _used(ranges: Ranges, key: Ints, kept: Bools, positions: Floats, parts: Ints, noise: float) -> Bools:

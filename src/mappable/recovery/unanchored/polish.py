@@ -14,7 +14,7 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.normal import Information, directions, gradient
 
 STEPS = 60
-TOLERANCE = 1e-6  # of the stress, or of a thousandth of a squared sigma per range where the ranges are exact
+TOLERANCE = 1e-5  # of the stress, or of a thousandth of a squared sigma per range where the ranges are exact
 TRIALS = 8  # per step, each with ten times the damping of the one before
 DAMPING, LEAST_DAMPING = 1e-3, 1e-9  # of the diagonal
 
