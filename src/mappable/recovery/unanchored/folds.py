@@ -15,13 +15,13 @@ from mappable.recovery.unanchored.grow import grow
 from mappable.recovery.unanchored.normal import directions
 from mappable.recovery.unanchored.polish import polish
 
-SEARCHED = 600  # points at most; growing takes 0.2 ms per point
+SEARCHED, SEARCHED_RANGES = 600, 50_000  # points and ranges at most: about 1 CPU second
 PRECISE = 0.025  # deviation of a range, of its length: with more, shortest paths make the better start
 TRUSTED = 0.05  # of the longest range: a start as near as that to its polished map is not folded
 MIRRORED, ROUNDS = 4, 3  # places that are tried per round; benchmarks/erratic.py: 8 unfold no more
 SUSPECT = 1.1  # squared noise, on average per degree of freedom, beyond which a map may be folded
 STEPS, ROUGHLY = 25, 3e-4  # of a polish, and its tolerance: enough to compare maps
-MORE = 1.005  # times as many ranges fit a map as it was fitted to, for it to be fitted again
+OTHER = 0.005  # of the ranges: if more or fewer fit a map by this share, it is fitted again
 LEAST_SPREAD = 0.25  # sigmas
 APART = 4  # places in order, between cuts that are tried; nearer ones lead to the same map
 HOPELESS = 3000.0  # rise of the sum of squared residuals, in sigmas, that no polish makes good
@@ -63,10 +63,10 @@ def unfold(ranges: Ranges, kept: Bools, start: Floats) -> Unfolded:
     """
     true = ranges.where(kept)
     maps = [_fitted(ranges, true, start)]
-    if len(start) > SEARCHED:
-        return Unfolded(maps[0].points)
     if is_precise(true) and _suspect(maps[0], start):
         maps.append(_fitted(ranges, true, grow(true, start.shape[1])))
+    if not kept.all():  # what a filter threw out may be what holds two halves together
+        maps += [_fitted(ranges, ranges, one.points) for one in maps]
     for _ in range(ROUNDS):
         best, tried = maps[int(np.argmin(_misfits(maps)))], len(maps)
         for cut in _worth_trying(best.ranges, best.points):
@@ -92,11 +92,16 @@ def _fitted(ranges: Ranges, true: Ranges, start: Floats, behind: int = -1) -> _M
     points = polish(true, start, steps=STEPS, tolerance=ROUGHLY).points
     residuals = directions(ranges, points)[1]
     near = np.square(residuals) < FALSE * max(spread(residuals), LEAST_SPREAD) ** 2
-    if near.sum() > MORE * len(true):
+    if abs(near.sum() - len(true)) > OTHER * len(true):
         true = ranges.where(near)
         points = polish(true, points, steps=STEPS, tolerance=ROUGHLY).points
         residuals = directions(ranges, points)[1]
     return _Map(points, true, residuals, behind)
+
+
+def can_search(ranges: Ranges) -> bool:
+    """True if there are few enough points and ranges to search for folds."""
+    return ranges.count <= SEARCHED and len(ranges) <= SEARCHED_RANGES
 
 
 def is_precise(ranges: Ranges) -> bool:

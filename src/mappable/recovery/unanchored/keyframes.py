@@ -9,19 +9,13 @@ from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 
 REACH = 0.15  # of the longest ranges: keyframes at this distance have a dozen others in reach
-CHEAP = 10_000  # ranges, up to which all images are keyframes
 BLURRED = 2.0  # deviations: shorter ranges hardly tell two images apart
 STEPS = 10
 FAR_OFF = 4.0  # deviations, of ranges that are taken as false
 
 
 def usual_spacing(ranges: Ranges) -> float:
-    """The metres between keyframes: a share of how far ranges reach, but not less than their noise leaves apart.
-
-    0, for all images, where the ranges are few enough to fit all of them.
-    """
-    if len(ranges) <= CHEAP:
-        return 0.0
+    """The metres between keyframes: a share of how far ranges reach, but not less than their noise leaves apart."""
     near = REACH * float(np.quantile(ranges.metres, 0.99))
     short = ranges.metres <= near
     blurred = BLURRED * float(np.median(ranges.sigma[short])) if short.any() else 0.0
@@ -35,8 +29,8 @@ def keyframes(ranges: Ranges, spacing: float) -> Ints:
     add up: from a keyframe on, later images speak for being within the spacing or beyond it, and the next keyframe is
     where those within have most over those beyond. It has a range to the one before, as long as images have any.
     """
-    if spacing < 0:
-        raise BadInputError(f"keyframes are {spacing} m apart, but that must be 0 or more")
+    if not spacing > 0:
+        raise BadInputError(f"keyframes are {spacing} m apart, but that must be above 0")
     skips = ranges.metres[ranges.j - ranges.i == 2]
     if not len(skips) or np.median(skips) >= spacing:
         return np.arange(ranges.count)

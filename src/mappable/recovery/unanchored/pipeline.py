@@ -1,5 +1,7 @@
 """Recovery without known positions: drop false ranges, lay out shortest paths, fit the ranges."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
@@ -8,7 +10,7 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.closures import closure_filter
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
-from mappable.recovery.unanchored.folds import LEAST_SPREAD, SEARCHED, Unfolded, is_precise, spread, unfold
+from mappable.recovery.unanchored.folds import LEAST_SPREAD, Unfolded, can_search, is_precise, spread, unfold
 from mappable.recovery.unanchored.keyframes import keyframes, place_others, usual_spacing
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.polish import polish
@@ -20,7 +22,6 @@ FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off beca
 MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, for it takes as long again
 FIRM = 0.25  # expected error, of the longest range: with more, a polish changes nothing that the ranges know
 POLISHES = 4  # each with the ranges that fit the one before
-POLISHED_RANGES = 30_000  # at most, for a polish takes tens of factorizations
 
 
 def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float | None = None) -> Recovered:
@@ -32,8 +33,8 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
     metres (by default a share of the ranges' reach, or their noise if that is more) only keyframes take part in this,
     and the others are laid between them. Parts that no range connects are recovered apart, each about the origin.
 
-    Where the ranges hold the shape firmly, folds are searched for, and all points are polished to convergence, up to
-    30,000 ranges.
+    Up to 600 points and 50,000 ranges, folds are searched for and all points are polished to convergence, where the
+    ranges are precise or hold the shape firmly. Of precise ranges all points take part.
 
     What comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
     can be told only up to its turns, and a single loop hardly better than as a circle.
@@ -44,48 +45,59 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
         raise BadInputError(f"there are {ranges.count} points, but a map needs at least 3")
     if not len(ranges):
         raise BadInputError(f"there is no range between any of the {ranges.count:,} points")
-    key = keyframes(ranges, usual_spacing(ranges) if keyframe_spacing is None else keyframe_spacing)
+    key = _chosen(ranges, keyframe_spacing)
     some = ranges if len(key) == ranges.count else ranges.among(key)
     positions, kept = _fitted(some, dimensions, seed)
     parts = some.where(kept).parts
     noise = noise_level(some.where(kept), positions, parts)
-    unfolded = _settle(some, kept, positions, parts, noise, seed)
+    unfolded = _settle(some, key, kept, positions, parts, noise, seed)
     if unfolded is not None:
         kept, noise = _polish(some, kept, positions, parts)
-    positions = _centred(positions, parts)
     examined: Ints | None = key
     if some is not ranges:
         positions, parts = place_others(ranges, key, positions, parts)
         kept = _used(ranges, key, kept, positions, parts, noise)
-        if unfolded is not None and len(ranges) <= POLISHED_RANGES:
+        if unfolded is not None and can_search(ranges):
             kept, noise = _polish(ranges, kept, positions, parts)
             examined = None
+    positions = _centred(positions, parts)
     undetermined = sentences(ranges, positions, parts, noise, used=kept, key=examined, unfolded=unfolded, seed=seed)
     return Recovered(positions, parts, kept, noise, undetermined)
 
 
-def _settle(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints, noise: float, seed: int) -> Unfolded | None:
-    """Unfold and polish, in place, each part that the ranges hold firmly; what was found of the largest part."""
+def _chosen(ranges: Ranges, spacing: float | None) -> Ints:
+    """The keyframes; all points, where precise ranges tell them all apart and there is time for it."""
+    if spacing is None and can_search(ranges) and is_precise(ranges):
+        return np.arange(ranges.count)
+    return keyframes(ranges, usual_spacing(ranges) if spacing is None else spacing)
+
+
+def _settle(
+    ranges: Ranges, names: Ints, kept: Bools, positions: Floats, parts: Ints, noise: float, seed: int
+) -> Unfolded | None:
+    """Unfold, in place, each part that the ranges hold firmly; what was found of the largest part.
+
+    Its point is called by its name, of `names` (count,).
+    """
     found = None
     for part in range(int(parts.max()) + 1):
         members = np.flatnonzero(parts == part)
         if len(members) <= positions.shape[1] + 1:
             break  # all later ones are as small
         inside = (parts[ranges.i] == part) & (parts[ranges.j] == part)
-        if inside.sum() <= POLISHED_RANGES and _worth_it(
-            ranges.where(inside & kept).among(members), positions[members], noise, seed
-        ):
-            unfolded = unfold(ranges.where(inside).among(members), kept[inside], positions[members])
+        own = ranges.where(inside).among(members)
+        if can_search(own) and _worth_it(own.where(kept[inside]), positions[members], noise, seed):
+            unfolded = unfold(own, kept[inside], positions[members])
             positions[members] = unfolded.points
-            found = unfolded if part == 0 else found
+            if part == 0:
+                found = replace(unfolded, behind=int(names[members[unfolded.behind]]) if unfolded.behind >= 0 else -1)
     return found
 
 
 def _worth_it(ranges: Ranges, points: Floats, noise: float, seed: int) -> bool:
     """True if the ranges hold a part firmly, or are so precise that they would if it were not folded."""
-    few, precise = ranges.count <= SEARCHED, is_precise(ranges)
-    if few == precise:
-        return few
+    if is_precise(ranges):
+        return True
     error = expected_error(ranges, points, noise if noise > 0 else 1.0, seed=seed)
     return error <= FIRM * float(ranges.metres.max())
 

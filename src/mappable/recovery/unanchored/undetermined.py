@@ -56,8 +56,8 @@ def sentences(
         said.append(f"How firmly the ranges hold the shape was not examined{where}: it has {count:,} points.")
     else:
         error = expected_error(own, positions[largest], level, seed=seed)
-        said += _looseness(error, positions[largest], where)
-        said += _elsewhere(unfolded, error, largest, where)
+        said += _looseness(error, positions[largest], where, searched=unfolded is not None)
+        said += _elsewhere(unfolded, error, where)
     said += _misfit(noise)
     said += _unused(ranges, parts, used) if unfolded is not None else []
     return tuple(said)
@@ -134,8 +134,10 @@ def _turns(ranges: Ranges, positions: Floats, noise: float, names: Ints, where: 
     ]
 
 
-def _looseness(error: float, positions: Floats, where: str) -> list[str]:
+def _looseness(error: float, positions: Floats, where: str, *, searched: bool) -> list[str]:
     gyration = float(np.sqrt(np.square(positions - positions.mean(0)).sum(1).mean()))
+    if error <= LOOSE * gyration and not searched:
+        return [f"Whether the map is folded wrongly somewhere was not examined{where}."]
     if error <= LOOSE * gyration:
         return [f"The ranges determine the shape{where} to about {error:.2g} m (root mean square)."]
     return [
@@ -145,13 +147,13 @@ def _looseness(error: float, positions: Floats, where: str) -> list[str]:
     ]
 
 
-def _elsewhere(unfolded: Unfolded | None, error: float, names: Ints, where: str) -> list[str]:
+def _elsewhere(unfolded: Unfolded | None, error: float, where: str) -> list[str]:
     if unfolded is None or unfolded.other is None:
         return []
     off = aligned_score(unfolded.other, unfolded.points, scale=False).rmse
     if off <= ELSEWHERE * error:
         return []
-    how = f": there all behind point {names[unfolded.behind]} is mirrored" if unfolded.behind >= 0 else ""
+    how = f": there all behind point {unfolded.behind} is mirrored" if unfolded.behind >= 0 else ""
     return [f"Another map fits the ranges{where} about as well, {off:.2g} m from this one (root mean square){how}."]
 
 
