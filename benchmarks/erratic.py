@@ -115,7 +115,9 @@ def erratic(seeds: int) -> None:
 
 
 def city() -> None:
-    print(f"\n{CITY:,} images of a city, mid noise, error in % of the length after alignment with scale, and CPU seconds")
+    print(
+        f"\n{CITY:,} images of a city, mid noise, error in % of the length after alignment with scale, and CPU seconds"
+    )
     methods: dict[str, Callable[[Ranges], Floats]] = {"mappable.recover": lambda ranges: recover(ranges).positions}
     if importlib.util.find_spec("sklearn") is not None:
         methods["scikit-learn MDS"] = sklearn_mds
@@ -131,7 +133,9 @@ def city() -> None:
             errors[name].append(aligned_score(found, positions).of_length)
     for name in methods:
         each = "".join(f"{error:7.2f}" for error in errors[name])
-        print(f"{name:20}{each}   median {statistics.median(errors[name]):.2f}   {statistics.mean(seconds[name]):.2f} s")
+        print(
+            f"{name:20}{each}   median {statistics.median(errors[name]):.2f}   {statistics.mean(seconds[name]):.2f} s"
+        )
 
 
 def sklearn_mds(ranges: Ranges) -> Floats:

@@ -19,7 +19,7 @@ SEARCHED, SEARCHED_RANGES = 600, 50_000  # points and ranges at most: about 1 CP
 PRECISE = 0.025  # deviation of a range, of its length: with more, shortest paths make the better start
 TRUSTED = 0.05  # of the longest range: a start as near as that to its polished map is not folded
 MIRRORED, ROUNDS = 4, 3  # places that are tried per round; benchmarks/erratic.py: 8 unfold no more
-SUSPECT = 1.1  # squared noise, on average per degree of freedom, beyond which a map may be folded
+SUSPECT = 1.05  # squared spreads, on average per range, beyond which a map may be folded
 STEPS, ROUGHLY = 25, 3e-4  # of a polish, and its tolerance: enough to compare maps
 OTHER = 0.005  # of the ranges: if more or fewer fit a map by this share, it is fitted again
 LEAST_SPREAD = 0.25  # sigmas
@@ -63,10 +63,15 @@ def unfold(ranges: Ranges, kept: Bools, start: Floats) -> Unfolded:
     """
     true = ranges.where(kept)
     maps = [_fitted(ranges, true, start)]
-    if is_precise(true) and _suspect(maps[0], start):
-        maps.append(_fitted(ranges, true, grow(true, start.shape[1])))
-    if not kept.all():  # what a filter threw out may be what holds two halves together
-        maps += [_fitted(ranges, ranges, one.points) for one in maps]
+    moved = aligned_score(start, maps[0].points, scale=False).rmse > TRUSTED * float(ranges.metres.max())
+    middle = int(np.argmax(np.bincount(np.concatenate([true.i, true.j]))))
+    for some, first in ((true, middle), (ranges, 0), (ranges, ranges.count - 1)):
+        if not is_precise(true) or not (moved or _suspect(maps)):
+            break
+        maps.append(_fitted(ranges, some, grow(some, start.shape[1], first)))
+        moved = False
+        if some is true and not kept.all():  # what a filter threw out may be what holds two halves together
+            maps += [_fitted(ranges, ranges, one.points) for one in maps]
     for _ in range(ROUNDS):
         best, tried = maps[int(np.argmin(_misfits(maps)))], len(maps)
         for cut in _worth_trying(best.ranges, best.points):
@@ -109,11 +114,9 @@ def is_precise(ranges: Ranges) -> bool:
     return float(np.median(ranges.sigma / np.maximum(ranges.metres, 1e-9))) < PRECISE
 
 
-def _suspect(found: _Map, start: Floats) -> bool:
-    """True if the polish moved the points far, or left more misfit than noise does."""
-    moved = aligned_score(start, found.points, scale=False).rmse
-    far = TRUSTED * float(found.ranges.metres.max())
-    return moved > far or bool(_misfits([found])[0] > SUSPECT * (len(found.residuals) - start.size))
+def _suspect(maps: list[_Map]) -> bool:
+    """True if the best map has more misfit than noise leaves."""
+    return bool(_misfits(maps).min() > SUSPECT * len(maps[0].residuals))
 
 
 def _misfits(maps: list[_Map]) -> Floats:

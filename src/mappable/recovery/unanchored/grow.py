@@ -16,8 +16,8 @@ PLACING_STEPS = 4  # of Gauss-Newton, for one point
 THIN = 0.05  # of the widest extent of its neighbors: along thinner axes they say only how far, not on which side
 
 
-def grow(ranges: Ranges, dimensions: int) -> Floats:
-    """Points (count, k) of one connected part, from the one with most ranges on; next is who has most to those placed.
+def grow(ranges: Ranges, dimensions: int, first: int) -> Floats:
+    """Points (count, k) of one connected part, from the `first` on; next comes the one with most ranges to those placed.
 
     A point that its neighbors leave two sides for is tried on both. All points placed are polished now and then.
     """
@@ -26,7 +26,7 @@ def grow(ranges: Ranges, dimensions: int) -> Floats:
     sigmas = Ranges(ranges.count, ranges.i, ranges.j, ranges.sigma, ranges.sigma).graph.data  # in the same order
     points, placed = np.zeros((ranges.count, dimensions)), np.zeros(ranges.count, dtype=bool)
     links = np.zeros(ranges.count)  # to points placed
-    new, polished = int(np.argmax(np.diff(graph.indptr))), dimensions + 1
+    new, polished = first, dimensions + 1
     for number in range(1, ranges.count + 1):
         own = near[new]
         known = placed[graph.indices[own]]
