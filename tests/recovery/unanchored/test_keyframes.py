@@ -84,13 +84,6 @@ def test_the_spacing_grows_with_the_reach_and_the_noise_of_the_ranges() -> None:
     assert spacing(8.0, 1.5) == pytest.approx(2 * 1.5)
 
 
-def test_few_ranges_make_all_images_keyframes() -> None:
-    """Steps of 0.1 m, far below the reach, but all ranges are soon fitted."""
-    positions = np.column_stack([np.arange(100) / 10, np.zeros(100)])
-    ranges = measure(positions, NOISES["low"], seed=0)
-    assert keyframes(ranges, usual_spacing(ranges)).tolist() == list(range(100))
-
-
 def test_a_gap_without_ranges_is_stepped_over() -> None:
     positions = route("open", 2000, seed=0)
     whole = measure(positions, NOISES["low"], seed=0)

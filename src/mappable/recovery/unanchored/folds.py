@@ -24,8 +24,8 @@ STEPS, ROUGHLY = 25, 3e-4  # of a polish, and its tolerance: enough to compare m
 OTHER = 0.005  # of the ranges: if more or fewer fit a map by this share, it is fitted again
 LEAST_SPREAD = 0.25  # sigmas
 APART = 4  # places in order, between cuts that are tried; nearer ones lead to the same map
-HOPELESS = 3000.0  # rise of the sum of squared residuals, in sigmas, that no polish makes good
-FREE = 3  # points on each side of a cut that no range leads across it from
+HOPELESS = 1000.0  # rise of the sum of squared residuals, in sigmas, that no polish makes good
+FREE = 3  # points on a side of a cut that no range leads across it from
 AS_GOOD = 25.0  # rise of the sum of squared residuals, in sigmas, that still counts as no worse
 FALSE = 16.0  # squared residual of a false range, in sigmas; those farther off count no more than this
 
@@ -132,7 +132,9 @@ def spread(residuals: Floats) -> float:
 
 def _worth_trying(ranges: Ranges, points: Floats) -> list[Cut]:
     """The few cuts where mirroring costs least, none beside another."""
-    cuts = [cut for place in places(ranges, points).tolist() if (cut := cut_behind(ranges, points, place)) is not None]
+    behind = places(ranges, points, both=False)
+    behind = behind[(behind >= FREE) & (behind < ranges.count - FREE)]  # what is mirrored is not a point or two
+    cuts = [cut_behind(ranges, points, place) for place in behind[::2].tolist()]  # those beside them are much alike
     chosen: list[Cut] = []
     for cut in sorted(cuts, key=lambda one: one.after - one.before):
         if all(abs(cut.behind - other.behind) > APART for other in chosen):
@@ -142,8 +144,11 @@ def _worth_trying(ranges: Ranges, points: Floats) -> list[Cut]:
     return chosen
 
 
-def places(ranges: Ranges, positions: Floats) -> Ints:
-    """The points behind which a cut leaves all ranges across it within the longest range of each other."""
+def places(ranges: Ranges, positions: Floats, *, both: bool) -> Ints:
+    """The points behind which a cut leaves all ranges across it within the longest range of each other.
+
+    Left out are those where hardly a point of a side, or of `both`, has no range across.
+    """
     middles = (positions[ranges.i] + positions[ranges.j]) / 2 - positions.mean(0)
     columns = np.column_stack([np.ones(len(ranges)), middles, np.square(middles).sum(1)])
     across = np.stack(
@@ -155,25 +160,31 @@ def places(ranges: Ranges, positions: Floats) -> Ints:
     )[:-1]
     number = np.maximum(across[:, 0], 1.0)
     squared_spread = across[:, -1] / number - np.square(across[:, 1:-1] / number[:, None]).sum(1)
-    return np.flatnonzero((across[:, 0] > 0.5) & (squared_spread <= np.square(ranges.metres.max(initial=0.0))))
+    in_one_place = (across[:, 0] > 0.5) & (squared_spread <= np.square(ranges.metres.max(initial=0.0)))
+    first, last = np.arange(ranges.count), np.arange(ranges.count)
+    np.minimum.at(first, ranges.j, ranges.i)
+    np.maximum.at(last, ranges.i, ranges.j)
+    before = np.bincount(last, minlength=ranges.count).cumsum()[:-1]  # that have no range to a point behind the cut
+    behind = np.bincount(first, minlength=ranges.count)[::-1].cumsum()[::-1][1:]
+    return np.flatnonzero(in_one_place & ((np.minimum if both else np.maximum)(before, behind) >= FREE))
 
 
-def cut_behind(ranges: Ranges, positions: Floats, behind: int) -> Cut | None:
-    """What mirroring all points behind that one does to the ranges; None where hardly a point is free to move.
+def cut_behind(ranges: Ranges, positions: Floats, behind: int) -> Cut:
+    """What mirroring all points behind that one does to the ranges across the cut.
 
-    They are mirrored at the line (in three dimensions the plane) that runs through the place where the ranges cross: a
-    point h1 beside the line and one h2 beside it were d apart and are √(d² + 4 h1 h2) then.
+    They are mirrored at the line (in three dimensions the plane) that runs through the points before the cut, behind
+    it, or both, of which ranges lead across it, whichever fits best: a point h1 beside the line and one h2 beside it
+    were d apart and are √(d² + 4 h1 h2) then.
     """
     across = (ranges.i <= behind) & (ranges.j > behind)
     i, j, metres, sigma = ranges.i[across], ranges.j[across], ranges.metres[across], ranges.sigma[across]
-    free = behind + 1 - len(np.unique(i)), ranges.count - behind - 1 - len(np.unique(j))
-    if min(free) < FREE:
-        return None
     one, two = positions[i], positions[j]
-    centre = (one.mean(0) + two.mean(0)) / 2
-    place = np.concatenate([one, two]) - centre
-    normal = np.linalg.eigh(place.T @ place)[1][:, 0]  # across which the place is thinnest
     squared = np.square(one - two).sum(1)
-    mirrored = np.sqrt(np.maximum(squared + 4 * ((one - centre) @ normal) * ((two - centre) @ normal), 0.0))
-    misfits = [float(np.square((lengths - metres) / sigma).sum()) for lengths in (np.sqrt(squared), mirrored)]
-    return Cut(behind, centre, normal, *misfits)
+    before = float(np.square((np.sqrt(squared) - metres) / sigma).sum())
+    cuts = []
+    for place in (np.concatenate([one, two]), one, two):
+        centre = place.mean(0)
+        normal = np.linalg.eigh((place - centre).T @ (place - centre))[1][:, 0]  # across which the place is thinnest
+        mirrored = np.sqrt(np.maximum(squared + 4 * ((one - centre) @ normal) * ((two - centre) @ normal), 0.0))
+        cuts.append(Cut(behind, centre, normal, before, float(np.square((mirrored - metres) / sigma).sum())))
+    return min(cuts, key=lambda cut: cut.after)

@@ -17,7 +17,7 @@ THIN = 0.05  # of the widest extent of its neighbors: along thinner axes they sa
 
 
 def grow(ranges: Ranges, dimensions: int, first: int) -> Floats:
-    """Points (count, k) of one connected part, from the `first` on; next comes the one with most ranges to those placed.
+    """Points (count, k) of one connected part, from the `first` on; next is the one with most ranges to those placed.
 
     A point that its neighbors leave two sides for is tried on both. All points placed are polished now and then.
     """

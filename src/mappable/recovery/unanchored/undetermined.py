@@ -69,10 +69,10 @@ def undecided_turns(ranges: Ranges, positions: Floats, noise: float = 1.0) -> tu
     The sequence is cut behind a point where all ranges across the cut lie in one place, and what follows is mirrored
     there (see `cut_behind`). If the ranges across the cut fit no worse, nothing tells which is true.
     """
-    cuts = places(ranges, positions)
+    cuts = places(ranges, positions, both=True)
     cuts = cuts[evenly(len(cuts), CUTS)]
     found = [cut_behind(ranges, positions, cut) for cut in cuts.tolist()]
-    undecided = [cut.behind for cut in found if cut is not None and cut.after - cut.before < AS_GOOD * noise**2]
+    undecided = [cut.behind for cut in found if cut.after - cut.before < AS_GOOD * noise**2]
     return np.array(undecided, dtype=np.int64), len(cuts)
 
 
