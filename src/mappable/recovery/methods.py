@@ -64,7 +64,7 @@ def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed], mo
 def _result(ranges: Ranges, positions: Floats, seed: int) -> Recovered:
     parts = ranges.parts
     noise = noise_level(ranges, positions, parts)
-    said = sentences(ranges, positions, parts, noise, names=np.arange(ranges.count), seed=seed)
+    said = sentences(ranges, positions, parts, noise, seed=seed)
     return Recovered(positions, parts, np.ones(len(ranges), dtype=bool), noise, said)
 
 

@@ -9,7 +9,7 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.align import score
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.keyframes import keyframes, place_others
+from mappable.recovery.unanchored.keyframes import keyframes, place_others, usual_spacing
 from simulated_ranges import NOISES, measure, route
 
 
@@ -52,7 +52,8 @@ def test_keyframes_are_about_as_far_apart_as_asked(noise: str, spacing: float) -
 @pytest.mark.medium
 def test_speed_does_not_matter() -> None:
     positions = uneven(1500, length=150.0)
-    gaps = lengths(positions, keyframes(measure(positions, NOISES["mid"], seed=0, missing=0.1)))
+    ranges = measure(positions, NOISES["mid"], seed=0, missing=0.1)
+    gaps = lengths(positions, keyframes(ranges, usual_spacing(ranges)))
     assert np.median(gaps) == pytest.approx(1.4, abs=0.2)
     assert gaps.max() < 2.5
 
@@ -61,29 +62,40 @@ def test_speed_does_not_matter() -> None:
 def test_coming_by_again_is_no_step() -> None:
     """The loop's first 12 % are driven twice: ranges of seconds ago and of long ago lead to the same places."""
     positions = route("loop", 1500, seed=0, length=252.0)
-    key = keyframes(measure(positions, NOISES["low"], seed=0))
+    key = keyframes(measure(positions, NOISES["low"], seed=0), 1.5)
     assert len(key) == pytest.approx(252 / 1.4, rel=0.1)
 
 
 def test_a_sparse_sequence_keeps_all_images() -> None:
     ranges = measure(route("loop", 400, seed=0), NOISES["mid"], seed=0)
-    assert keyframes(ranges).tolist() == list(range(400))
+    assert keyframes(ranges, 1.5).tolist() == list(range(400))
     chain = Ranges(4, [0, 1, 2], [1, 2, 3], np.full(3, 0.1), 0.1)
-    assert keyframes(chain).tolist() == [0, 1, 2, 3]
+    assert keyframes(chain, 1.5).tolist() == [0, 1, 2, 3]
+
+
+def test_the_spacing_grows_with_the_reach_and_the_noise_of_the_ranges() -> None:
+    i, j = np.triu_indices(200, 1)
+
+    def spacing(reach: float, sigma: float) -> float:
+        return usual_spacing(Ranges(200, i, j, np.linspace(0, reach, len(i)), sigma))
+
+    assert spacing(8.0, 0.05) == pytest.approx(0.15 * 8, rel=0.02)
+    assert spacing(80.0, 0.05) == pytest.approx(0.15 * 80, rel=0.02)
+    assert spacing(8.0, 1.5) == pytest.approx(2 * 1.5)
 
 
 def test_a_gap_without_ranges_is_stepped_over() -> None:
     positions = route("open", 2000, seed=0)
     whole = measure(positions, NOISES["low"], seed=0)
     ranges = whole.where((whole.j < 1000) | (whole.i >= 1000))
-    key = keyframes(ranges)
+    key = keyframes(ranges, usual_spacing(ranges))
     assert {999, 1000} & set(key.tolist())
     assert ranges.among(key).parts.max() == 1
 
 
 def test_bad_spacing() -> None:
-    with pytest.raises(BadInputError, match="0 m apart"):
-        keyframes(Ranges(2, [0], [1], [1.0], [1.0]), 0)
+    with pytest.raises(BadInputError, match="-1 m apart"):
+        keyframes(Ranges(2, [0], [1], [1.0], [1.0]), -1)
 
 
 @pytest.mark.medium
@@ -93,7 +105,7 @@ def test_others_are_placed_by_their_ranges_at_any_speed(dimensions: int) -> None
     if dimensions == 3:
         positions = np.column_stack([positions, 0.05 * positions.sum(1)])
     ranges = measure(positions, NOISES["low"], seed=0, missing=0.1, outliers=0.01)
-    key = keyframes(ranges)
+    key = keyframes(ranges, usual_spacing(ranges))
     placed, parts = place_others(ranges, key, positions[key], np.zeros(len(key), dtype=np.int64))
     by_order = np.stack([np.interp(np.arange(2000), key, column) for column in positions[key].T], 1)
     assert score(placed, positions).rmse < 0.05

@@ -1,5 +1,7 @@
 """What is said about the limits of a map is true, and is said where it should be."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.spatial import KDTree
@@ -13,7 +15,7 @@ from simulated_ranges import NOISES, measure, route
 
 
 def said(ranges: Ranges, positions: Floats, noise: float = 1.0) -> str:
-    return "\n".join(sentences(ranges, positions, ranges.parts, noise, names=np.arange(ranges.count)))
+    return "\n".join(sentences(ranges, positions, ranges.parts, noise))
 
 
 @pytest.mark.medium
@@ -111,9 +113,7 @@ def test_points_with_few_ranges_are_flexible() -> None:
     square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
     i, j = np.array([[0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4]])
     ranges = Ranges(5, i, j, np.linalg.norm(square[i] - square[j], axis=1), 0.01)
-    names = np.array([10, 20, 30, 40, 50])
-    text = "\n".join(sentences(ranges, square, ranges.parts, 1.0, names=names))
-    assert "1 point has fewer than 3 ranges and could lie elsewhere as well (first: 50)" in text
+    assert "1 point has fewer than 3 ranges and could lie elsewhere as well (first: 4)" in said(ranges, square)
 
 
 def test_noise_that_is_too_large_or_unknown_is_said() -> None:
@@ -134,3 +134,32 @@ def test_huge_parts_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_points_without_any_range(count: int) -> None:
     assert f"{count} point" in said(Ranges(count, [], [], [], []), np.zeros((count, 2)))
+
+
+@pytest.mark.medium
+def test_images_are_counted_not_keyframes() -> None:
+    """A dense sequence in two parts, with images that have no range or two: all counts are of images."""
+    smooth = route("loop", 900, seed=0, length=150.0)
+    one = measure(smooth, NOISES["mid"], seed=0)
+    few = np.array([101, 303])  # of the first part; these keep two ranges each
+    alone = 502
+    touched = np.isin(one.i, [*few, alone]) | np.isin(one.j, [*few, alone])
+    one = one.where(~touched)
+    i = np.concatenate([one.i, one.i + 900, np.repeat(few, 2)])
+    j = np.concatenate([one.j, one.j + 900, (few[:, None] + [1, 2]).ravel()])
+    metres = np.concatenate([one.metres, one.metres, np.full(4, 0.3)])
+    recovered = recover(Ranges(1800, i, j, metres, NOISES["mid"].sigma(metres)))
+    text = "\n".join(recovered.undetermined)
+    assert "2 parts (899, 897 points) that nothing connects" in text
+    assert "4 points have no range" in text
+    assert "(first: 502)" in text
+    assert "2 points have fewer than 3 ranges and could lie elsewhere as well (first: 101)" in text
+
+
+def test_places_are_named_by_images_where_keyframes_are_examined() -> None:
+    positions = np.column_stack([np.arange(0, 100, 0.5), np.zeros(200)])
+    ranges = measure(positions, NOISES["low"], seed=0)
+    text = "\n".join(sentences(ranges, positions, ranges.parts, 1.0, key=np.arange(0, 200, 4)))
+    first, last = map(int, re.findall(r"from point (\d+) to point (\d+)", text)[0])
+    assert first % 4 == last % 4 == 0
+    assert last > 100

@@ -8,12 +8,21 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 
-SPACING = 1.5  # metres
+REACH = 0.15  # of the longest ranges: keyframes at this distance have a dozen others in reach
+BLURRED = 2.0  # deviations: shorter ranges hardly tell two images apart
 STEPS = 10
 FAR_OFF = 4.0  # deviations, of ranges that are taken as false
 
 
-def keyframes(ranges: Ranges, spacing: float = SPACING) -> Ints:
+def usual_spacing(ranges: Ranges) -> float:
+    """The metres between keyframes: a share of how far ranges reach, but not less than their noise leaves apart."""
+    near = REACH * float(np.quantile(ranges.metres, 0.99))
+    short = ranges.metres <= near
+    blurred = BLURRED * float(np.median(ranges.sigma[short])) if short.any() else 0.0
+    return max(near, blurred)
+
+
+def keyframes(ranges: Ranges, spacing: float) -> Ints:
     """The points that are about `spacing` metres apart along the sequence, with the first and the last.
 
     All points, if every other image is usually farther than that from the one before. Single ranges are too noisy to

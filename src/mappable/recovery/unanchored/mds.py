@@ -9,6 +9,7 @@ from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.unanchored.path_stress import fit_paths
 
 LANDMARKS = 40
 
@@ -33,12 +34,15 @@ def classical_mds(squared_distances: Floats, dimensions: int) -> Floats:
     return points
 
 
-def landmark_geodesic_mds(ranges: Ranges, dimensions: int, *, landmarks: int = LANDMARKS, seed: int = 0) -> Floats:
+def landmark_geodesic_mds(
+    ranges: Ranges, dimensions: int, *, landmarks: int = LANDMARKS, seed: int = 0, fitted: bool = False
+) -> Floats:
     """Points (count, k) whose distances come near to the lengths of the shortest paths along the ranges.
 
     Paths are measured from a few landmarks only, each the farthest from those before it: classical MDS lays out the
     landmarks, and every other point is triangulated from its paths to them. This takes landmarks x edges steps, and
     no more memory than landmarks x points. Parts that no path connects are laid out apart, each about its own origin.
+    If `fitted`, all points are then fitted to the paths by their relative errors (see `fit_paths`).
     """
     if landmarks <= dimensions:
         raise BadInputError(f"{landmarks} landmarks are too few for {dimensions} dimensions")
@@ -49,11 +53,11 @@ def landmark_geodesic_mds(ranges: Ranges, dimensions: int, *, landmarks: int = L
     by_part = np.split(np.argsort(parts, kind="stable"), sizes.cumsum()[:-1])
     for members in by_part[: int((sizes > 1).sum())]:  # the largest comes first
         graph = ranges.graph if len(members) == ranges.count else ranges.graph[members][:, members]
-        points[members] = _lay_out(graph, dimensions, landmarks, rng)
+        points[members] = _lay_out(graph, dimensions, landmarks, rng, fitted=fitted)
     return points
 
 
-def _lay_out(graph: csr_array, dimensions: int, landmarks: int, rng: np.random.Generator) -> Floats:
+def _lay_out(graph: csr_array, dimensions: int, landmarks: int, rng: np.random.Generator, *, fitted: bool) -> Floats:
     chosen, squared_paths = _farthest_points(graph, min(landmarks, graph.shape[0]), int(rng.integers(graph.shape[0])))
     among = squared_paths[:, chosen]
     rank = min(dimensions, len(chosen))
@@ -62,6 +66,8 @@ def _lay_out(graph: csr_array, dimensions: int, landmarks: int, rng: np.random.G
     points = np.zeros((graph.shape[0], dimensions))
     to_points = vectors[:, solid] / np.sqrt(values[solid])
     points[:, :rank][:, solid] = -0.5 * (squared_paths - among.mean(1, keepdims=True)).T @ to_points
+    if fitted:
+        points = fit_paths(chosen, np.sqrt(squared_paths), points)
     laid_out: Floats = points - points.mean(0)
     return laid_out
 

@@ -1,57 +1,78 @@
 """What distances do not determine about a recovered map, in sentences."""
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.linalg import splu
 
-from mappable.arrays import Floats, Ints, evenly
+from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.randomness import Purpose, generator
+from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
+from mappable.recovery.unanchored.folds import AS_GOOD, Unfolded, cut_behind, places
+from mappable.recovery.unanchored.normal import Information, directions
 
 CUTS = 64  # places along a sequence that are looked at
-FREE = 3  # points on each side of a cut that no range leads across it from
-AS_GOOD = 25.0  # rise of the sum of squared residuals, in sigmas, that still counts as no worse
 LOOSE = 0.1  # expected error, of the radius of gyration
+ELSEWHERE = 2.0  # expected errors, by which another map must differ to be named
 MISFIT = 1.3  # noise beyond the stated one
+FEW, SHARE = 3, 1e-3  # ranges, and share of them, that are off by four deviations by chance
 PROBES = 8
 EXAMINED = 20_000  # points, beyond which looseness is not examined
 
 
 def sentences(
-    ranges: Ranges, positions: Floats, parts: Ints, noise: float, *, names: Ints, seed: int = 0
+    ranges: Ranges,
+    positions: Floats,
+    parts: Ints,
+    noise: float,
+    *,
+    used: Bools | None = None,
+    key: Ints | None = None,
+    unfolded: Unfolded | None = None,
+    seed: int = 0,
 ) -> tuple[str, ...]:
     """All that the ranges leave open about positions (count, k) recovered from them, in parts (count,).
 
-    The points are called by their `names` (count,), numbers that the user knows them by.
+    Only the ranges `used` (edges,) count, if given. Turns and looseness are examined at the points `key` alone, which
+    have numbers like all others; counts are of all points. `unfolded` is the search for folds in the largest part.
     """
     said = [
         "The map has no place and no direction of its own and may be its own mirror image: distances do not tell.",
         "Its scale is as good as the calibration of the ranges.",
     ]
-    dimensions = positions.shape[1]
-    degrees = np.bincount(np.concatenate([ranges.i, ranges.j]), minlength=ranges.count)
-    said += _parts(parts, degrees, names)
-    said += _flexible(degrees, dimensions, names)
-    largest = np.flatnonzero(parts == 0)
-    own = ranges if len(largest) == ranges.count else ranges.among(largest)
+    used = np.ones(len(ranges), dtype=bool) if used is None else used
+    ends = np.concatenate([ranges.i[used], ranges.j[used]])
+    degrees = np.bincount(ends, minlength=ranges.count)
+    said += _parts(parts, degrees)
+    said += _flexible(degrees, positions.shape[1])
+    key = np.arange(ranges.count) if key is None else key
+    largest = key[parts[key] == 0]
+    member = np.zeros(ranges.count, dtype=bool)
+    member[largest] = True
+    own = ranges.where(used & member[ranges.i] & member[ranges.j]).among(largest)
     where = " in the largest part (the others were not examined)" if (np.bincount(parts) > 1).sum() > 1 else ""
     level = noise if noise > 0 else 1.0
-    said += _turns(own, positions[largest], level, names[largest], where)
-    said += _looseness(own, positions[largest], level, seed, where)
+    said += _turns(own, positions[largest], level, largest, where)
+    if len(largest) > EXAMINED:
+        count = int((parts == 0).sum())
+        said.append(f"How firmly the ranges hold the shape was not examined{where}: it has {count:,} points.")
+    else:
+        error = expected_error(own, positions[largest], level, seed=seed)
+        said += _looseness(error, positions[largest], where, searched=unfolded is not None)
+        said += _elsewhere(unfolded, error, where)
     said += _misfit(noise)
+    said += _unused(ranges, parts, used) if unfolded is not None else []
     return tuple(said)
 
 
 def undecided_turns(ranges: Ranges, positions: Floats, noise: float = 1.0) -> tuple[Ints, int]:
     """Points of a connected part behind which all that follows in order could be mirrored, and how many were tried.
 
-    The sequence is cut behind a point where all ranges across the cut lie in one place. What follows is mirrored at
-    the line (in three dimensions the plane) that runs through that place: a point h1 beside the line and one h2 beside
-    it were d apart and are √(d² + 4 h1 h2) now. If the ranges across the cut fit no worse, nothing tells which is true.
+    The sequence is cut behind a point where all ranges across the cut lie in one place, and what follows is mirrored
+    there (see `cut_behind`). If the ranges across the cut fit no worse, nothing tells which is true.
     """
-    cuts = _in_one_place(ranges, positions)
+    cuts = places(ranges, positions, both=True)
     cuts = cuts[evenly(len(cuts), CUTS)]
-    undecided = [cut for cut in cuts.tolist() if _mirrors(ranges, positions, noise, cut)]
+    found = [cut_behind(ranges, positions, cut) for cut in cuts.tolist()]
+    undecided = [cut.behind for cut in found if cut.after - cut.before < AS_GOOD * noise**2]
     return np.array(undecided, dtype=np.int64), len(cuts)
 
 
@@ -65,42 +86,40 @@ def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, see
     count, dimensions = positions.shape
     centred = positions - positions.mean(0)
     squared_gyration = max(float(np.square(centred).sum(1).mean()), 1e-12)
-    jacobian = _jacobian(ranges, positions, noise)
-    information = (jacobian.T @ jacobian).tocsc()
-    del jacobian  # these are large, and what follows is larger
-    information.setdiag(information.diagonal() + 1 / (count * squared_gyration))
-    factor = splu(information, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    del information
+    information = Information(ranges, directions(ranges, positions)[0] / noise)
+    solve = information.factored(np.full(count * dimensions, 1 / (count * squared_gyration)))
+    del information  # it is large
     probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (count * dimensions, PROBES))
     motions = np.linalg.qr(_rigid_motions(centred))[0]
     probes -= motions @ (motions.T @ probes)
-    return float(np.sqrt((probes * factor.solve(probes)).sum(0).mean() / count))
+    return float(np.sqrt((probes * solve(probes)).sum(0).mean() / count))
 
 
-def _parts(parts: Ints, degrees: Ints, names: Ints) -> list[str]:
+def _parts(parts: Ints, degrees: Ints) -> list[str]:
     said = []
-    sizes = np.bincount(parts)
+    sizes = np.bincount(parts[degrees > 0], minlength=1)
+    sizes = np.sort(sizes[sizes > 0])[::-1]
     alone = int((degrees == 0).sum())
-    if len(sizes) - alone > 1:
-        shown = ", ".join(f"{size:,}" for size in sizes[sizes > 1][:5]) + (", ..." if (sizes > 1).sum() > 5 else "")
+    if len(sizes) > 1:
+        shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
         said.append(
-            f"The ranges leave {len(sizes) - alone:,} parts ({shown} points) that nothing connects: each has"
+            f"The ranges leave {len(sizes):,} parts ({shown} points) that nothing connects: each has"
             " coordinates of its own."
         )
     if alone:
-        first = names[np.argmax(degrees == 0)]
+        first = np.argmax(degrees == 0)
         said.append(f"{_points(alone)} no range, so that nothing is known of where {_they(alone)} (first: {first}).")
     return said
 
 
-def _flexible(degrees: Ints, dimensions: int, names: Ints) -> list[str]:
+def _flexible(degrees: Ints, dimensions: int) -> list[str]:
     few = (degrees > 0) & (degrees <= dimensions)
     count = int(few.sum())
     if not count:
         return []
     return [
         f"{_points(count)} fewer than {dimensions + 1} ranges and could lie elsewhere as well"
-        f" (first: {names[np.argmax(few)]})."
+        f" (first: {np.argmax(few)})."
     ]
 
 
@@ -115,16 +134,37 @@ def _turns(ranges: Ranges, positions: Floats, noise: float, names: Ints, where: 
     ]
 
 
-def _looseness(ranges: Ranges, positions: Floats, noise: float, seed: int, where: str) -> list[str]:
-    if ranges.count > EXAMINED:
-        return [f"How firmly the ranges hold the shape was not examined{where}: it has {ranges.count:,} points."]
+def _looseness(error: float, positions: Floats, where: str, *, searched: bool) -> list[str]:
     gyration = float(np.sqrt(np.square(positions - positions.mean(0)).sum(1).mean()))
-    error = min(expected_error(ranges, positions, noise, seed=seed), gyration)
+    if error <= LOOSE * gyration and not searched:
+        return [f"Whether the map is folded wrongly somewhere was not examined{where}."]
     if error <= LOOSE * gyration:
+        return [f"The ranges determine the shape{where} to about {error:.2g} m (root mean square)."]
+    return [
+        f"The ranges hold the shape loosely{where}: by their noise an error of {min(error, gyration):.0f} m or more is"
+        f" to be expected, beside a radius of gyration of {gyration:.0f} m. What connects to what is known, but not"
+        " how it bends."
+    ]
+
+
+def _elsewhere(unfolded: Unfolded | None, error: float, where: str) -> list[str]:
+    if unfolded is None or unfolded.other is None:
+        return []
+    off = aligned_score(unfolded.other, unfolded.points, scale=False).rmse
+    if off <= ELSEWHERE * error:
+        return []
+    how = f": there all behind point {unfolded.behind} is mirrored" if unfolded.behind >= 0 else ""
+    return [f"Another map fits the ranges{where} about as well, {off:.2g} m from this one (root mean square){how}."]
+
+
+def _unused(ranges: Ranges, parts: Ints, used: Bools) -> list[str]:
+    together = parts[ranges.i] == parts[ranges.j]
+    off, every = int((together & ~used).sum()), int(together.sum())
+    if off <= max(FEW, SHARE * every):
         return []
     return [
-        f"The ranges hold the shape loosely{where}: by their noise an error of {error:.0f} m or more is to be expected,"
-        f" beside a radius of gyration of {gyration:.0f} m. What connects to what is known, but not how it bends."
+        f"{off:,} of {every:,} ranges are far off and were not used: either they are false, or the map is folded"
+        " wrongly there."
     ]
 
 
@@ -137,51 +177,6 @@ def _misfit(noise: float) -> list[str]:
             " folded wrongly somewhere, or many ranges are false."
         ]
     return []
-
-
-def _in_one_place(ranges: Ranges, positions: Floats) -> Ints:
-    """The points behind which a cut leaves all ranges across it within the longest range of each other."""
-    middles = (positions[ranges.i] + positions[ranges.j]) / 2 - positions.mean(0)
-    columns = np.column_stack([np.ones(len(ranges)), middles, np.square(middles).sum(1)])
-    across = np.stack(
-        [
-            (np.bincount(ranges.i, column, ranges.count) - np.bincount(ranges.j, column, ranges.count)).cumsum()
-            for column in columns.T
-        ],
-        1,
-    )[:-1]
-    number = np.maximum(across[:, 0], 1.0)
-    squared_spread = across[:, -1] / number - np.square(across[:, 1:-1] / number[:, None]).sum(1)
-    return np.flatnonzero((across[:, 0] > 0.5) & (squared_spread <= np.square(ranges.metres.max(initial=0.0))))
-
-
-def _mirrors(ranges: Ranges, positions: Floats, noise: float, cut: int) -> bool:
-    across = (ranges.i <= cut) & (ranges.j > cut)
-    i, j, metres, sigma = ranges.i[across], ranges.j[across], ranges.metres[across], ranges.sigma[across]
-    before, behind = cut + 1 - len(np.unique(i)), ranges.count - cut - 1 - len(np.unique(j))
-    if min(before, behind) < FREE:
-        return False
-    one, two = positions[i], positions[j]
-    centre = (one.mean(0) + two.mean(0)) / 2
-    place = np.concatenate([one, two]) - centre
-    normal = np.linalg.eigh(place.T @ place)[1][:, 0]  # across which the place is thinnest
-    squared = np.square(one - two).sum(1)
-    mirrored = np.sqrt(np.maximum(squared + 4 * ((one - centre) @ normal) * ((two - centre) @ normal), 0.0))
-    misfits = [float(np.square((lengths - metres) / sigma).sum()) for lengths in (np.sqrt(squared), mirrored)]
-    return misfits[1] - misfits[0] < AS_GOOD * noise**2
-
-
-def _jacobian(ranges: Ranges, positions: Floats, noise: float) -> csr_array:
-    """How each range changes (edges, count * k) with the coordinates, in units of its deviation."""
-    dimensions = positions.shape[1]
-    apart = positions[ranges.i] - positions[ranges.j]
-    lengths = np.maximum(np.linalg.norm(apart, axis=1), 1e-9)
-    slopes = apart / (lengths * ranges.sigma * noise)[:, None]
-    axes = np.arange(dimensions)
-    columns = np.concatenate([ranges.i[:, None] * dimensions + axes, ranges.j[:, None] * dimensions + axes], 1)
-    begins = np.arange(0, 2 * dimensions * len(ranges) + 1, 2 * dimensions)
-    shape = (len(ranges), ranges.count * dimensions)
-    return csr_array((np.concatenate([slopes, -slopes], 1).ravel(), columns.ravel(), begins), shape=shape)
 
 
 def _rigid_motions(centred: Floats) -> Floats:
