@@ -1,6 +1,7 @@
 """Recovery with some known positions: ranges place the other points in map coordinates."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,10 +16,18 @@ from mappable.errors import BadInputError
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
+from mappable.recovery.anchored.folds import Fold
+from mappable.recovery.anchored.loose import overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
-from mappable.recovery.anchored.undetermined import doubts, long_ways, spanned, undecided_sides
+from mappable.recovery.anchored.undetermined import (
+    doubts,
+    long_ways,
+    spanned,
+    undecided_folds,
+    undecided_sides,
+)
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -69,7 +78,8 @@ def recover_anchored(
         among(turns, held),  # type: ignore[arg-type]
     )
     with threadpool_limits(1):  # the systems are too small for several threads
-        refined, sides, weak = solver.solve(seed, sweeps, progress)
+        solution = solver.solve(seed, sweeps, progress)
+    refined = solution.refined
     dimensions = anchors.positions.shape[1]
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
@@ -77,14 +87,26 @@ def recover_anchored(
     false = refined.true <= 0.5
     used = kept.copy()
     used[held[ranges.i] & held[ranges.j] & kept] = ~false
-    ends = [(points[begin], points[end], way) for begin, end, way in solver.gaps(refined.positions)]
+    gaps = [] if solution.erratic else solver.gaps(refined.positions)
+    ends = [(points[begin], points[end], way) for begin, end, way in gaps]
     said = [
         *spanned(anchors, solver.odometry, held),
-        *undecided_sides(points, sides),
+        *undecided_sides(points, solution.sides),
+        *undecided_folds(points, solution.folds),
         *long_ways(anchors.points, ends),
-        *doubts(false, weak=weak, drawn=bool(sweeps and drives)),
+        *doubts(false, weak=solution.weak, drawn=solution.drawn, erratic=solution.erratic),
     ]
     return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    refined: Refined
+    weak: bool  # the ranges say little
+    sides: Sequence[Side] = ()  # gaps of drives that have another side
+    folds: Sequence[Fold] = ()  # groups of points that have another side
+    erratic: bool = False  # the path does not move like a drive
+    drawn: bool = False  # positions were drawn
 
 
 class _Solver:
@@ -102,22 +124,28 @@ class _Solver:
             self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
             self.led[odometry.i] = self.led[odometry.j] = True
 
-    def solve(self, seed: int, sweeps: int, progress: bool) -> tuple[Refined, list[Side], bool]:
-        """What was found, which gaps have another side, and whether the ranges say little."""
-        between = self._between_anchors(seed)
-        problem, refined = self._best([between, *self._drawn(seed)])
-        weak = refined.noise * self.vagueness > WEAK
-        if problem.motion is None or not sweeps:
-            return refined, [], weak
+    def solve(self, seed: int, sweeps: int, progress: bool) -> "_Solution":
+        between, drawn = self._between_anchors(seed), self._drawn(seed)
         rng = generator(seed, Purpose.ANCHORED)
+        problem, refined = self._best([between, *drawn]) if self.drives else (None, None)
+        if problem is None or refined is None or problem.motion is None:
+            refined, folds = place(self._loose, [between, *drawn], rng)
+            return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds)
+        weak = refined.noise * self.vagueness > WEAK
+        if not weak and self.turns is None and overrules(problem, refined, self._loose(refined.positions)):
+            refined, folds = place(self._loose, [refined.positions, *drawn], rng)
+            return _Solution(refined, weak, folds=folds, erratic=True)
+        if not sweeps:
+            return _Solution(refined, weak)
+        sides: list[Side] = []
         if weak:  # what fits best would have the noise of the ranges in its bends
             problem = self._problem(between)
-            refined, sides = Refined(problem.state, refined.covariances, 1.0, refined.true), []
+            refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
             sides = other_sides(problem, refined.state)
         starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
         shown = track(starts, "drawing from all that fits", len(starts)) if progress else starts
-        return sample(problem, shown, rng, sweeps=sweeps), sides, weak
+        return _Solution(sample(problem, shown, rng, sweeps=sweeps), weak, sides=sides, drawn=True)
 
     def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
         """Stretches of drives with a known point at either end or at one, and their lengths in longest ranges.
@@ -139,6 +167,10 @@ class _Solver:
 
     def _problem(self, start: Floats) -> Problem:
         return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent)
+
+    def _loose(self, start: Floats) -> Problem:
+        """The problem without order."""
+        return Problem(self.ranges, self.anchors, [], self.odometry, None, start, self.extent)
 
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
         """From several starts the one that explains the ranges better; the truth is not asked."""
