@@ -1,8 +1,8 @@
 """Groups of points that could as well lie on the other side of their neighbors.
 
-A mirror is a line or, in space, a plane. (In space, points can also make a half turn about a line.) To mirror one end of
+A mirror is a line or, in space, a plane. In space, points can also make a half turn about a line. Mirroring one end of
 a range changes the range little if either end is near the mirror. So a mirror splits the points into groups that stiff
-ranges hold together. A group that no known position holds can change sides: that is a fold. Each promising fold is
+ranges hold together. A group that no known position holds can change sides: this is a fold. Each promising fold is
 fitted. A fold that fits better replaces the state. A fold that fits nearly as well must show in the covariances.
 """
 
@@ -96,7 +96,6 @@ def _promising(problem: Problem, state: Floats, rng: np.random.Generator) -> lis
         return []
     x = state[:, :k]
     through, across = _mirrors(x, i, j, rng, min(MIRRORS, PRODUCTS // len(i)), problem.reach * FAR)
-    mirrors = len(through)
     # The part of each position (n, mirrors, k) that changes sign.
     off = np.einsum("nma,mab->nmb", x[:, None] - through, across)
     apart = np.linalg.norm(x[i] - x[j], axis=1)[:, None]

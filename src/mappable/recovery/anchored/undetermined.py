@@ -76,7 +76,7 @@ def doubts(false: Bools, *, weak: bool, drawn: bool, erratic: bool = False) -> I
     if not len(false):
         return
     if erratic:
-        yield "The path is too erratic for a steady drive: positions rest on the ranges, not on the order of the images."
+        yield "The path is too erratic for a steady drive: positions rest on ranges, not on the order of the images."
     if not drawn:
         yield (
             "Positions are what fits best. Covariances cover small deviations and the folds that were found: another"
