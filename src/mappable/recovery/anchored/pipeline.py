@@ -6,9 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import spsolve
 from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Bools, Floats, Ints
@@ -21,12 +20,14 @@ from mappable.recovery.anchored.loose import overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
+from mappable.recovery.anchored.starts import bow, harmonic
 from mappable.recovery.anchored.undetermined import (
     doubts,
     long_ways,
     spanned,
     undecided_folds,
     undecided_sides,
+    unseen,
 )
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
@@ -57,8 +58,12 @@ def recover_anchored(
     straight on or turning; how steady and how straight is found out, and so are the noise of the ranges, what each
     image does to all its ranges, and which are false. Positions are then the mean of all that fits, and covariances
     tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times, with a bar of
-    `progress` or without. Without an order, or with 0 sweeps, positions are what fits best, and covariances those of
-    small deviations from it.
+    `progress` or without. With 0 sweeps, positions are what fits best, and covariances cover small deviations from it.
+
+    Without an order, ranges and known positions alone place the points. The same holds for an order that ranges
+    contradict: if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
+    positions are what fits best, and covariances also cover groups of points that could lie on the other side of their
+    neighbors.
 
     Points that no range connects with an anchor are left out: their coordinates are not numbers.
     """
@@ -92,9 +97,10 @@ def recover_anchored(
     said = [
         *spanned(anchors, solver.odometry, held),
         *undecided_sides(points, solution.sides),
-        *undecided_folds(points, solution.folds),
+        *undecided_folds(points, solution.folds or ()),
         *long_ways(anchors.points, ends),
-        *doubts(false, weak=solution.weak, drawn=solution.drawn, erratic=solution.erratic),
+        *doubts(false, weak=solution.weak, erratic=solution.erratic),
+        *unseen(false, drawn=solution.drawn, folded=solution.folds is not None),
     ]
     return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
 
@@ -104,7 +110,7 @@ class _Solution:
     refined: Refined
     weak: bool  # the ranges say little
     sides: Sequence[Side] = ()  # gaps of drives that have another side
-    folds: Sequence[Fold] = ()  # groups of points that have another side
+    folds: Sequence[Fold] | None = None  # groups of points that have another side, or None: not searched for
     erratic: bool = False  # the path does not move like a drive
     drawn: bool = False  # positions were drawn
 
@@ -193,11 +199,11 @@ class _Solver:
         for drive in self.drives:
             for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
                 if not self.led[drive[begin + 1 : end]].all():
-                    at[drive[begin : end + 1]] = _bow(at[drive[begin]], at[drive[end]], end - begin, step)
+                    at[drive[begin : end + 1]] = bow(at[drive[begin]], at[drive[end]], end - begin, step)
         aside = np.isnan(at[:, 0])
         for drive in self.drives:
             aside[drive] = False
-        filled = _harmonic(*self._links(), at)
+        filled = harmonic(*self._links(), at)
         noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
         filled[aside] += ASIDE * self.reach * noise
         return filled
@@ -227,36 +233,6 @@ class _Solver:
             return []
         drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, known.positions.shape[1], seed=seed)).points
         return [align(drawn[known.points], known.positions, scale=False)(drawn)]
-
-
-def _bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
-    """Positions (steps + 1, k) from one to another on half a wave of about the length that so many steps have.
-
-    It leaves the straight line in any case: from there no way leads to either side.
-    """
-    line = end - begin
-    chord = float(np.linalg.norm(line))
-    part = np.linspace(0.0, 1.0, steps + 1)[:, None]
-    sideways = np.zeros_like(line)
-    sideways[:2] = (-line[1], line[0]) if chord > 0 and np.any(line[:2]) else (1.0, 0.0)
-    sideways /= np.linalg.norm(sideways)
-    longer = max(steps * step - chord, 0.0)
-    height = max(2 / np.pi * np.sqrt(chord * longer), longer / 4, 0.01 * chord)
-    positions: Floats = begin + part * line + height * np.sin(np.pi * part) * sideways
-    return positions
-
-
-def _harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
-    """Every position that is not a number becomes the mean of those it is linked to, weighted, and pulled from it."""
-    free = np.isnan(positions[:, 0])
-    if not free.any():
-        return positions
-    some = links[free]
-    own = diags_array(np.asarray(some.sum(axis=1)).ravel()) - some[:, free]
-    filled = positions.copy()
-    right = some[:, ~free] @ positions[~free] + pull[free]
-    filled[free] = spsolve(own.tocsc(), right).reshape(right.shape)
-    return filled
 
 
 def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:

@@ -71,18 +71,18 @@ def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[s
             )
 
 
-def doubts(false: Bools, *, weak: bool, drawn: bool, erratic: bool = False) -> Iterator[str]:
-    """Sentences about `false` ranges, `weak` ranges, an `erratic` path, and positions that were not drawn."""
-    if not len(false):
-        return
+def doubts(false: Bools, *, weak: bool, erratic: bool) -> Iterator[str]:
+    """Sentences about `false` ranges, `weak` ranges and an `erratic` path."""
     if erratic:
         yield "The path is too erratic for a steady drive: positions rest on ranges, not on the order of the images."
-    if not drawn:
-        yield (
-            "Positions are what fits best. Covariances cover small deviations and the folds that were found: another"
-            " fold is possible."
-        )
     if false.sum() > 0.5 * len(false):
         yield f"{false.sum():,} of {len(false):,} ranges were treated as false: they are, or sigma is far too small."
-    if weak:
+    if weak and len(false):
         yield "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
+
+
+def unseen(false: Bools, *, drawn: bool, folded: bool) -> Iterator[str]:
+    """What covariances do not cover if positions were not `drawn`; `folded` tells if folds were searched for."""
+    if not drawn and len(false):
+        covered = " and the folds that were found: another fold is possible." if folded else " only, not folds."
+        yield "Positions are what fits best. Covariances cover small deviations" + covered
