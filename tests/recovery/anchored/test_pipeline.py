@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from anchored_erratic import erratic
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score, score
@@ -296,3 +297,41 @@ def test_points_that_are_not_there_are_refused() -> None:
         recover_anchored(ranges, anchors, ordered=[[0.5, 1.5]])
     with pytest.raises(BadInputError, match=r"point 1 .*once"):
         recover_anchored(ranges, anchors, ordered=[[0, 1], [1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "dimensions", "seed", "ordered"),
+    [("turns", 2, 2, True), ("turns", 2, 6, False), ("random", 3, 3, False)],
+)
+def test_precise_ranges_place_an_erratic_path(kind: str, dimensions: int, seed: int, ordered: bool) -> None:
+    case = erratic(kind, dimensions, seed, known=5, sigma=0.01)
+    recovered = recover_anchored(case.ranges, case.known, ordered=ordered)
+    assert score(recovered.positions, case.truth).rmse < 2 * case.bound()
+    assert surprise(recovered, case.truth) < 3
+    assert any("too erratic" in sentence for sentence in recovered.undetermined) is ordered
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("kind", ["random", "turns"])
+def test_precise_ranges_place_twenty_erratic_paths(kind: str, dimensions: int, ordered: bool) -> None:
+    found, bounds = [], []
+    for seed in range(20):
+        case = erratic(kind, dimensions, seed, sigma=0.01)
+        recovered = recover_anchored(case.ranges, case.known, ordered=ordered, seed=seed)
+        found.append((score(recovered.positions, case.truth).rmse, surprise(recovered, case.truth)))
+        bounds.append(case.bound())
+    errors, surprises = np.array(found).T
+    assert np.median(errors) <= 0.05
+    assert np.median(errors) < 1.2 * np.median(bounds)
+    assert 0.7 < surprises.mean() < 1.4
+    assert surprises.max() < 3
+
+
+def test_a_point_on_either_side_of_two_known_ones_is_said_and_covered() -> None:
+    ranges, anchors = Ranges(3, [0, 1], [2, 2], [5.0, 5.0], 0.1), Anchors([0, 1], [[0.0, 0.0], [6.0, 0.0]], 0.1)
+    recovered = recover_anchored(ranges, anchors, ordered=False)
+    assert any("1 of 3 points could lie on the other side" in sentence for sentence in recovered.undetermined)
+    assert recovered.covariances is not None
+    assert recovered.covariances[2, 1, 1] == pytest.approx(32.0, rel=0.02)

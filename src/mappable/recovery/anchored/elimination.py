@@ -79,6 +79,10 @@ class Factor:
         numbers = rng.standard_normal((self.lower.shape[1], 1))
         return self._unsort(dtbtrs(self.lower, numbers, uplo="L", trans="T")[0])
 
+    def log_determinant(self) -> float:
+        """The logarithm of the determinant of the matrix."""
+        return 2 * float(np.log(self.lower[0]).sum())
+
     def _unsort(self, found: Floats) -> Floats:
         plan = self.plan
         solution = np.empty((plan.count, plan.dimensions))

@@ -1,13 +1,13 @@
 """Recovery with some known positions: ranges place the other points in map coordinates."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import spsolve
 from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Bools, Floats, Ints
@@ -15,10 +15,20 @@ from mappable.errors import BadInputError
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 from mappable.recovery.align import align
+from mappable.recovery.anchored.folds import Fold
+from mappable.recovery.anchored.loose import overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
-from mappable.recovery.anchored.undetermined import doubts, long_ways, spanned, undecided_sides
+from mappable.recovery.anchored.starts import bow, harmonic
+from mappable.recovery.anchored.undetermined import (
+    doubts,
+    long_ways,
+    spanned,
+    undecided_folds,
+    undecided_sides,
+    unseen,
+)
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -48,8 +58,12 @@ def recover_anchored(
     straight on or turning; how steady and how straight is found out, and so are the noise of the ranges, what each
     image does to all its ranges, and which are false. Positions are then the mean of all that fits, and covariances
     tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times, with a bar of
-    `progress` or without. Without an order, or with 0 sweeps, positions are what fits best, and covariances those of
-    small deviations from it.
+    `progress` or without. With 0 sweeps, positions are what fits best, and covariances cover small deviations from it.
+
+    Without an order, ranges and known positions alone place the points. The same holds for an order that ranges
+    contradict: if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
+    positions are what fits best, and covariances also cover groups of points that could lie on the other side of their
+    neighbors.
 
     Points that no range connects with an anchor are left out: their coordinates are not numbers.
     """
@@ -69,7 +83,8 @@ def recover_anchored(
         among(turns, held),  # type: ignore[arg-type]
     )
     with threadpool_limits(1):  # the systems are too small for several threads
-        refined, sides, weak = solver.solve(seed, sweeps, progress)
+        solution = solver.solve(seed, sweeps, progress)
+    refined = solution.refined
     dimensions = anchors.positions.shape[1]
     positions = np.full((ranges.count, dimensions), np.nan)
     covariances = np.full((ranges.count, dimensions, dimensions), np.nan)
@@ -77,14 +92,27 @@ def recover_anchored(
     false = refined.true <= 0.5
     used = kept.copy()
     used[held[ranges.i] & held[ranges.j] & kept] = ~false
-    ends = [(points[begin], points[end], way) for begin, end, way in solver.gaps(refined.positions)]
+    gaps = [] if solution.erratic else solver.gaps(refined.positions)
+    ends = [(points[begin], points[end], way) for begin, end, way in gaps]
     said = [
         *spanned(anchors, solver.odometry, held),
-        *undecided_sides(points, sides),
+        *undecided_sides(points, solution.sides),
+        *undecided_folds(points, solution.folds or ()),
         *long_ways(anchors.points, ends),
-        *doubts(false, weak=weak, drawn=bool(sweeps and drives)),
+        *doubts(false, weak=solution.weak, erratic=solution.erratic),
+        *unseen(false, drawn=solution.drawn, folded=solution.folds is not None),
     ]
     return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    refined: Refined
+    weak: bool  # the ranges say little
+    sides: Sequence[Side] = ()  # gaps of drives that have another side
+    folds: Sequence[Fold] | None = None  # groups of points that have another side, or None: not searched for
+    erratic: bool = False  # the path does not move like a drive
+    drawn: bool = False  # positions were drawn
 
 
 class _Solver:
@@ -102,22 +130,28 @@ class _Solver:
             self.extent += float(np.linalg.norm(odometry.metres, axis=1).sum())
             self.led[odometry.i] = self.led[odometry.j] = True
 
-    def solve(self, seed: int, sweeps: int, progress: bool) -> tuple[Refined, list[Side], bool]:
-        """What was found, which gaps have another side, and whether the ranges say little."""
-        between = self._between_anchors(seed)
-        problem, refined = self._best([between, *self._drawn(seed)])
-        weak = refined.noise * self.vagueness > WEAK
-        if problem.motion is None or not sweeps:
-            return refined, [], weak
+    def solve(self, seed: int, sweeps: int, progress: bool) -> "_Solution":
+        between, drawn = self._between_anchors(seed), self._drawn(seed)
         rng = generator(seed, Purpose.ANCHORED)
+        problem, refined = self._best([between, *drawn]) if self.drives else (None, None)
+        if problem is None or refined is None or problem.motion is None:
+            refined, folds = place(self._loose, [between, *drawn], rng)
+            return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds)
+        weak = refined.noise * self.vagueness > WEAK
+        if not weak and self.turns is None and overrules(problem, refined, self._loose(refined.positions)):
+            refined, folds = place(self._loose, [refined.positions, *drawn], rng)
+            return _Solution(refined, weak, folds=folds, erratic=True)
+        if not sweeps:
+            return _Solution(refined, weak)
+        sides: list[Side] = []
         if weak:  # what fits best would have the noise of the ranges in its bends
             problem = self._problem(between)
-            refined, sides = Refined(problem.state, refined.covariances, 1.0, refined.true), []
+            refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
             sides = other_sides(problem, refined.state)
         starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
         shown = track(starts, "drawing from all that fits", len(starts)) if progress else starts
-        return sample(problem, shown, rng, sweeps=sweeps), sides, weak
+        return _Solution(sample(problem, shown, rng, sweeps=sweeps), weak, sides=sides, drawn=True)
 
     def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
         """Stretches of drives with a known point at either end or at one, and their lengths in longest ranges.
@@ -140,6 +174,10 @@ class _Solver:
     def _problem(self, start: Floats) -> Problem:
         return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent)
 
+    def _loose(self, start: Floats) -> Problem:
+        """The problem without order."""
+        return Problem(self.ranges, self.anchors, [], self.odometry, None, start, self.extent)
+
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
         """From several starts the one that explains the ranges better; the truth is not asked."""
         found = []
@@ -161,11 +199,11 @@ class _Solver:
         for drive in self.drives:
             for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
                 if not self.led[drive[begin + 1 : end]].all():
-                    at[drive[begin : end + 1]] = _bow(at[drive[begin]], at[drive[end]], end - begin, step)
+                    at[drive[begin : end + 1]] = bow(at[drive[begin]], at[drive[end]], end - begin, step)
         aside = np.isnan(at[:, 0])
         for drive in self.drives:
             aside[drive] = False
-        filled = _harmonic(*self._links(), at)
+        filled = harmonic(*self._links(), at)
         noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
         filled[aside] += ASIDE * self.reach * noise
         return filled
@@ -195,36 +233,6 @@ class _Solver:
             return []
         drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, known.positions.shape[1], seed=seed)).points
         return [align(drawn[known.points], known.positions, scale=False)(drawn)]
-
-
-def _bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
-    """Positions (steps + 1, k) from one to another on half a wave of about the length that so many steps have.
-
-    It leaves the straight line in any case: from there no way leads to either side.
-    """
-    line = end - begin
-    chord = float(np.linalg.norm(line))
-    part = np.linspace(0.0, 1.0, steps + 1)[:, None]
-    sideways = np.zeros_like(line)
-    sideways[:2] = (-line[1], line[0]) if chord > 0 and np.any(line[:2]) else (1.0, 0.0)
-    sideways /= np.linalg.norm(sideways)
-    longer = max(steps * step - chord, 0.0)
-    height = max(2 / np.pi * np.sqrt(chord * longer), longer / 4, 0.01 * chord)
-    positions: Floats = begin + part * line + height * np.sin(np.pi * part) * sideways
-    return positions
-
-
-def _harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
-    """Every position that is not a number becomes the mean of those it is linked to, weighted, and pulled from it."""
-    free = np.isnan(positions[:, 0])
-    if not free.any():
-        return positions
-    some = links[free]
-    own = diags_array(np.asarray(some.sum(axis=1)).ravel()) - some[:, free]
-    filled = positions.copy()
-    right = some[:, ~free] @ positions[~free] + pull[free]
-    filled[free] = spsolve(own.tocsc(), right).reshape(right.shape)
-    return filled
 
 
 def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mappable.arrays import Bools, Ints
+from mappable.recovery.anchored.folds import Fold
 from mappable.recovery.anchored.sides import Side
 from mappable.recovery.hints import Anchors, Odometry
 
 FLAT = 1e-6  # known positions lie in a line, or plane, if they leave it by less than this share of their extent
 LIKELY = 0.05  # chance of the other side that is worth saying
+LISTED = 8  # points that a sentence names at most
 LONG = 12.0  # times the longest range: way between known positions whose turns short ranges cannot decide
 LONG_END = 2.0  # likewise: way beyond the last of them
 
@@ -40,6 +42,18 @@ def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
             )
 
 
+def undecided_folds(points: Ints, folds: Sequence[Fold]) -> Iterator[str]:
+    """Points that could lie on the other side of their neighbors; `points` has the numbers of the folds' points."""
+    likely = [fold.points for fold in folds if fold.excess < -np.log(LIKELY)]
+    if likely:
+        some = points[np.unique(np.concatenate(likely))]
+        listed = ", ".join(map(str, some[:LISTED].tolist())) + (", …" if len(some) > LISTED else "")
+        yield (
+            f"{len(some):,} of {len(points):,} points could lie on the other side of their neighbors (point {listed})."
+            " Their covariances cover both sides."
+        )
+
+
 def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[str]:
     """Ways (begin, end, length in longest ranges), at least one end known, whose turns short ranges do not decide."""
     for begin, end, way in ways:
@@ -57,16 +71,18 @@ def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[s
             )
 
 
-def doubts(false: Bools, *, weak: bool, drawn: bool) -> Iterator[str]:
-    """Sentences about `false` ranges, `weak` ranges, and positions that were not drawn."""
-    if not len(false):
-        return
-    if not drawn:
-        yield (
-            "Positions are what fits best, and covariances tell of small deviations from it: if some points are on the"
-            " wrong side of others, they do not."
-        )
+def doubts(false: Bools, *, weak: bool, erratic: bool) -> Iterator[str]:
+    """Sentences about `false` ranges, `weak` ranges and an `erratic` path."""
+    if erratic:
+        yield "The path is too erratic for a steady drive: positions rest on ranges, not on the order of the images."
     if false.sum() > 0.5 * len(false):
         yield f"{false.sum():,} of {len(false):,} ranges were treated as false: they are, or sigma is far too small."
-    if weak:
+    if weak and len(false):
         yield "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
+
+
+def unseen(false: Bools, *, drawn: bool, folded: bool) -> Iterator[str]:
+    """What covariances do not cover if positions were not `drawn`; `folded` tells if folds were searched for."""
+    if not drawn and len(false):
+        covered = " and the folds that were found: another fold is possible." if folded else " only, not folds."
+        yield "Positions are what fits best. Covariances cover small deviations" + covered

@@ -1,0 +1,70 @@
+"""Positions from ranges and known positions alone, without a model of motion: the best fit, and folds of it."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mappable.arrays import Floats
+from mappable.recovery.anchored.folds import Fold, evidence, moved, unfold
+from mappable.recovery.anchored.problem import Problem
+from mappable.recovery.anchored.refine import Refined, fit
+
+# Chosen on seeds 200 to 205 of `turns` of 0.2 to 1 radian in benchmarks/anchored_erratic.py, and on drives of
+# benchmarks/anchored.py with seeds 300 and 301.
+OVERRULED = 1.5  # times the cost that noise explains: a motion model that costs more contradicts the ranges
+SURE = 0.1  # of a step: median standard deviation of a coordinate, at most, if ranges alone place the points
+DOUBTFUL = 1.1  # noise, in stated spreads, above which a second start is tried
+FINAL = 3  # rounds of the last fit
+
+
+def overrules(problem: Problem, refined: Refined, loose: Problem) -> bool:
+    """Whether the motion model of a fitted problem contradicts ranges that place the points without it.
+
+    `loose` is the same problem without motion. Its fit follows the noise of the ranges, which lowers their cost by half
+    a unit per coordinate. A much larger decrease means that the path does not move as the model says.
+    """
+    if problem.motion is None:
+        return False
+    fitted = fit(loose, refined.state, rounds=8)
+    costs = []
+    for state in (refined.state, fitted.state):
+        loose.look(state)
+        costs.append(float(loose.noise.costs().sum()))
+    deviation = float(np.sqrt(np.median(np.trace(fitted.covariances, axis1=1, axis2=2)) / problem.dimensions))
+    contradicted = costs[0] - costs[1] > OVERRULED * problem.count * problem.dimensions / 2
+    return contradicted and deviation < SURE * problem.motion.step
+
+
+def place(
+    pose: Callable[[Floats], Problem], starts: Sequence[Floats], rng: np.random.Generator
+) -> tuple[Refined, list[Fold]]:
+    """The best fit from several starts (n, k), with covariances that cover its folds; and the folds.
+
+    `pose` makes a problem from a start.
+    """
+    begun = []
+    for start in starts:
+        problem = pose(start)
+        begun.append((problem, fit(problem, problem.state)))
+    begun.sort(key=lambda one: float(one[0].costs().sum()))
+    found: list[tuple[float, Problem, Floats, list[Fold]]] = []
+    for problem, refined in begun:
+        state, folds = unfold(problem, refined.state, rng)
+        found.append((evidence(problem, state), problem, state, folds))
+        if problem.noise.noise < DOUBTFUL:
+            break
+    _, problem, state, folds = min(found, key=lambda one: one[0])
+    refined = fit(problem, state, rounds=FINAL)
+    covariances = refined.covariances + _spread(problem, state, folds)
+    return Refined(refined.state, covariances, refined.noise, refined.true), folds
+
+
+def _spread(problem: Problem, state: Floats, folds: Sequence[Fold]) -> Floats:
+    """Mean squares (n, k, k) of what folds move the points by, weighted by their odds."""
+    k = problem.dimensions
+    total = np.zeros((problem.count, k, k))
+    odds = [np.exp(-fold.excess) * moved(problem, state, fold.state) for fold in folds]
+    for fold, odd in zip(folds, odds, strict=True):
+        off = (fold.state - state)[:, :k]
+        total += (odd / (1 + np.sum(odds, axis=0)))[:, None, None] * off[:, :, None] * off[:, None, :]
+    return total
