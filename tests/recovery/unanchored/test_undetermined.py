@@ -31,11 +31,11 @@ def test_the_turns_of_an_open_route_are_never_decided(noise: str) -> None:
 
 
 def test_nor_are_those_of_an_open_route_where_it_is_known() -> None:
-    """Also at the true positions, with all the bends: on each straight stretch the rest can be mirrored."""
+    """Also at the true positions, with all the bends: the rest can be mirrored at the street before a corner, too."""
     for seed in range(20):
         positions = route("open", 400, seed=seed)
         undecided, tried = undecided_turns(measure(positions, NOISES["mid"], seed=seed), positions)
-        assert 0.3 * tried < len(undecided) < tried
+        assert len(undecided) > 0.9 * tried
 
 
 def test_a_loop_is_held_in_two_places() -> None:

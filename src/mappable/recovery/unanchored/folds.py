@@ -16,10 +16,13 @@ from mappable.recovery.unanchored.normal import directions
 from mappable.recovery.unanchored.polish import polish
 
 SEARCHED, SEARCHED_RANGES = 600, 50_000  # points and ranges at most: about 1 CPU second
-PRECISE = 0.025  # deviation of a range, of its length: with more, shortest paths make the better start
+PRECISE = 0.025  # deviation of a range, of its length: with more, a map is not grown (0.0125 in benchmarks/erratic.py)
 TRUSTED = 0.05  # of the longest range: a start as near as that to its polished map is not folded
-MIRRORED, ROUNDS = 4, 3  # places that are tried per round; benchmarks/erratic.py: 8 unfold no more
-SUSPECT = 1.05  # squared spreads, on average per range, beyond which a map may be folded
+MIRRORED, ROUNDS = (
+    4,
+    3,
+)  # places tried per round; with 8, benchmarks/erratic.py has 1 map of 120 less over 0.5 m
+SUSPECT = 1.05  # mean squared residual, in spreads, of a map that may be folded; 1.1: 2 maps more over 0.5 m there
 STEPS, ROUGHLY = 25, 3e-4  # of a polish, and its tolerance: enough to compare maps
 OTHER = 0.005  # of the ranges: if more or fewer fit a map by this share, it is fitted again
 LEAST_SPREAD = 0.25  # sigmas

@@ -8,18 +8,19 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 
-REACH = 0.15  # of the longest ranges: keyframes at this distance have a dozen others in reach
+REACH = 1 / 6  # of how far ranges reach: keyframes at this distance have a dozen others in reach
+MOST_REACH = 1 / 3  # of it, however noisy the ranges are: else keyframes are a bare chain
 BLURRED = 2.0  # deviations: shorter ranges hardly tell two images apart
 STEPS = 10
 FAR_OFF = 4.0  # deviations, of ranges that are taken as false
 
 
 def usual_spacing(ranges: Ranges) -> float:
-    """The metres between keyframes: a share of how far ranges reach, but not less than their noise leaves apart."""
-    near = REACH * float(np.quantile(ranges.metres, 0.99))
-    short = ranges.metres <= near
+    """The metres between keyframes: a share of how far ranges reach, or more where their noise leaves images nearer."""
+    reach = float(np.quantile(ranges.metres, 0.9))  # a few of a sparse sequence lead far beyond all others
+    short = ranges.metres <= REACH * reach
     blurred = BLURRED * float(np.median(ranges.sigma[short])) if short.any() else 0.0
-    return max(near, blurred)
+    return min(max(REACH * reach, blurred), MOST_REACH * reach) or blurred  # where all ranges are 0
 
 
 def keyframes(ranges: Ranges, spacing: float) -> Ints:
