@@ -13,7 +13,8 @@ from mappable.recovery.anchored.refine import Refined, fit
 # benchmarks/anchored.py with seeds 300 and 301.
 OVERRULED = 1.5  # times the cost that noise explains: a motion model that costs more contradicts the ranges
 SURE = 0.1  # of a step: median standard deviation of a coordinate, at most, if ranges alone place the points
-DOUBTFUL = 1.1  # noise, in stated spreads, above which a second start is tried
+DOUBTFUL = 1.1  # noise, in stated spreads, above which another start is tried
+DOUBTED = 0.01  # share of ranges treated as false above which another start is tried
 FINAL = 3  # rounds of the last fit
 
 
@@ -51,7 +52,7 @@ def place(
     for problem, refined in begun:
         state, folds = unfold(problem, refined.state, rng)
         found.append((evidence(problem, state), problem, state, folds))
-        if problem.noise.noise < DOUBTFUL:
+        if problem.noise.noise < DOUBTFUL and (problem.true < 0.5).sum() <= DOUBTED * len(problem.true):
             break
     _, problem, state, folds = min(found, key=lambda one: one[0])
     refined = fit(problem, state, rounds=FINAL)

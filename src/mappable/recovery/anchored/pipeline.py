@@ -133,7 +133,7 @@ class _Solver:
     def solve(self, seed: int, sweeps: int, progress: bool) -> "_Solution":
         between, drawn = self._between_anchors(seed), self._drawn(seed)
         rng = generator(seed, Purpose.ANCHORED)
-        problem, refined = self._best([between, *drawn]) if self.drives else (None, None)
+        problem, refined = self._best([between, *drawn[:1]]) if self.drives else (None, None)
         if problem is None or refined is None or problem.motion is None:
             refined, folds = place(self._loose, [between, *drawn], rng)
             return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds)
@@ -227,12 +227,19 @@ class _Solver:
         return (one_way + one_way.T).tocsr(), pull
 
     def _drawn(self, seed: int) -> list[Floats]:
-        """The map of the ranges alone, if they connect all, brought to the known positions."""
+        """Two maps of the ranges alone, if they connect all, brought to the known positions.
+
+        The second is made in one dimension more, where groups of points pass each other, and then flattened.
+        """
         known, ranges = self.anchors, self.ranges
         if not len(ranges) or (ranges.parts > 0).any():
             return []
-        drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, known.positions.shape[1], seed=seed)).points
-        return [align(drawn[known.points], known.positions, scale=False)(drawn)]
+        k = known.positions.shape[1]
+        drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, k, seed=seed)).points
+        raised = sparse_smacof(ranges, landmark_geodesic_mds(ranges, k + 1, seed=seed)).points
+        raised = raised - raised.mean(0)
+        flat = sparse_smacof(ranges, raised @ np.linalg.svd(raised, full_matrices=False)[2][:k].T).points
+        return [align(some[known.points], known.positions, scale=False)(some) for some in (drawn, flat)]
 
 
 def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:
