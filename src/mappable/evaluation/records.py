@@ -32,9 +32,9 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return None if value is None else from_json(next(one for one in inner if one is not NoneType), value, arrays)
-    if origin is np.ndarray:
+    if origin in (np.ndarray, NDArray):  # NDArray is a type of its own from NumPy 2.5 on
         found = arrays[value[ARRAY]]
-        if found.dtype.kind != np.dtype(get_args(inner[1])[0]).kind:
+        if found.dtype.kind != np.dtype(inner[0] if origin is NDArray else get_args(inner[1])[0]).kind:
             raise TypeError(f"{value[ARRAY]} has the type {found.dtype}")
         return found
     if isinstance(kind, type) and is_dataclass(kind):

@@ -16,7 +16,7 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import fit, settle
 
-# Chosen on seeds from 200 on of the paths of benchmarks/anchored_erratic.py; its table is of other seeds.
+# Chosen in trials on 11 paths like those of benchmarks/anchored_erratic.py, but not in its table.
 MIRRORS, PRODUCTS = 1_000, 3_000_000  # most mirrors, and most mirrors times ranges, that are tried at once
 FAR = 4.0  # longest ranges: most distance between points that define a mirror
 STIFF = 6.0, 20.0  # spreads: a range that would change by more holds its ends together

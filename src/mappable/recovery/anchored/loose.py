@@ -9,8 +9,8 @@ from mappable.recovery.anchored.folds import Fold, evidence, moved, unfold
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit
 
-# Chosen on seeds 200 to 205 of `turns` of 0.2 to 1 radian in benchmarks/anchored_erratic.py, and on drives of
-# benchmarks/anchored.py with seeds 300 and 301.
+# Chosen in trials on paths with turns of 0.2 to 1 radian, like those of benchmarks/anchored_erratic.py but not in its
+# table, and on drives of benchmarks/anchored.py with seeds 300 and 301.
 OVERRULED = 1.5  # times the cost that noise explains: a motion model that costs more contradicts the ranges
 SURE = 0.1  # of a step: median standard deviation of a coordinate, at most, if ranges alone place the points
 DOUBTFUL = 1.1  # noise, in stated spreads, above which another start is tried
