@@ -109,8 +109,8 @@ def test_the_same_study_gives_the_same_scores() -> None:
 
 
 def test_a_method_that_is_made_for_fewer_points_is_left_out() -> None:
-    assert method("sdp").most < 160
-    rows = run_study([replace(LOOP, count=160)], ["sdp", "geodesic"])
+    assert method("sdp").most < 310
+    rows = run_study([replace(LOOP, count=310)], ["sdp", "geodesic"])
     assert [row.method for row in rows] == ["point", "straight line", "circle", "geodesic"]
 
 
@@ -126,7 +126,7 @@ def test_a_method_that_does_not_exist_lists_those_that_do() -> None:
         run_study([LOOP], ["magic"])
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if not name.startswith("sdp")])
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "sdp"])
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_every_method_finds_exact_points_again(name: str, dimensions: int) -> None:
     from mappable.recovery.align import aligned_score

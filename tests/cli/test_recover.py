@@ -256,8 +256,8 @@ def test_few_known_positions_leave_a_mirror_image_and_it_is_said(
 
 
 def test_the_semidefinite_program_says_what_to_use_for_many_points(tmp_path: Path) -> None:
-    file = save(measure(route("loop", 200, seed=0), NOISES["mid"], seed=0), tmp_path / "ranges.csv")
-    refused(run(file, tmp_path / "out", "--method", "sdp"), "150 points", "default")
+    file = save(measure(route("loop", 310, seed=0), NOISES["mid"], seed=0), tmp_path / "ranges.csv")
+    refused(run(file, tmp_path / "out", "--method", "sdp"), "300 points", "default")
 
 
 @pytest.mark.medium

@@ -14,6 +14,7 @@ LOOSE = 0.1  # expected error, of the radius of gyration
 ELSEWHERE = 2.0  # expected errors, by which another map must differ to be named
 MISFIT = 1.3  # noise beyond the stated one
 FEW, SHARE = 3, 1e-3  # ranges, and share of them, that are off by four deviations by chance
+SINGULAR = 1e-11  # of the largest entry on the diagonal: keeps what moves the whole solvable, if ranges are exact
 PROBES = 8
 EXAMINED = 20_000  # points, beyond which looseness is not examined
 
@@ -87,7 +88,8 @@ def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, see
     centred = positions - positions.mean(0)
     squared_gyration = max(float(np.square(centred).sum(1).mean()), 1e-12)
     information = Information(ranges, directions(ranges, positions)[0] / noise)
-    solve = information.factored(np.full(count * dimensions, 1 / (count * squared_gyration)))
+    damping = max(1 / (count * squared_gyration), SINGULAR * float(information.diagonal.max(initial=0.0)))
+    solve = information.factored(np.full(count * dimensions, damping))
     del information  # it is large
     probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (count * dimensions, PROBES))
     motions = np.linalg.qr(_rigid_motions(centred))[0]
