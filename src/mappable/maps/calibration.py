@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.maps.between import FAR, Between, Interpolated, interpolate
+from mappable.maps.drive_model import DriveModel
 from mappable.maps.evidence import Evidence, gather_evidence
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
@@ -49,6 +50,7 @@ class Calibration:
     retrieved: Spread  # metres from an image to the nearest landmark by feature
     pairs: Spread | None  # metres between two images within reach, by feature distance; None where there were none
     pairs_valid: float  # feature distance up to which few pairs are out of reach
+    drive: DriveModel | None = None  # of whole drives; None in maps of earlier versions
 
     @property
     def note(self) -> str:
@@ -85,6 +87,8 @@ class Calibration:
         for name in ("confident", "doubtful", "retrieved", "pairs"):
             optional = values[name] is None and name in ("doubtful", "pairs")
             made[name] = None if optional else Spread(**_tuples(values[name]))
+        drive = values.get("drive")
+        made["drive"] = None if drive is None else DriveModel.from_json(drive)
         return cls(**made)
 
 

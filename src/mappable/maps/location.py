@@ -44,6 +44,10 @@ class Location:
     confident: bool = _about("False if the image may be anywhere.", True)
     reason: str = _about("Why the map is not confident; empty if it is.", "")
     candidates: tuple[Candidate, ...] = _about("The nearest landmarks by feature, nearest first.", [])
+    together: bool = field(
+        default=False,
+        metadata={"description": "True if the other images of its drive helped to locate it.", "examples": [False]},
+    )
     error: None = field(default=None, metadata={"description": "Always null here."})
 
 
