@@ -73,7 +73,7 @@ def ask(
         "sequence": locate_sequence(locator, seen, encoder=encoder, coverage=COVERAGE),
     }
     ceiling = np.linalg.norm(truth[:, None] - at, axis=2).min(1)
-    nearest = at[[number[one.landmark] for one in ways["single"]]][here]
+    nearest = at[[number[one.candidates[0].landmark] for one in ways["single"]]][here]
     cell: Cell = {
         "images": int(here.sum()),
         "ceiling": [int((ceiling <= limit).sum()) for limit in within],
@@ -169,7 +169,7 @@ def table(cells: Sequence[Cell]) -> None:
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell["set"], cell["map"], cell["asked"]), []).append(cell)
-    heads = ("map, asked", "images", "ceiling", "nearest", "single", "sequence")
+    heads: tuple[str, ...] = ("map, asked", "images", "ceiling", "nearest", "single", "sequence")
     heads += tuple(f"{way}: {what}" for way in WAYS for what in ("confident and right", "intervals that hold", "width"))
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for (name, first, second), own in groups.items():
@@ -191,7 +191,7 @@ def table(cells: Sequence[Cell]) -> None:
 def _sure(cells: Sequence[Cell]) -> list[str]:
     """Of one way: how many are right of those called confident, how many intervals hold, and their median width."""
     total = {key: sum(cell[key] for cell in cells) for key in ("confident", "held", "intervals")}
-    right = sum(cell["confident right"][-1] for cell in cells)
+    right = sum(max(cell["confident right"]) for cell in cells)
     widths = [cell["width"] for cell in cells if cell["width"] is not None]
     held = f"{total['held']:,} of {total['intervals']:,} ({100 * total['held'] / max(1, total['intervals']):.1f} %)"
     return [f"{right:,} of {total['confident']:,}", held, f"{np.median(widths):.1f}" if widths else ""]

@@ -125,7 +125,7 @@ def _build(
     rows, source = _calibrating(places, references, chosen, () if about is None else about.sequences)
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
     shares = {"coverage": coverage, "false_accepts": false_accepts}
-    visit = one_visit(places, rows, chosen)
+    visit = one_visit(places, rows, chosen) if source == "train" else None
     try:
         calibration = calibrate(
             built, seen, places.positions[rows], source=source, elsewhere=absent, visit=visit, **shares
@@ -142,12 +142,14 @@ def one_visit(places: Places, images: Ints, landmarks: Ints) -> OneVisit | None:
     """
     if not set(places.sequence[images]) & set(places.sequence[landmarks]):
         return None
-    along, start = np.empty(len(places)), 0.0
-    gap = 10 * float(np.linalg.norm(np.ptp(places.positions, axis=0))) + 1.0
-    for rows in places.sequences().values():
-        along[rows] = start + path_length(places.positions[rows])
-        start = along[rows].max() + gap
-    return OneVisit(along[images], along[landmarks])
+    rows = np.union1d(images, landmarks)
+    taken = places[rows]
+    along, start = np.empty(len(rows)), 0.0
+    gap = 10 * float(np.linalg.norm(np.ptp(taken.positions, axis=0))) + 1.0
+    for own in taken.sequences().values():
+        along[own] = start + path_length(taken.positions[own])
+        start = along[own].max() + gap
+    return OneVisit(along[np.searchsorted(rows, images)], along[np.searchsorted(rows, landmarks)])
 
 
 def _usual_count(encoder: ImageEncoder, places: Places) -> int:

@@ -12,11 +12,11 @@ from mappable.maps.between import Between, interpolate
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight, tie_images
 from mappable.maps.steps import Steps
-from mappable.maps.store import Store, squared_between
+from mappable.maps.store import Store, check_search, squared_between
 
 WHOLE, CHOICES = 512, 256  # landmarks up to which all are looked at for each image, and else the nearest by feature
 SORTED, SAMPLE = 4096, 512  # landmarks up to which all show what is usual for an image, and else that many
-AT_ONCE = 256  # images that are looked at together
+AT_ONCE, TAKEN = 1024, 512  # images that are looked at together, and landmarks that are read together
 LEAST = 0.01  # of the usual squared distance: least deviation of such
 BLIND = 0.02  # probability that an image on the map shows nothing of its place
 RESEMBLING = 30.0  # images before the resemblance of a landmark to all of a drive counts half; by scripts/real.py
@@ -79,18 +79,26 @@ def look_at(store: Store, descriptors: Floats32) -> Looks:
 
     What is usual is known by all landmarks, or of more than `SORTED` by a sample.
     """
+    queries = check_search(store, descriptors, 1, None)
+    parts = [_look_at(store, queries[start : start + AT_ONCE]) for start in range(0, len(queries), AT_ONCE)]
+    return Looks(*(np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Looks)))
+
+
+def _look_at(store: Store, queries: Floats32) -> Looks:
     landmarks = len(store)
     count = landmarks if landmarks <= WHOLE else CHOICES
-    parts = []
-    for start in range(0, len(descriptors), AT_ONCE):
-        some = descriptors[start : start + AT_ONCE]
-        rows, squared = store.nearest(some, landmarks if landmarks <= SORTED else count)
-        among = squared if landmarks <= SORTED else squared_between(some, store.take(evenly(landmarks, SAMPLE)))
-        usual = np.median(among, axis=1).astype(np.float64)
-        deviation = 1.4826 * np.median(np.abs(among - usual[:, None]), axis=1)
-        deviation = np.maximum(deviation, LEAST * np.maximum(usual, 1e-6))
-        parts.append(Looks(rows[:, :count], squared[:, :count].astype(np.float64), usual, deviation))
-    return Looks(*(np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Looks)))
+    among = evenly(landmarks, landmarks if landmarks <= SORTED else SAMPLE)
+    some = [among[start : start + TAKEN] for start in range(0, len(among), TAKEN)]
+    sampled = np.concatenate([squared_between(queries, store.take(rows)) for rows in some], axis=1)
+    if landmarks <= SORTED:
+        rows = np.argsort(sampled, axis=1, kind="stable")[:, :count]
+        squared = np.take_along_axis(sampled, rows, 1)
+    else:
+        rows, squared = store.nearest(queries, count)
+    usual = np.median(sampled, axis=1).astype(np.float64)
+    deviation = 1.4826 * np.median(np.abs(sampled - usual[:, None]), axis=1)
+    deviation = np.maximum(deviation, LEAST * np.maximum(usual, 1e-6))
+    return Looks(rows, squared.astype(np.float64), usual, deviation)
 
 
 @dataclass(frozen=True)
