@@ -9,7 +9,8 @@
 Each argument is a folder of `mappable embed`, and one or two distances within which an image counts as found. Each
 sequence becomes a map by itself, built as `mappable map build` does, and the images of each other sequence are asked:
 all of them or every 2nd, 4th, 8th, 16th, forwards, backwards, with stretches cut out, and with images from elsewhere
-mixed in (descriptors by the same encoder, as .npy). Nothing of the asked sequences is known to calibration.
+mixed in (descriptors by the same encoder, as .npy). Nothing of the asked sequences is known to calibration. With
+`--keep N` a map is calibrated on N images of a third sequence, and not on its own.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Floats32, Ints
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.evaluation.bootstrap import block_bootstrap
 from mappable.features.descriptors import Described, read_descriptors
 from mappable.maps.build import build_map_of
@@ -115,13 +116,18 @@ def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Se
     }
 
 
-def maps_of(described: Described, landmarks: int | None, every: bool) -> Iterator[tuple[str, Map]]:
-    """A map of each sequence by itself."""
-    for name, rows in described.places.sequences().items():
-        own = replace(
-            described, places=described.places[rows].replace(split="", role=""), descriptors=described.descriptors[rows]
-        )
-        yield name, build_map_of(own, "real", landmarks=landmarks, every=every)
+def maps_of(described: Described, given: argparse.Namespace) -> Iterator[tuple[str, str, Map]]:
+    """A map of each sequence by itself; or with `--keep` for each other sequence, which calibrates it, and its name."""
+    sequences = described.places.sequences()
+    for name, rows in sequences.items():
+        for other, kept in sequences.items():
+            if (other == name) == bool(given.keep):
+                continue
+            own = rows if not given.keep else np.concatenate([rows, kept[evenly(len(kept), given.keep)]])
+            split = np.where(np.isin(own, rows), "train", "calibration").astype(object) if given.keep else ""
+            places = described.places[own].replace(split=split, role="")
+            part = replace(described, places=places, descriptors=described.descriptors[own])
+            yield name, other, build_map_of(part, "real", landmarks=given.landmarks, every=given.every)
 
 
 def run(given: argparse.Namespace) -> list[Cell]:
@@ -133,18 +139,18 @@ def run(given: argparse.Namespace) -> list[Cell]:
         within = [float(one) for one in limits]
         described = replace(read_descriptors(Path(folder)), encoder=None)
         absent = np.load(foreign[folder]).astype(np.float32) if folder in foreign else np.empty((0, 0), np.float32)
-        for name, landmarks in maps_of(described, given.landmarks, given.every):
+        for name, other, landmarks in maps_of(described, given):
             if landmarks.calibration is None:
                 print(f"{folder}, map of {name}: {landmarks.places.notes}")
                 continue
             locator = Locator(landmarks)
             for asked, rows in described.places.sequences().items():
                 for way, stride, drive in drives(rows, given.seed):
-                    if asked == name or (way == "foreign" and not len(absent)) or len(drive) < 2:
+                    if asked in (name, other) or (way == "foreign" and not len(absent)) or len(drive) < 2:
                         continue
                     cell = ask(locator, described, absent, drive, within, given.seed)
                     facts = {"set": Path(folder).name, "map": name, "asked": asked, "way": way, "stride": stride}
-                    facts |= {"landmarks": len(landmarks), "within": within}
+                    facts |= {"calibrated on": other, "landmarks": len(landmarks), "within": within}
                     cells.append(facts | cell)
                     print(_line(cells[-1]), flush=True)
     return cells
@@ -202,6 +208,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", metavar="FOLDER:DISTANCE[:DISTANCE]")
     parser.add_argument("--foreign", action="append", default=[], metavar="FOLDER=FILE.npy")
     parser.add_argument("--landmarks", type=int, help="landmarks of a map (default: as `mappable map build`)")
+    parser.add_argument("--keep", type=int, metavar="N", help="calibrate on N images of a third sequence")
     parser.add_argument("--every", action="store_true", help="make every image of a sequence a landmark")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a JSON file for all cells")

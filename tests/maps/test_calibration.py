@@ -52,7 +52,8 @@ def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
     reasons = {one.reason.split(":")[0] for one in found if not one.confident}
     assert reasons <= {"too far", "outside validity"}
     assert reasons
-    assert all(one.low is None and one.coverage is None for one in found if "validity" in one.reason)
+    assert np.mean([one.low is not None for one in found]) < 0.02
+    assert all((one.low is None) == (one.coverage is None) for one in found)
 
 
 @pytest.mark.medium

@@ -27,14 +27,18 @@ def locations_of(
     images: Sequence[str] | None,
     candidates: int,
 ) -> list[Location]:
-    """Locations of images (n, D) by beliefs about them; `together` says whether a drive helped."""
-    places = find_places(beliefs, locator.positions, locator.drive_model.radius)
+    """Locations of images (n, D) by beliefs about them; `together` says whether a drive helped.
+
+    The landmark is the likeliest one if it did, and else the nearest one by feature.
+    """
+    nearest = None if together else looks.rows[:, 0]
+    places = find_places(beliefs, locator.positions, locator.drive_model.radius, nearest)
     coordinates = coordinates_of(locator.drive_model, locator.between, locator.calibration.temperature, looks, places)
     model, frame, ids, at = locator.drive_model, locator.map.frame, locator.map.places.place_id, locator.positions
     coverage = locator.calibration.coverage if coverage is None else coverage
     feature = _feature_distances(locator, descriptors, places)
     distance = np.linalg.norm(coordinates - at[places.landmark], axis=1)
-    half = model.width(coverage) * np.hypot(places.spread, model.deviation)
+    half = np.minimum(model.width(coverage) * np.hypot(places.spread, model.deviation), locator.farthest)
     covariances = model.covariance_factor * places.covariance + model.covariance_deviation**2 * np.eye(at.shape[1])
     known, confident = places.away < 0.5, places.mass >= model.sure
     degrees = frame.degrees(coordinates)
@@ -50,10 +54,10 @@ def locations_of(
             feature_distance=float(feature[n]),
             distance=float(distance[n]) if known[n] else None,
             low=float(max(distance[n] - half[n], 0.0)) if known[n] else None,
-            high=float(distance[n] + half[n]) if known[n] else None,
+            high=float(min(distance[n] + half[n], locator.farthest)) if known[n] else None,
             coverage=coverage if known[n] else None,
             covariance=tuple(map(tuple, covariances[n].tolist())),
-            refined=bool((coordinates[n] != at[places.landmark[n]]).any()),
+            refined=bool((coordinates[n] != at[places.likeliest[n]]).any()),
             confident=bool(confident[n]),
             reason="" if confident[n] else _reason(locator, places, n, float(feature[n])),
             candidates=locator.candidates(looks.rows[n, :candidates], looks.squared[n]),

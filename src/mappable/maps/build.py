@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from mappable.arrays import Floats32, Ints, evenly, path_length
+from mappable.arrays import Floats, Floats32, Ints, evenly, path_length
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
@@ -125,23 +125,28 @@ def _build(
     rows, source = _calibrating(places, references, chosen, () if about is None else about.sequences)
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
     shares = {"coverage": coverage, "false_accepts": false_accepts}
-    visit = one_visit(places, rows, chosen) if source == "train" else None
+    visit, along = visits(places, rows, chosen)
     try:
         calibration = calibrate(
-            built, seen, places.positions[rows], source=source, elsewhere=absent, visit=visit, **shares
+            built,
+            seen,
+            places.positions[rows],
+            source=source,
+            elsewhere=absent,
+            visit=visit if source == "train" else None,
+            along=along,
+            **shares,
         )
     except UncalibratedError as error:
         return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
     return built.with_calibration(calibration)
 
 
-def one_visit(places: Places, images: Ints, landmarks: Ints) -> OneVisit | None:
-    """How far along their sequences images and landmarks were taken, if they share a sequence; else None.
+def visits(places: Places, images: Ints, landmarks: Ints) -> tuple[OneVisit | None, Floats]:
+    """How far along their sequences images and landmarks were taken, if they share one; and landmarks in any case.
 
     Sequences are laid one after the other, far apart; a second lap in a sequence is another visit by its path length.
     """
-    if not set(places.sequence[images]) & set(places.sequence[landmarks]):
-        return None
     rows = np.union1d(images, landmarks)
     taken = places[rows]
     along, start = np.empty(len(rows)), 0.0
@@ -149,7 +154,10 @@ def one_visit(places: Places, images: Ints, landmarks: Ints) -> OneVisit | None:
     for own in taken.sequences().values():
         along[own] = start + path_length(taken.positions[own])
         start = along[own].max() + gap
-    return OneVisit(along[np.searchsorted(rows, images)], along[np.searchsorted(rows, landmarks)])
+    of_landmarks = along[np.searchsorted(rows, landmarks)]
+    if not set(places.sequence[images]) & set(places.sequence[landmarks]):
+        return None, of_landmarks
+    return OneVisit(along[np.searchsorted(rows, images)], of_landmarks), of_landmarks
 
 
 def _usual_count(encoder: ImageEncoder, places: Places) -> int:

@@ -55,6 +55,7 @@ def calibrate(
     false_accepts: float = 0.05,
     elsewhere: Floats32 | None = None,
     visit: OneVisit | None = None,
+    along: Floats | None = None,
 ) -> Calibration:
     """Measure what feature distances mean on images at known positions (n, k).
 
@@ -64,7 +65,8 @@ def calibrate(
     an encoder tells places apart best that it was trained on, so that such a threshold may let far more through, and
     a few of the images that are found are turned away as well. The images are in the order taken. If they are of the
     `visit` of the landmarks, the model of drives allows for what another visit changes; and they may be landmarks
-    themselves: each is looked at without itself, and without the landmarks taken just before and after it.
+    themselves: each is looked at without itself, and without the landmarks taken just before and after it. `along`
+    (m,) says how far along their visits landmarks were taken, which shows how feature distances grow along a visit.
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
@@ -132,7 +134,9 @@ def calibrate(
         share_confident=float(sure.mean()),
         confident=Spread.fit(feature[which], beyond[which]),
         doubtful=Spread.fit(feature[~sure], beyond[~sure]) if enough[1] else None,
-        drive=fit_drive(landmarks, descriptors, positions, between, temperature, visit=visit, elsewhere=elsewhere),
+        drive=fit_drive(
+            landmarks, descriptors, positions, between, temperature, visit=visit, along=along, elsewhere=elsewhere
+        ),
     )
 
 

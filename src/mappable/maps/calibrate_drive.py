@@ -17,6 +17,7 @@ from mappable.maps.drive_model import (
     follow,
     look_at,
 )
+from mappable.maps.errors import UncalibratedError
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import Layout
@@ -54,17 +55,18 @@ def fit_drive(
     temperature: float,
     *,
     visit: OneVisit | None = None,
+    along: Floats | None = None,
     elsewhere: Floats32 | None = None,
 ) -> DriveModel:
     """Fit to images (n, D) at positions (n, k), in the order taken.
 
     Where they are of the `visit` of the landmarks, the landmarks near each are left out, until the next ones look as
-    another visit would. `elsewhere` (e, D) are images that are not on the map. `between`, and the `temperature` of its
-    points, refine positions.
+    another visit would. `along` (m,) is how far along their visits landmarks were taken. `elsewhere` (e, D) are images
+    that are not on the map. `between`, and the `temperature` of its points, refine positions.
     """
     spacing = between.spacing
     at = landmarks.places.positions
-    steps = _steps(landmarks, descriptors, positions, visit)
+    steps = _steps(landmarks, descriptors, positions, visit, along)
     some = evenly(len(positions), TRIED)
     looks = look_at(landmarks.store, descriptors[some])
     rows = looks.rows
@@ -92,16 +94,29 @@ def fit_drive(
     return _with_errors(draft, landmarks, descriptors, positions, between, temperature)
 
 
-def _steps(landmarks: Map, descriptors: Floats32, positions: Floats, visit: OneVisit | None) -> Steps:
+def _steps(
+    landmarks: Map, descriptors: Floats32, positions: Floats, visit: OneVisit | None, along: Floats | None
+) -> Steps:
+    """Steps along visits: of images and landmarks together, or of either alone, whichever tells shorter steps."""
     if visit is None:
-        return Steps.fit(descriptors, positions)
-    along, first = np.unique(np.concatenate([visit.images, visit.landmarks]), return_index=True)
-    rows = first[evenly(len(along), 2 * TRIED)]
+        plain = Steps.fit(descriptors, positions)
+        finer = None if along is None else _steps_along(landmarks, along)
+        return finer if finer is not None and finer.metres[1] < plain.metres[1] else plain
+    taken, first = np.unique(np.concatenate([visit.images, visit.landmarks]), return_index=True)
+    rows = first[evenly(len(taken), 2 * TRIED)]
     images, others = rows[rows < len(positions)], rows[rows >= len(positions)] - len(positions)
     described = np.concatenate([descriptors[images], landmarks.store.take(others)])
     at = np.concatenate([positions[images], landmarks.places.positions[others]])
     order = np.argsort(np.concatenate([visit.images[images], visit.landmarks[others]]), kind="stable")
     return Steps.fit(described[order], at[order])
+
+
+def _steps_along(landmarks: Map, along: Floats) -> Steps | None:
+    order = np.argsort(along, kind="stable")[evenly(len(along), 2 * TRIED)]
+    try:
+        return Steps.fit(landmarks.store.take(order), landmarks.places.positions[order])
+    except UncalibratedError:  # too few landmarks
+        return None
 
 
 def _sharpness(looks: Looks, near: Bools, hidden: Bools) -> float:

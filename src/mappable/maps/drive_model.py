@@ -9,6 +9,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, interpolate
+from mappable.maps.conformal import conformal_quantile
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight, tie_images
 from mappable.maps.steps import Steps
@@ -41,11 +42,10 @@ class DriveModel:
     scores: tuple[float, ...]  # rising: errors of stated distances to the landmark, in their own deviations
 
     def width(self, coverage: float) -> float:
-        """Deviations within which a share `coverage` of errors lies; one more than all scores counts as beyond."""
+        """Deviations within which a share `coverage` of errors lies; infinite if there are too few scores for that."""
         if not 0 < coverage < 1:
             raise BadInputError(f"a coverage is between 0 and 1, not {coverage}")
-        rank = coverage * (len(self.scores) + 1)
-        return float(np.interp(rank, np.arange(1, len(self.scores) + 1), self.scores))
+        return conformal_quantile(np.array(self.scores), coverage)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "DriveModel":
@@ -153,10 +153,11 @@ def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | N
 class FoundPlaces:
     """Where images are by beliefs about them: arrays (n,), and of positions (n, k)."""
 
-    landmark: Ints  # the likeliest one within the likeliest place
+    likeliest: Ints  # landmark within the likeliest place
+    landmark: Ints  # the same, or one that is given, from which distances are stated
     mass: Floats  # probability of that place
     away: Floats  # probability of not being on the map
-    spread: Floats  # root of the mean squared distance of the likely landmarks from that one, if on the map
+    spread: Floats  # root of the mean squared distance of likely landmarks from that landmark, if on the map
     rival: Ints  # the likeliest landmark of another place; -1 where there is none
     rival_mass: Floats  # its probability
     position: Floats  # (n, k) mean over the place
@@ -185,31 +186,37 @@ def coordinates_of(
     model: DriveModel, between: Between, temperature: float, looks: Looks, places: "FoundPlaces"
 ) -> Floats:
     """Coordinates (n, k): between what the image alone says around its landmark, and what the belief says."""
-    found = interpolate(between, places.landmark, looks.rows, looks.squared, temperature)
-    alone = between.positions[places.landmark]
+    found = interpolate(between, places.likeliest, looks.rows, looks.squared, temperature)
+    alone = between.positions[places.likeliest]
     blended = (1 - model.blend) * found.position + model.blend * places.position
     coordinates: Floats = np.where(found.supported[:, None], blended, alone)
     return coordinates
 
 
-def find_places(beliefs: Sequence[Belief], positions: Floats, radius: float) -> FoundPlaces:
-    """The likeliest place of each image: most probability within `radius` of one landmark."""
-    found = [_place(belief, positions, radius) for belief in beliefs]
+def find_places(
+    beliefs: Sequence[Belief], positions: Floats, radius: float, landmarks: Ints | None = None
+) -> FoundPlaces:
+    """The likeliest place of each image: most probability within `radius` of one landmark.
+
+    Distances are stated from `landmarks` (n,), or from the likeliest landmark of each place.
+    """
+    given = [None] * len(beliefs) if landmarks is None else landmarks.tolist()
+    found = [_place(belief, positions, radius, one) for belief, one in zip(beliefs, given, strict=True)]
     return FoundPlaces(*(np.array(values) for values in zip(*found, strict=True)))
 
 
-def _place(belief: Belief, positions: Floats, radius: float) -> tuple[Any, ...]:
+def _place(belief: Belief, positions: Floats, radius: float, landmark: int | None) -> tuple[Any, ...]:
     likely = np.flatnonzero(belief.probability >= UNLIKELY * belief.probability.max())
     rows, chance = belief.rows[likely], belief.probability[likely]
     at = positions[rows]
-    apart = np.linalg.norm(at[:, None] - at, axis=2)
-    near: Bools = apart <= radius
+    near: Bools = np.linalg.norm(at[:, None] - at, axis=2) <= radius
     masses = near @ chance
     here = near[int(masses.argmax())]
     best, other = int(np.where(here, chance, -1.0).argmax()), int(np.where(here, -1.0, chance).argmax())
     weight = np.where(here, chance, 0.0) / masses.max()
     mean = weight @ at
     covariance = (weight[:, None] * (at - mean)).T @ (at - mean)
-    spread = np.sqrt(chance @ np.square(apart[best]) / chance.sum())
+    stated = rows[best] if landmark is None else landmark
+    spread = np.sqrt(chance @ np.square(at - positions[stated]).sum(1) / chance.sum())
     rival = (-1, 0.0) if here.all() else (rows[other], chance[other])
-    return rows[best], masses.max(), belief.away, spread, *rival, mean, covariance
+    return rows[best], stated, masses.max(), belief.away, spread, *rival, mean, covariance

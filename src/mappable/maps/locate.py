@@ -1,6 +1,7 @@
 """Localization: where an image is, how far from the nearest landmark, and whether to believe it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -71,29 +72,43 @@ class Locator:
         """Locate images by their descriptors (n, D), which the encoder with that fingerprint made.
 
         `coverage` is that of the intervals (default: the calibration's), `images` are names (default: row numbers), and
-        `candidates` is the number of landmarks to name for each image. What the calibration saw of other visits than
-        the landmarks' own states intervals; where it saw none, the model of drives does, which allows for changes.
+        `candidates` is the number of landmarks to name for each image. Where calibration saw other visits than the
+        landmarks' own, these tell the intervals; else, and for images unlike any that it saw, the model of drives does.
         """
         if self.map.calibration is None:
             rows, squared = self.map.nearest(descriptors, max(1, candidates), encoder=encoder)
             return self._uncalibrated(rows, squared, images, candidates)
         if self.calibration.source == "train" and self.calibration.drive is not None:
             self.map.check_encoder(encoder)
-            looks = look_at(self.map.store, descriptors)
-            beliefs = believe_alone(self.drive_model, self.layout, looks)
-            return locations_of(
-                self,
-                descriptors,
-                looks,
-                beliefs,
-                together=False,
-                coverage=coverage,
-                images=images,
-                candidates=candidates,
-            )
+            return self._believed(descriptors, coverage, images, candidates)
         rows, squared = self.nearest(descriptors, encoder, candidates)
-        seen = self.look(rows, squared)
-        return self.judge(rows, squared, seen, coverage, images=images, candidates=candidates)
+        found = self.judge(rows, squared, self.look(rows, squared), coverage, images=images, candidates=candidates)
+        unknown = [row for row, one in enumerate(found) if one.low is None]
+        if unknown and self.calibration.drive is not None:
+            names = [found[row].image for row in unknown]
+            for row, one in zip(
+                unknown, self._believed(descriptors[unknown], coverage, names, candidates), strict=True
+            ):
+                if one.low is not None:
+                    found[row] = replace(one, confident=False, reason=found[row].reason)
+        return found
+
+    def _believed(
+        self, descriptors: Floats32, coverage: float | None, images: Sequence[str] | None, candidates: int
+    ) -> list[Location]:
+        """Locations of images, each by itself, by the model of drives."""
+        looks = look_at(self.map.store, descriptors)
+        beliefs = believe_alone(self.drive_model, self.layout, looks)
+        return locations_of(
+            self,
+            descriptors,
+            looks,
+            beliefs,
+            together=False,
+            coverage=coverage,
+            images=images,
+            candidates=candidates,
+        )
 
     def nearest(self, descriptors: Floats32, encoder: str, candidates: int = CANDIDATES) -> tuple[Ints, Floats32]:
         """The landmarks (n, c) to look at for each image, nearest first, and their squared feature distances."""
