@@ -26,6 +26,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.evaluation.bootstrap import block_bootstrap
 from mappable.features.descriptors import Described, read_descriptors
 from mappable.maps.build import build_map_of
+from mappable.maps.drive_model import believe_alone, find_places, follow, look_at
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
@@ -34,6 +35,7 @@ from mappable.maps.sequence import locate_sequence
 STRIDES = (1, 2, 4, 8, 16)
 CUT, STRETCHES = 0.15, 2  # share of a drive that a stretch is, and how many are cut out
 FOREIGN = 0.2  # share of images from elsewhere
+TOP = 10  # landmarks whose spread in the world is a rule for confidence
 BLOCK = 10  # images that a block of the bootstrap holds
 FEWEST = 30  # images of a cell that is judged
 COVERAGE = 0.9
@@ -93,11 +95,46 @@ def ask(
             len(foreign_found),
             sum(one.confident for one in foreign_found),
         )
+    if here.all():
+        cell["rules"] = rules(locator, seen, off, max(within))
     gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
     blocks = np.arange(len(gain)) // BLOCK
     bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
     cell["gain"] = [float(gain.mean())] + ([] if bounds is None else [float(bounds.low), float(bounds.high)])
     return cell
+
+
+def rules(
+    locator: Locator, seen: Floats32, off: dict[str, Floats], limit: float
+) -> dict[str, list[tuple[float, bool]]]:
+    """How sure each rule is of each image, and whether the image is right: ours, and what a user would write."""
+    model, at = locator.calibration.drive, locator.positions
+    looks = look_at(locator.map.store, seen)
+    beliefs = {"single": believe_alone(model, locator.layout, looks), "sequence": []}
+    beliefs["sequence"] = follow(model, locator.layout, looks, seen)[0]
+    sure = {f"ours, {way}": (find_places(own, at, model.radius).mass, off[way]) for way, own in beliefs.items()}
+    nearest, top = looks.squared[:, 0], min(TOP, looks.rows.shape[1])
+    weight = np.exp((nearest[:, None] - looks.squared[:, :top]) / looks.deviation[:, None])
+    weight /= weight.sum(1, keepdims=True)
+    points = at[looks.rows[:, :top]]
+    middle = (weight[:, :, None] * points).sum(1)
+    variance = (weight * np.square(points - middle[:, None]).sum(2)).sum(1)
+    away = np.linalg.norm(at[looks.rows] - at[looks.rows[:, :1]], axis=2) > model.radius
+    second = np.where(away.any(1), looks.squared[np.arange(len(away)), away.argmax(1)], looks.squared[:, -1])
+    sure["feature distance"] = (-np.sqrt(nearest), off["single"])
+    sure["ratio of first to second"] = (-np.sqrt(nearest / np.maximum(second, 1e-9)), off["single"])
+    sure[f"spread of the top {top}"] = (-variance, off["single"])
+    return {
+        name: list(zip(values.tolist(), (errors <= limit).tolist(), strict=True))
+        for name, (values, errors) in sure.items()
+    }
+
+
+def average_precision(sure: Sequence[tuple[float, bool]]) -> float:
+    """Area under precision by recall, where recall is the share of right images that are accepted."""
+    right = np.array([one for _, one in sorted(sure, key=lambda pair: -pair[0])], dtype=float)
+    precision = np.cumsum(right) / np.arange(1, len(right) + 1)
+    return float((precision * right).sum() / max(right.sum(), 1.0))
 
 
 def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Sequence[float]) -> Cell:
@@ -184,6 +221,14 @@ def table(cells: Sequence[Cell]) -> None:
         counts += [sum(cell[way]["found"][0] for cell in own) for way in WAYS]
         row = [f"{name}: {first}, {second}", f"{n:,}", *(f"{100 * count / n:.1f} %" for count in counts)]
         print("| " + " | ".join(row + [text for way in WAYS for text in _sure([cell[way] for cell in own])]) + " |")
+    print("\n| rule | " + " | ".join(sets := list(dict.fromkeys(cell["set"] for cell in cells))) + " |")
+    print("|---|" + "---|" * len(sets))
+    for rule in next(cell["rules"] for cell in cells if "rules" in cell):
+        own = [
+            [one for cell in cells if cell["set"] == name for one in cell.get("rules", {}).get(rule, [])]
+            for name in sets
+        ]
+        print(f"| {rule} | " + " | ".join(f"{average_precision(one):.3f}" for one in own) + " |")
     judged = [cell for cell in cells if cell["images"] >= FEWEST]
     worse = [cell for cell in judged if len(cell["gain"]) == 3 and cell["gain"][2] < 0]
     print(f"\n{len(judged)} cells of {FEWEST} images or more; a sequence is worse beyond noise in {len(worse)}:")

@@ -32,9 +32,11 @@ def locations_of(
     The landmark is the likeliest one if it did, and else the nearest one by feature.
     """
     nearest = None if together else looks.rows[:, 0]
-    places = find_places(beliefs, locator.positions, locator.drive_model.radius, nearest)
-    coordinates = coordinates_of(locator.drive_model, locator.between, locator.calibration.temperature, looks, places)
-    model, frame, ids, at = locator.drive_model, locator.map.frame, locator.map.places.place_id, locator.positions
+    places = find_places(beliefs, locator.positions, locator.calibration.drive.radius, nearest)
+    coordinates = coordinates_of(
+        locator.calibration.drive, locator.between, locator.calibration.temperature, looks, places
+    )
+    model, frame, ids, at = locator.calibration.drive, locator.map.frame, locator.map.places.place_id, locator.positions
     coverage = locator.calibration.coverage if coverage is None else coverage
     feature = _feature_distances(locator, descriptors, places)
     distance = np.linalg.norm(coordinates - at[places.landmark], axis=1)

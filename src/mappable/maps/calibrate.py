@@ -116,6 +116,9 @@ def calibrate(
         retrieved=retrieved,
         pairs=pairs,
         pairs_valid=pairs_valid,
+        drive=fit_drive(
+            landmarks, descriptors, positions, between, temperature, visit=visit, along=along, elsewhere=elsewhere
+        ),
     )
     here = look(at, between, rows, squared, draft)
     if elsewhere is not None:
@@ -134,9 +137,6 @@ def calibrate(
         share_confident=float(sure.mean()),
         confident=Spread.fit(feature[which], beyond[which]),
         doubtful=Spread.fit(feature[~sure], beyond[~sure]) if enough[1] else None,
-        drive=fit_drive(
-            landmarks, descriptors, positions, between, temperature, visit=visit, along=along, elsewhere=elsewhere
-        ),
     )
 
 

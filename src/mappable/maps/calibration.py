@@ -50,7 +50,7 @@ class Calibration:
     retrieved: Spread  # metres from an image to the nearest landmark by feature
     pairs: Spread | None  # metres between two images within reach, by feature distance; None where there were none
     pairs_valid: float  # feature distance up to which few pairs are out of reach
-    drive: DriveModel | None = None  # of whole drives; None in maps of earlier versions
+    drive: DriveModel  # of whole drives
 
     @property
     def note(self) -> str:
@@ -87,8 +87,7 @@ class Calibration:
         for name in ("confident", "doubtful", "retrieved", "pairs"):
             optional = values[name] is None and name in ("doubtful", "pairs")
             made[name] = None if optional else Spread(**_tuples(values[name]))
-        drive = values.get("drive")
-        made["drive"] = None if drive is None else DriveModel.from_json(drive)
+        made["drive"] = DriveModel.from_json(values["drive"])
         return cls(**made)
 
 

@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of, whole_range
-from mappable.maps.drive_model import DriveModel, believe_alone, look_at
+from mappable.maps.drive_model import believe_alone, look_at
 from mappable.maps.location import Candidate, Location
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
@@ -49,13 +49,6 @@ class Locator:
         return whole_range(self.positions, self.calibration.response.reach)
 
     @cached_property
-    def drive_model(self) -> DriveModel:
-        """What the calibration knows about whole drives."""
-        if self.calibration.drive is None:
-            raise BadInputError("the map's calibration knows nothing about drives: build the map anew")
-        return self.calibration.drive
-
-    @cached_property
     def layout(self) -> Layout:
         """Distances between landmarks, for a filter over places."""
         return Layout(self.positions, self.calibration.spacing)
@@ -78,13 +71,13 @@ class Locator:
         if self.map.calibration is None:
             rows, squared = self.map.nearest(descriptors, max(1, candidates), encoder=encoder)
             return self._uncalibrated(rows, squared, images, candidates)
-        if self.calibration.source == "train" and self.calibration.drive is not None:
+        if self.calibration.source == "train":
             self.map.check_encoder(encoder)
             return self._believed(descriptors, coverage, images, candidates)
         rows, squared = self.nearest(descriptors, encoder, candidates)
         found = self.judge(rows, squared, self.look(rows, squared), coverage, images=images, candidates=candidates)
         unknown = [row for row, one in enumerate(found) if one.low is None]
-        if unknown and self.calibration.drive is not None:
+        if unknown:
             names = [found[row].image for row in unknown]
             for row, one in zip(
                 unknown, self._believed(descriptors[unknown], coverage, names, candidates), strict=True
@@ -98,7 +91,7 @@ class Locator:
     ) -> list[Location]:
         """Locations of images, each by itself, by the model of drives."""
         looks = look_at(self.map.store, descriptors)
-        beliefs = believe_alone(self.drive_model, self.layout, looks)
+        beliefs = believe_alone(self.calibration.drive, self.layout, looks)
         return locations_of(
             self,
             descriptors,

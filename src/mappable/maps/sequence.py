@@ -29,7 +29,7 @@ def locate_sequence(
         raise BadInputError("a sequence needs at least one image")
     locator.map.check_encoder(encoder)
     looks = look_at(locator.map.store, descriptors)
-    beliefs, together = follow(locator.drive_model, locator.layout, looks, descriptors)
+    beliefs, together = follow(locator.calibration.drive, locator.layout, looks, descriptors)
     return locations_of(
         locator,
         descriptors,
