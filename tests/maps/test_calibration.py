@@ -232,3 +232,16 @@ def test_what_cannot_be_calibrated(town: Any) -> None:
     lonely = town.bare.remove(town.bare.places.place_id[2:].tolist())
     with pytest.raises(BadInputError, match=r"too small|have a nearest landmark|do not grow"):
         calibrate(lonely, seen, known)
+
+
+def test_images_unlike_those_of_calibration_are_said_to_be(town: Any) -> None:
+    def told(descriptors: Any) -> str:
+        found = Locator(town.map).locate(descriptors, encoder=town.encoder)
+        return town.calibration.doubt(np.array([one.candidates[0].feature_distance for one in found]))
+
+    changed = town.drive[1] + np.random.default_rng(0).normal(scale=0.06, size=town.drive[1].shape)
+    changed /= np.linalg.norm(changed, axis=1, keepdims=True)
+    assert told(town.drive[1]) == ""
+    assert "condition" in told(changed.astype(np.float32))
+    assert replace(town.calibration, source="train").doubt(np.ones(3)) == ""
+    assert town.calibration.doubt(np.empty(0)) == ""

@@ -34,6 +34,7 @@ TEMPERATURES = (0.0125, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)  # of the 
 TRIED = 1000  # images by which response and temperature are found
 WINDOW = 200  # pairs of like feature distance that are judged together
 TURNED_AWAY = 0.05  # share of images on the map, at least, where none from elsewhere are known
+USUAL = 0.95  # share of images whose feature distances are usual
 LOST = 0.2  # share of pairs out of reach from which on feature distances tell no range
 
 
@@ -119,6 +120,7 @@ def calibrate(
         drive=fit_drive(
             landmarks, descriptors, positions, between, temperature, visit=visit, along=along, elsewhere=elsewhere
         ),
+        usual_feature=float(np.quantile(feature, USUAL)),
     )
     here = look(at, between, rows, squared, draft)
     if elsewhere is not None:

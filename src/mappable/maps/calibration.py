@@ -51,6 +51,7 @@ class Calibration:
     pairs: Spread | None  # metres between two images within reach, by feature distance; None where there were none
     pairs_valid: float  # feature distance up to which few pairs are out of reach
     drive: DriveModel  # of whole drives
+    usual_feature: float  # feature distance to the nearest landmark that 95 % of the images keep to
 
     @property
     def note(self) -> str:
@@ -58,6 +59,20 @@ class Calibration:
         if self.source == "train":
             return "calibrated on training images, coverage not guaranteed"
         return ""
+
+    def doubt(self, feature: Floats) -> str:
+        """A sentence if images with feature distances (n,) to their nearest landmarks look unlike calibration's; or "".
+
+        They do if half of them are farther than 95 % of the images to calibrate by. Calibration on the landmarks' own
+        visit expects other images to look unlike it.
+        """
+        if self.source == "train" or not len(feature) or np.median(feature) <= self.usual_feature:
+            return ""
+        share = float((feature > self.usual_feature).mean())
+        return (
+            f"{share:.0%} of the images are less like the map than 95 % of those that it was calibrated by: "
+            "a condition that calibration did not see makes intervals hold less often"
+        )
 
     def covariance(self, found: Interpolated) -> Floats:
         """Of refined positions (n, k, k)."""
