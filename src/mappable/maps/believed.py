@@ -82,7 +82,7 @@ def _feature_distances(locator: "Locator", descriptors: Floats32, places: FoundP
 def _reason(locator: "Locator", places: FoundPlaces, n: int, feature: float) -> str:
     """Why an image of a drive is not confident."""
     away, rival, ids = places.away[n], int(places.rival[n]), locator.map.places.place_id
-    if away >= 0.5 or rival < 0 or away >= places.rival_mass[n]:
+    if rival < 0 or away >= (1 - places.mass[n]) / 2:
         return f"too far: not on the map with probability {away:.2f} (feature distance {feature:.3f})"
     metres = np.linalg.norm(locator.positions[rival] - locator.positions[places.landmark[n]])
     where = f"{ids[rival]}, {metres:.1f} {locator.map.unit} from {ids[places.landmark[n]]}"
