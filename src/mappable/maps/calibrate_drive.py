@@ -189,7 +189,11 @@ def _with_errors(
         at = layout.positions[places.landmark]
         truly = np.linalg.norm(at - positions[own], axis=1)
         stated = np.linalg.norm(at - positions[own] - offs[number], axis=1)
-        scores.append(np.abs(truly - stated) / np.hypot(places.spread, model.deviation))
+        own_deviation = np.hypot(places.spread, model.deviation)
+        surer = own_deviation <= np.median(
+            own_deviation
+        )  # the others are covered anyway, and would make intervals narrow
+        scores.append((np.abs(truly - stated) / own_deviation)[surer])
         right = truly <= model.radius
         spreads.append(places.covariance[right])
         offs[number] = offs[number][right]
