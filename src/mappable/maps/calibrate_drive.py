@@ -25,7 +25,7 @@ from mappable.maps.steps import Steps
 
 TRIED = 600  # images at most that are looked at
 CHANGED = 0.5  # of the way from near to far: how much another visit differs from one; this and what follows is a
-# prior by the tables of scripts/real.py, each chosen on two of the sets there and checked on the third
+# prior, chosen by the tables of scripts/real.py on all of its three sets: figures on these are not blind
 SHARPNESS, CERTAINTY = 3.0, 10.0  # the usual one, and by how many images it is believed
 SHARPNESSES = tuple(np.geomspace(0.5, 10.0, 25).tolist())
 USUAL_SCORE, BELIEVED = 1.15, 30  # deviation of scores, and by how many images it is believed
