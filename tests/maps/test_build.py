@@ -1,5 +1,6 @@
 """Building a map of descriptors that are there already: whose places are landmarks, and whose calibrate."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,7 @@ def test_roles_stand_in_for_splits(town: Any) -> None:
     places = described.places.replace(split="", role=roles)
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
     assert set(built.places.role) == {"reference"}
-    assert built.calibration is None
-    assert [str(note) for note in built.places.notes] == [
-        f"not calibrated: {count} of {count} images are landmarks, which leaves 0 to calibrate by, and 100 are needed; "
-        "take more images and keep a visit back (`mappable places split`)"
-    ]
+    assert (built.calibration.source, built.calibration.images) == ("train", count)  # no query calibrates
     queries = Described(places[count:], described.descriptors[count:])
     with pytest.raises(BadInputError, match="landmark"):
         build_map_of(queries, town.encoder)
@@ -88,8 +85,33 @@ def test_images_in_another_frame_do_not_calibrate(town: Any) -> None:
     sequence = places.split
     places = places.replace(frame=frame, frames=[Frame("town"), Frame("village")], sequence=sequence)
     built = build_map_of(Described(places, described.descriptors), town.encoder, every=True)
-    assert built.calibration is None
+    assert (built.calibration.source, built.calibration.images) == ("train", len(town.map))
     assert list(built.places.frames) == ["town"]
+
+
+def test_few_images_calibrate_and_fewer_do_not(town: Any) -> None:
+    """Landmarks of one drive alone: half of it, so that images are left; or all of it."""
+    positions, seen = town.drive[0][:136:4], town.drive[1][:136:4]
+    known, asked = (one[:170] for one in town.known)
+
+    def build(count: int, **options: Any) -> Map:
+        return build_map_of(Described(town.places(positions[:count], "d"), seen[:count]), town.encoder, **options)
+
+    half, whole = build(34), build(34, every=True)
+    assert (len(half), half.calibration.images) == (17, 17)
+    assert (len(whole), whole.calibration.images) == (34, 34)
+    for built in (half, whole):
+        found = Locator(built).locate(asked, encoder=town.encoder)
+        truly = [
+            math.dist(built.places.positions[list(built.places.place_id).index(one.landmark)], at)
+            for one, at in zip(found, known, strict=True)
+        ]
+        held = [one.low <= far <= one.high for one, far in zip(found, truly, strict=True) if one.low is not None]
+        assert len(held) > 0.9 * len(found)
+        assert np.mean(held) > 0.8
+    few = build(14, every=True)
+    assert few.calibration is None
+    assert "14 images" in str(few.places.notes[0])
 
 
 @pytest.mark.medium

@@ -52,7 +52,8 @@ def test_images_from_elsewhere_are_turned_away(town: Any) -> None:
     reasons = {one.reason.split(":")[0] for one in found if not one.confident}
     assert reasons <= {"too far", "outside validity"}
     assert reasons
-    assert all(one.low is None and one.coverage is None for one in found if "validity" in one.reason)
+    assert np.mean([one.low is not None for one in found]) < 0.02
+    assert all((one.low is None) == (one.coverage is None) for one in found)
 
 
 @pytest.mark.medium
@@ -195,14 +196,14 @@ def test_landmarks_added_elsewhere_change_nothing_here(town: Any) -> None:
     assert np.quantile(off, 0.95) < 0.1
 
 
-def test_a_small_map_needs_images_from_elsewhere(town: Any) -> None:
+def test_a_small_map_rejects_by_the_images_it_knows(town: Any) -> None:
+    """No landmark is far enough from an image to stand for another place."""
     few = town.bare.remove(town.bare.places.place_id[6:].tolist())
     near = town.known[0][:, 0] < 40
     random = np.random.default_rng(0)
     positions = np.repeat(town.known[0][near], 5, axis=0) + random.normal(size=(5 * near.sum(), 2))
     descriptors = town.describe(positions, seed=4)
-    with pytest.raises(BadInputError, match="not on the map"):
-        calibrate(few, descriptors, positions)
+    assert calibrate(few, descriptors, positions).share_confident > 0.5
     assert calibrate(few, descriptors, positions, elsewhere=town.elsewhere).share_confident > 0.8
 
 
@@ -214,8 +215,8 @@ def test_training_images_are_said_to_guarantee_nothing(town: Any) -> None:
 
 def test_what_cannot_be_calibrated(town: Any) -> None:
     known, seen = town.known
-    with pytest.raises(BadInputError, match="99 images"):
-        calibrate(town.bare, seen[:99], known[:99])
+    with pytest.raises(BadInputError, match="14 images"):
+        calibrate(town.bare, seen[:14], known[:14])
     with pytest.raises(BadInputError, match=r"500.*\(499, 2\)"):
         calibrate(town.bare, seen, known[:499])
     with pytest.raises(BadInputError, match=r"coverage.*90.*0.*1"):
@@ -231,3 +232,16 @@ def test_what_cannot_be_calibrated(town: Any) -> None:
     lonely = town.bare.remove(town.bare.places.place_id[2:].tolist())
     with pytest.raises(BadInputError, match=r"too small|have a nearest landmark|do not grow"):
         calibrate(lonely, seen, known)
+
+
+def test_images_unlike_those_of_calibration_are_said_to_be(town: Any) -> None:
+    def told(descriptors: Any) -> str:
+        found = Locator(town.map).locate(descriptors, encoder=town.encoder)
+        return town.calibration.doubt(np.array([one.candidates[0].feature_distance for one in found]))
+
+    changed = town.drive[1] + np.random.default_rng(0).normal(scale=0.06, size=town.drive[1].shape)
+    changed /= np.linalg.norm(changed, axis=1, keepdims=True)
+    assert told(town.drive[1]) == ""
+    assert "condition" in told(changed.astype(np.float32))
+    assert replace(town.calibration, source="train").doubt(np.ones(3)) == ""
+    assert town.calibration.doubt(np.empty(0)) == ""

@@ -110,9 +110,34 @@ def locate(
         print_json([asdict(one) for one in found])
     else:
         print_locations(landmarks, found)
+    if sequence:
+        _say_alone(found)
+    _say_unlike(landmarks, found)
     if recording is not None:
         recording.write(found, pixels)
     end_with([one.error for one in found if isinstance(one, NotLocated)])
+
+
+def _say_alone(found: "Sequence[Outcome]") -> None:
+    """Say how many images of drives were located alone."""
+    from mappable.maps.location import Location
+
+    alone = sum(isinstance(one, Location) and not one.together for one in found)
+    if alone:
+        why = "the steps of their drives are too long, or the drives too short, to help"
+        typer.echo(f"note: {alone:,} of {len(found):,} images were located alone: {why}", err=True)
+
+
+def _say_unlike(opened: "Map", found: "Sequence[Outcome]") -> None:
+    """Say if the images look unlike those that the map was calibrated by."""
+    import numpy as np
+
+    from mappable.maps.location import Location
+
+    nearest = [one.candidates[0].feature_distance for one in found if isinstance(one, Location) and one.candidates]
+    told = "" if opened.calibration is None else opened.calibration.doubt(np.array(nearest))
+    if told:
+        typer.echo(f"note: {told}", err=True)
 
 
 class _Recording:

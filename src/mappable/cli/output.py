@@ -216,7 +216,8 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
             f"calibrated on {known.images:,} images{away}: feature distances tell up to {known.reach:.1f} {one.unit}"
         )
         width = f"{100 * known.coverage:g} % intervals of about {known.width:.1f} {one.unit}"
-        typer.echo(f"confident of {100 * known.confident:.1f} % of them, with {width}")
+        if known.source == "calibration":  # other images tell nothing about those of another visit
+            typer.echo(f"confident of {100 * known.confident:.1f} % of them, with {width}")
         if not known.elsewhere:
             typer.echo("it has seen no images from elsewhere, and may take some for its own: build it with --elsewhere")
     for note in one.notes:

@@ -6,12 +6,13 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from mappable.arrays import Floats32, Ints, evenly
+from mappable.arrays import Floats, Floats32, Ints, evenly, path_length
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
 from mappable.features.image_encoder import ImageEncoder
-from mappable.maps.calibrate import FEWEST, calibrate, calibrating
+from mappable.maps.calibrate import calibrate, calibrating
+from mappable.maps.calibrate_drive import OneVisit
 from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.landmarks import greedy_landmarks, sequential_landmarks
@@ -116,30 +117,57 @@ def _build(
     references = places.references()
     if not len(references):
         raise BadInputError("no place can be a landmark: all are for calibration, test or queries")
+    if landmarks is None:
+        landmarks = _enough_left(places, LANDMARKS)
     chosen = references[choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
     table = places[chosen].replace(notes=())  # what is noted there is about the whole collection
     built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
     rows, source = _calibrating(places, references, chosen, () if about is None else about.sequences)
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
     shares = {"coverage": coverage, "false_accepts": false_accepts}
+    visit, along = visits(places, rows, chosen)
     try:
-        calibration = calibrate(built, seen, places.positions[rows], source=source, elsewhere=absent, **shares)
+        calibration = calibrate(
+            built,
+            seen,
+            places.positions[rows],
+            source=source,
+            elsewhere=absent,
+            visit=visit if source == "train" else None,
+            along=along,
+            **shares,
+        )
     except UncalibratedError as error:
-        too_few = source == "train" and len(rows) < FEWEST
-        why = _too_few(len(references), len(chosen), len(rows)) if too_few else str(error)
-        return replace(built, places=built.places.noting(Note(f"not calibrated: {why}")))
+        return replace(built, places=built.places.noting(Note(f"not calibrated: {error}")))
     return built.with_calibration(calibration)
 
 
-def _too_few(references: int, landmarks: int, left: int) -> str:
-    """What happened where landmarks take the images to calibrate by, and what to do."""
-    taken = f"{landmarks:,} of {references:,} images are landmarks, which leaves {left:,} to calibrate by"
-    advice = "take fewer landmarks (--landmarks) or" if references > FEWEST else "take more images and"
-    return f"{taken}, and {FEWEST} are needed; {advice} keep a visit back (`mappable places split`)"
+def visits(places: Places, images: Ints, landmarks: Ints) -> tuple[OneVisit | None, Floats]:
+    """How far along their sequences images and landmarks were taken, if they share one; and landmarks in any case.
+
+    Sequences are laid one after the other, far apart; a second lap in a sequence is another visit by its path length.
+    """
+    rows = np.union1d(images, landmarks)
+    taken = places[rows]
+    along, start = np.empty(len(rows)), 0.0
+    gap = 10 * float(np.linalg.norm(np.ptp(taken.positions, axis=0))) + 1.0
+    for own in taken.sequences().values():
+        along[own] = start + path_length(taken.positions[own])
+        start = along[own].max() + gap
+    of_landmarks = along[np.searchsorted(rows, landmarks)]
+    if not set(places.sequence[images]) & set(places.sequence[landmarks]):
+        return None, of_landmarks
+    return OneVisit(along[np.searchsorted(rows, images)], of_landmarks), of_landmarks
 
 
 def _usual_count(encoder: ImageEncoder, places: Places) -> int:
-    return min(int(encoder.about.settings.get("landmarks", LANDMARKS)), len(places.references()))
+    return _enough_left(places, int(encoder.about.settings.get("landmarks", LANDMARKS)))
+
+
+def _enough_left(places: Places, landmarks: int) -> int:
+    """So many landmarks, or fewer: where no images are kept to calibrate by, half of the references are left for it."""
+    references = len(places.references())
+    return min(landmarks, references if len(places.calibration()) else max(1, references // 2))
 
 
 def _calibrating(places: Places, references: Ints, landmarks: Ints, trained: Collection[str]) -> tuple[Ints, Source]:

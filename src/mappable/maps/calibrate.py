@@ -1,17 +1,18 @@
 """Fitting a calibration to images of known position."""
 
 from dataclasses import replace
-from math import log
 
 import numpy as np
-from scipy.optimize import isotonic_regression, minimize
+from scipy.optimize import isotonic_regression
 from scipy.spatial import KDTree
 
-from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
-from mappable.maps.between import Between, interpolate, spacing_of
+from mappable.maps.between import FAR, Between, interpolate, spacing_of
+from mappable.maps.calibrate_drive import OneVisit, fit_drive
 from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
 from mappable.maps.conformal import in_folds
+from mappable.maps.deviations import fit_deviations
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.evidence import gather_evidence
 from mappable.maps.map import Map
@@ -20,7 +21,9 @@ from mappable.maps.response import Response
 from mappable.maps.spread import Spread
 from mappable.maps.store import squared_between
 
-FEWEST = 100  # images
+FEWEST = 15  # images
+ENOUGH = 50  # images of which intervals of their own are made
+OWN = 1.5  # spacings: landmarks of an image's own visit that near to it are left out where it is a landmark itself
 SAMPLE = 512  # landmarks, and the nearest to each image, whose distances are looked at
 NEAREST, BLOCK = 16, 64  # landmarks near an image; images at a time
 PAIRED = 700  # images of one stretch, and as many of all of it, of which every two are a pair
@@ -29,15 +32,18 @@ BESIDE = 0.02  # reaches: landmarks no farther apart are at one place
 CLEAR = 1.5  # reaches: landmarks that far from an image know nothing of it
 TEMPERATURES = (0.0125, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2)  # of the way from floor to plateau
 TRIED = 1000  # images by which response and temperature are found
-TRIMMED = 0.05  # share of the worst positions that do not count for the covariance
 WINDOW = 200  # pairs of like feature distance that are judged together
 TURNED_AWAY = 0.05  # share of images on the map, at least, where none from elsewhere are known
+USUAL = 0.95  # share of images whose feature distances are usual
 LOST = 0.2  # share of pairs out of reach from which on feature distances tell no range
 
 
 def calibrating(kept: Ints, references: Ints, landmarks: Ints) -> tuple[Ints, Source]:
-    """Rows to calibrate by: those `kept` for it, or if there are none, references that are no landmarks."""
-    return (kept, "calibration") if len(kept) else (np.setdiff1d(references, landmarks), "train")
+    """Rows to calibrate by: those `kept` for it; or references that are no landmarks; or, if few, all references."""
+    if len(kept):
+        return kept, "calibration"
+    others = np.setdiff1d(references, landmarks)
+    return (others if len(others) >= FEWEST else references), "train"
 
 
 def calibrate(
@@ -49,31 +55,40 @@ def calibrate(
     coverage: float = 0.9,
     false_accepts: float = 0.05,
     elsewhere: Floats32 | None = None,
+    visit: OneVisit | None = None,
+    along: Floats | None = None,
 ) -> Calibration:
-    """Measure what feature distances mean on images at known positions (n, k), none of which is a landmark.
+    """Measure what feature distances mean on images at known positions (n, k).
 
     `source` says which split they are of: on images that the encoder was trained on intervals come out too narrow.
     `elsewhere` (e, D) are descriptors of images that are not on the map; they set the threshold of rejection to a share
     of `false_accepts`. Without them each image stands for one from elsewhere once, the landmarks near it left out; but
     an encoder tells places apart best that it was trained on, so that such a threshold may let far more through, and
-    a few of the images that are found are turned away as well.
+    a few of the images that are found are turned away as well. The images are in the order taken. If they are of the
+    `visit` of the landmarks, the model of drives allows for what another visit changes; and they may be landmarks
+    themselves: each is looked at without itself, and without the landmarks taken just before and after it. `along`
+    (m,) says how far along their visits landmarks were taken, which shows how feature distances grow along a visit.
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
-    response = Response.fit(*_pairs(landmarks, descriptors, positions))
+    spacing = spacing_of(at)
+    own = None if visit is None or not _shared(visit) else OWN * spacing
+    response = Response.fit(*_pairs(landmarks, descriptors, positions, apart=own is not None))
     neighbours = neighbours_of(at, response.reach)
     rows, squared = landmarks.store.nearest(descriptors, min(len(at), 4 * neighbours))
+    if own is not None and visit is not None:
+        rows, squared = _without_own(rows, squared, np.abs(visit.images[:, None] - visit.landmarks[rows]) < own)
     between = between_of(landmarks, response, spacing_of(at, BESIDE * response.reach))
     truly = np.linalg.norm(at[rows[:, 0]] - positions, axis=1)
     right = truly <= response.reach
-    if np.count_nonzero(right) < FEWEST / 2:
+    if np.count_nonzero(right) < max(FEWEST / 2, len(right) / 10):
         raise UncalibratedError(
             f"of {len(positions):,} images to calibrate by, only {np.count_nonzero(right):,} have a nearest landmark "
             f"within {response.reach:.1f} {landmarks.unit}: the map, or the encoder, does not tell places apart"
         )
     temperature = _temperature(between, rows[right], squared[right], positions[right], response)
     found = interpolate(between, rows[:, 0], rows, squared, temperature)
-    factor, deviation = _deviations(found.spread[right], (found.position - positions)[right])
+    factor, deviation = fit_deviations(found.spread[right], (found.position - positions)[right])
     evidence = gather_evidence(at, rows, squared, response.reach)
     place = Odds.fit((evidence.rival_squared - found.matched)[:, None], right, even_at_zero=True)
     plain = float(np.sqrt(np.square(truly[right]).mean() / at.shape[1]))
@@ -102,17 +117,22 @@ def calibrate(
         retrieved=retrieved,
         pairs=pairs,
         pairs_valid=pairs_valid,
+        drive=fit_drive(
+            landmarks, descriptors, positions, between, temperature, visit=visit, along=along, elsewhere=elsewhere
+        ),
+        usual_feature=float(np.quantile(feature, USUAL)),
     )
     here = look(at, between, rows, squared, draft)
     if elsewhere is not None:
-        absent, highest = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft), np.inf
+        absent: Look | None = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft)
+        highest = np.inf
     else:
         absent = _left_out(at, between, rows, squared, positions, here, draft)
         highest = float(np.quantile(here.matched[right], 1 - TURNED_AWAY))
-    threshold = float(np.quantile(absent.matched, false_accepts, method="lower"))
+    threshold = np.inf if absent is None else float(np.quantile(absent.matched, false_accepts, method="lower"))
     draft = replace(draft, threshold=min(threshold, highest))
     sure, beyond = here.confident(draft), truly - here.metres
-    enough = [np.count_nonzero(which) >= FEWEST / 2 for which in (sure, ~sure)]
+    enough = [np.count_nonzero(which) >= ENOUGH for which in (sure, ~sure)]
     which = sure if enough[0] else np.ones_like(sure)
     return replace(
         draft,
@@ -153,13 +173,29 @@ def _check(
             f"{len(elsewhere):,} images from elsewhere are too few to accept a share of {false_accepts:g} of them"
         )
     if len(descriptors) < FEWEST:
-        raise UncalibratedError(f"{len(descriptors):,} images are too few to calibrate by; {FEWEST} would do")
+        raise UncalibratedError(
+            f"{len(descriptors):,} images are too few to calibrate by; take {FEWEST} or more, at best of another visit "
+            "(`mappable places split`)"
+        )
 
 
-def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats) -> tuple[Floats, Floats]:
+def _shared(visit: OneVisit) -> bool:
+    """Whether images are landmarks themselves."""
+    return bool(np.isin(visit.images, visit.landmarks).any())
+
+
+def _without_own(rows: Ints, squared: Floats32, own: Bools) -> tuple[Ints, Floats32]:
+    """Landmarks (n, c) of images in their order, the `own` ones last, as if far away."""
+    hidden = np.where(own, np.float32(FAR), squared)
+    order = np.argsort(hidden, axis=1, kind="stable")
+    return np.take_along_axis(rows, order, 1), np.take_along_axis(hidden, order, 1)
+
+
+def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats, *, apart: bool = False) -> tuple[Floats, Floats]:
     """Squared feature distances and metres of images, each with the landmarks nearest in the world, and with others.
 
-    The nearest show how distances grow, and the others where that ends; so the map may be of any length.
+    The nearest show how distances grow, and the others where that ends; so the map may be of any length. With `apart`
+    pairs at one place are left out.
     """
     at = landmarks.places.positions
     some = evenly(len(positions), TRIED)
@@ -172,7 +208,9 @@ def _pairs(landmarks: Map, descriptors: Floats32, positions: Floats) -> tuple[Fl
     far = evenly(len(at), SAMPLE)
     squared.append(squared_between(descriptors[some], landmarks.store.take(far)).ravel())
     metres.append(np.linalg.norm(positions[some][:, None] - at[far], axis=2).ravel())
-    return np.concatenate(squared).astype(np.float64), np.concatenate(metres)
+    all_squared, all_metres = np.concatenate(squared).astype(np.float64), np.concatenate(metres)
+    kept = all_metres > 0 if apart else slice(None)
+    return all_squared[kept], all_metres[kept]
 
 
 def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Floats, response: Response) -> float:
@@ -186,33 +224,17 @@ def _temperature(between: Between, rows: Ints, squared: Floats32, positions: Flo
     return choices[int(np.argmin(errors))]
 
 
-def _deviations(spread: Floats, off: Floats) -> tuple[float, float]:
-    """The factor and the deviation that make `off` (n, k) likeliest, the worst left out, as covariances' size."""
-    k = off.shape[1]
-    length = np.linalg.norm(off, axis=1)
-    kept = length <= np.quantile(length, 1 - TRIMMED)
-    values, axes = np.linalg.eigh(spread[kept])
-    along = np.square(np.einsum("nij,ni->nj", axes, off[kept]))
-    start = log(np.square(off[kept]).mean() + 1e-12)
-
-    def cost(parameters: Floats) -> float:
-        variance = np.exp(parameters[0]) * np.maximum(values, 0.0) + np.exp(parameters[1])
-        return float((np.log(variance) + along / variance).sum() / (k * len(along)))
-
-    found = minimize(cost, [0.0, start], method="L-BFGS-B", bounds=[(-7.0, 5.0), (start - 10, start + 3)]).x
-    return float(np.exp(found[0])), float(np.exp(0.5 * found[1]))
-
-
 def _left_out(
     at: Floats, between: Between, rows: Ints, squared: Floats32, positions: Floats, here: Look, draft: Calibration
-) -> Look:
-    """Images as if from elsewhere: those of places that look like no other, without the landmarks near them."""
+) -> Look | None:
+    """Images as if from elsewhere: those of places that look like no other, without the landmarks near them.
+
+    None if the map is too small for that.
+    """
     far = np.linalg.norm(at[rows] - positions[:, None], axis=2) > CLEAR * draft.response.reach
     kept = far.any(1) & (here.place >= SURE)
     if np.count_nonzero(kept) < FEWEST / 2:
-        raise UncalibratedError(
-            "the map is too small to tell how images from elsewhere look in it: give some that are not on the map"
-        )
+        return None
     return look(at, between, rows[kept], squared[kept], draft, allowed=far[kept])
 
 

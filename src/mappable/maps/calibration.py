@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.maps.between import FAR, Between, Interpolated, interpolate
+from mappable.maps.drive_model import DriveModel
 from mappable.maps.evidence import Evidence, gather_evidence
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
@@ -49,6 +50,8 @@ class Calibration:
     retrieved: Spread  # metres from an image to the nearest landmark by feature
     pairs: Spread | None  # metres between two images within reach, by feature distance; None where there were none
     pairs_valid: float  # feature distance up to which few pairs are out of reach
+    drive: DriveModel  # of whole drives
+    usual_feature: float  # feature distance to the nearest landmark that 95 % of the images keep to
 
     @property
     def note(self) -> str:
@@ -56,6 +59,20 @@ class Calibration:
         if self.source == "train":
             return "calibrated on training images, coverage not guaranteed"
         return ""
+
+    def doubt(self, feature: Floats) -> str:
+        """A sentence if images with feature distances (n,) to their nearest landmarks look unlike calibration's; or "".
+
+        They do if half of them are farther than 95 % of the images to calibrate by. Calibration on the landmarks' own
+        visit expects other images to look unlike it.
+        """
+        if self.source == "train" or not len(feature) or np.median(feature) <= self.usual_feature:
+            return ""
+        share = float((feature > self.usual_feature).mean())
+        return (
+            f"{share:.0%} of the images are less like the map than 95 % of those that it was calibrated by: "
+            "a condition that calibration did not see makes intervals hold less often"
+        )
 
     def covariance(self, found: Interpolated) -> Floats:
         """Of refined positions (n, k, k)."""
@@ -85,6 +102,7 @@ class Calibration:
         for name in ("confident", "doubtful", "retrieved", "pairs"):
             optional = values[name] is None and name in ("doubtful", "pairs")
             made[name] = None if optional else Spread(**_tuples(values[name]))
+        made["drive"] = DriveModel.from_json(values["drive"])
         return cls(**made)
 
 

@@ -1,16 +1,20 @@
 """Localization: where an image is, how far from the nearest landmark, and whether to believe it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
+from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of, whole_range
+from mappable.maps.drive_model import believe_alone, look_at
 from mappable.maps.location import Candidate, Location
 from mappable.maps.map import Map
+from mappable.maps.place_filter import Layout
 
 CANDIDATES = 5  # landmarks that a location names, unless another number is asked for
 
@@ -44,6 +48,11 @@ class Locator:
         """The upper end of an interval for which calibration saw too few images."""
         return whole_range(self.positions, self.calibration.response.reach)
 
+    @cached_property
+    def layout(self) -> Layout:
+        """Distances between landmarks, for a filter over places."""
+        return Layout(self.positions, self.calibration.spacing)
+
     def locate(
         self,
         descriptors: Floats32,
@@ -56,14 +65,43 @@ class Locator:
         """Locate images by their descriptors (n, D), which the encoder with that fingerprint made.
 
         `coverage` is that of the intervals (default: the calibration's), `images` are names (default: row numbers), and
-        `candidates` is the number of landmarks to name for each image.
+        `candidates` is the number of landmarks to name for each image. Where calibration saw other visits than the
+        landmarks' own, these tell the intervals; else, and for images unlike any that it saw, the model of drives does.
         """
         if self.map.calibration is None:
             rows, squared = self.map.nearest(descriptors, max(1, candidates), encoder=encoder)
             return self._uncalibrated(rows, squared, images, candidates)
+        if self.calibration.source == "train":
+            self.map.check_encoder(encoder)
+            return self._believed(descriptors, coverage, images, candidates)
         rows, squared = self.nearest(descriptors, encoder, candidates)
-        seen = self.look(rows, squared)
-        return self.judge(rows, squared, seen, coverage, images=images, candidates=candidates)
+        found = self.judge(rows, squared, self.look(rows, squared), coverage, images=images, candidates=candidates)
+        unknown = [row for row, one in enumerate(found) if one.low is None]
+        if unknown:
+            names = [found[row].image for row in unknown]
+            for row, one in zip(
+                unknown, self._believed(descriptors[unknown], coverage, names, candidates), strict=True
+            ):
+                if one.low is not None:
+                    found[row] = replace(one, confident=False, reason=found[row].reason)
+        return found
+
+    def _believed(
+        self, descriptors: Floats32, coverage: float | None, images: Sequence[str] | None, candidates: int
+    ) -> list[Location]:
+        """Locations of images, each by itself, by the model of drives."""
+        looks = look_at(self.map.store, descriptors)
+        beliefs = believe_alone(self.calibration.drive, self.layout, looks)
+        return locations_of(
+            self,
+            descriptors,
+            looks,
+            beliefs,
+            together=False,
+            coverage=coverage,
+            images=images,
+            candidates=candidates,
+        )
 
     def nearest(self, descriptors: Floats32, encoder: str, candidates: int = CANDIDATES) -> tuple[Ints, Floats32]:
         """The landmarks (n, c) to look at for each image, nearest first, and their squared feature distances."""
@@ -91,9 +129,8 @@ class Locator:
         *,
         images: Sequence[str] | None = None,
         candidates: int = CANDIDATES,
-        smoothed: tuple[Floats, Floats] | None = None,
     ) -> list[Location]:
-        """The locations of images, from what was `seen`; or at `smoothed` coordinates (n, k) with covariances."""
+        """The locations of images, from what was `seen`."""
         calibration, ids = self.calibration, self.map.places.place_id
         coverage = calibration.coverage if coverage is None else coverage
         confident, feature = seen.confident(calibration), np.sqrt(seen.evidence.nearest)
@@ -106,7 +143,7 @@ class Locator:
             doubtful = stated  # and not told
         pairs = zip(stated, doubtful, strict=True)
         distance, low, high = (np.clip(seen.metres + np.where(confident, *pair), 0.0, self.farthest) for pair in pairs)
-        coordinates, covariances = (seen.found.position, self.covariances(seen)) if smoothed is None else smoothed
+        coordinates, covariances = seen.found.position, self.covariances(seen)
         degrees = self.map.frame.degrees(coordinates)
         names = range(len(rows)) if images is None else images
         return [
@@ -127,7 +164,7 @@ class Locator:
                 refined=bool(seen.found.supported[n]),
                 confident=bool(confident[n]),
                 reason="" if confident[n] else self._reason(seen, n),
-                candidates=self._candidates(rows[n, :candidates], squared[n]),
+                candidates=self.candidates(rows[n, :candidates], squared[n]),
             )
             for n, name in enumerate(names)
         ]
@@ -170,12 +207,12 @@ class Locator:
                 refined=False,
                 confident=False,
                 reason="the map has no calibration",
-                candidates=self._candidates(rows[n, :candidates], squared[n]),
+                candidates=self.candidates(rows[n, :candidates], squared[n]),
             )
             for n, name in enumerate(names)
         ]
 
-    def _candidates(self, rows: Ints, squared: Floats32) -> tuple[Candidate, ...]:
+    def candidates(self, rows: Ints, squared: Floats32) -> tuple[Candidate, ...]:
         ids, far = self.map.places.place_id, np.sqrt(squared[: len(rows)])
         return tuple(
             Candidate(str(ids[row]), tuple(self.positions[row].tolist()), float(far[n])) for n, row in enumerate(rows)

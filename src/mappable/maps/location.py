@@ -31,7 +31,9 @@ class Location:
     longitude: float | None = _about("Degrees (WGS 84); None if the frame is not georeferenced.", -1.25794)
     frame: str = _about("Name of the coordinate frame.", "utm-30N")
     unit: str = _about("Unit of coordinates and distances: m (metres) or frames (of a route).", "m")
-    landmark: str = _about("Id of the nearest landmark by feature.", "sun/0048.jpg")
+    landmark: str = _about(
+        "Id of the nearest landmark by feature; in a drive, of the likeliest landmark.", "sun/0048.jpg"
+    )
     feature_distance: float = _about("Distance between the descriptors of image and landmark, not squared.", 0.412)
     distance: float | None = _about("Distance from the image to the nearest landmark, in the unit.", 3.6)
     low: float | None = _about("Lower end of the interval of the distance.", 1.2)
@@ -44,6 +46,10 @@ class Location:
     confident: bool = _about("False if the image may be anywhere.", True)
     reason: str = _about("Why the map is not confident; empty if it is.", "")
     candidates: tuple[Candidate, ...] = _about("The nearest landmarks by feature, nearest first.", [])
+    together: bool = field(
+        default=False,
+        metadata={"description": "True if the other images of its drive helped to locate it.", "examples": [False]},
+    )
     error: None = field(default=None, metadata={"description": "Always null here."})
 
 

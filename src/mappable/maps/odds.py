@@ -18,15 +18,16 @@ class Odds:
     slopes: tuple[float, ...]
 
     @classmethod
-    def fit(cls, numbers: Floats, holds: Bools, *, even_at_zero: bool = False) -> "Odds":
-        """Of examples (n, d); where all numbers are 0, odds may be known to be even."""
+    def fit(cls, numbers: Floats, holds: Bools, *, even_at_zero: bool = False, weights: Floats | None = None) -> "Odds":
+        """Of examples (n, d), which may have weights (n,); where all numbers are 0, odds may be known to be even."""
+        weight = np.ones(len(numbers)) if weights is None else weights
         mean, scale = np.zeros(numbers.shape[1]) if even_at_zero else numbers.mean(0), numbers.std(0) + 1e-12
         inputs = np.column_stack([np.full(len(numbers), 0.0 if even_at_zero else 1.0), (numbers - mean) / scale])
         found, prior = np.zeros(inputs.shape[1]), PRIOR * np.eye(inputs.shape[1])
         for _ in range(STEPS):  # Newton's
             chance = 1 / (1 + np.exp(-np.clip(inputs @ found, -30, 30)))
-            slope = inputs.T @ (holds - chance) - prior @ found
-            step = np.linalg.solve((inputs * (chance * (1 - chance))[:, None]).T @ inputs + prior, slope)
+            slope = inputs.T @ (weight * (holds - chance)) - prior @ found
+            step = np.linalg.solve((inputs * (weight * chance * (1 - chance))[:, None]).T @ inputs + prior, slope)
             found = found + step
             if np.abs(step).max() < 1e-9:
                 break

@@ -8,7 +8,8 @@ from scipy.optimize import isotonic_regression
 from mappable.arrays import Floats
 from mappable.maps.errors import UncalibratedError
 
-FIRST, GROWTH = 100, 1.25  # pairs in the first bin, and how much more the next ones hold
+FIRST, GROWTH = 100, 1.25  # pairs in the first bin, and how much more the next ones hold; fewer pairs fill
+SHARE, LEAST = 0.05, 10  # the first bin with that share of all, and no fewer than so many
 GROWN = 1.1  # times the floor: a plateau below that is no rise
 FULL = 0.9  # of the way from floor to plateau: distances beyond that tell nothing
 
@@ -30,13 +31,13 @@ class Response:
     @classmethod
     def fit(cls, squared: Floats, metres: Floats) -> "Response":
         """Measured on pairs of images: their squared feature distances (n,) and metres (n,), in any order."""
-        if len(squared) < 10 * FIRST:
+        if len(squared) < 10 * LEAST:
             raise UncalibratedError(
-                f"{len(squared):,} pairs of images are too few to calibrate by; {10 * FIRST:,} would do"
+                f"{len(squared):,} pairs of images are too few to calibrate by; {10 * LEAST:,} would do"
             )
         order = np.argsort(metres, kind="stable")
         ends = [0]
-        size = float(FIRST)
+        size = max(LEAST, min(FIRST, SHARE * len(order)))
         while ends[-1] + 2 * size < len(order):
             ends.append(ends[-1] + int(size))
             size *= GROWTH

@@ -10,6 +10,7 @@ from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.evaluation.metrics import interval_scores
 from mappable.evaluation.scoring import AT_ONCE, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
+from mappable.maps.build import visits
 from mappable.maps.calibrate import calibrate, calibrating
 from mappable.maps.calibration import Source
 from mappable.maps.errors import UncalibratedError
@@ -86,6 +87,7 @@ def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
         return bare.with_calibration(scoring.calibration), ""
     images, source = known(setup)
     elsewhere = _some(setup.elsewhere, OTHERS)
+    visit, along = visits(setup.places, images, landmarks)
     try:
         calibration = calibrate(
             bare,
@@ -95,6 +97,8 @@ def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
             coverage=COVERAGE,
             false_accepts=FALSE_ACCEPTS,
             elsewhere=described[elsewhere] if len(elsewhere) >= 1 / FALSE_ACCEPTS else None,
+            visit=visit if source == "train" else None,
+            along=along,
         )
     except UncalibratedError as error:
         return bare, f"The map is not calibrated: {error}."

@@ -1,0 +1,269 @@
+"""How maps of real drives locate others: single images and sequences, how sure they are, and how far that is true.
+
+    mappable convert manifest images places
+    mappable train places model --preset nordland --iterations 0
+    mappable embed model places out
+    python scripts/real.py out:5:2 tracks:10:25 --foreign out=foreign.npy --out real.json
+    python scripts/real.py --table real.json
+
+Each argument is a folder of `mappable embed`, and one or two distances within which an image counts as found. Each
+sequence becomes a map by itself, built as `mappable map build` does, and the images of each other sequence are asked:
+all of them or every 2nd, 4th, 8th, 16th, forwards, backwards, with stretches cut out, and with images from elsewhere
+mixed in (descriptors by the same encoder, as .npy). Nothing of the asked sequences is known to calibration. With
+`--keep N` a map is calibrated on N images of a third sequence, and not on its own.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
+from mappable.evaluation.bootstrap import block_bootstrap
+from mappable.features.descriptors import Described, read_descriptors
+from mappable.maps.build import build_map_of
+from mappable.maps.drive_model import believe_alone, find_places, follow, look_at
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
+from mappable.maps.map import Map
+from mappable.maps.sequence import locate_sequence
+
+STRIDES = (1, 2, 4, 8, 16)
+CUT, STRETCHES = 0.15, 2  # share of a drive that a stretch is, and how many are cut out
+FOREIGN = 0.2  # share of images from elsewhere
+TOP = 10  # landmarks whose spread in the world is a rule for confidence
+BLOCK = 10  # images that a block of the bootstrap holds
+FEWEST = 30  # images of a cell that is judged
+COVERAGE = 0.9
+WAYS = ("single", "sequence")
+
+Cell = dict[str, Any]
+
+
+def drives(rows: Ints, seed: int) -> Iterator[tuple[str, int, Ints]]:
+    """Drives made of one: name, stride and rows in order; -1 stands for an image from elsewhere."""
+    for stride in STRIDES:
+        thinned = rows[::stride]
+        random = np.random.default_rng(seed + stride)
+        yield "forwards", stride, thinned
+        yield "backwards", stride, thinned[::-1]
+        kept = np.ones(len(thinned), dtype=bool)
+        for start in random.integers(0, max(1, int(len(thinned) * (1 - CUT))), STRETCHES):
+            kept[start : start + int(len(thinned) * CUT)] = False
+        yield "cut", stride, thinned[kept]
+        count = round(len(thinned) * FOREIGN / (1 - FOREIGN))
+        yield "foreign", stride, np.insert(thinned, np.sort(random.integers(0, len(thinned) + 1, count)), -1)
+
+
+def ask(
+    locator: Locator, described: Described, foreign: Floats32, drive: Ints, within: Sequence[float], seed: int
+) -> Cell:
+    """One drive: what is found, how sure the map is, and how often intervals hold."""
+    here = drive >= 0
+    seen = described.descriptors[np.maximum(drive, 0)].copy()
+    if not here.all():
+        count, random = np.count_nonzero(~here), np.random.default_rng(seed)
+        seen[~here] = foreign[random.choice(len(foreign), count, replace=count > len(foreign))]
+    truth = described.places.positions[drive[here]]
+    encoder, at = locator.map.encoder, locator.positions
+    number = {name: row for row, name in enumerate(locator.map.places.place_id)}
+    ways = {
+        "single": locator.locate(seen, encoder=encoder, coverage=COVERAGE),
+        "sequence": locate_sequence(locator, seen, encoder=encoder, coverage=COVERAGE),
+    }
+    ceiling = np.linalg.norm(truth[:, None] - at, axis=2).min(1)
+    nearest = at[[number[one.candidates[0].landmark] for one in ways["single"]]][here]
+    cell: Cell = {
+        "images": int(here.sum()),
+        "ceiling": [int((ceiling <= limit).sum()) for limit in within],
+        "nearest": [int((np.linalg.norm(nearest - truth, axis=1) <= limit).sum()) for limit in within],
+        "nearest median": float(np.median(np.linalg.norm(nearest - truth, axis=1))),
+        "together": ways["sequence"][0].together,
+    }
+    off = {}
+    for name, all_found in ways.items():
+        found = [one for one, on in zip(all_found, here, strict=True) if on]
+        foreign_found = [one for one, on in zip(all_found, here, strict=True) if not on]
+        off[name] = np.linalg.norm(np.array([one.coordinates for one in found]) - truth, axis=1)
+        landmark = at[[number[one.landmark] for one in found]]
+        cell[name] = _counts(found, off[name], np.linalg.norm(landmark - truth, axis=1), within)
+        cell[name]["foreign"], cell[name]["foreign confident"] = (
+            len(foreign_found),
+            sum(one.confident for one in foreign_found),
+        )
+    if here.all():
+        cell["rules"] = rules(locator, seen, off, max(within))
+    gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
+    blocks = np.arange(len(gain)) // BLOCK
+    bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
+    cell["gain"] = [float(gain.mean())] + ([] if bounds is None else [float(bounds.low), float(bounds.high)])
+    return cell
+
+
+def rules(
+    locator: Locator, seen: Floats32, off: dict[str, Floats], limit: float
+) -> dict[str, list[tuple[float, bool]]]:
+    """How sure each rule is of each image, and whether the image is right: ours, and what a user would write."""
+    model, at = locator.calibration.drive, locator.positions
+    looks = look_at(locator.map.store, seen)
+    beliefs = {"single": believe_alone(model, locator.layout, looks), "sequence": []}
+    beliefs["sequence"] = follow(model, locator.layout, looks, seen)[0]
+    sure = {f"ours, {way}": (find_places(own, at, model.radius).mass, off[way]) for way, own in beliefs.items()}
+    nearest, top = looks.squared[:, 0], min(TOP, looks.rows.shape[1])
+    weight = np.exp((nearest[:, None] - looks.squared[:, :top]) / looks.deviation[:, None])
+    weight /= weight.sum(1, keepdims=True)
+    points = at[looks.rows[:, :top]]
+    middle = (weight[:, :, None] * points).sum(1)
+    variance = (weight * np.square(points - middle[:, None]).sum(2)).sum(1)
+    away = np.linalg.norm(at[looks.rows] - at[looks.rows[:, :1]], axis=2) > model.radius
+    second = np.where(away.any(1), looks.squared[np.arange(len(away)), away.argmax(1)], looks.squared[:, -1])
+    sure["feature distance"] = (-np.sqrt(nearest), off["single"])
+    sure["ratio of first to second"] = (-np.sqrt(nearest / np.maximum(second, 1e-9)), off["single"])
+    sure[f"spread of the top {top}"] = (-variance, off["single"])
+    return {
+        name: list(zip(values.tolist(), (errors <= limit).tolist(), strict=True))
+        for name, (values, errors) in sure.items()
+    }
+
+
+def average_precision(sure: Sequence[tuple[float, bool]]) -> float:
+    """Area under precision by recall, where recall is the share of right images that are accepted."""
+    right = np.array([one for _, one in sorted(sure, key=lambda pair: -pair[0])], dtype=float)
+    precision = np.cumsum(right) / np.arange(1, len(right) + 1)
+    return float((precision * right).sum() / max(right.sum(), 1.0))
+
+
+def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Sequence[float]) -> Cell:
+    sure: Bools = np.array([one.confident for one in found])
+    has: Bools = np.array([one.low is not None for one in found])
+    low, high = (np.array([getattr(one, end) or 0.0 for one in found]) for end in ("low", "high"))
+    held = has & (low <= distance) & (distance <= high)
+    return {
+        "found": [int((off <= limit).sum()) for limit in within],
+        "median": float(np.median(off)),
+        "confident": int(sure.sum()),
+        "confident right": [int((sure & (off <= limit)).sum()) for limit in within],
+        "intervals": int(has.sum()),
+        "held": int(held.sum()),
+        "width": float(np.median((high - low)[has])) if has.any() else None,
+    }
+
+
+def maps_of(described: Described, given: argparse.Namespace) -> Iterator[tuple[str, str, Map]]:
+    """A map of each sequence by itself; or with `--keep` for each other sequence, which calibrates it, and its name."""
+    sequences = described.places.sequences()
+    for name, rows in sequences.items():
+        for other, kept in sequences.items():
+            if (other == name) == bool(given.keep):
+                continue
+            own = rows if not given.keep else np.concatenate([rows, kept[evenly(len(kept), given.keep)]])
+            split = np.where(np.isin(own, rows), "train", "calibration").astype(object) if given.keep else ""
+            places = described.places[own].replace(split=split, role="")
+            part = replace(described, places=places, descriptors=described.descriptors[own])
+            yield name, other, build_map_of(part, "real", landmarks=given.landmarks, every=given.every)
+
+
+def run(given: argparse.Namespace) -> list[Cell]:
+    """All cells of all sets."""
+    foreign = dict(one.split("=") for one in given.foreign)
+    cells = []
+    for text in given.sets:
+        folder, *limits = text.split(":")
+        within = [float(one) for one in limits]
+        described = replace(read_descriptors(Path(folder)), encoder=None)
+        absent = np.load(foreign[folder]).astype(np.float32) if folder in foreign else np.empty((0, 0), np.float32)
+        for name, other, landmarks in maps_of(described, given):
+            if landmarks.calibration is None:
+                print(f"{folder}, map of {name}: {landmarks.places.notes}")
+                continue
+            locator = Locator(landmarks)
+            for asked, rows in described.places.sequences().items():
+                for way, stride, drive in drives(rows, given.seed):
+                    if asked in (name, other) or (way == "foreign" and not len(absent)) or len(drive) < 2:
+                        continue
+                    cell = ask(locator, described, absent, drive, within, given.seed)
+                    facts = {"set": Path(folder).name, "map": name, "asked": asked, "way": way, "stride": stride}
+                    facts |= {"calibrated on": other, "landmarks": len(landmarks), "within": within}
+                    cells.append(facts | cell)
+                    print(_line(cells[-1]), flush=True)
+    return cells
+
+
+def _line(cell: Cell) -> str:
+    n, single, sequence = cell["images"], cell["single"], cell["sequence"]
+    return (
+        f"{cell['set']} {cell['map']}->{cell['asked']} {cell['way']} {cell['stride']} n {n}"
+        f" ceiling {100 * cell['ceiling'][0] / n:.0f} nearest {100 * cell['nearest'][0] / n:.0f}"
+        f" single {100 * single['found'][0] / n:.0f} sequence {100 * sequence['found'][0] / n:.0f}"
+        f" | confident {single['confident right'][0]}/{single['confident']}"
+        f" {sequence['confident right'][0]}/{sequence['confident']}"
+        f" foreign {sequence['foreign confident']}/{sequence['foreign']}"
+        f" | held {single['held']}/{single['intervals']} {sequence['held']}/{sequence['intervals']}"
+        f" width {single['width'] or 0:.1f} {sequence['width'] or 0:.1f} {'' if cell['together'] else 'alone'}"
+    )
+
+
+def table(cells: Sequence[Cell]) -> None:
+    """Sums over strides and ways, and the cells in which a sequence is worse."""
+    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell["set"], cell["map"], cell["asked"]), []).append(cell)
+    heads: tuple[str, ...] = ("map, asked", "images", "ceiling", "nearest", "single", "sequence")
+    heads += tuple(f"{way}: {what}" for way in WAYS for what in ("confident and right", "intervals that hold", "width"))
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for (name, first, second), own in groups.items():
+        n = sum(cell["images"] for cell in own)
+        counts = [sum(cell[way][0] for cell in own) for way in ("ceiling", "nearest")]
+        counts += [sum(cell[way]["found"][0] for cell in own) for way in WAYS]
+        row = [f"{name}: {first}, {second}", f"{n:,}", *(f"{100 * count / n:.1f} %" for count in counts)]
+        print("| " + " | ".join(row + [text for way in WAYS for text in _sure([cell[way] for cell in own])]) + " |")
+    print("\n| rule | " + " | ".join(sets := list(dict.fromkeys(cell["set"] for cell in cells))) + " |")
+    print("|---|" + "---|" * len(sets))
+    for rule in next(cell["rules"] for cell in cells if "rules" in cell):
+        own = [
+            [one for cell in cells if cell["set"] == name for one in cell.get("rules", {}).get(rule, [])]
+            for name in sets
+        ]
+        print(f"| {rule} | " + " | ".join(f"{average_precision(one):.3f}" for one in own) + " |")
+    judged = [cell for cell in cells if cell["images"] >= FEWEST]
+    worse = [cell for cell in judged if len(cell["gain"]) == 3 and cell["gain"][2] < 0]
+    print(f"\n{len(judged)} cells of {FEWEST} images or more; a sequence is worse beyond noise in {len(worse)}:")
+    for cell in worse:
+        print("  " + _line(cell))
+    hard = [cell for cell in judged if cell["single"]["found"][0] >= 0.6 * cell["ceiling"][0] and cell["stride"] <= 2]
+    good = [cell for cell in hard if cell["sequence"]["found"][0] >= 0.95 * cell["ceiling"][0]]
+    print(f"short steps, single images at 60 % of the ceiling: {len(good)} of {len(hard)} cells reach 95 % of it")
+
+
+def _sure(cells: Sequence[Cell]) -> list[str]:
+    """Of one way: how many are right of those called confident, how many intervals hold, and their median width."""
+    total = {key: sum(cell[key] for cell in cells) for key in ("confident", "held", "intervals")}
+    right = sum(max(cell["confident right"]) for cell in cells)
+    widths = [cell["width"] for cell in cells if cell["width"] is not None]
+    held = f"{total['held']:,} of {total['intervals']:,} ({100 * total['held'] / max(1, total['intervals']):.1f} %)"
+    return [f"{right:,} of {total['confident']:,}", held, f"{np.median(widths):.1f}" if widths else ""]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="FOLDER:DISTANCE[:DISTANCE]")
+    parser.add_argument("--foreign", action="append", default=[], metavar="FOLDER=FILE.npy")
+    parser.add_argument("--landmarks", type=int, help="landmarks of a map (default: as `mappable map build`)")
+    parser.add_argument("--keep", type=int, metavar="N", help="calibrate on N images of a third sequence")
+    parser.add_argument("--every", action="store_true", help="make every image of a sequence a landmark")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="a JSON file for all cells")
+    parser.add_argument("--table", type=Path, help="print the sums of a JSON file, and do nothing else")
+    given = parser.parse_args()
+    cells = json.loads(given.table.read_text())["cells"] if given.table else run(given)
+    if given.out:
+        given.out.write_text(json.dumps({"seed": given.seed, "cells": cells}, indent=1) + "\n")
+    table(cells)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Locations by beliefs about places: where an image is, how far that may be wrong, and why it is not confident."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mappable.arrays import Floats, Floats32
+from mappable.maps.drive_model import FoundPlaces, Looks, coordinates_of, find_places
+from mappable.maps.location import Location
+from mappable.maps.place_filter import Belief
+
+if TYPE_CHECKING:
+    from mappable.maps.locate import Locator
+
+AT_ONCE = 256  # landmarks whose descriptors are read together
+
+
+def locations_of(
+    locator: "Locator",
+    descriptors: Floats32,
+    looks: Looks,
+    beliefs: Sequence[Belief],
+    *,
+    together: bool,
+    coverage: float | None,
+    images: Sequence[str] | None,
+    candidates: int,
+) -> list[Location]:
+    """Locations of images (n, D) by beliefs about them; `together` says whether a drive helped.
+
+    The landmark is the likeliest one if it did, and else the nearest one by feature.
+    """
+    nearest = None if together else looks.rows[:, 0]
+    places = find_places(beliefs, locator.positions, locator.calibration.drive.radius, nearest)
+    coordinates = coordinates_of(
+        locator.calibration.drive, locator.between, locator.calibration.temperature, looks, places
+    )
+    model, frame, ids, at = locator.calibration.drive, locator.map.frame, locator.map.places.place_id, locator.positions
+    coverage = locator.calibration.coverage if coverage is None else coverage
+    feature = _feature_distances(locator, descriptors, places)
+    distance = np.linalg.norm(coordinates - at[places.landmark], axis=1)
+    half = np.minimum(model.width(coverage) * np.hypot(places.spread, model.deviation), locator.farthest)
+    covariances = model.covariance_factor * places.covariance + model.covariance_deviation**2 * np.eye(at.shape[1])
+    known, confident = places.away < 0.5, places.mass >= model.sure
+    degrees = frame.degrees(coordinates)
+    return [
+        Location(
+            image=str(name),
+            coordinates=tuple(coordinates[n].tolist()),
+            latitude=degrees[n][0],
+            longitude=degrees[n][1],
+            frame=frame.name,
+            unit=locator.map.unit,
+            landmark=str(ids[places.landmark[n]]),
+            feature_distance=float(feature[n]),
+            distance=float(distance[n]) if known[n] else None,
+            low=float(max(distance[n] - half[n], 0.0)) if known[n] else None,
+            high=float(min(distance[n] + half[n], locator.farthest)) if known[n] else None,
+            coverage=coverage if known[n] else None,
+            covariance=tuple(map(tuple, covariances[n].tolist())),
+            refined=bool((coordinates[n] != at[places.likeliest[n]]).any()),
+            confident=bool(confident[n]),
+            reason="" if confident[n] else _reason(locator, places, n, float(feature[n])),
+            candidates=locator.candidates(looks.rows[n, :candidates], looks.squared[n]),
+            together=together,
+        )
+        for n, name in enumerate(range(len(coordinates)) if images is None else images)
+    ]
+
+
+def _feature_distances(locator: "Locator", descriptors: Floats32, places: FoundPlaces) -> Floats:
+    """Of images (n, D) from their landmarks, not squared."""
+    parts = []
+    for start in range(0, len(descriptors), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        off = descriptors[some] - locator.map.store.take(places.landmark[some])
+        parts.append(np.sqrt(np.einsum("nd,nd->n", off, off)))
+    return np.concatenate(parts).astype(np.float64)
+
+
+def _reason(locator: "Locator", places: FoundPlaces, n: int, feature: float) -> str:
+    """Why an image of a drive is not confident."""
+    away, rival, ids = places.away[n], int(places.rival[n]), locator.map.places.place_id
+    if rival < 0 or away >= (1 - places.mass[n]) / 2:
+        return f"too far: not on the map with probability {away:.2f} (feature distance {feature:.3f})"
+    metres = np.linalg.norm(locator.positions[rival] - locator.positions[places.landmark[n]])
+    where = f"{ids[rival]}, {metres:.1f} {locator.map.unit} from {ids[places.landmark[n]]}"
+    return f"aliased: {where}, is likely, too; this place has probability {places.mass[n]:.2f}"

@@ -1,0 +1,222 @@
+"""What a map knows about whole drives: how its filter over places weighs images, and how sure the outcome is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
+from mappable.errors import BadInputError
+from mappable.maps.between import Between, interpolate
+from mappable.maps.conformal import conformal_quantile
+from mappable.maps.odds import Odds
+from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight, tie_images
+from mappable.maps.steps import Steps
+from mappable.maps.store import Store, check_search, squared_between
+
+WHOLE, CHOICES = 512, 256  # landmarks up to which all are looked at for each image, and else the nearest by feature
+SORTED, SAMPLE = 4096, 512  # landmarks up to which all show what is usual for an image, and else that many
+AT_ONCE, TAKEN = 1024, 512  # images that are looked at together, and landmarks that are read together
+LEAST = 0.01  # of the usual squared distance: least deviation of such
+BLIND = 0.02  # probability that an image on the map shows nothing of its place
+RESEMBLING = 30.0  # images before the resemblance of a landmark to all of a drive counts half; by scripts/real.py
+UNLIKELY = 1e-3  # of the likeliest landmark's probability: less does not count
+SPARSE = 0.25  # nats: steps that tell less of the next place, in the median, do not help
+
+
+@dataclass(frozen=True)
+class DriveModel:
+    """What calibration found for the filter over places; metres stand for the unit of the map's frame."""
+
+    images: int  # that it was fitted to
+    steps: Steps
+    radius: float  # metres within which a place is the same
+    sharpness: float  # logarithm of odds between two landmarks for each deviation that one is nearer by feature
+    presence: Odds  # of being on the map, by how many deviations the nearest landmark is nearer than usual
+    sure: float  # probability of the place from which on an image is confident
+    deviation: float  # of the distance to the landmark where the place is certain, in metres
+    blend: float  # how much a position is the mean of its place, and not what the image alone says around its landmark
+    covariance_factor: float  # covariance of a position = factor x that of its place + deviation² x identity
+    covariance_deviation: float
+    scores: tuple[float, ...]  # rising: errors of stated distances to the landmark, in their own deviations
+
+    def width(self, coverage: float) -> float:
+        """Deviations within which a share `coverage` of errors lies; infinite if there are too few scores for that."""
+        if not 0 < coverage < 1:
+            raise BadInputError(f"a coverage is between 0 and 1, not {coverage}")
+        return conformal_quantile(np.array(self.scores), coverage)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "DriveModel":
+        """What `dataclasses.asdict` gave, with lists for tuples."""
+        steps, presence = values["steps"], values["presence"]
+        made = {
+            "steps": Steps(**{name: tuple(value) for name, value in steps.items()}),
+            "presence": Odds(presence["constant"], tuple(presence["slopes"])),
+            "scores": tuple(values["scores"]),
+        }
+        return cls(**{**values, **made})
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Images (n,) looked at: landmarks (n, c), nearest first, their squared distances, and what is usual for each."""
+
+    rows: Ints
+    squared: Floats
+    usual: Floats  # median over all landmarks
+    deviation: Floats  # of them, robust
+
+    @property
+    def contrast(self) -> Floats:
+        """How many deviations the nearest landmark is nearer than usual (n,)."""
+        return (self.usual - self.squared[:, 0]) / self.deviation
+
+
+def look_at(store: Store, descriptors: Floats32) -> Looks:
+    """Look at images (n, D): the landmarks that may be theirs, and what is usual for each.
+
+    What is usual is known by all landmarks, or of more than `SORTED` by a sample.
+    """
+    queries = check_search(store, descriptors, 1, None)
+    parts = [_look_at(store, queries[start : start + AT_ONCE]) for start in range(0, len(queries), AT_ONCE)]
+    return Looks(*(np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Looks)))
+
+
+def _look_at(store: Store, queries: Floats32) -> Looks:
+    landmarks = len(store)
+    count = landmarks if landmarks <= WHOLE else CHOICES
+    among = evenly(landmarks, landmarks if landmarks <= SORTED else SAMPLE)
+    some = [among[start : start + TAKEN] for start in range(0, len(among), TAKEN)]
+    sampled = np.concatenate([squared_between(queries, store.take(rows)) for rows in some], axis=1)
+    if landmarks <= SORTED:
+        rows = np.argsort(sampled, axis=1, kind="stable")[:, :count]
+        squared = np.take_along_axis(sampled, rows, 1)
+    else:
+        rows, squared = store.nearest(queries, count)
+    usual = np.median(sampled, axis=1).astype(np.float64)
+    deviation = 1.4826 * np.median(np.abs(sampled - usual[:, None]), axis=1)
+    deviation = np.maximum(deviation, LEAST * np.maximum(usual, 1e-6))
+    return Looks(rows, squared.astype(np.float64), usual, deviation)
+
+
+@dataclass(frozen=True)
+class Links:
+    """Ties between the images of a drive: each image's earlier one, and squared feature distances to it."""
+
+    parents: Ints
+    squared: Floats
+    fresh: Floats  # (n,) how much an image shows that the one before did not: 0 nothing, 1 all
+
+
+def link(descriptors: Floats32, steps: Steps) -> Links:
+    """Tie each image (n, D) to one before it; the first is tied to none."""
+    count = len(descriptors)
+    before = np.full((count, BACK), np.inf)
+    for back in range(1, min(BACK, count - 1) + 1):
+        dots = np.einsum("nd,nd->n", descriptors[back:], descriptors[:-back], dtype=np.float32)
+        lengths = np.einsum("nd,nd->n", descriptors, descriptors, dtype=np.float32)
+        before[back:, back - 1] = np.maximum(lengths[back:] + lengths[:-back] - 2 * dots, 0.0)
+    parents = tie_images(before, steps.plateau)
+    squared = np.zeros(count)
+    squared[1:] = before[np.arange(1, count), np.arange(1, count) - parents[1:] - 1]
+    fresh = np.minimum(squared / steps.plateau, 1.0)
+    fresh[0] = 1.0
+    return Links(parents, squared, fresh)
+
+
+def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | None = None) -> list[Sight]:
+    """What each image says alone. An image counts less that is not `fresh` (n,); without that, all count fully.
+
+    With it, landmarks that all of the drive resembles are taken for farther than they seem, the more the longer it is.
+    """
+    squared, count = looks.squared, len(looks.rows)
+    weight = np.ones(count) if fresh is None else fresh
+    if fresh is not None:
+        middle = squared[:, min(squared.shape[1] - 1, landmarks // 2), None]
+        nearer = np.bincount(looks.rows.ravel(), (weight[:, None] * np.minimum(squared - middle, 0.0)).ravel())
+        squared = squared - (nearer / (weight.sum() + RESEMBLING))[looks.rows]
+    logs = model.sharpness * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
+    likely = np.exp(logs - logs.max(1, keepdims=True))
+    least = likely.min(1)
+    likely *= landmarks / (likely.sum(1) + (landmarks - squared.shape[1]) * least)[:, None]
+    odds = np.clip(weight * model.presence.log(looks.contrast[:, None]), -30, 30)
+    here, away = 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))
+    likely = here[:, None] * ((1 - BLIND) * likely + BLIND)
+    order = np.argsort(looks.rows, axis=1)
+    rows, likely = np.take_along_axis(looks.rows, order, 1), np.take_along_axis(likely, order, 1)
+    return [Sight(rows[n], likely[n], float(likely[n].min()), float(away[n])) for n in range(count)]
+
+
+@dataclass(frozen=True)
+class FoundPlaces:
+    """Where images are by beliefs about them: arrays (n,), and of positions (n, k)."""
+
+    likeliest: Ints  # landmark within the likeliest place
+    landmark: Ints  # the same, or one that is given, from which distances are stated
+    mass: Floats  # probability of that place
+    away: Floats  # probability of not being on the map
+    spread: Floats  # root of the mean squared distance of likely landmarks from that landmark, if on the map
+    rival: Ints  # the likeliest landmark of another place; -1 where there is none
+    rival_mass: Floats  # its probability
+    position: Floats  # (n, k) mean over the place
+    covariance: Floats  # (n, k, k) over the place
+
+
+def follow(model: DriveModel, layout: Layout, looks: Looks, descriptors: Floats32) -> tuple[list[Belief], bool]:
+    """Beliefs about the images (n, D) of a drive, in order, and whether its steps helped."""
+    landmarks, links = len(layout.positions), link(descriptors, model.steps)
+    if len(descriptors) > 1 and landmarks > 1:
+        usual = model.steps.usual(links.squared[1:], layout.spacing / 4)
+        places = PlaceFilter(layout, model.steps, usual)
+        if np.median(places.information(links.squared[1:])) >= SPARSE:
+            sights = sights_of(looks, model, landmarks, links.fresh)
+            return places.smooth(sights, links.parents, links.squared), True
+    return believe_alone(model, layout, looks), False
+
+
+def believe_alone(model: DriveModel, layout: Layout, looks: Looks) -> list[Belief]:
+    """Beliefs about images of which each is known by itself."""
+    places = PlaceFilter(layout, model.steps)
+    return [places.start(sight) for sight in sights_of(looks, model, len(layout.positions))]
+
+
+def coordinates_of(
+    model: DriveModel, between: Between, temperature: float, looks: Looks, places: "FoundPlaces"
+) -> Floats:
+    """Coordinates (n, k): between what the image alone says around its landmark, and what the belief says."""
+    found = interpolate(between, places.likeliest, looks.rows, looks.squared, temperature)
+    alone = between.positions[places.likeliest]
+    blended = (1 - model.blend) * found.position + model.blend * places.position
+    coordinates: Floats = np.where(found.supported[:, None], blended, alone)
+    return coordinates
+
+
+def find_places(
+    beliefs: Sequence[Belief], positions: Floats, radius: float, landmarks: Ints | None = None
+) -> FoundPlaces:
+    """The likeliest place of each image: most probability within `radius` of one landmark.
+
+    Distances are stated from `landmarks` (n,), or from the likeliest landmark of each place.
+    """
+    given = [None] * len(beliefs) if landmarks is None else landmarks.tolist()
+    found = [_place(belief, positions, radius, one) for belief, one in zip(beliefs, given, strict=True)]
+    return FoundPlaces(*(np.array(values) for values in zip(*found, strict=True)))
+
+
+def _place(belief: Belief, positions: Floats, radius: float, landmark: int | None) -> tuple[Any, ...]:
+    likely = np.flatnonzero(belief.probability >= UNLIKELY * belief.probability.max())
+    rows, chance = belief.rows[likely], belief.probability[likely]
+    at = positions[rows]
+    near: Bools = np.linalg.norm(at[:, None] - at, axis=2) <= radius
+    masses = near @ chance
+    here = near[int(masses.argmax())]
+    best, other = int(np.where(here, chance, -1.0).argmax()), int(np.where(here, -1.0, chance).argmax())
+    weight = np.where(here, chance, 0.0) / masses.max()
+    mean = weight @ at
+    covariance = (weight[:, None] * (at - mean)).T @ (at - mean)
+    stated = rows[best] if landmark is None else landmark
+    spread = np.sqrt(chance @ np.square(at - positions[stated]).sum(1) / chance.sum())
+    rival = (-1, 0.0) if here.all() else (rows[other], chance[other])
+    return rows[best], stated, masses.max(), belief.away, spread, *rival, mean, covariance

@@ -1,0 +1,206 @@
+"""A Bayesian filter over places: which landmark each image of a drive is at, or that it is not on the map."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.maps.steps import Steps, step_prior
+
+LEVELS, BINS = 64, 96  # squared feature distances and metres at which the likelihood of a step is tabulated
+JUMP = 1e-3  # probability of a step to any place of the map; as the next two by the tables of scripts/real.py
+LEAVE, ENTER = 0.02, 0.1  # probabilities of leaving the map, and of coming back to it, from one image to the next
+FREE = 0.2  # how likely a step of any length is beside the usual one
+STRAY = 0.02  # share of steps of any length that images on the map make, to tell them from images that are not
+BACK = 6  # images before one, to one of which it is tied
+CLEARLY = 0.15  # of the plateau: how much nearer by feature another than the image before must be to be taken instead
+BELIEVED, AROUND = 8, 12  # of the image before: most likely places, and landmarks nearest to each, that are looked at
+SAMPLE = 256  # landmarks by which the sum over all is estimated
+PAIRS, KEPT = 4096, 512  # landmarks up to which distances of all pairs, and probabilities of all moves, are kept
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one image says alone: `likelihood` (c,) of landmarks `rows` (c,), of all others `rest`, of none `away`."""
+
+    rows: Ints  # rising
+    likelihood: Floats
+    rest: float
+    away: float
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Probabilities (c,) that an image is at landmarks `rows` (c,), and that it is not on the map (`away`)."""
+
+    rows: Ints
+    probability: Floats
+    away: float
+
+
+class Layout:
+    """Landmarks at positions (m, k), `spacing` apart: what a filter must know about their distances."""
+
+    def __init__(self, positions: Floats, spacing: float) -> None:
+        self.positions, self.spacing = positions, spacing if spacing > 0 else 1.0
+        self.tree = KDTree(positions)
+        farthest = max(float(np.linalg.norm(np.ptp(positions, axis=0))), self.spacing)
+        self.first = self.spacing / 4  # distances below are taken for 0; those above are binned by their logarithm
+        self.ratio = log(1.001 * farthest / self.first) / (BINS - 2)
+        middles = self.first * np.exp(self.ratio * (np.arange(BINS - 1) + 0.5))
+        self.centers = np.concatenate([[0.0], np.minimum(middles, farthest)])
+        some = positions[evenly(len(positions), SAMPLE)]
+        self.counts = np.bincount(self.bins(some, positions).ravel(), minlength=BINS) / len(some)  # around a landmark
+        self.pairs = self.bins(positions, positions) if len(positions) <= PAIRS else None
+
+    def bins(self, first: Floats, second: Floats) -> NDArray[np.uint8]:
+        """Numbers (a, b) of the bins of distances between positions (a, k) and (b, k)."""
+        squared = sum(np.square(first[:, axis, None] - second[:, axis]) for axis in range(first.shape[1]))
+        with np.errstate(divide="ignore"):
+            number = np.floor((0.5 * np.log(squared) - log(self.first)) / self.ratio) + 1
+        bins: NDArray[np.uint8] = np.clip(number, 0, BINS - 1).astype(np.uint8)
+        return bins
+
+
+class PlaceFilter:
+    """A filter for one drive, whose steps are mostly about the `usual` one; None: of any length."""
+
+    def __init__(self, layout: Layout, steps: Steps, usual: float | None = None) -> None:
+        self.layout, self.count = layout, len(layout.positions)
+        self.levels = np.linspace(0.0, 1.15 * steps.plateau, LEVELS)
+        density = steps.likelihood(self.levels, layout.centers, layout.spacing / 2)
+        near = np.ones(BINS) if usual is None else step_prior(np.maximum(layout.centers, layout.spacing / 4), usual)
+        kernels = density * ((1 - FREE) * near + FREE)
+        self.kernels = (kernels / (kernels @ layout.counts)[:, None]).astype(np.float32)
+        expected = (1 - STRAY) * near / (near @ layout.counts) + STRAY / self.count
+        stays = (1 - LEAVE) * (density * expected) @ layout.counts
+        leaves = LEAVE * steps.likelihood(self.levels, np.array([steps.metres[-1]]))[:, 0]
+        self.leave = leaves / (leaves + stays)  # by how unlike the image before one is
+        self._whole: dict[int, Floats32] = {}
+
+    def information(self, squared: Floats) -> Floats:
+        """How much steps by their squared feature distances (n,) tell of the next place: 0 nothing; in nats."""
+        kernels = self.kernels[[self._level(one) for one in squared.tolist()]]
+        told: Floats = (kernels * np.log(np.maximum(kernels * self.count, 1e-12))) @ self.layout.counts
+        return told
+
+    def start(self, sight: Sight) -> Belief:
+        """The belief about the first image of a drive."""
+        places = sight.likelihood * (ENTER / self.count)
+        return _normalized(sight.rows, np.append(places, sight.away * LEAVE))
+
+    def update(self, belief: Belief, sight: Sight, squared: float) -> Belief:
+        """The belief about an image, from that about an image before it, at the `squared` feature distance from it."""
+        return self._follow(belief, self.widen(belief, sight), squared)
+
+    def smooth(self, sights: Sequence[Sight], parents: Ints, squared: Floats) -> list[Belief]:
+        """Beliefs about the images of a drive by all of it, forward and back.
+
+        Image n is tied to an earlier one, parents[n], at the squared feature distance squared[n]; the first to none.
+        """
+        forward = [self.start(sights[0])]
+        for n in range(1, len(sights)):
+            forward.append(self.update(forward[parents[n]], sights[n], float(squared[n])))
+        seen = [_at(sight, belief.rows) for sight, belief in zip(sights, forward, strict=True)]
+        messages: list[list[tuple[int, Floats]]] = [[] for _ in seen]  # to each image, from those tied to it
+        for n in range(len(seen) - 1, 0, -1):
+            told = np.append(seen[n].likelihood, seen[n].away) * _product(messages[n])
+            messages[parents[n]].append((n, self._report(forward[parents[n]].rows, seen[n].rows, told, squared[n])))
+        down = forward[:1]  # beliefs without what images tied to one, and all after these, say
+        for n in range(1, len(seen)):
+            parent = int(parents[n])
+            others = [(child, message) for child, message in messages[parent] if child != n]
+            if not others and down[parent] is forward[parent]:
+                down.append(forward[n])
+            else:
+                told = _joined(down[parent]) * _product(others)
+                down.append(self._follow(_normalized(down[parent].rows, told), seen[n], float(squared[n])))
+        return [_normalized(one.rows, _joined(one) * _product(own)) for one, own in zip(down, messages, strict=True)]
+
+    def _follow(self, belief: Belief, sight: Sight, squared: float) -> Belief:
+        leave = self.leave[self._level(squared)]
+        moved = belief.probability @ self._moves(belief.rows, sight.rows, squared)
+        places = sight.likelihood * ((1 - leave) * moved + belief.away * ENTER / self.count)
+        away = sight.away * (leave * (1 - belief.away) + (1 - ENTER) * belief.away)
+        return _normalized(sight.rows, np.append(places, away))
+
+    def _report(self, before: Ints, rows: Ints, told: Floats, squared: float) -> Floats:
+        """What an image tells about the one it is tied to: a message (a + 1,) from what is `told` (b + 1,) of it."""
+        leave = self.leave[self._level(squared)]
+        moved = self._moves(before, rows, squared) @ told[:-1]
+        message: Floats = np.append(
+            (1 - leave) * moved + leave * told[-1],
+            ENTER / self.count * told[:-1].sum() + (1 - ENTER) * told[-1],
+        )
+        message /= message.max()
+        return message
+
+    def widen(self, belief: Belief, sight: Sight) -> Sight:
+        """The sight with landmarks around the likeliest places of a belief, which feature distances alone may miss."""
+        if len(sight.rows) == self.count:
+            return sight
+        likely = belief.rows[np.argsort(-belief.probability, kind="stable")[:BELIEVED]]
+        near = self.layout.tree.query(self.layout.positions[likely], min(AROUND, self.count))[1]
+        return _at(sight, np.union1d(sight.rows, near))
+
+    def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
+        """Probabilities (a, b) of moving from landmarks (a,) to others (b,), by the squared feature distance."""
+        level = self._level(squared)
+        whole = len(first) == self.count and len(second) == self.count
+        if whole and level in self._whole:
+            return self._whole[level]
+        kernel, layout = (1 - JUMP) * self.kernels[level] + np.float32(JUMP / self.count), self.layout
+        if layout.pairs is None:
+            bins = layout.bins(layout.positions[first], layout.positions[second])
+        else:
+            bins = layout.pairs if whole else layout.pairs[first[:, None], second]
+        moves: Floats32 = kernel[bins]
+        if whole and self.count <= KEPT:
+            self._whole[level] = moves
+        return moves
+
+    def _level(self, squared: float) -> int:
+        return min(round(squared / float(self.levels[1])), LEVELS - 1)
+
+
+def tie_images(squared: Floats, plateau: float) -> Ints:
+    """The earlier image to which each of n is tied, by squared feature distances (n, b) to those 1, 2, ... before it.
+
+    That is the image before it, unless another one is clearly nearer by feature: so an image of another place in
+    between, or one that shows nothing, does not part those around it. The first has -1; missing distances are inf.
+    """
+    count = len(squared)
+    best = squared.argmin(1)
+    nearer = squared[np.arange(count), best] < squared[:, 0] - CLEARLY * plateau
+    parents: Ints = np.arange(count) - 1 - np.where(nearer, best, 0)
+    return parents
+
+
+def _normalized(rows: Ints, told: Floats) -> Belief:
+    told = told / told.sum()
+    return Belief(rows, told[:-1], float(told[-1]))
+
+
+def _joined(belief: Belief) -> Floats:
+    return np.append(belief.probability, belief.away)
+
+
+def _product(messages: Sequence[tuple[int, Floats]]) -> Floats | float:
+    product: Floats | float = 1.0
+    for _, message in messages:
+        product = product * message
+        product = product / product.max()
+    return product
+
+
+def _at(sight: Sight, rows: Ints) -> Sight:
+    """A sight of `rows`, which hold all of its own."""
+    if len(rows) == len(sight.rows):
+        return sight
+    likelihood = np.full(len(rows), sight.rest)
+    likelihood[np.searchsorted(rows, sight.rows)] = sight.likelihood
+    return Sight(rows, likelihood, sight.rest, sight.away)
