@@ -4,7 +4,9 @@ import http.client
 import io
 import json
 import socket
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +147,11 @@ def as_file(pixels: Any, kind: str = "PNG", **options: Any) -> bytes:
 Start = Callable[..., Client]
 
 
+def stacks() -> str:
+    """What each thread is doing: why a server does not stop."""
+    return "\n\n".join("".join(traceback.format_stack(frame)) for frame in sys._current_frames().values())
+
+
 @pytest.fixture(scope="session")
 def start(small_backbone: str) -> Iterator[Start]:
     """Serve the map of a folder, in a thread, within limits and perhaps with a token."""
@@ -167,7 +174,7 @@ def start(small_backbone: str) -> Iterator[Start]:
     for server, thread in servers:
         server.should_exit = True
         thread.join(60)  # requests under way may take their time limit, longer on a busy machine
-        assert not thread.is_alive()
+        assert not thread.is_alive(), stacks()
 
 
 @pytest.fixture(scope="session")
