@@ -76,10 +76,10 @@ class Engine:
         return await self.run(self._recover, names, descriptors, anchors, dimensions, ordered, pool=self._recoveries)
 
     def close(self) -> None:
-        """When no request is left."""
-        self._pool.shutdown()
-        self._decoders.shutdown()
-        self._recoveries.shutdown()
+        """When no request is left: what still waits in a queue is nobody's, and is dropped."""
+        self._pool.shutdown(cancel_futures=True)
+        self._decoders.shutdown(cancel_futures=True)
+        self._recoveries.shutdown(cancel_futures=True)
         self._batcher.close()
         self._blas.restore_original_limits()
         sys.setswitchinterval(self._turn)
