@@ -97,7 +97,7 @@ def test_rows_are_what_the_positions_are_off(scoring: Scoring, monkeypatch: pyte
         assert rows[method].percent == pytest.approx(100 * off(scored, name) / scored.length)
     assert rows["calibrated ranges"].rigid >= rows["calibrated ranges"].mean
     assert rows["calibrated ranges and known positions"].rigid is None
-    assert any(note.startswith("All 5 semidefinite programs converged") for note in scored.notes)
+    assert any(note.startswith("5 of 5 semidefinite programs converged") for note in scored.notes)
     json.dumps(written(scored)[0], allow_nan=False)
 
 
@@ -138,7 +138,10 @@ def test_what_did_not_converge_has_no_row(scoring: Scoring, monkeypatch: pytest.
     monkeypatch.setattr(interior_point, "STEPS", 3)
     scored = map_recovery.score(scoring)
     assert not any(row.group == "paper" for row in scored.methods)
-    assert any("did not converge" in note for note in scored.notes)
+    missing = [note for note in scored.notes if "did not converge" in note]
+    assert missing[0].startswith("Missing in 2 of 2 repetitions: trivial rows: ")
+    assert any(note.startswith("Missing in 2 of 2 repetitions: SDP (trace form), oracle mask: ") for note in missing)
+    assert "0 of 10 semidefinite programs converged." in scored.notes
     assert scored.completed is None
 
 

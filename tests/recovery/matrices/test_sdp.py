@@ -12,9 +12,9 @@ from mappable.errors import BadInputError
 from mappable.recovery.align import aligned_score
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices import interior_point
-from mappable.recovery.matrices.completion import Completed, s_stress, squared_distances_of
+from mappable.recovery.matrices.completion import Completed, NotConvergedError, s_stress, squared_distances_of
 from mappable.recovery.matrices.mask import connect
-from mappable.recovery.matrices.sdp import NotConvergedError, sdp_frobenius, sdp_trace
+from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.unanchored.mds import classical_mds
 from simulated_ranges import NOISES, measure, route
 
@@ -110,8 +110,21 @@ def test_kappa_is_raised_where_distances_are_so_uneven_that_the_rule_is_too_litt
     with pytest.raises(BadInputError, match=r"kappa.*1"):
         sdp_trace(squared, chain, 2, kappa=1.0)
     assert aligned_score(sdp_trace(squared, chain, 2).positions, points).of_length < 5.0
-    with pytest.raises(BadInputError, match=r"kappa.*0"):
-        sdp_trace(squared, chain, 2, kappa=0.0)
+    for wrong in (0.0, 1e300):
+        with pytest.raises(BadInputError, match=r"kappa.*0.*1e\+12"):
+            sdp_trace(squared, chain, 2, kappa=wrong)
+
+
+def test_ranges_of_zero_that_connect_all_points_are_no_trap() -> None:
+    squared = np.zeros((4, 4))
+    squared[0, 3] = squared[3, 0] = 1.0  # while 0 to 1 to 2 to 3 have distances of 0
+    mask = np.abs(np.subtract.outer(range(4), range(4))) != 2
+    mask[0, 3] = mask[3, 0] = True
+    for solve in (sdp_trace, sdp_frobenius):
+        found = solve(squared, mask, 2)
+        assert found.gap is not None
+        assert found.gap < 1e-4
+        assert found.squared_distances.max() < 10.0
 
 
 # What is refused

@@ -10,11 +10,15 @@ from scipy.optimize import minimize
 from scipy.sparse.csgraph import dijkstra
 
 from mappable.arrays import Bools, Floats, Ints
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, MappableError
 from mappable.randomness import Purpose, generator
 from mappable.recovery.matrices.mask import observed
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.mds import classical_mds
+
+
+class NotConvergedError(MappableError):
+    """A method stopped before it reached the required accuracy."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,6 @@ class Completed:
 
     squared_distances: Floats  # (n, n)
     positions: Floats  # (n, k), by classical MDS about the origin
-    converged: bool  # False if the method came to the end of its iterations first
     gap: float | None = None  # relative duality gap of a semidefinite program
 
 
@@ -45,8 +48,10 @@ def s_stress(
     randoms = (spread * rng.standard_normal(geodesic.shape) for _ in range(starts - 1))
     ends = [_descend(ranges, squared, start, iterations) for start in (geodesic, *randoms)]
     _, points, converged = min(ends, key=lambda end: end[0])
+    if not converged:
+        raise NotConvergedError(f"the s-stress did not converge in {iterations:,} steps")
     points = np.sqrt(unit) * (points - points.mean(0))
-    return Completed(squared_distances_of(points), points, converged)
+    return Completed(squared_distances_of(points), points)
 
 
 def squared_distances_of(points: Floats) -> Floats:

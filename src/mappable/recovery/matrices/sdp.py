@@ -8,20 +8,19 @@ Distances do not determine the origin: it is the center of all points, G 1 = 0, 
 import numpy as np
 
 from mappable.arrays import Bools, Floats
-from mappable.errors import BadInputError, MappableError
-from mappable.recovery.matrices.completion import Completed, geodesics
+from mappable.errors import BadInputError
+from mappable.recovery.matrices.completion import Completed, NotConvergedError, geodesics
 from mappable.recovery.matrices.interior_point import Solution, UnboundedError, solve
 from mappable.recovery.matrices.mask import check_square, observed
 from mappable.recovery.unanchored.mds import classical_mds
 
 LIMIT = 300  # points
 PAIRS = 6000  # that a mask may keep: memory grows with their square
-CONVERGED = 1e-4  # the largest relative gap of a solution
+CONVERGED = 1e-4  # the largest gap of a solution, relative to the objective or, if that is smaller, to 1 in this unit
 DOUBLINGS = 10  # of kappa, at most
-
-
-class NotConvergedError(MappableError):
-    """The solver stopped before it reached the required accuracy."""
+LARGEST = 1e12  # kappa
+FLOWN_APART = 100.0  # times the trace of the shortest paths: kappa hardly holds the points together
+LEAST = 0.5  # trace of the shortest paths, in the unit of the largest squared distance: ranges of 0 shorten them
 
 
 def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Completed:
@@ -46,15 +45,18 @@ def sdp_trace(squared_distances: Floats, mask: Bools, dimensions: int, *, kappa:
     noisy distances along a route; exact distances are met exactly only with about ten times as much. For the rest see
     `sdp_frobenius`.
     """
-    if kappa is not None and not 0.0 < kappa < np.inf:
-        raise BadInputError(f"kappa must be above 0, got {kappa:g}")
+    if kappa is not None and not 0.0 < kappa <= LARGEST:
+        raise BadInputError(f"kappa must be above 0 and at most {LARGEST:g}, got {kappa:g}")
     problem = _Problem(squared_distances, mask, dimensions)
     weight = 2.0 * problem.geodesic_trace / problem.norm if kappa is None else kappa
     for _ in range(DOUBLINGS if kappa is None else 1):
         try:
-            return problem.completed(problem.solve(float(np.sqrt(2.0)) * weight))
+            found = problem.solve(float(np.sqrt(2.0)) * weight)
+            if kappa is not None or np.trace(found.gram) <= FLOWN_APART * problem.geodesic_trace:
+                return problem.completed(found)
         except UnboundedError:
-            weight *= 2.0
+            pass
+        weight *= 2.0
     raise BadInputError(f"kappa is too small to hold the points together: {weight / 2.0:g}; use a larger one")
 
 
@@ -80,7 +82,8 @@ class _Problem:
         self.unit = float(self.ranges.metres.max() ** 2)  # the largest squared distance is 1 in it
         self.wanted: Floats = np.square(self.ranges.metres) / self.unit
         self.norm = float(np.sqrt(2.0) * np.linalg.norm(self.wanted))  # of the matrix, which has each pair twice
-        self.geodesic_trace = float(geodesics(self.ranges).sum() / (2.0 * self.ranges.count) / self.unit)
+        shortest = float(geodesics(self.ranges).sum()) / (2.0 * self.ranges.count) / self.unit
+        self.geodesic_trace = max(shortest, LEAST)
 
     def solve(self, radius: float | None) -> Solution:
         found = solve(self.ranges, self.wanted, self.geodesic_trace / self.ranges.count, radius)
@@ -95,4 +98,4 @@ class _Problem:
         gram: Floats = self.unit * found.gram
         squared = np.maximum(np.diag(gram)[:, None] - 2.0 * gram + np.diag(gram), 0.0)
         np.fill_diagonal(squared, 0.0)
-        return Completed(squared, classical_mds(squared, self.dimensions), True, found.gap)
+        return Completed(squared, classical_mds(squared, self.dimensions), found.gap)

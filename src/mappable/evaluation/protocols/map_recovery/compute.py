@@ -179,16 +179,21 @@ def _notes(done: list[Repetition]) -> Iterator[str]:
     yield _printed_mask(done)
     if added:
         yield f"Neighbors in time connect what the mask leaves apart: {added:.1f} pairs per repetition."
-    if gaps:
-        yield f"All {len(gaps)} semidefinite programs converged, to a relative duality gap of {max(gaps):.0e} or less."
+    if tried := sum(one.programs for one in done):
+        accuracy = f", to a relative duality gap of {max(gaps):.0e} or less" if gaps else ""
+        yield f"{len(gaps)} of {tried} semidefinite programs converged{accuracy}."
+        yield (
+            "If the mask keeps few pairs, many matrices fit the plain form (Frobenius) equally well. Compare its rows"
+            " with those of the chain of equal steps: the same form, but without any image."
+        )
     if assumed:
         yield (
             f"Ours: on average {assumed:.1f} images per repetition have no range to the next. A usual step is assumed"
             " there, as `mappable recover images` does."
         )
-    failed = [problem for one in done for problem in one.failed]
-    for problem in dict.fromkeys(failed):
-        yield f"In {failed.count(problem)} of {len(done)} repetitions rows are missing: {problem}."
+    for name in dict.fromkeys(name for one in done for name in one.failed):
+        reasons = [one.failed[name] for one in done if name in one.failed]
+        yield f"Missing in {len(reasons)} of {len(done)} repetitions: {name}: {reasons[0]}."
 
 
 def _printed_mask(done: list[Repetition]) -> str:

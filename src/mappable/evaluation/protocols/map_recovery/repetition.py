@@ -16,6 +16,7 @@ from mappable.recovery.align import score as plain_score
 from mappable.recovery.baselines import interpolated, trivial_rows
 from mappable.recovery.drive import missing_steps, recover_drive
 from mappable.recovery.hints import Anchors
+from mappable.recovery.matrices.completion import Completed
 from mappable.recovery.matrices.mask import MaskReport, connect, mask_report, oracle_mask, paper_mask, threshold_mask
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
@@ -24,6 +25,7 @@ from mappable.recovery.unanchored.smacof import smacof
 KNOWN = 10  # images whose positions are known
 KNOWN_SIGMA = 0.05  # positive radii that a known position may be off
 TRIVIAL = ("point", "straight line", "circle")
+CHAIN = "chain of equal steps"
 FROBENIUS, TRACE = "SDP (Frobenius)", "SDP (trace form)"
 MDS, SMACOF = "classical MDS", "SMACOF"
 PRINTED_MASK, ORACLE_MASK = ", mask as printed (λD ≤ r1²)", ", oracle mask"
@@ -65,48 +67,74 @@ class Repetition:
         self.printed_mask = paper_mask(self.squared, ruler.radius**2 / ruler.scale)
         self.added = 0 if self.mask is None else int(np.count_nonzero(connect(self.mask) & ~self.mask)) // 2
         self.assumed = 0
-        self.gaps: list[float] = []  # relative duality gaps of the semidefinite programs
-        self.failed: list[str] = []
+        self.programs = 0  # semidefinite programs that were tried
+        self.gaps: list[float] = []  # relative duality gaps of those that converged
+        self.failed: dict[str, str] = {}  # why, by the way that failed
         self.drawn: list[Drawn] = []
 
     def draw(self) -> None:
         """Run every method; record the ones that fail."""
         masks = {"": self.mask, PRINTED_MASK: self.printed_mask, ORACLE_MASK: oracle_mask(self.true, self.ruler.radius)}
-        # The paper's mask is for the paper's form: it keeps nearly all pairs, which takes minutes to solve.
-        ways = [(FROBENIUS, ""), (TRACE, ""), (FROBENIUS, PRINTED_MASK), (FROBENIUS, ORACLE_MASK), (TRACE, ORACLE_MASK)]
-        solved = [self.solved(form, name, mask) for form, name in ways if (mask := masks[name]) is not None]
-        for drawn in (self.trivial(), *solved, self.ours(), self.anchored()):
+        # The paper's mask is for the paper's form: it may keep nearly all pairs, which takes minutes to solve.
+        forms = [
+            (FROBENIUS, ""),
+            (TRACE, ""),
+            (FROBENIUS, PRINTED_MASK),
+            (FROBENIUS, ORACLE_MASK),
+            (TRACE, ORACLE_MASK),
+        ]
+        ways = [("trivial rows", self.trivial())]
+        ways += [
+            (form + name, self.solved(form, name, mask)) for form, name in forms if (mask := masks[name]) is not None
+        ]
+        ways += [(OURS, self.ours()), (OURS_MASKED, self.ours_masked()), ("known positions", self.anchored())]
+        for name, drawn in ways:
             try:
                 self.drawn.extend(drawn)
             except MappableError as error:
-                self.failed.append(str(error))
+                self.failed[name] = str(error)
 
     def trivial(self) -> Iterator[Drawn]:
+        """What needs no image. The plain SDP of a chain shows where its solver ends if only the order is known."""
         similar, rigid = (trivial_rows(self.truth, scale=scale) for scale in (True, False))
         for name in TRIVIAL:
             yield Drawn(name, "trivial", similar[name].rmse, rigid[name].rmse)
+        count = len(self.truth)
+        step = float(path_length(self.truth)[-1]) / (count - 1)
+        chain = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) <= 1
+        completed = sdp_frobenius(
+            np.where(chain, step**2, 0.0) * ~np.eye(count, dtype=bool), chain, self.truth.shape[1]
+        )
+        yield from self._laid_out(completed, CHAIN, "", "trivial")
 
     def solved(self, form: str, name: str, mask: Bools) -> Iterator[Drawn]:
         """The paper's way: complete the distances of a mask, then lay out the points by classical MDS and by SMACOF."""
         whole = connect(mask)
         solve = sdp_frobenius if form == FROBENIUS else sdp_trace
+        self.programs += 1
         completed = solve(self.ruler.scale * self.squared, whole, self.truth.shape[1])
         self.gaps.append(completed.gap or 0.0)
         if form == TRACE and not name:
             self.masked = np.where(whole, np.sqrt(self.ruler.scale * self.squared), np.nan)
             self.completed = np.sqrt(completed.squared_distances)
-        yield self._aligned(f"{form}, {MDS}{name}", "paper", completed.positions)
+        yield from self._laid_out(completed, form, name, "paper")
+
+    def _laid_out(self, completed: Completed, form: str, name: str, group: str) -> Iterator[Drawn]:
+        yield self._aligned(f"{form}, {MDS}{name}", group, completed.positions)
         scaled = smacof(np.sqrt(completed.squared_distances), completed.positions).points
-        yield self._aligned(f"{form}, {SMACOF}{name}", "paper", scaled)
+        yield self._aligned(f"{form}, {SMACOF}{name}", group, scaled)
 
     def ours(self) -> Iterator[Drawn]:
-        """With all ranges that the calibration gives, and with those alone that the paper's way is given too."""
-        if self.calibration is None:
-            return
-        ranges = ranges_between(self.calibration, self.described)
-        self.assumed = len(missing_steps(ranges))
-        yield self._aligned(OURS, "ours", self._recovered(ranges))
-        if self.mask is not None:
+        """With all ranges that the calibration gives."""
+        if self.calibration is not None:
+            ranges = ranges_between(self.calibration, self.described)
+            self.assumed = len(missing_steps(ranges))
+            yield self._aligned(OURS, "ours", self._recovered(ranges))
+
+    def ours_masked(self) -> Iterator[Drawn]:
+        """With the ranges of those pairs alone that the paper's way is given too."""
+        if self.calibration is not None and self.mask is not None:
+            ranges = ranges_between(self.calibration, self.described)
             masked = ranges.where(self.mask[ranges.i, ranges.j])
             yield self._aligned(OURS_MASKED, "ours", self._recovered(masked))
 

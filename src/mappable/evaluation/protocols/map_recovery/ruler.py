@@ -44,7 +44,7 @@ class Ruler:
             self.threshold = choose_threshold(squared, metres, self.radius)
             self.notes.append(_told(self.threshold, known(setup)[1]))
         except BadInputError as error:
-            self.notes.append(f"There is no mask but the oracle's: {error}.")
+            self.notes.append(f"There is no mask with a chosen threshold: {error}.")
 
 
 def _told(threshold: Threshold, split: str) -> str:
