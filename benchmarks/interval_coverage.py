@@ -125,7 +125,7 @@ def _held(ends: Floats, truly: Floats) -> Held:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", type=int, default=72)
-    parser.add_argument("--size", type=int, help="images to calibrate by (default: 100 to 1000, by world)")
+    parser.add_argument("--size", type=int, help="images to calibrate by (default: 100 to 1500, by world)")
     given = parser.parse_args()
     begun = time.process_time()
     found = [measure(draw_world(seed, given.size)) for seed in range(given.worlds)]

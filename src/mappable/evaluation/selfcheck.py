@@ -35,7 +35,7 @@ class Check:
 
     name: str
     compared: str
-    difference: float | None  # None where there is none, or none that is finite
+    difference: float | None  # None if it is missing or not finite
     tolerance: float
     passed: bool | None  # None if it was skipped
     error: str | None = None

@@ -8,7 +8,7 @@ from mappable.arrays import Floats
 
 
 def bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
-    """Positions (steps + 1, k) from one to another on half a wave of about the length that so many steps have.
+    """Positions (steps + 1, k) from one to another on half a wave of about the length of these steps.
 
     It leaves the straight line in any case: from there no way leads to either side.
     """

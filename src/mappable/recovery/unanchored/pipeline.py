@@ -19,7 +19,7 @@ from mappable.recovery.unanchored.undetermined import expected_error, sentences
 
 FAR_OFF = 4.0  # times the spread of the residuals
 FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off because the map is
-MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, for it takes as long again
+MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, because each look takes as long as the first
 FIRM = 0.25  # expected error, of the longest range: with more, a polish changes nothing that the ranges know
 POLISHES = 4  # each with the ranges that fit the one before
 

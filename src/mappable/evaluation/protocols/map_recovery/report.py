@@ -31,8 +31,8 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     sentences = [
         f"A map drawn from feature distances alone: {len(found.images)} images along {found.length:,.0f} {view.unit} "
         f"of {found.sequence}, {found.repetitions} times, with the features of {shown.title}. Errors are root "
-        "mean squares after the best alignment, of which rigid ones keep the scale that was found; where positions are "
-        "known, nothing is aligned.",
+        "mean squares after the best alignment; rigid alignment keeps the scale that was found. With known positions, "
+        "nothing is aligned.",
         "The trivial rows need no image: a result means something only beside them.",
     ]
     sentences += _verdicts(found.methods)
@@ -40,7 +40,7 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         sentences.append(
             f"The mask keeps pairs below τ = {cell_text(mask.tau, 2)}: {cell_text(mask.precision)} % of these "
             f"truly are near (precision), {cell_text(mask.recall)} % of all near pairs are kept (recall), "
-            f"{cell_text(mask.per_row)} an image."
+            f"{cell_text(mask.per_row)} per image."
         )
     tables = [_methods(view, [shown])]
     if len(models) > 1:
