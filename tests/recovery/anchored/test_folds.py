@@ -55,7 +55,7 @@ def test_groups_are_what_stiff_ranges_connect() -> None:
 def test_both_sides_of_two_known_points_are_covered() -> None:
     """With equal odds the mean square of the displacement by 8 m is 32 m²."""
     problem = triangle()
-    refined, folds = place(lambda _: problem, [problem.start], np.random.default_rng(0))
+    refined, folds, _ = place(lambda _: problem, [problem.start], np.random.default_rng(0))
     assert [fold.points.tolist() for fold in folds] == [[3]]
     assert folds[0].excess == pytest.approx(0.0, abs=1e-2)
     np.testing.assert_allclose(np.abs(refined.positions[3]), [3.0, 4.0], atol=0.05)

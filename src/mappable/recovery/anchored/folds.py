@@ -51,7 +51,7 @@ def unfold(problem: Problem, state: Floats, rng: np.random.Generator) -> tuple[F
             problem.true = true
             tried.append(fold)
         else:
-            return state, _distinct(problem, state, tried)
+            return state, distinct(problem, state, tried)
     return state, []
 
 
@@ -76,7 +76,7 @@ def moved(problem: Problem, state: Floats, other: Floats) -> Bools:
     return far
 
 
-def _distinct(problem: Problem, state: Floats, tried: list[Fold]) -> list[Fold]:
+def distinct(problem: Problem, state: Floats, tried: list[Fold]) -> list[Fold]:
     """Folds that are possible and move some points, each once, with the points that they move."""
     found: list[Fold] = []
     for fold in sorted(tried, key=lambda one: one.excess):

@@ -1,11 +1,13 @@
 """Positions from ranges and known positions alone, without a model of motion: the best fit, and folds of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.recovery.anchored.folds import Fold, evidence, moved, unfold
+from mappable.recovery.anchored.folds import Fold, distinct, evidence, moved, unfold
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit
 
@@ -14,7 +16,8 @@ from mappable.recovery.anchored.refine import Refined, fit
 OVERRULED = 1.5  # times the cost that noise explains: a motion model that costs more contradicts the ranges
 SURE = 0.1  # of a step: median standard deviation of a coordinate, at most, if ranges alone place the points
 DOUBTFUL = 1.1  # noise, in stated spreads, above which another start is tried
-DOUBTED = 0.01  # share of ranges treated as false above which another start is tried
+DOUBTED = 0.002  # share of ranges treated as false above which another start is tried
+HOPELESS = 300.0  # cost above that of a good fit: a start that fits so much worse is not searched for folds
 FINAL = 3  # rounds of the last fit
 
 
@@ -37,27 +40,54 @@ def overrules(problem: Problem, refined: Refined, loose: Problem) -> bool:
 
 
 def place(
-    pose: Callable[[Floats], Problem], starts: Sequence[Floats], rng: np.random.Generator
-) -> tuple[Refined, list[Fold]]:
-    """The best fit from several starts (n, k), with covariances that cover its folds; and the folds.
+    pose: Callable[[Floats], Problem],
+    starts: Sequence[Floats],
+    rng: np.random.Generator,
+    further: Iterable[Floats] = (),
+) -> tuple[Refined, list[Fold], bool]:
+    """The best fit from several starts (n, k), with covariances that cover its folds; the folds; and if it is doubtful.
 
-    `pose` makes a problem from a start.
+    `pose` makes a problem from a start. While the best fit is doubtful, `further` starts are tried.
     """
-    begun = []
-    for start in starts:
-        problem = pose(start)
-        begun.append((problem, fit(problem, problem.state)))
+    begun = [_begin(pose(start)) for start in starts]
     begun.sort(key=lambda one: float(one[0].costs().sum()))
-    found: list[tuple[float, Problem, Floats, list[Fold]]] = []
-    for problem, refined in begun:
-        state, folds = unfold(problem, refined.state, rng)
-        found.append((evidence(problem, state), problem, state, folds))
-        if problem.noise.noise < DOUBTFUL and (problem.true < 0.5).sum() <= DOUBTED * len(problem.true):
+    found: list[_Found] = []
+    seen: list[Floats] = []
+    for number, (problem, refined) in enumerate(chain(begun, (_begin(pose(start)) for start in further))):
+        if all(moved(problem, one, refined.state).any() for one in seen):
+            if found and not doubtful(found[0].problem) and evidence(problem, refined.state) > found[0].cost + HOPELESS:
+                break
+            state, folds = unfold(problem, refined.state, rng)
+            seen += [refined.state, state]
+            found.append(_Found(evidence(problem, state), problem, state, folds))
+            found.sort(key=lambda one: one.cost)
+        if number >= len(begun) - 1 and not doubtful(found[0].problem):
             break
-    _, problem, state, folds = min(found, key=lambda one: one[0])
-    refined = fit(problem, state, rounds=FINAL)
-    covariances = refined.covariances + _spread(problem, state, folds)
-    return Refined(refined.state, covariances, refined.noise, refined.true), folds
+    best = found[0]
+    folds = distinct(best.problem, best.state, [*best.folds, *(one.as_fold(best.cost) for one in found[1:])])
+    refined = fit(best.problem, best.state, rounds=FINAL)
+    covariances = refined.covariances + _spread(best.problem, best.state, folds)
+    return Refined(refined.state, covariances, refined.noise, refined.true), folds, doubtful(best.problem)
+
+
+@dataclass(frozen=True)
+class _Found:
+    cost: float
+    problem: Problem
+    state: Floats
+    folds: list[Fold]
+
+    def as_fold(self, least: float) -> Fold:
+        return Fold(np.arange(len(self.state)), self.state, self.cost - least)
+
+
+def doubtful(problem: Problem) -> bool:
+    """Whether a fit leaves more of the ranges unexplained than their stated noise does."""
+    return problem.noise.noise > DOUBTFUL or (problem.true < 0.5).sum() > DOUBTED * len(problem.true)
+
+
+def _begin(problem: Problem) -> tuple[Problem, Refined]:
+    return problem, fit(problem, problem.state)
 
 
 def _spread(problem: Problem, state: Floats, folds: Sequence[Fold]) -> Floats:

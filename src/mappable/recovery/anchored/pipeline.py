@@ -1,6 +1,6 @@
 """Recovery with some known positions: ranges place the other points in map coordinates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,16 +14,16 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
-from mappable.recovery.align import align
 from mappable.recovery.anchored.folds import Fold
 from mappable.recovery.anchored.loose import overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
-from mappable.recovery.anchored.starts import bow, harmonic
+from mappable.recovery.anchored.starts import bow, drawn_from, grown, harmonic
 from mappable.recovery.anchored.undetermined import (
     doubts,
     long_ways,
+    misfits,
     spanned,
     undecided_folds,
     undecided_sides,
@@ -33,8 +33,6 @@ from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_point
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.filtering import common_neighbour_filter
-from mappable.recovery.unanchored.mds import landmark_geodesic_mds
-from mappable.recovery.unanchored.smacof import sparse_smacof
 
 CHAINS, SWEEPS = 10, 100  # how often drawing begins anew, and how often is drawn then
 ASIDE = 0.1  # of the longest range: metres beside the middle of others that a point begins at
@@ -75,8 +73,10 @@ def recover_anchored(
     held = np.isin(parts, parts[anchors.points])
     points, number = np.flatnonzero(held), np.cumsum(held) - 1
     origin = anchors.positions.mean(0)
+    inside = held[ranges.i] & held[ranges.j]
     solver = _Solver(
-        ranges.where(kept).among(points),
+        ranges.among(points),
+        kept[inside],
         Anchors(number[anchors.points], anchors.positions - origin, anchors.sigma),
         [number[drive] for drive in _unbroken(drives, held)],
         among(odometry, held),  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def recover_anchored(
     positions[points], covariances[points] = refined.positions + origin, refined.covariances
     false = refined.true <= 0.5
     used = kept.copy()
-    used[held[ranges.i] & held[ranges.j] & kept] = ~false
+    used[inside if solution.folds is not None else inside & kept] = ~false
     gaps = [] if solution.erratic else solver.gaps(refined.positions)
     ends = [(points[begin], points[end], way) for begin, end, way in gaps]
     said = [
@@ -100,6 +100,7 @@ def recover_anchored(
         *undecided_folds(points, solution.folds or ()),
         *long_ways(anchors.points, ends),
         *doubts(false, weak=solution.weak, erratic=solution.erratic),
+        *misfits(false, refined.noise, doubtful=solution.doubtful),
         *unseen(false, drawn=solution.drawn, folded=solution.folds is not None),
     ]
     return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
@@ -113,15 +114,24 @@ class _Solution:
     folds: Sequence[Fold] | None = None  # groups of points that have another side, or None: not searched for
     erratic: bool = False  # the path does not move like a drive
     drawn: bool = False  # positions were drawn
+    doubtful: bool = False  # ranges fit worse than their noise explains
 
 
 class _Solver:
-    """The points that are held by anchors, numbered from 0."""
+    """The points that are held by anchors, numbered from 0, and all `given` ranges between them, with those `kept`."""
 
     def __init__(
-        self, ranges: Ranges, anchors: Anchors, drives: list[Ints], odometry: Odometry | None, turns: Turns | None
+        self,
+        given: Ranges,
+        kept: Bools,
+        anchors: Anchors,
+        drives: list[Ints],
+        odometry: Odometry | None,
+        turns: Turns | None,
     ) -> None:
-        self.ranges, self.anchors, self.drives, self.odometry, self.turns = ranges, anchors, drives, odometry, turns
+        self.given, self.kept, self.ranges = given, kept, given.where(kept)
+        self.anchors, self.drives, self.odometry, self.turns = anchors, drives, odometry, turns
+        ranges = self.ranges
         self.reach = float(ranges.metres.max(initial=0.0)) or 1.0
         self.vagueness = vagueness(ranges)
         self.extent = max(float(np.ptp(anchors.positions, axis=0).max() + ranges.count * self.reach), 1.0)
@@ -131,16 +141,16 @@ class _Solver:
             self.led[odometry.i] = self.led[odometry.j] = True
 
     def solve(self, seed: int, sweeps: int, progress: bool) -> "_Solution":
-        between, drawn = self._between_anchors(seed), self._drawn(seed)
+        between, drawn = self._between_anchors(seed, self.drives), drawn_from(self.ranges, self.anchors, seed)
         rng = generator(seed, Purpose.ANCHORED)
         problem, refined = self._best([between, *drawn[:1]]) if self.drives else (None, None)
         if problem is None or refined is None or problem.motion is None:
-            refined, folds = place(self._loose, [between, *drawn], rng)
-            return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds)
+            refined, folds, doubtful = place(self._all_loose, [between, *drawn], rng, self._further(seed))
+            return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds, doubtful=doubtful)
         weak = refined.noise * self.vagueness > WEAK
         if not weak and self.turns is None and overrules(problem, refined, self._loose(refined.positions)):
-            refined, folds = place(self._loose, [refined.positions, *drawn], rng)
-            return _Solution(refined, weak, folds=folds, erratic=True)
+            refined, folds, doubtful = place(self._all_loose, [refined.positions, *drawn], rng, self._further(seed))
+            return _Solution(refined, weak, folds=folds, erratic=True, doubtful=doubtful)
         if not sweeps:
             return _Solution(refined, weak)
         sides: list[Side] = []
@@ -178,6 +188,18 @@ class _Solver:
         """The problem without order."""
         return Problem(self.ranges, self.anchors, [], self.odometry, None, start, self.extent)
 
+    def _all_loose(self, start: Floats) -> Problem:
+        """The problem without order, and with all given ranges: those not kept count as soon as they fit."""
+        problem = Problem(self.given, self.anchors, [], self.odometry, None, start, self.extent)
+        problem.true = self.kept.astype(np.float64)
+        return problem
+
+    def _further(self, seed: int) -> Iterator[Floats]:
+        """More starts for points without order, each made when it is asked for."""
+        if self.drives:
+            yield self._between_anchors(seed, [])
+        yield from grown(self.ranges, self.anchors)
+
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
         """From several starts the one that explains the ranges better; the truth is not asked."""
         found = []
@@ -188,7 +210,7 @@ class _Solver:
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, refined
 
-    def _between_anchors(self, seed: int) -> Floats:
+    def _between_anchors(self, seed: int, drives: list[Ints]) -> Floats:
         """Drives as bows between known positions, and all else where odometry leads or in the middle of what is near.
 
         Points in no drive are put a little beside that: from the line between two others no way leads to either side.
@@ -196,12 +218,12 @@ class _Solver:
         known, step = self.anchors, self._step()
         at = np.full((self.ranges.count, known.positions.shape[1]), np.nan)
         at[known.points] = known.positions
-        for drive in self.drives:
+        for drive in drives:
             for begin, end in pairwise(np.flatnonzero(np.isin(drive, known.points)).tolist()):
                 if not self.led[drive[begin + 1 : end]].all():
                     at[drive[begin : end + 1]] = bow(at[drive[begin]], at[drive[end]], end - begin, step)
         aside = np.isnan(at[:, 0])
-        for drive in self.drives:
+        for drive in drives:
             aside[drive] = False
         filled = harmonic(*self._links(), at)
         noise = generator(seed, Purpose.ANCHORED).standard_normal((int(aside.sum()), at.shape[1]))
@@ -225,21 +247,6 @@ class _Solver:
             np.add.at(pull, self.odometry.i, -sure[:, None] * self.odometry.metres)
         one_way = csr_array((strength, (i, j)), shape=(self.ranges.count, self.ranges.count))
         return (one_way + one_way.T).tocsr(), pull
-
-    def _drawn(self, seed: int) -> list[Floats]:
-        """Two maps of the ranges alone, if they connect all, brought to the known positions.
-
-        The second is made in one dimension more, where groups of points pass each other, and then flattened.
-        """
-        known, ranges = self.anchors, self.ranges
-        if not len(ranges) or (ranges.parts > 0).any():
-            return []
-        k = known.positions.shape[1]
-        drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, k, seed=seed)).points
-        raised = sparse_smacof(ranges, landmark_geodesic_mds(ranges, k + 1, seed=seed)).points
-        raised = raised - raised.mean(0)
-        flat = sparse_smacof(ranges, raised @ np.linalg.svd(raised, full_matrices=False)[2][:k].T).points
-        return [align(some[known.points], known.positions, scale=False)(some) for some in (drawn, flat)]
 
 
 def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:

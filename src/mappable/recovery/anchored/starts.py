@@ -1,10 +1,24 @@
-"""Where points begin: drives as bows between known positions, and other points between their neighbors."""
+"""Where points begin.
+
+Drives begin as bows between known positions, and other points between their neighbors. Maps of the ranges alone, moved
+to the known positions, are further starts.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import spsolve
 
 from mappable.arrays import Floats
+from mappable.recovery.align import align
+from mappable.recovery.hints import Anchors
+from mappable.recovery.ranges import Ranges
+from mappable.recovery.unanchored.grow import grow
+from mappable.recovery.unanchored.mds import landmark_geodesic_mds
+from mappable.recovery.unanchored.smacof import sparse_smacof
+
+GROWN = 2  # maps that are grown, each from a known point; four folded paths (docs/recover.md) chose it
 
 
 def bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
@@ -35,3 +49,37 @@ def harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
     right = some[:, ~free] @ positions[~free] + pull[free]
     filled[free] = spsolve(own.tocsc(), right).reshape(right.shape)
     return filled
+
+
+def drawn_from(ranges: Ranges, known: Anchors, seed: int) -> list[Floats]:
+    """Two maps of the ranges alone, if they connect all, brought to the known positions.
+
+    The second is made in one dimension more, where groups of points pass each other, and then flattened.
+    """
+    if not _connected(ranges):
+        return []
+    k = known.positions.shape[1]
+    drawn = sparse_smacof(ranges, landmark_geodesic_mds(ranges, k, seed=seed)).points
+    raised = sparse_smacof(ranges, landmark_geodesic_mds(ranges, k + 1, seed=seed)).points
+    raised = raised - raised.mean(0)
+    flat = sparse_smacof(ranges, raised @ np.linalg.svd(raised, full_matrices=False)[2][:k].T).points
+    return [_moved_to(known, some) for some in (drawn, flat)]
+
+
+def grown(ranges: Ranges, known: Anchors) -> Iterator[Floats]:
+    """Maps of the ranges alone, if they connect all, each grown from a known point and brought to the known positions.
+
+    A map is grown only when it is asked for.
+    """
+    if _connected(ranges):
+        some = np.unique(np.linspace(0, len(known.points) - 1, GROWN).round().astype(np.int64))
+        for first in known.points[some].tolist():
+            yield _moved_to(known, grow(ranges, known.positions.shape[1], first))
+
+
+def _connected(ranges: Ranges) -> bool:
+    return len(ranges) > 0 and not (ranges.parts > 0).any()
+
+
+def _moved_to(known: Anchors, positions: Floats) -> Floats:
+    return align(positions[known.points], known.positions, scale=False)(positions)

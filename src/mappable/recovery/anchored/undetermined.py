@@ -81,6 +81,15 @@ def doubts(false: Bools, *, weak: bool, erratic: bool) -> Iterator[str]:
         yield "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
 
 
+def misfits(false: Bools, noise: float, *, doubtful: bool) -> Iterator[str]:
+    """Whether ranges fit worse than their stated `noise` explains, so that the map is `doubtful`."""
+    if doubtful:
+        yield (
+            f"{false.sum():,} of {len(false):,} ranges do not fit, and the noise of the others is {noise:.2f} times the"
+            " stated one: these ranges are worse than stated, or a part of the map is folded."
+        )
+
+
 def unseen(false: Bools, *, drawn: bool, folded: bool) -> Iterator[str]:
     """What covariances do not cover if positions were not `drawn`; `folded` tells if folds were searched for."""
     if not drawn and len(false):
