@@ -41,3 +41,43 @@ def test_images_that_have_nothing_in_common(town: Any) -> None:
         ranges_between(town.calibration, np.eye(4, 192, dtype=np.float32))
     with pytest.raises(BadInputError, match="at least two"):
         ranges_between(town.calibration, town.drive[1][:1])
+
+
+def spread(town: Any, count: int, share: float) -> np.ndarray:
+    """Descriptors whose feature distances from each other are all about this share of the farthest that tells."""
+    noise = np.random.default_rng(0).normal(size=(count, 192))
+    noise *= share * town.calibration.pairs_valid / np.sqrt(2) / np.linalg.norm(noise, axis=1, keepdims=True)
+    return (noise + np.ones(192) / np.sqrt(192)).astype(np.float32)
+
+
+@pytest.mark.parametrize("count", [20, 150])
+def test_images_that_all_look_alike_are_refused_where_their_order_counts(town: Any, count: int) -> None:
+    alike = spread(town, count, 0.95)
+    told = r"9\d\.\d % of all pairs have a range, and [\d.]+ % of consecutive ones; use an encoder that was trained"
+    with pytest.raises(BadInputError, match=told):
+        ranges_between(town.calibration, alike)
+    assert len(ranges_between(town.calibration, alike, ordered=False)) > 0.9 * count * (count - 1) / 2
+    assert len(ranges_between(town.calibration, alike[:8])) > 20  # too few to judge
+
+
+def test_a_shuffled_drive_and_one_of_long_steps_are_refused(town: Any) -> None:
+    seen = town.drive[1]
+    with pytest.raises(BadInputError, match=r"take images closer together, and keep their order"):
+        ranges_between(town.calibration, np.random.default_rng(0).permutation(seen)[:200])
+    with pytest.raises(BadInputError, match=r"take images closer together|near enough by feature"):
+        ranges_between(town.calibration, seen[::40])
+
+
+def test_drives_that_stand_still_come_back_are_short_or_sparse_have_ranges(town: Any) -> None:
+    positions, seen = town.drive
+    drives = {
+        "still": spread(town, 60, 0.3),
+        "identical": np.repeat(seen[:1], 20, axis=0),
+        "short": seen[:20],
+        "half of it still": np.concatenate([seen[:100], town.describe(np.repeat(positions[99:100], 100, axis=0), 8)]),
+        "there and back": np.concatenate([seen, town.describe(positions[::-1], 9)]),
+        "three laps": np.concatenate([town.describe(positions[:100], seed) for seed in (10, 11, 12)]),
+        "sparse": seen[::6],
+    }
+    for name, drive in drives.items():
+        assert len(ranges_between(town.calibration, drive)) > len(drive) / 2, name

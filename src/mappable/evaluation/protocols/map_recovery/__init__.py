@@ -6,4 +6,4 @@ from mappable.evaluation.protocols.map_recovery.report import draw, sections
 
 CAPTION = "Matrices that were measured, completed and true; the recovered route and the true one."
 DRAWING = Drawing("map-recovery", CAPTION, draw)
-PROTOCOL = Protocol("map-recovery", MapRecovery, rows, score, sections, (DRAWING,), depends=depends, version=4)
+PROTOCOL = Protocol("map-recovery", MapRecovery, rows, score, sections, (DRAWING,), depends=depends, version=5)
