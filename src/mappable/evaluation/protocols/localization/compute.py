@@ -10,7 +10,7 @@ from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.evaluation.metrics import interval_scores
 from mappable.evaluation.protocols.localization.rules import RULES, sureness
 from mappable.evaluation.scoring import AT_ONCE, Scoring, landmarks_of
-from mappable.evaluation.setup import Setup
+from mappable.evaluation.setup import NO_ROWS, Setup
 from mappable.maps.build import visits
 from mappable.maps.calibrate import calibrate, calibrating
 from mappable.maps.calibration import Source
@@ -137,7 +137,7 @@ def score(scoring: Scoring) -> Localization:
     refined, width, drives = np.full(len(found), np.nan), None, Drives.unknown(len(found), len(absent))
     if calibration is not None:
         refined, drives = off(queries, found), _drives(locator, scoring, queries, absent)
-        images = known(setup)[0]
+        images = known(setup)[0] if scoring.calibration is None else NO_ROWS  # what a given one saw is not known
         sure = [(row, number[one.landmark]) for row, one in zip(images, locate(images), strict=True) if one.confident]
         if sure:
             rows, near = np.array(sure).T

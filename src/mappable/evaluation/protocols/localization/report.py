@@ -31,10 +31,12 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     sentences = [
         "Three ways to say where a query is: at the nearest landmark by feature (top-1), between the landmarks that "
         "look like it (refined), and with the images before and after it (sequence).",
-        f"Where the map is confident it gives an interval, which should hold the true distance in "
-        f"{100 * first.coverage:.0f} % of the cases. Narrow intervals that keep this promise are good ones.",
+        "For each query that is likely on the map there is an interval, which should hold the true distance to the "
+        f"landmark in {100 * first.coverage:.0f} % of the cases. Narrow ones that keep this promise are good.",
         "Rejection asks whether an image is on the map at all: precision and recall over all thresholds of the feature "
-        "distance (average precision, 1 is perfect), and what the calibrated map accepts.",
+        "distance (average precision, 1 is perfect), and what the calibrated map accepts. There recall is over all "
+        "queries with a landmark near by, and the nearest landmark must be right. In the table of rules recall is over "
+        "right answers, which are refined positions, or those of the sequence.",
     ]
     own = own_map(models)
     tables = [
