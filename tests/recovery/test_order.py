@@ -41,3 +41,15 @@ def test_few_ranges_that_are_all_to_the_next_point_score_as_many_would() -> None
     assert few.shorter > few.by_chance
     far = order_of(Ranges(100, i[:-1], i[1:], np.ones(len(i) - 1), 1.0))
     assert (far.following, far.score) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_ranges_where_a_drive_comes_back_are_true_and_scattered_ones_are_false(back: bool) -> None:
+    along = np.concatenate([np.arange(60), np.arange(60)[::-1] if back else np.arange(60)])
+    i, j = np.triu_indices(120, 1)
+    near = np.abs(along[i] - along[j]) <= 3
+    assert order_of(Ranges(120, i[near], j[near], np.ones(near.sum()), 1.0)).false < 0.15
+    once = np.abs(i - j) <= 3
+    scattered = once | (np.random.default_rng(0).random(len(i)) < 0.05)
+    found = order_of(Ranges(120, i[scattered], j[scattered], np.ones(scattered.sum()), 1.0))
+    assert found.false == pytest.approx(np.mean(~once[scattered]), abs=0.1)

@@ -127,7 +127,7 @@ def from_images(
 
     Points are the images in the order of their names, or of the rows of a table; all of them must decode. The map need
     not show the same place; its landmarks are not used. Where no range joins an image to the next, a usual step is
-    assumed, and the result says so. Images that look no more alike from one to the next than in any order are refused.
+    assumed, and the result says so. Images that do not tell how far apart they are, are refused.
     """
     from mappable.recovery.task import Task
 
