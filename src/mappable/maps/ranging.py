@@ -20,9 +20,8 @@ KNOWS_ORDER = 1 / 3
 # 0.14 by day, loops included, and 0.2 on three laps of a made-up circle within reach.
 MOST_FALSE = 0.25
 STILL = 2 / 3  # of the farthest feature distance that tells metres; images 2 m apart are at 0.7
-GROWS = (
-    0.3  # correlation of feature distance and images between: 0.4 to 0.9 on drives of 40 m, 0.1 where all look alike
-)
+# Correlation of feature distance and images between: 0.4 to 0.9 on drives of 40 m, 0.1 where all look alike.
+GROWS = 0.3
 BLOCK = 1024  # images whose distances to all others are computed at a time
 
 
