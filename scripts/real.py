@@ -24,9 +24,10 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.evaluation.bootstrap import block_bootstrap
+from mappable.evaluation.metrics import precision_recall
+from mappable.evaluation.protocols.localization.rules import SEQUENCE, sureness
 from mappable.features.descriptors import Described, read_descriptors
 from mappable.maps.build import build_map_of
-from mappable.maps.drive_model import believe_alone, find_places, follow, look_at
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
@@ -35,7 +36,6 @@ from mappable.maps.sequence import locate_sequence
 STRIDES = (1, 2, 4, 8, 16)
 CUT, STRETCHES = 0.15, 2  # share of a drive that a stretch is, and how many are cut out
 FOREIGN = 0.2  # share of images from elsewhere
-TOP = 10  # landmarks whose spread in the world is a rule for confidence
 BLOCK = 10  # images that a block of the bootstrap holds
 FEWEST = 30  # images of a cell that is judged
 COVERAGE = 0.9
@@ -108,33 +108,17 @@ def rules(
     locator: Locator, seen: Floats32, off: dict[str, Floats], limit: float
 ) -> dict[str, list[tuple[float, bool]]]:
     """How sure each rule is of each image, and whether the image is right: ours, and what a user would write."""
-    model, at = locator.calibration.drive, locator.positions
-    looks = look_at(locator.map.store, seen)
-    beliefs = {"single": believe_alone(model, locator.layout, looks), "sequence": []}
-    beliefs["sequence"] = follow(model, locator.layout, looks, seen)[0]
-    sure = {f"ours, {way}": (find_places(own, at, model.radius).mass, off[way]) for way, own in beliefs.items()}
-    nearest, top = looks.squared[:, 0], min(TOP, looks.rows.shape[1])
-    weight = np.exp((nearest[:, None] - looks.squared[:, :top]) / looks.deviation[:, None])
-    weight /= weight.sum(1, keepdims=True)
-    points = at[looks.rows[:, :top]]
-    middle = (weight[:, :, None] * points).sum(1)
-    variance = (weight * np.square(points - middle[:, None]).sum(2)).sum(1)
-    away = np.linalg.norm(at[looks.rows] - at[looks.rows[:, :1]], axis=2) > model.radius
-    second = np.where(away.any(1), looks.squared[np.arange(len(away)), away.argmax(1)], looks.squared[:, -1])
-    sure["feature distance"] = (-np.sqrt(nearest), off["single"])
-    sure["ratio of first to second"] = (-np.sqrt(nearest / np.maximum(second, 1e-9)), off["single"])
-    sure[f"spread of the top {top}"] = (-variance, off["single"])
+    right = {way: (errors <= limit).tolist() for way, errors in off.items()}
     return {
-        name: list(zip(values.tolist(), (errors <= limit).tolist(), strict=True))
-        for name, (values, errors) in sure.items()
+        name: list(zip(values.tolist(), right["sequence" if name == SEQUENCE else "single"], strict=True))
+        for name, values in sureness(locator, seen).items()
     }
 
 
 def average_precision(sure: Sequence[tuple[float, bool]]) -> float:
     """Area under precision by recall, where recall is the share of right images that are accepted."""
-    right = np.array([one for _, one in sorted(sure, key=lambda pair: -pair[0])], dtype=float)
-    precision = np.cumsum(right) / np.arange(1, len(right) + 1)
-    return float((precision * right).sum() / max(right.sum(), 1.0))
+    score, right = np.array([one for one, _ in sure]), np.array([one for _, one in sure])
+    return precision_recall(-score, right, int(right.sum()))[3]
 
 
 def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Sequence[float]) -> Cell:

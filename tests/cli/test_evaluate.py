@@ -15,6 +15,7 @@ from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.protocol import Protocol, Section
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.localization import Localization
+from mappable.evaluation.protocols.localization.rules import RULES
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.result import Result as Found
 from mappable.evaluation.scoring import Scoring, retrieval
@@ -53,6 +54,14 @@ def test_a_map_is_evaluated_by_the_test_images_of_a_folder(
     assert told.calibrated_on == "calibration"
     assert told.calibrated(told.confident) == pytest.approx(100 * np.mean([one.confident for one in found]))
     assert f"{np.mean(errors <= 5) * 100:.1f} %" in shown.output
+    lines = [line.split() for line in shown.output.splitlines()]
+    assert [line[0] for line in lines if line and line[0] in ("nearest", "refined", "sequence")] == [
+        "nearest",
+        "refined",
+        "sequence",
+    ]
+    assert f"{sum(one.confident for one in found)} of 119" in shown.output
+    assert all(name in shown.output for name in RULES)
     assert f"report: {out / 'report.html'}" in shown.output
     assert "119 queries; 80 references and 160 calibration images left out" in shown.stderr
     assert json.loads((out / "report.json").read_text())["set"] == "map"
@@ -99,7 +108,9 @@ def test_queries_keep_their_ids_where_landmarks_have_the_same(
         assert result.ids.tolist() == ids
         result.save(tmp_path / f"found-{folder.name}")
     compared = mappable("compare", tmp_path / "found-map", tmp_path / "found-rain")
-    assert compared.stdout.startswith("80 queries"), compared.exception
+    assert compared.stdout.startswith("note: the landmarks differ: "), compared.exception
+    assert "note: the calibrations differ" in compared.stdout
+    assert "80 queries" in compared.stdout
     wing = load_places(wall).where(sequence="fog")[:1].replace(path=["wing.png"], place_id=["wing.png"])
     (tmp_path / "new").mkdir()
     shutil.copy(wall / "fog/00020.png", tmp_path / "new/wing.png")

@@ -120,9 +120,10 @@ def test_queries_that_not_all_have_are_left_out_and_with_them_what_is_known_of_a
     assert (first.positive, second.positive) == (Spread(25.0, None), Spread(50.0, None))
     assert (first.recall, first.landmarks_positive) == ({}, None)
     assert first.by_condition["sun"]["queries"] == 20
-    assert found.notes == (
-        "60 of 100 queries are not in all results and are left out; so are recall and landmark seeds, which are known "
-        "of all queries of a result only",
+    assert found.notes == ()
+    assert found.differences == (
+        "the queries differ: 60 of 100 are not in all results and are left out; so are recall and landmark "
+        "seeds, which are known of all queries of a result only",
     )
     seeds = compare([whole, write("a", 36, queries=90, seed=1)])
     assert [line.summary.seeds for line in seeds.lines] == [(0, 1)]
@@ -155,7 +156,26 @@ def test_other_settings_the_same_seed_no_seed_or_another_map_are_another_model(w
     ]
     found = compare(paths)
     assert [line.name for line in found.lines] == [f"Good ({path})" for path in paths]
-    assert any(note.startswith("not all maps have as many landmarks") for note in found.notes)
+    assert [one.partition(":")[0] for one in found.differences] == ["the landmarks differ"]
+
+
+def test_what_differs_beside_the_model_is_said_in_a_sentence_each(write: Write) -> None:
+    own = {"landmarks": "l1", "calibration": "c1"}
+    first = write("a", 30, map=own)
+    assert compare([first, write("b", 30, map=own)]).differences == ()
+    other = write("c", 30, map=own | {"landmarks": "l2"}, encoder="f")
+    assert compare([first, other]).differences == (
+        "the landmarks differ: all maps have 20, but not the same ones",
+        "the encoders differ: A has e, C has f",
+    )
+    bare = write("d", 30, landmarks=40, map={"landmarks": "l2", "calibration": ""})
+    found = compare([first, bare])
+    assert found.differences == (
+        "the landmarks differ: A has 20, D has 40",
+        "the calibrations differ: D has none",
+    )
+    assert found.to_json()["differences"] == list(found.differences)
+    assert compare([write("e", 30), write("f", 30, encoder="f")]).differences == ()  # studies compare encoders
 
 
 def test_one_stretch_of_a_route_decides_nothing(write: Write) -> None:

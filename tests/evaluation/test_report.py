@@ -133,6 +133,10 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             top1=errors,
             refined=0.8 * errors,
             sequence=0.5 * errors,
+            sequence_distance=errors,
+            sequence_low=errors - off / 2,
+            sequence_high=errors + off / 2,
+            sequence_confident=np.arange(len(rows)) % 3 > 0,
             bound=bound,
             distance=errors,
             low=errors - off / 4,
@@ -142,6 +146,8 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             absent=nowhere,
             absent_feature=np.zeros(0),
             absent_confident=np.zeros(0, dtype=bool),
+            absent_sequence_confident=np.zeros(0, dtype=bool),
+            rules={"ours, single images": -errors, "ours, sequence": -errors, "feature distance": -errors},
             calibrated_on="calibration",
             coverage=0.9,
             unconditional_width=2 * off,
@@ -424,13 +430,24 @@ def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> N
     )
     written = write_report([one], setup, {}, tmp_path, command="")
     data, shown = data_of(written), tables_of(written)
-    assert [part["name"] for part in data["sections"]] == ["table1", "localization", "settings", "run", "skipped"]
+    assert [part["name"] for part in data["sections"]] == ["localization", "table1", "settings", "run", "skipped"]
     assert shown["skipped"][1] == ["timing", "no <encoder>", "all"]
     assert shown["models"] == [["Model", "Seeds", "Encoder"], ["<b>mine</b>", "–", "ab12cd34"]]
     assert data["headline"]["gain"].startswith("<b>mine</b> finds ")
     text = written.read_text("utf-8")
     assert "<b>" not in text
-    assert '<tr class="best">' not in text
+    best = re.findall(r'<tr class="best"><th scope="row">(.*?)</th>', text)
+    assert best == ["sequence", "ours, single images"]  # the best way and the best rule, but no model of one
+    errors = scored["localization"].top1
+    near = [int(np.sum(factor * errors <= 10)) for factor in (1.0, 0.8, 0.5)]
+    assert data["headline"]["gain"].endswith(
+        f"within 10 m by the way sequence, and {100 * near[0] / 120:.1f} % by the nearest landmark; it is confident of "
+        f"80, and right about {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of these."
+    )
+    ways = ["nearest", "refined", "sequence"]
+    told = [[way, f"{count} of 120"] for way, count in zip(ways, near, strict=True)]
+    assert [row[:2] for row in shown["ways"][1:]] == [*told, ["Upper bound", "119 of 120"]]
+    assert list(data["headline"]["percentages"]) == ["nearest", "refined", "sequence", "Upper bound"]
     assert "standard deviation over training runs" not in text
 
 

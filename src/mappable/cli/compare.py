@@ -29,7 +29,8 @@ def compare(
 ) -> None:
     """Compare results on the queries that all of them have.
 
-    Results that differ in nothing but their seed are one model. A model is better or worse than the first if the 95 %
+    Landmarks, calibrations, encoders and queries that differ are named first. Results that differ in nothing but their
+    seed are one model. A model is better or worse than the first if the 95 %
     interval of the difference, by stretches of the route and by seeds, excludes 0.
     """
     from mappable.evaluation.compare import compare as compare_results
@@ -42,6 +43,8 @@ def compare(
 
 
 def _print(comparison: "Comparison", by_condition: bool) -> None:
+    for difference in comparison.differences:
+        typer.echo(f"note: {difference}")
     _print_models(comparison)
     if by_condition:
         _print_conditions(comparison)

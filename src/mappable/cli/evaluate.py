@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, check_new, end_with, queries_of
-from mappable.cli.output import print_accuracy
+from mappable.cli.output import print_ways
 
 
 def evaluate(
@@ -56,7 +56,8 @@ def evaluate(
 ) -> None:
     """Locate images whose positions are known, and report the errors per condition, with confidence intervals.
 
-    The result can be compared with others: `mappable compare`.
+    A table shows three ways to locate: at the nearest landmark, refined between landmarks, and as a sequence. Another
+    compares what is confident with plain rules. The result can be compared with others: `mappable compare`.
     """
 
     from mappable.evaluation.evaluate import evaluate_map
@@ -84,5 +85,5 @@ def evaluate(
     result.save(out)
     figures, failed = draw_all([result], setup, images.read, out / "figures")
     page = write_report([result], setup, figures, out, command=command, failed=failed)
-    print_accuracy([result], page, as_json)
+    print_ways(result, page, as_json)
     end_with(failures_of(page))

@@ -1,11 +1,11 @@
 """How results look on a terminal."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import harmonic_mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.box import SIMPLE
@@ -14,8 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from mappable.arrays import Ints
     from mappable.evaluation.models import Model
+    from mappable.evaluation.protocols.localization.ways import RuleCounts
     from mappable.evaluation.result import Result
     from mappable.evaluation.summary import RowSummary
     from mappable.maps.map import Map
@@ -142,18 +145,87 @@ def print_taken(places: "Places", doing: str, **rows: "Ints") -> None:
 
 def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:
     """Print a line per model: correct queries, median error, gain over the first model; then the report's path."""
+    if as_json:
+        typer.echo(json.dumps(_accuracy_json(results, page), indent=2))
+        return
+    models, summaries = _summaries(results)
+    if summaries:
+        _print_models(models, summaries)
+    typer.echo(f"report: {page}")
+
+
+def _accuracy_json(results: "Sequence[Result]", page: Path | None) -> dict[str, Any]:
+    return {"report": page and str(page), "models": [asdict(one) for one in _summaries(results)[1]]}
+
+
+def _summaries(results: "Sequence[Result]") -> "tuple[list[Model], list[RowSummary]]":
+    """The models whose accuracy is known, and a summary of each."""
     from mappable.evaluation.models import models_of
     from mappable.evaluation.result import Accuracy
     from mappable.evaluation.summary import summary_of
 
     models = models_of(results, Accuracy)
-    summaries = [summary_of(model.results) for model in models]
-    if as_json:
-        typer.echo(json.dumps({"report": page and str(page), "models": [asdict(one) for one in summaries]}, indent=2))
+    return models, [summary_of(model.results) for model in models]
+
+
+def print_ways(result: "Result", page: Path, as_json: bool = False) -> None:
+    """Print how a map locates, by way, and which answers to accept, by rule; then the report's path.
+
+    Where the protocol `localization` was not run, print the accuracy alone.
+    """
+    from mappable.evaluation.protocols.localization.compute import Localization
+    from mappable.evaluation.protocols.localization.ways import count_rules, count_ways
+
+    found, radius, unit = result.get(Localization), result.positive_radius, result.unit
+    if found is None:
+        print_accuracy([result], page, as_json)
         return
-    if summaries:
-        _print_models(models, summaries)
+    ways, rules = count_ways(found, radius), count_rules(found, radius)
+    if as_json:
+        told = {"ways": _as_dicts(ways), "rules": _as_dicts(rules)}
+        typer.echo(json.dumps(_accuracy_json([result], page) | told, indent=2))
+        return
+    within, bound = f"within {radius:g} {unit}", found.bound <= radius
+    headings = (
+        within,
+        "median error",
+        "confident",
+        "right of these",
+        f"{100 * found.coverage:g} % intervals that hold",
+    )
+    rows = [
+        (
+            name,
+            f"{one.found:,} of {one.queries:,} ({one.percent:.1f} %)",
+            f"{one.median:.1f} {unit}",
+            *(
+                f"{part:,} of {whole:,}" if one.intervals else ""
+                for part, whole in ((one.confident, one.queries), (one.right, one.confident), (one.held, one.intervals))
+            ),
+        )
+        for name, one in ways.items()
+    ]
+    best = f"{bound.sum():,} of {len(bound):,} ({100 * bound.mean():.1f} %)"
+    print_table(("", *headings), [*rows, ("upper bound", best, "", "", "", "")], numbers=headings)
+    if rules:
+        _print_rules(rules)
+    if found.note:
+        typer.echo(f"note: {found.note}")
     typer.echo(f"report: {page}")
+
+
+def _as_dicts(counted: "Mapping[str, DataclassInstance]") -> dict[str, Any]:
+    return {name: asdict(one) for name, one in counted.items()}
+
+
+def _print_rules(rules: "dict[str, RuleCounts]") -> None:
+    headings = ("average precision", "accepted", "wrong of these")
+    rows = []
+    for name, one in rules.items():
+        wrong = "" if one.false_discovery is None else f" ({one.false_discovery:.1f} %)"
+        accepted = f"{one.accepted:,} of {one.answers:,} ({100 * one.accepted / one.answers:.1f} %)"
+        rows.append((name, f"{one.average_precision:.3f}", accepted, f"{one.wrong:,} of {one.accepted:,}{wrong}"))
+    print_table(("which answers to accept", *headings), rows, numbers=headings)
 
 
 def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") -> None:

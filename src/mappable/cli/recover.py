@@ -127,12 +127,12 @@ def from_images(
 
     Points are the images in the order of their names, or of the rows of a table; all of them must decode. The map need
     not show the same place; its landmarks are not used. Where no range joins an image to the next, a usual step is
-    assumed, and the result says so.
+    assumed, and the result says so. Images that do not tell how far apart they are, are refused.
     """
     from mappable.recovery.task import Task
 
     task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _truth)
-    _recover(task, lambda: _from_images(path, folder, encoder, device), out, figure, overwrite, as_json)
+    _recover(task, lambda: _from_images(path, folder, encoder, device, not unordered), out, figure, overwrite, as_json)
 
 
 def _recover(
@@ -150,7 +150,7 @@ def _recover(
     typer.echo(f"written to {out}")
 
 
-def _from_images(path: Path, folder: Path, encoder: Path | None, device: str) -> "Measured":
+def _from_images(path: Path, folder: Path, encoder: Path | None, device: str, ordered: bool) -> "Measured":
     from mappable.maps.encoders import encoder_of
     from mappable.maps.export import seconds_of
     from mappable.maps.map import Map
@@ -161,7 +161,7 @@ def _from_images(path: Path, folder: Path, encoder: Path | None, device: str) ->
     opened = Map.open(folder)
     places = find_images([path], opened.places.decoding)
     loaded = encoder_of(opened, encoder, device)
-    ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded))
+    ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded), ordered=ordered)
     facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}
     return Measured(ranges, str(path), facts, seconds_of(places))
 

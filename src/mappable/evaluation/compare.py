@@ -40,10 +40,15 @@ class Comparison:
     queries: int
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
+    differences: tuple[str, ...] = ()  # what else than the model differs, a sentence each
 
     def to_json(self) -> dict[str, Any]:
         facts = {name: getattr(self, name) for name in ("unit", "positive_radius", "negative_radius", "queries")}
-        return facts | {"models": [line.to_json() for line in self.lines], "notes": list(self.notes)}
+        return (
+            facts
+            | {"models": [line.to_json() for line in self.lines], "notes": list(self.notes)}
+            | {"differences": list(self.differences)}
+        )
 
 
 def compare(paths: Sequence[Path]) -> Comparison:
@@ -69,8 +74,9 @@ def compare(paths: Sequence[Path]) -> Comparison:
         Line(name, summary_of(one.results), None if one is rival else difference(one.results, rival.results))
         for name, one in track(models.items(), "comparing", len(models))
     )
-    notes = (*_left_out(results, ids), *_maps(models), *_seeds(lines))
-    return Comparison(first.unit, first.positive_radius, first.negative_radius, len(ids), lines, notes)
+    differences = (*_left_out(results, ids), *_maps(models))
+    radii = first.positive_radius, first.negative_radius
+    return Comparison(first.unit, *radii, len(ids), lines, tuple(_seeds(lines)), differences)
 
 
 def _check(path: str, result: Result, first_path: str, first: Result) -> None:
@@ -131,7 +137,8 @@ def _models(results: dict[str, Result]) -> dict[str, Model]:
     def same(result: Result) -> Hashable:
         """What seeds of one model share; a seed for the second time, or none, is another model."""
         settings = {name: value for name, value in result.settings.items() if name != "seed"}
-        shared = result.row, result.set, _landmarks(result), json.dumps(settings, sort_keys=True)
+        landmarks = _landmarks(result), result.map.get("landmarks")
+        shared = result.row, result.set, landmarks, json.dumps(settings, sort_keys=True)
         seen[shared, result.seed] += 1
         return *shared, result.seed is None and id(result), seen[shared, result.seed]
 
@@ -152,16 +159,34 @@ def _left_out(results: dict[str, Result], ids: Strings) -> list[str]:
     every = set().union(*(result.ids for result in results.values()))
     if len(every) == len(ids):
         return []
-    left = f"{len(every) - len(ids):,} of {len(every):,} queries are not in all results and are left out"
+    left = f"the queries differ: {len(every) - len(ids):,} of {len(every):,} are not in all results and are left out"
     return [f"{left}; so are recall and landmark seeds, which are known of all queries of a result only"]
 
 
 def _maps(models: dict[str, Model]) -> list[str]:
-    """Whether the models were asked with maps of different sizes."""
-    counts = {name: _landmarks(model.results[0]) for name, model in models.items()}
-    if len(set(counts.values())) == 1:
-        return []
-    return ["not all maps have as many landmarks: " + ", ".join(f"{name} {count:,}" for name, count in counts.items())]
+    """What differs between the maps that the models were asked with, a sentence for each part; of each the first seed.
+
+    Results of a study do not say which landmarks and calibration they had, and its encoders are what it compares.
+    """
+    results = {name: model.results[0] for name, model in models.items()}
+    counts = {name: _landmarks(result) for name, result in results.items()}
+    told = []
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
+        told.append(f"the landmarks differ: {listed}")
+    elif _differ(results, "landmarks"):
+        told.append(f"the landmarks differ: all maps have {next(iter(counts.values())):,}, but not the same ones")
+    if _differ(results, "calibration"):
+        without = [name for name, result in results.items() if not result.map.get("calibration", "?")]
+        told.append("the calibrations differ" + (f": {', '.join(without)} has none" if without else ""))
+    encoders = {name: result.encoder for name, result in results.items() if result.map}
+    if len(set(encoders.values())) > 1:
+        told.append("the encoders differ: " + ", ".join(f"{name} has {one[:8]}" for name, one in encoders.items()))
+    return told
+
+
+def _differ(results: dict[str, Result], part: str) -> bool:
+    return len({result.map[part] for result in results.values() if part in result.map}) > 1
 
 
 def _seeds(lines: Sequence[Line]) -> list[str]:

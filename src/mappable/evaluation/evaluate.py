@@ -1,5 +1,7 @@
 """Score a model on all protocols and keep the results; evaluate a map."""
 
+import hashlib
+import json
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
@@ -119,8 +121,17 @@ def evaluate_map(
         settings=encoder.about.settings,
     )
     wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
-    result = score_all(scoring, replace(started, ran=ran(encoder.device, command)), wanted)
+    started = replace(started, ran=ran(encoder.device, command), map=_digests(landmarks))
+    result = score_all(scoring, started, wanted)
     return result, setup, images
+
+
+def _digests(opened: Map) -> dict[str, str]:
+    """Of what a result depends on in a map: its landmarks and its calibration; "" if it has none."""
+    landmarks = hashlib.sha256("\0".join(opened.places.place_id).encode() + opened.places.positions.tobytes())
+    found = opened.calibration
+    calibration = None if found is None else hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode())
+    return {"landmarks": landmarks.hexdigest()[:16], "calibration": calibration.hexdigest()[:16] if calibration else ""}
 
 
 def _setup_of_map(

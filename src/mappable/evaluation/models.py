@@ -84,6 +84,14 @@ def models_of(
     return [Model(of[0].row, tuple(sorted(of, key=_seed)), looks[of[0].row]) for of in groups.values() if of]
 
 
+def own_map(models: Sequence[Model]) -> bool:
+    """Whether they are a user's own map, which has no rows of the paper beside it, and no study of the paper's models.
+
+    A name that one of the paper's sets has, too, changes nothing.
+    """
+    return len(models) == 1 and models[0].row not in ROWS
+
+
 def _seed(result: Result) -> int:
     return -1 if result.seed is None else result.seed
 

@@ -32,7 +32,10 @@ class NothingToDrawError(BadInputError):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report; `figures` are the names of its drawings, `commands` lines for a terminal."""
+    """A part of the report; `figures` are the names of its drawings, `commands` lines for a terminal.
+
+    A section that `leads` comes before those of all other protocols.
+    """
 
     name: str
     title: str
@@ -42,6 +45,7 @@ class Section:
     claims: Sequence[Claim] = ()
     notes: Sequence[str] = ()
     commands: Sequence[str] = ()
+    leads: bool = False
 
 
 @dataclass(frozen=True)

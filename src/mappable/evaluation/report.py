@@ -11,14 +11,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mappable.errors import BadInputError
 from mappable.evaluation import paper
 from mappable.evaluation.as_printed import start_of
 from mappable.evaluation.failures import reason_of
 from mappable.evaluation.film import write_gif
 from mappable.evaluation.markdown import markdown_of
+from mappable.evaluation.models import own_map
 from mappable.evaluation.protocol import BOUND, Drawing, Images, NothingToDrawError, Protocol, Section, View, counted
 from mappable.evaluation.protocols import PROTOCOLS
+from mappable.evaluation.protocols.localization.compute import Localization
+from mappable.evaluation.protocols.localization.ways import NEAREST, best_way, count_ways
 from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF
 from mappable.evaluation.sections import claims, conduct, failed_parts, failures, settings, skipped
@@ -145,7 +150,8 @@ def sections_of(view: View, figures: Mapping[str, Path], command: str, failed: d
             found += [_shown(one, figures) for one in make()]
         except Exception as error:
             failed[f"section {name}"] = reason_of(error)
-    return [one for one in found if one.tables or one.figures or one.claims or one.commands]
+    shown = [one for one in found if one.tables or one.figures or one.claims or one.commands]
+    return sorted(shown, key=lambda one: not one.leads)
 
 
 def _sections_of_protocol(protocol: Protocol[Any], view: View) -> Sequence[Section]:
@@ -175,6 +181,8 @@ def headline_of(view: View) -> Headline:
     what, best = f"{counted(len(view.models()), 'model', 'models')} on {view.setup.name}", view.best
     if best is None:
         return Headline(" ".join([f"{what}.", *_starts(view)]))
+    if (of_a_map := _best_way(view, what)) is not None:
+        return of_a_map
     rows = {model.row: model for model in view.models(Accuracy)}
     first, shelf = rows[best.row].first(Accuracy), rows.get(OFF_THE_SHELF)
     located = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
@@ -191,9 +199,26 @@ def headline_of(view: View) -> Headline:
     return Headline(run, f"{gain}.", best.title, shown)
 
 
+def _best_way(view: View, what: str) -> Headline | None:
+    """For a user's own map: the way that finds most, beside the nearest landmark; None for a study."""
+    models = view.models(Localization)
+    if not own_map(models):
+        return None
+    found, radius, title = models[0].first(Localization), view.setup.positive_radius, models[0].title
+    ways, bound = count_ways(found, radius), 100 * float(np.mean(found.bound <= radius))
+    best = best_way(ways)
+    run = f"{what}: {len(found.queries):,} queries, located among {len(found.landmarks):,} landmarks."
+    gain = f"{title} finds {ways[best].percent:.1f} % of the queries within {view.positive} by the way {best}"
+    if best != NEAREST:
+        gain += f", and {ways[NEAREST].percent:.1f} % by the nearest landmark"
+    if sure := ways[best].confident:
+        gain += f"; it is confident of {sure:,}, and right about {ways[best].right:,} of these"
+    return Headline(run, f"{gain}.", best, {name: one.percent for name, one in ways.items()} | {BOUND: bound})
+
+
 def _starts(view: View) -> list[str]:
     """On the paper's sets: whether training started as the paper's did. One sentence, unless models differ."""
-    if view.setup.name not in paper.SIZES:
+    if view.setup.name not in paper.SIZES or own_map(view.models()):
         return []
     known = [with_defaults(result.settings) for result in view.results if result.settings]
     return list(dict.fromkeys(start_of(one, view.setup, as_printed=view.as_printed) for one in known))

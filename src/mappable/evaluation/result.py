@@ -82,6 +82,7 @@ class Result:
     failed: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)  # what each depends on; another key is another result
     ran: Mapping[str, Any] = field(default_factory=dict)  # hardware, versions, date, command
+    map: Mapping[str, str] = field(default_factory=dict)  # of a map that was evaluated: digests of its parts
 
     def __post_init__(self) -> None:
         found = self.get(Accuracy)
@@ -96,7 +97,12 @@ class Result:
         """Write `result.json` and `arrays.safetensors`; both replace what was there before."""
         facts: dict[str, Any] = {"mappable": version_of_mappable()}
         facts |= {name: getattr(self, name) for name in FACTS}
-        facts |= {"settings": dict(self.settings), "ran": dict(self.ran), "keys": dict(self.keys)}
+        facts |= {
+            "settings": dict(self.settings),
+            "ran": dict(self.ran),
+            "keys": dict(self.keys),
+            "map": dict(self.map),
+        }
         arrays: Arrays = {}
         protocols = {name: to_json(one, arrays, name) for name, one in self.scored.items()}
         facts |= {"protocols": protocols, "skipped": dict(self.skipped), "failed": dict(self.failed)}
@@ -123,6 +129,7 @@ class Result:
                 **{name: from_json(kinds[name], facts[name], arrays) for name in FACTS},
                 **{name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS},
                 failed=from_json(dict[str, str], facts.get("failed", {}), arrays),  # unknown to earlier versions
+                map=from_json(dict[str, str], facts.get("map", {}), arrays),  # as well
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),

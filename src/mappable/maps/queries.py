@@ -113,8 +113,10 @@ def _why_not(location: Location) -> str:
     return "position not known well enough" if location.refined else "not between landmarks"
 
 
-def ranges_of_images(landmarks: Map, encoder: ImageEncoder, places: Places, images: Images | None = None) -> Ranges:
-    """Metres between images, by the calibration of a map; all of them must decode."""
+def ranges_of_images(
+    landmarks: Map, encoder: ImageEncoder, places: Places, images: Images | None = None, *, ordered: bool = True
+) -> Ranges:
+    """Metres between images, by the calibration of a map; all of them must decode. See `ranges_between`."""
     calibration = Locator(landmarks).calibration
     check_metric(landmarks.unit)
-    return ranges_between(calibration, encoder.embed(places if images is None else images))
+    return ranges_between(calibration, encoder.embed(places if images is None else images), ordered=ordered)

@@ -128,7 +128,7 @@ class Engine:
     def _recover(
         self, names: list[str], descriptors: Floats32, anchors: Anchors | None, dimensions: int, ordered: bool
     ) -> Trajectory:
-        ranges = ranges_between(self.locator.calibration, descriptors)
+        ranges = ranges_between(self.locator.calibration, descriptors, ordered=ordered)
         recovered = recover_drive(ranges, dimensions, anchors=anchors, ordered=ordered)
         return trajectory(names, recovered, report(ranges, recovered, anchors=anchors))
 

@@ -10,10 +10,19 @@ import pytest
 from mappable.evaluation.protocols.localization import compute as localization
 from mappable.evaluation.protocols.localization.compute import Localization
 from mappable.evaluation.protocols.localization.report import rejecting
+from mappable.evaluation.protocols.localization.rules import (
+    RULES,
+    SEQUENCE,
+    SINGLE,
+    first_to_second,
+    spread_of_top,
+)
+from mappable.evaluation.protocols.localization.ways import best_way, count_rules, count_ways
 from mappable.evaluation.records import Arrays, from_json, to_json
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.setup import NO_ROWS
 from mappable.maps.calibrate import calibrate
+from mappable.maps.drive_model import Looks
 from mappable.maps.map import Map
 
 
@@ -86,6 +95,61 @@ def test_it_is_known_which_landmark_was_nearest(scoring: Scoring, scored: Locali
     np.testing.assert_allclose(np.linalg.norm(at[scored.queries] - at[scored.nearest], axis=1), top1(scoring))
 
 
+def test_ways_are_counted_as_one_by_one(scored: Localization) -> None:
+    counted = count_ways(scored, 5.0)
+    assert list(counted) == ["nearest", "refined", "sequence"]
+    single = scored.confident, scored.low, scored.high, scored.top1
+    drive = scored.sequence_confident, scored.sequence_low, scored.sequence_high, scored.sequence_distance
+    for name, errors, stated in (
+        ("nearest", scored.top1, single),
+        ("refined", scored.refined, single),
+        ("sequence", scored.sequence, drive),
+    ):
+        one = counted[name]
+        queries = list(zip(errors, *stated, strict=True))
+        assert one.queries == len(queries) == len(scored.queries)
+        assert one.found == sum(error <= 5.0 for error, *_ in queries)
+        assert one.confident == sum(bool(sure) for _, sure, *_ in queries)
+        assert one.right == sum(bool(sure) and error <= 5.0 for error, sure, *_ in queries)
+        assert one.intervals == sum(low == low for _, _, low, _, _ in queries)
+        assert one.held == sum(low <= truth <= high for _, _, low, high, truth in queries)
+    assert counted["sequence"].held > 0.8 * counted["sequence"].intervals
+    assert best_way(counted) == "sequence"
+    assert best_way({"nearest": counted["nearest"], "sequence": counted["nearest"]}) == "nearest"
+
+
+def test_rules_accept_as_many_and_average_precision_is_that_of_a_plain_loop(scored: Localization) -> None:
+    counted = count_rules(scored, 10.0)
+    assert tuple(counted) == RULES
+    answers = len(scored.queries) + len(scored.absent)
+    for name, one in counted.items():
+        errors = scored.sequence if name == SEQUENCE else scored.refined
+        right = [*(errors <= 10.0), *[False] * len(scored.absent)]
+        hits, precisions = 0, []
+        for place, row in enumerate(np.argsort(-scored.rules[name], kind="stable"), 1):
+            hits += right[row]
+            precisions += [hits / place] if right[row] else []
+        assert one.average_precision == pytest.approx(np.mean(precisions), abs=0.01)  # equal ones count together
+        assert one.answers == answers
+        if name != SEQUENCE:
+            assert one.accepted == scored.confident.sum() + scored.absent_confident.sum()
+    ours, wrong = counted[SINGLE], scored.refined[scored.confident] > 10.0
+    assert ours.wrong == wrong.sum() + scored.absent_confident.sum()
+    assert ours.false_discovery == pytest.approx(100 * ours.wrong / ours.accepted)
+
+
+def test_plain_rules_by_hand() -> None:
+    positions = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0]])
+    squared = np.array([[1.0, 1.0, 4.0], [1.0, 4.0, 16.0]])
+    looks = Looks(np.array([[0, 1, 2], [2, 0, 1]]), squared, np.full(2, 2.0), np.full(2, 3.0))
+    np.testing.assert_allclose(first_to_second(looks, positions, 5.0), [0.5, 0.5])
+    np.testing.assert_allclose(first_to_second(looks, positions, 20.0), [0.5, 0.25])  # the farthest stands for another
+    weight = np.exp(np.array([0.0, 0.0, -1.0]))
+    mean = np.average([0.0, 1.0, 9.0], weights=weight)
+    variance = np.average(np.square(np.array([0.0, 1.0, 9.0]) - mean), weights=weight)
+    assert spread_of_top(looks, positions)[0] == pytest.approx(variance)
+
+
 @pytest.mark.medium
 def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Localization) -> None:
     rows = np.unique(localization.rows(scoring.setup))
@@ -130,4 +194,5 @@ def test_a_map_that_cannot_be_calibrated_still_has_top_1_and_rejection(scoring: 
     assert rejecting(few, 10.0)[3] == rejecting(scored, 10.0)[3]
     assert not few.confident.any()
     assert np.isnan(few.refined).all()
+    assert (list(count_ways(few, 10.0)), count_rules(few, 10.0)) == (["nearest"], {})
     json.dumps(written(few)[0], allow_nan=False)

@@ -10,7 +10,7 @@ from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.evaluation import paper
 from mappable.evaluation.film import FRAMES, record
 from mappable.evaluation.metrics import Correlation, correlations
-from mappable.evaluation.models import Model, before_and_after, few_of, of_seed
+from mappable.evaluation.models import Model, before_and_after, few_of, of_seed, own_map
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
@@ -104,10 +104,13 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     sentences = [
         "Do distances of features grow with distances on the ground? The correlation of the two, over all "
         f"{sequences[name].pairs:,} pairs of the {len(sequences[name].images):,} images of {name}. A straight line "
-        "would have 1.",
-        f"The paper has Pearson correlations of {printed['lazy-quadruplet']} (lazy quadruplet) and "
-        f"{printed['lazy-quadruplet+distance']} (with the distance loss added), on the COLD sequence seq2_sunny3.",
+        "would have 1."
     ]
+    if not own_map(models):
+        sentences.append(
+            f"The paper has Pearson correlations of {printed['lazy-quadruplet']} (lazy quadruplet) and "
+            f"{printed['lazy-quadruplet+distance']} (with the distance loss added), on the COLD sequence seq2_sunny3."
+        )
     tables = [_correlations(view, models, [name])]
     if others:
         tables.append(_correlations(view, models, others, caption="Other sequences", folded=True))

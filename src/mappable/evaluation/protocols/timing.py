@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 from mappable.arrays import Floats, Ints
 from mappable.evaluation import paper
 from mappable.evaluation.metrics import Spread
-from mappable.evaluation.models import Model
+from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring, landmarks_of
 from mappable.evaluation.setup import Setup
@@ -98,10 +98,11 @@ def hardware(device: Any) -> str:
 def sections(view: View, models: list[Model]) -> list[Section]:
     """Milliseconds per query, beside the paper's."""
     found = [model.first(Timing) for model in models]
-    printed = {name: own for name, own in paper.TIMING.items() if name == view.setup.name} or paper.TIMING
+    own = {name: taken for name, taken in paper.TIMING.items() if name == view.setup.name}
+    printed = {} if own_map(models) else own or paper.TIMING
     sentences = [
         "Milliseconds a query, one after the other, with the image decoded and in memory: mean ± standard deviation. "
-        "The total is describing the image and exact search; the paper's is with a KD-tree.",
+        "The total is describing the image and exact search" + ("; the paper's is with a KD-tree." if printed else "."),
     ]
 
     def column(title: str, step: str) -> Column:

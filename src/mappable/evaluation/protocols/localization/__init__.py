@@ -9,5 +9,5 @@ DRAWINGS = (
     Drawing("rejection", "Precision and recall, for all thresholds of the feature distance.", draw_rejection),
 )
 PROTOCOL = Protocol(
-    "localization", Localization, rows, score, sections, DRAWINGS, depends=depends, version=2, of_a_map=True
+    "localization", Localization, rows, score, sections, DRAWINGS, depends=depends, version=3, of_a_map=True
 )

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, evenly
 from mappable.evaluation.metrics import interval_scores
+from mappable.evaluation.protocols.localization.rules import RULES, sureness
 from mappable.evaluation.scoring import AT_ONCE, Scoring, landmarks_of
-from mappable.evaluation.setup import Setup
+from mappable.evaluation.setup import NO_ROWS, Setup
 from mappable.maps.build import visits
 from mappable.maps.calibrate import calibrate, calibrating
 from mappable.maps.calibration import Source
@@ -39,6 +40,10 @@ class Localization:
     top1: Floats  # error of taking its position for that of the query
     refined: Floats  # error of the position between landmarks
     sequence: Floats  # error of the position along the whole drive
+    sequence_distance: Floats  # true distance to the landmark that the drive puts it at, and the stated interval of it
+    sequence_low: Floats
+    sequence_high: Floats
+    sequence_confident: Bools
     bound: Floats  # distance to the landmark that is truly nearest
     distance: Floats  # stated distance to the nearest landmark by feature, and its interval
     low: Floats
@@ -48,6 +53,8 @@ class Localization:
     absent: Ints  # rows of images that are not on the map
     absent_feature: Floats
     absent_confident: Bools
+    absent_sequence_confident: Bools
+    rules: dict[str, Floats]  # how sure each of `rules.RULES` is of each query, then of each image not on the map
     calibrated_on: str
     coverage: float  # stated by the intervals
     unconditional_width: float | None  # of an interval that is the same for all
@@ -127,13 +134,10 @@ def score(scoring: Scoring) -> Localization:
     number = {name: row for row, name in enumerate(built.places.place_id)}
     found, absent = locate(queries), _some(setup.absent, OTHERS)
     nearest = landmarks[[number[one.landmark] for one in found]]
-    (refined, sequence), width = np.full((2, len(found)), np.nan), None
+    refined, width, drives = np.full(len(found), np.nan), None, Drives.unknown(len(found), len(absent))
     if calibration is not None:
-        refined = off(queries, found)
-        for own in setup.places[queries].sequences().values():
-            drive = locate_sequence(locator, described[queries[own]], encoder=described.encoder)
-            sequence[own] = off(queries[own], drive)
-        images = known(setup)[0]
+        refined, drives = off(queries, found), _drives(locator, scoring, queries, absent)
+        images = known(setup)[0] if scoring.calibration is None else NO_ROWS  # what a given one saw is not known
         sure = [(row, number[one.landmark]) for row, one in zip(images, locate(images), strict=True) if one.confident]
         if sure:
             rows, near = np.array(sure).T
@@ -147,7 +151,11 @@ def score(scoring: Scoring) -> Localization:
         feature=_numbers(found, "feature_distance"),
         top1=np.linalg.norm(at[queries] - at[nearest], axis=1),
         refined=refined,
-        sequence=sequence,
+        sequence=drives.errors,
+        sequence_distance=drives.distance,
+        sequence_low=drives.low,
+        sequence_high=drives.high,
+        sequence_confident=drives.confident[: len(found)],
         bound=scoring.metres(queries, landmarks).min(axis=1),
         distance=_numbers(found, "distance"),
         low=_numbers(found, "low"),
@@ -157,11 +165,52 @@ def score(scoring: Scoring) -> Localization:
         absent=absent,
         absent_feature=_numbers(elsewhere, "feature_distance"),
         absent_confident=_numbers(elsewhere, "confident").astype(bool),
+        absent_sequence_confident=drives.confident[len(found) :],
+        rules=drives.rules,
         calibrated_on="" if calibration is None else calibration.source,
         coverage=COVERAGE if calibration is None else calibration.coverage,
         unconditional_width=width,
         note=why_not,
     )
+
+
+@dataclass(frozen=True)
+class Drives:
+    """What drives say: `confident` and `rules` about all queries, then about images not on the map; else of queries."""
+
+    errors: Floats
+    distance: Floats
+    low: Floats
+    high: Floats
+    confident: Bools
+    rules: dict[str, Floats]
+
+    @classmethod
+    def unknown(cls, queries: int, absent: int) -> "Drives":
+        """Nothing."""
+        errors, distance, low, high = np.full((4, queries), np.nan)
+        return cls(errors, distance, low, high, np.zeros(queries + absent, dtype=bool), {})
+
+
+def _drives(locator: Locator, scoring: Scoring, queries: Ints, absent: Ints) -> Drives:
+    """Locate the queries, and the images that are not on the map, by sequence."""
+    places, described = scoring.setup.places, scoring.descriptors
+    found = Drives.unknown(len(queries), len(absent))
+    rules = {name: np.empty(len(queries) + len(absent)) for name in RULES}
+    number = {name: row for row, name in enumerate(locator.map.places.place_id)}
+    for first, rows in ((0, queries), (len(queries), absent)):
+        for own in places[rows].sequences().values():
+            drive = locate_sequence(locator, described[rows[own]], encoder=described.encoder)
+            found.confident[first + own] = [one.confident for one in drive]
+            for name, values in sureness(locator, described[rows[own]]).items():
+                rules[name][first + own] = values
+            if not first:
+                at = places.positions[rows[own]]
+                landmarks = locator.positions[[number[one.landmark] for one in drive]]
+                found.errors[own] = np.linalg.norm(at - np.array([one.coordinates for one in drive]), axis=1)
+                found.distance[own] = np.linalg.norm(at - landmarks, axis=1)
+                found.low[own], found.high[own] = _numbers(drive, "low"), _numbers(drive, "high")
+    return replace(found, rules=rules)
 
 
 def _some(rows: Ints, most: int) -> Ints:

@@ -7,9 +7,10 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints
 from mappable.evaluation.metrics import percent_within, precision_recall, spread
-from mappable.evaluation.models import Model, best_of, few_of, models_of
+from mappable.evaluation.models import Model, best_of, few_of, models_of, own_map
 from mappable.evaluation.protocol import BOUND, NothingToDrawError, Section, View, named
 from mappable.evaluation.protocols.localization.compute import Localization
+from mappable.evaluation.protocols.localization.ways import WayCounts, count_rules, count_ways
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import by_condition
 from mappable.evaluation.style import beside, legend_of, new_figure, number, tidy
@@ -30,19 +31,24 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     sentences = [
         "Three ways to say where a query is: at the nearest landmark by feature (top-1), between the landmarks that "
         "look like it (refined), and with the images before and after it (sequence).",
-        f"Where the map is confident it gives an interval, which should hold the true distance in "
-        f"{100 * first.coverage:.0f} % of the cases. Narrow intervals that keep this promise are good ones.",
+        "For each query that is likely on the map there is an interval, which should hold the true distance to the "
+        f"landmark in {100 * first.coverage:.0f} % of the cases. Narrow ones that keep this promise are good.",
         "Rejection asks whether an image is on the map at all: precision and recall over all thresholds of the feature "
-        "distance (average precision, 1 is perfect), and what the calibrated map accepts.",
+        "distance (average precision, 1 is perfect), and what the calibrated map accepts. There recall is over all "
+        "queries with a landmark near by, and the nearest landmark must be right. In the table of rules recall is over "
+        "right answers, which are refined positions, or those of the sequence.",
     ]
+    own = own_map(models)
     tables = [
-        _positions(view, models),
+        _ways(view, models, folded=not own),
+        *([] if own else [_positions(view, models)]),
         _intervals(view, models),
         *([_located_by_condition(view, models)] if len(by_condition(view.setup)) > 1 else []),
         _rejection(view, models),
+        _rules(view, models),
     ]
     figures = "localization", "rejection"
-    return [Section("localization", "Localization", sentences, tables, figures, notes=_notes(models))]
+    return [Section("localization", "Localization", sentences, tables, figures, notes=_notes(models), leads=own)]
 
 
 def _notes(models: list[Model]) -> list[str]:
@@ -52,6 +58,65 @@ def _notes(models: list[Model]) -> list[str]:
         if note := model.first(Localization).note:
             told.setdefault(note, []).append(model.title)
     return [f"{'All models' if len(of) == len(models) > 1 else ', '.join(of)}: {note}" for note, of in told.items()]
+
+
+def _ways(view: View, models: list[Model], folded: bool) -> Table:
+    """Counts of each way; of each model the first seed."""
+    radius = view.setup.positive_radius
+    counted = [(model, count_ways(model.first(Localization), radius)) for model in models]
+    rows = [(model.title, name, one) for model, ways in counted for name, one in ways.items()]
+    first = models[0].first(Localization)
+    bound = int(np.sum(first.bound <= radius))
+    best = [one.percent for _, _, one in rows]
+
+    def stated(count: Callable[[WayCounts], str]) -> list[Cell]:
+        """Nothing without a calibration, and nothing of the bound."""
+        return [*(count(one) if one.intervals else None for _, _, one in rows), None]
+
+    return table(
+        "ways",
+        Column("Model", [*(title for title, _, _ in rows), BOUND] if len(models) > 1 else [None] * (len(rows) + 1)),
+        Column("Way", [*(name for _, name, _ in rows), BOUND if len(models) == 1 else ""]),
+        Column(
+            f"≤ {view.positive}", [*(of(one.found, one.queries) for _, _, one in rows), of(bound, len(first.bound))]
+        ),
+        Column("%", [*best, 100 * bound / len(first.bound)]),
+        Column(f"Median error, {view.unit}", [*(one.median for _, _, one in rows), float(np.median(first.bound))], 2),
+        Column("Confident", stated(lambda one: of(one.confident, one.queries))),
+        Column("Right of the confident", stated(lambda one: of(one.right, one.confident))),
+        Column("Intervals that hold", stated(lambda one: of(one.held, one.intervals))),
+        caption=f"Three ways to locate, in counts of queries; intervals state {100 * first.coverage:.0f} %",
+        best=[*best, None],
+        references=1,
+        folded=folded,
+    )
+
+
+def _rules(view: View, models: list[Model]) -> Table:
+    """Rules for accepting answers; of each model the first seed."""
+    counted = [(model, count_rules(model.first(Localization), view.setup.positive_radius)) for model in models]
+    rows = [(model.title, name, one) for model, rules in counted for name, one in rules.items()]
+    return table(
+        "rules",
+        Column("Rule", [name for _, name, _ in rows]),
+        *([Column("Model", [title for title, _, _ in rows])] if len(models) > 1 else []),
+        Column("Average precision", [one.average_precision for _, _, one in rows], 3),
+        Column("Accepted", [of(one.accepted, one.answers) for _, _, one in rows]),
+        Column("Wrong of the accepted", [of(one.wrong, one.accepted) for _, _, one in rows]),
+        Column("False discoveries, %", [one.false_discovery for _, _, one in rows]),
+        caption="Which answers to accept: what is confident, beside plain rules that accept as many as single images",
+        best=[one.average_precision for _, _, one in rows] if len(models) == 1 else (),
+        folded=len(models) > 1,
+    )
+
+
+def of(part: int, whole: int) -> str:
+    """A count of a count.
+
+    >>> of(31, 1034)
+    '31 of 1,034'
+    """
+    return f"{part:,} of {whole:,}"
 
 
 def _positions(view: View, models: list[Model]) -> Table:

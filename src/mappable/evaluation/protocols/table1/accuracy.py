@@ -6,7 +6,7 @@ import numpy as np
 
 from mappable.evaluation import paper
 from mappable.evaluation.metrics import percent_within, spread
-from mappable.evaluation.models import Model
+from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import BOUND, NothingToDrawError, Section, View, counted, named
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.style import BEST_POSSIBLE, FAINT, as_map, beside, dots, new_figure, number, tidy
@@ -41,15 +41,15 @@ def accuracy_section(view: View, models: list[Model]) -> Section:
     ]
     if choices > 1:
         sentences[1] += f" All numbers are with one set of landmarks, but for a mean ± deviation over {choices} sets."
-    if view.setup.name in paper.SIZES:
+    if view.setup.name in paper.SIZES and not own_map(models):
         sizes = paper.SIZES[view.setup.name]
         sentences.append(f"The paper has {sizes.test:,} queries and {sizes.landmarks:,} landmarks.")
-    tables = [_accuracy(view, first), *_gains(view, models), *_by_condition(view), _recall(view)]
+    tables = [_accuracy(view, first, own_map(models)), *_gains(view, models), *_by_condition(view), _recall(view)]
     return Section("table1", "Accuracy", sentences, tables, ("table1", "landmarks"))
 
 
-def _accuracy(view: View, first: Accuracy) -> Table:
-    found, printed = view.summaries, paper.TABLE_1.get(view.setup.name, {})
+def _accuracy(view: View, first: Accuracy, own: bool) -> Table:
+    found, printed = view.summaries, {} if own else paper.TABLE_1.get(view.setup.name, {})
     theirs = [printed.get(one.row) for one in found]
     choices, median = len(first.landmark_seeds), float(np.median(first.bound))
     over = [one.landmarks_positive if choices > 1 else None for one in found]

@@ -1,0 +1,98 @@
+"""Three ways to locate a query, counted: how many are found, how many are confident and right, how many intervals hold.
+
+Also the rules by which answers could be accepted: how many each accepts, and how many of these are wrong.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mappable.arrays import Bools, Floats
+from mappable.evaluation.metrics import precision_recall
+from mappable.evaluation.protocols.localization.compute import Localization
+from mappable.evaluation.protocols.localization.rules import SEQUENCE, SINGLE
+
+NEAREST, REFINED, DRIVE = "nearest", "refined", "sequence"
+
+
+@dataclass(frozen=True)
+class WayCounts:
+    """Counts of queries; `median` is of errors, in the unit. Without a calibration no query is confident."""
+
+    queries: int
+    found: int  # within the positive radius
+    median: float
+    confident: int
+    right: int  # of the confident
+    intervals: int  # that are stated
+    held: int  # intervals that hold the true distance
+
+    @property
+    def percent(self) -> float:
+        """Of the queries that are found."""
+        return 100 * self.found / self.queries
+
+
+def count_ways(found: Localization, radius: float) -> dict[str, WayCounts]:
+    """By way: at the nearest landmark, refined, and as a drive; the last two need a calibration."""
+    single = found.confident, found.low, found.high, found.top1
+    drive = found.sequence_confident, found.sequence_low, found.sequence_high, found.sequence_distance
+    ways = {NEAREST: (found.top1, single), REFINED: (found.refined, single), DRIVE: (found.sequence, drive)}
+    known = {name: way for name, way in ways.items() if np.isfinite(way[0]).all()}
+    return {name: _count(errors, radius, *stated) for name, (errors, stated) in known.items()}
+
+
+def _count(errors: Floats, radius: float, confident: Bools, low: Floats, high: Floats, truth: Floats) -> WayCounts:
+    near = errors <= radius
+    return WayCounts(
+        queries=len(errors),
+        found=int(near.sum()),
+        median=float(np.median(errors)),
+        confident=int(confident.sum()),
+        right=int((near & confident).sum()),
+        intervals=int(np.isfinite(low).sum()),
+        held=int(((low <= truth) & (truth <= high)).sum()),
+    )
+
+
+def best_way(ways: dict[str, WayCounts]) -> str:
+    """The name of the way that finds most; of equal ones the simplest."""
+    return max(ways, key=lambda name: ways[name].found)
+
+
+@dataclass(frozen=True)
+class RuleCounts:
+    """A rule for accepting answers. The `average_precision` is over all thresholds, recall over the right answers."""
+
+    average_precision: float
+    answers: int  # images on the map or not
+    accepted: int
+    wrong: int  # of the accepted
+
+    @property
+    def false_discovery(self) -> float | None:
+        """Percent of the accepted that are wrong; None if nothing is accepted."""
+        return 100 * self.wrong / self.accepted if self.accepted else None
+
+
+def count_rules(found: Localization, radius: float) -> dict[str, RuleCounts]:
+    """By rule. Ours accept what is `confident`; each plain rule accepts as many as the first of ours does.
+
+    An answer is right if its position is within the radius; answers about images that are not on the map are wrong.
+    """
+    nowhere = np.zeros(len(found.absent), dtype=bool)
+    sure = {
+        SINGLE: np.concatenate([found.confident, found.absent_confident]),
+        SEQUENCE: np.concatenate([found.sequence_confident, found.absent_sequence_confident]),
+    }
+    counted = {}
+    for name, score in found.rules.items():
+        errors = found.sequence if name == SEQUENCE else found.refined
+        right = np.concatenate([errors <= radius, nowhere])
+        accepted = sure.get(name)
+        if accepted is None:
+            accepted = np.zeros(len(score), dtype=bool)
+            accepted[np.argsort(-score, kind="stable")[: int(sure[SINGLE].sum())]] = True
+        average = precision_recall(-score, right, int(right.sum()))[3]
+        counted[name] = RuleCounts(average, len(score), int(accepted.sum()), int((accepted & ~right).sum()))
+    return counted
