@@ -26,7 +26,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.evaluation.bootstrap import block_bootstrap
 from mappable.features.descriptors import Described, read_descriptors
 from mappable.maps.build import build_map_of
-from mappable.maps.drive_model import believe_alone, find_places, follow, look_at
+from mappable.maps.drive_model import believe_alone, follow, look_at, mass_around
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
@@ -96,7 +96,7 @@ def ask(
             sum(one.confident for one in foreign_found),
         )
     if here.all():
-        cell["rules"] = rules(locator, seen, off, max(within))
+        cell["rules"] = rules(locator, seen, ways, off, max(within))
     gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
     blocks = np.arange(len(gain)) // BLOCK
     bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
@@ -105,14 +105,15 @@ def ask(
 
 
 def rules(
-    locator: Locator, seen: Floats32, off: dict[str, Floats], limit: float
+    locator: Locator, seen: Floats32, ways: dict[str, list[Location]], off: dict[str, Floats], limit: float
 ) -> dict[str, list[tuple[float, bool]]]:
     """How sure each rule is of each image, and whether the image is right: ours, and what a user would write."""
     model, at = locator.calibration.drive, locator.positions
     looks = look_at(locator.map.store, seen)
     beliefs = {"single": believe_alone(model, locator.layout, looks), "sequence": []}
-    beliefs["sequence"] = follow(model, locator.layout, looks, seen)[0]
-    sure = {f"ours, {way}": (find_places(own, at, model.radius).mass, off[way]) for way, own in beliefs.items()}
+    beliefs["sequence"] = follow(model, locator.layout, looks, seen).beliefs
+    found = {way: np.array([one.coordinates for one in own]) for way, own in ways.items()}
+    sure = {f"ours, {way}": (mass_around(own, at, found[way], model.radius), off[way]) for way, own in beliefs.items()}
     nearest, top = looks.squared[:, 0], min(TOP, looks.rows.shape[1])
     weight = np.exp((nearest[:, None] - looks.squared[:, :top]) / looks.deviation[:, None])
     weight /= weight.sum(1, keepdims=True)
