@@ -96,7 +96,7 @@ def ask(
             sum(one.confident for one in foreign_found),
         )
     if here.all():
-        cell["rules"] = rules(locator, seen, off, max(within))
+        cell["rules"] = rules(locator, seen, ways, off, max(within))
     gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
     blocks = np.arange(len(gain)) // BLOCK
     bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
@@ -105,7 +105,7 @@ def ask(
 
 
 def rules(
-    locator: Locator, seen: Floats32, off: dict[str, Floats], limit: float
+    locator: Locator, seen: Floats32, ways: dict[str, list[Location]], off: dict[str, Floats], limit: float
 ) -> dict[str, list[tuple[float, bool]]]:
     """How sure each rule is of each image, and whether the image is right: ours, and what a user would write."""
     right = {way: (errors <= limit).tolist() for way, errors in off.items()}

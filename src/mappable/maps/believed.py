@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats, Floats32
-from mappable.maps.drive_model import FoundPlaces, Looks, coordinates_of, find_places
+from mappable.maps.drive_model import (
+    Followed,
+    FoundPlaces,
+    Looks,
+    coordinates_of,
+    deviations_of,
+    find_places,
+    mass_around,
+)
 from mappable.maps.location import Location
-from mappable.maps.place_filter import Belief
 
 if TYPE_CHECKING:
     from mappable.maps.locate import Locator
 
+SURE_ALONE = 0.9  # least probability of the place of an image by itself that is confident; by scripts/real.py
 AT_ONCE = 256  # landmarks whose descriptors are read together
 
 
@@ -20,29 +28,24 @@ def locations_of(
     locator: "Locator",
     descriptors: Floats32,
     looks: Looks,
-    beliefs: Sequence[Belief],
+    drive: Followed,
     *,
-    together: bool,
     coverage: float | None,
     images: Sequence[str] | None,
     candidates: int,
 ) -> list[Location]:
-    """Locations of images (n, D) by beliefs about them; `together` says whether a drive helped.
+    """Locations of images (n, D) by what the `drive` says about them.
 
-    The landmark is the likeliest one if it did, and else the nearest one by feature.
+    The landmark is the likeliest one if the drive helped, and else the nearest one by feature.
     """
-    nearest = None if together else looks.rows[:, 0]
-    places = find_places(beliefs, locator.positions, locator.calibration.drive.radius, nearest)
-    coordinates = coordinates_of(
-        locator.calibration.drive, locator.between, locator.calibration.temperature, looks, places
-    )
+    places, coordinates, mass = placed(locator, looks, drive)
     model, frame, ids, at = locator.calibration.drive, locator.map.frame, locator.map.places.place_id, locator.positions
     coverage = locator.calibration.coverage if coverage is None else coverage
     feature = _feature_distances(locator, descriptors, places)
     distance = np.linalg.norm(coordinates - at[places.landmark], axis=1)
-    half = np.minimum(model.width(coverage) * np.hypot(places.spread, model.deviation), locator.farthest)
+    half = np.minimum(model.width(coverage) * deviations_of(model, places, drive), locator.farthest)
     covariances = model.covariance_factor * places.covariance + model.covariance_deviation**2 * np.eye(at.shape[1])
-    known, confident = places.away < 0.5, places.mass >= model.sure
+    known, confident = places.away < 0.5, mass >= (model.sure if drive.together else max(model.sure, SURE_ALONE))
     degrees = frame.degrees(coordinates)
     return [
         Location(
@@ -61,12 +64,20 @@ def locations_of(
             covariance=tuple(map(tuple, covariances[n].tolist())),
             refined=bool((coordinates[n] != at[places.likeliest[n]]).any()),
             confident=bool(confident[n]),
-            reason="" if confident[n] else _reason(locator, places, n, float(feature[n])),
+            reason="" if confident[n] else _reason(locator, places, n, float(mass[n]), float(feature[n])),
             candidates=locator.candidates(looks.rows[n, :candidates], looks.squared[n]),
-            together=together,
+            together=drive.together,
         )
         for n, name in enumerate(range(len(coordinates)) if images is None else images)
     ]
+
+
+def placed(locator: "Locator", looks: Looks, drive: Followed) -> tuple[FoundPlaces, Floats, Floats]:
+    """Places of images, their coordinates (n, k), and the probability (n,) that each is near its coordinates."""
+    model, nearest = locator.calibration.drive, None if drive.together else looks.rows[:, 0]
+    places = find_places(drive.beliefs, locator.positions, model.radius, nearest)
+    coordinates = coordinates_of(model, locator.between, locator.calibration.temperature, looks, places, drive)
+    return places, coordinates, mass_around(drive.beliefs, locator.positions, coordinates, model.radius)
 
 
 def _feature_distances(locator: "Locator", descriptors: Floats32, places: FoundPlaces) -> Floats:
@@ -79,11 +90,11 @@ def _feature_distances(locator: "Locator", descriptors: Floats32, places: FoundP
     return np.concatenate(parts).astype(np.float64)
 
 
-def _reason(locator: "Locator", places: FoundPlaces, n: int, feature: float) -> str:
+def _reason(locator: "Locator", places: FoundPlaces, n: int, mass: float, feature: float) -> str:
     """Why an image of a drive is not confident."""
     away, rival, ids = places.away[n], int(places.rival[n]), locator.map.places.place_id
-    if rival < 0 or away >= (1 - places.mass[n]) / 2:
+    if rival < 0 or away >= (1 - mass) / 2:
         return f"too far: not on the map with probability {away:.2f} (feature distance {feature:.3f})"
     metres = np.linalg.norm(locator.positions[rival] - locator.positions[places.landmark[n]])
     where = f"{ids[rival]}, {metres:.1f} {locator.map.unit} from {ids[places.landmark[n]]}"
-    return f"aliased: {where}, is likely, too; this place has probability {places.mass[n]:.2f}"
+    return f"aliased: {where}, is likely, too; this place has probability {mass:.2f}"

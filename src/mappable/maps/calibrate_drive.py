@@ -13,6 +13,7 @@ from mappable.maps.drive_model import (
     DriveModel,
     Looks,
     coordinates_of,
+    deviations_of,
     find_places,
     follow,
     look_at,
@@ -30,7 +31,7 @@ SHARPNESS, CERTAINTY = 3.0, 10.0  # the usual one, and by how many images it is 
 SHARPNESSES = tuple(np.geomspace(0.5, 10.0, 25).tolist())
 USUAL_SCORE, BELIEVED = 1.15, 30  # deviation of scores, and by how many images it is believed
 EVEN, SLOPE, EXAMPLES = 3.0, 1.5, 10  # contrast of even odds to be on the map, their slope, and believed by how many
-SURE = 0.9  # probability of the place
+SURE = 0.85  # probability of the place
 PLACE, APART = 1.5, 0.5  # radius of a place: spacings at least, and share of the growth of feature distances
 BETWEEN, BLUR = 0.25, 0.05  # deviation of positions whose place is certain: spacings, and radii of a place
 STRIDES = (1, 4)  # the images of calibration as drives: all, and thinned
@@ -171,29 +172,28 @@ def _with_errors(
     start = max(0, len(positions) - TRIED) // 2
     drive = np.arange(start, min(len(positions), start + TRIED))
     layout = Layout(between.positions, between.spacing)
-    drives = []
-    for stride in STRIDES:
-        own = drive[::stride]
+    drives, found = [drive[::stride] for stride in STRIDES], []
+    for own in drives:
         looks = look_at(landmarks.store, descriptors[own])
-        places = find_places(follow(model, layout, looks, descriptors[own])[0], layout.positions, model.radius)
-        drives.append((own, looks, places))
+        followed = follow(model, layout, looks, descriptors[own])
+        found.append((looks, find_places(followed.beliefs, layout.positions, model.radius), followed))
 
     def off(blend: float) -> list[Floats]:
         blended = replace(model, blend=blend)
-        found = [coordinates_of(blended, between, temperature, looks, places) for _, looks, places in drives]
-        return [one - positions[own] for one, (own, _, _) in zip(found, drives, strict=True)]
+        return [
+            coordinates_of(blended, between, temperature, looks, places, followed) - positions[own]
+            for own, (looks, places, followed) in zip(drives, found, strict=True)
+        ]
 
     blend = min(BLENDS, key=lambda one: np.median(np.linalg.norm(np.concatenate(off(one)), axis=1)))
     offs, scores, spreads = off(blend), [np.array(model.scores)], []
-    for number, (own, _, places) in enumerate(drives):
+    for number, (own, (_, places, followed)) in enumerate(zip(drives, found, strict=True)):
         at = layout.positions[places.landmark]
         truly = np.linalg.norm(at - positions[own], axis=1)
         stated = np.linalg.norm(at - positions[own] - offs[number], axis=1)
-        own_deviation = np.hypot(places.spread, model.deviation)
-        surer = own_deviation <= np.median(
-            own_deviation
-        )  # the others are covered anyway, and would make intervals narrow
-        scores.append((np.abs(truly - stated) / own_deviation)[surer])
+        deviations = deviations_of(model, places, followed)
+        surer = deviations <= np.median(deviations)  # the others are covered anyway, and would make intervals narrow
+        scores.append((np.abs(truly - stated) / deviations)[surer])
         right = truly <= model.radius
         spreads.append(places.covariance[right])
         offs[number] = offs[number][right]

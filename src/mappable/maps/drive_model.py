@@ -12,6 +12,7 @@ from mappable.maps.between import Between, interpolate
 from mappable.maps.conformal import conformal_quantile
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight, tie_images
+from mappable.maps.smoothing import lasting_jumps, smooth_path
 from mappable.maps.steps import Steps
 from mappable.maps.store import Store, check_search, squared_between
 
@@ -23,6 +24,10 @@ BLIND = 0.02  # probability that an image on the map shows nothing of its place
 RESEMBLING = 30.0  # images before the resemblance of a landmark to all of a drive counts half; by scripts/real.py
 UNLIKELY = 1e-3  # of the likeliest landmark's probability: less does not count
 SPARSE = 0.25  # nats: steps that tell less of the next place, in the median, do not help
+PARTED = 0.9  # of the growth of squared feature distances: images that differ more do not continue one path
+ALIKE = 0.5  # radii of a place: images along such a way err alike, and count as one; as the others by scripts/real.py
+DOUBTED = 5.0  # factor for the deviation of an image that is likely not on the map
+STEADIER = 0.85  # factor for deviations of distances along a drive, whose positions are smoothed
 
 
 @dataclass(frozen=True)
@@ -164,16 +169,44 @@ class FoundPlaces:
     covariance: Floats  # (n, k, k) over the place
 
 
-def follow(model: DriveModel, layout: Layout, looks: Looks, descriptors: Floats32) -> tuple[list[Belief], bool]:
-    """Beliefs about the images (n, D) of a drive, in order, and whether its steps helped."""
+@dataclass(frozen=True)
+class Followed:
+    """Beliefs about the images of a drive, and the path that ties them; without one, each is known by itself."""
+
+    beliefs: list[Belief]
+    step: float | None = None  # the usual one, in metres
+    breaks: Bools | None = None  # (n,) images before which the camera may have moved anywhere
+
+    @property
+    def together(self) -> bool:
+        """Whether the drive helped."""
+        return self.step is not None
+
+
+def follow(model: DriveModel, layout: Layout, looks: Looks, descriptors: Floats32) -> Followed:
+    """Beliefs about the images (n, D) of a drive, in order; where its steps do not help, about each by itself."""
     landmarks, links = len(layout.positions), link(descriptors, model.steps)
     if len(descriptors) > 1 and landmarks > 1:
         usual = model.steps.usual(links.squared[1:], layout.spacing / 4)
         places = PlaceFilter(layout, model.steps, usual)
         if np.median(places.information(links.squared[1:])) >= SPARSE:
             sights = sights_of(looks, model, landmarks, links.fresh)
-            return places.smooth(sights, links.parents, links.squared), True
-    return believe_alone(model, layout, looks), False
+            return Followed(places.smooth(sights, links.parents, links.squared), usual, _breaks(links, model.steps))
+    return Followed(believe_alone(model, layout, looks))
+
+
+def _breaks(links: Links, steps: Steps) -> Bools:
+    """Images (n,) that no two images alike, one before and the other not, tie to those before.
+
+    All are, if less than half are alike the image before: then the order of images is not that of a path.
+    """
+    count, limit = len(links.parents), steps.mean[1] + PARTED * (steps.plateau - steps.mean[1])
+    alike = np.flatnonzero(links.squared[1:] < limit) + 1
+    if 2 * np.count_nonzero(links.parents[alike] == alike - 1) < count - 1:
+        return np.ones(count, dtype=bool)
+    tied = np.bincount(links.parents[alike] + 1, minlength=count) - np.bincount(alike + 1, minlength=count + 1)[:count]
+    breaks: Bools = np.cumsum(tied) == 0
+    return breaks
 
 
 def believe_alone(model: DriveModel, layout: Layout, looks: Looks) -> list[Belief]:
@@ -183,14 +216,23 @@ def believe_alone(model: DriveModel, layout: Layout, looks: Looks) -> list[Belie
 
 
 def coordinates_of(
-    model: DriveModel, between: Between, temperature: float, looks: Looks, places: "FoundPlaces"
+    model: DriveModel, between: Between, temperature: float, looks: Looks, places: FoundPlaces, drive: Followed
 ) -> Floats:
-    """Coordinates (n, k): between what the image alone says around its landmark, and what the belief says."""
+    """Coordinates (n, k): between what the image alone says around its landmark, and what the belief says.
+
+    Those of a drive that helped are smoothed.
+    """
     found = interpolate(between, places.likeliest, looks.rows, looks.squared, temperature)
     alone = between.positions[places.likeliest]
     blended = (1 - model.blend) * found.position + model.blend * places.position
     coordinates: Floats = np.where(found.supported[:, None], blended, alone)
-    return coordinates
+    if drive.step is None or drive.breaks is None:
+        return coordinates
+    variance = np.trace(places.covariance, axis1=1, axis2=2) / coordinates.shape[1] + model.deviation**2
+    variance *= max(1.0, ALIKE * model.radius / drive.step)
+    deviations = np.sqrt(variance) * np.where(places.away > 0.5, DOUBTED, 1.0)
+    breaks = drive.breaks | lasting_jumps(coordinates, drive.step, model.radius)
+    return smooth_path(coordinates, deviations, drive.step, breaks)
 
 
 def find_places(
@@ -203,6 +245,18 @@ def find_places(
     given = [None] * len(beliefs) if landmarks is None else landmarks.tolist()
     found = [_place(belief, positions, radius, one) for belief, one in zip(beliefs, given, strict=True)]
     return FoundPlaces(*(np.array(values) for values in zip(*found, strict=True)))
+
+
+def deviations_of(model: DriveModel, places: FoundPlaces, drive: Followed) -> Floats:
+    """Deviations (n,) of stated distances to the landmark, in metres."""
+    deviations: Floats = (STEADIER if drive.together else 1.0) * np.hypot(places.spread, model.deviation)
+    return deviations
+
+
+def mass_around(beliefs: Sequence[Belief], positions: Floats, coordinates: Floats, radius: float) -> Floats:
+    """Probabilities (n,) that images are at landmarks within `radius` of their coordinates (n, k)."""
+    away = [np.linalg.norm(positions[one.rows] - at, axis=1) for one, at in zip(beliefs, coordinates, strict=True)]
+    return np.array([one.probability @ (far <= radius) for one, far in zip(beliefs, away, strict=True)])
 
 
 def _place(belief: Belief, positions: Floats, radius: float, landmark: int | None) -> tuple[Any, ...]:

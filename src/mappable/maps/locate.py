@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of, whole_range
-from mappable.maps.drive_model import believe_alone, look_at
+from mappable.maps.drive_model import Followed, believe_alone, look_at
 from mappable.maps.location import Candidate, Location
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
@@ -91,13 +91,12 @@ class Locator:
     ) -> list[Location]:
         """Locations of images, each by itself, by the model of drives."""
         looks = look_at(self.map.store, descriptors)
-        beliefs = believe_alone(self.calibration.drive, self.layout, looks)
+        alone = Followed(believe_alone(self.calibration.drive, self.layout, looks))
         return locations_of(
             self,
             descriptors,
             looks,
-            beliefs,
-            together=False,
+            alone,
             coverage=coverage,
             images=images,
             candidates=candidates,

@@ -29,13 +29,12 @@ def locate_sequence(
         raise BadInputError("a sequence needs at least one image")
     locator.map.check_encoder(encoder)
     looks = look_at(locator.map.store, descriptors)
-    beliefs, together = follow(locator.calibration.drive, locator.layout, looks, descriptors)
+    drive = follow(locator.calibration.drive, locator.layout, looks, descriptors)
     return locations_of(
         locator,
         descriptors,
         looks,
-        beliefs,
-        together=together,
+        drive,
         coverage=coverage,
         images=images,
         candidates=candidates,

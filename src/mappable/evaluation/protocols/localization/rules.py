@@ -3,7 +3,8 @@
 import numpy as np
 
 from mappable.arrays import Floats, Floats32
-from mappable.maps.drive_model import Looks, believe_alone, find_places, follow, look_at
+from mappable.maps.believed import placed
+from mappable.maps.drive_model import Followed, Looks, believe_alone, follow, look_at
 from mappable.maps.locate import Locator
 
 TOP = 10  # landmarks whose spread on the ground is a rule
@@ -16,10 +17,9 @@ def sureness(locator: Locator, descriptors: Floats32) -> dict[str, Floats]:
     """How sure each rule is of each image (n,) of one drive, by descriptors (n, D) in order; the higher the surer."""
     model, at = locator.calibration.drive, locator.positions
     looks = look_at(locator.map.store, descriptors)
-    beliefs = follow(model, locator.layout, looks, descriptors)[0]
     return {
         SINGLE: _single(locator, descriptors, looks),
-        SEQUENCE: find_places(beliefs, at, model.radius).mass,
+        SEQUENCE: placed(locator, looks, follow(model, locator.layout, looks, descriptors))[2],
         FEATURE: -np.sqrt(looks.squared[:, 0]),
         RATIO: -first_to_second(looks, at, model.radius),
         SPREAD: -spread_of_top(looks, at),
@@ -33,8 +33,7 @@ def _single(locator: Locator, descriptors: Floats32, looks: Looks) -> Floats:
     """
     calibration = locator.calibration
     if calibration.source == "train":
-        beliefs = believe_alone(calibration.drive, locator.layout, looks)
-        return find_places(beliefs, locator.positions, calibration.drive.radius).mass
+        return placed(locator, looks, Followed(believe_alone(calibration.drive, locator.layout, looks)))[2]
     seen = locator.look(*locator.nearest(descriptors, locator.map.encoder))
     near = (seen.matched <= calibration.threshold) & (np.sqrt(seen.evidence.nearest) <= calibration.retrieved.furthest)
     return np.where(near, seen.place, seen.place - np.ptp(seen.place) - 1.0)
