@@ -69,7 +69,9 @@ def place(
         if number >= len(begun) - 1 and (again or not doubtful(found[0].problem)):
             break
     best = found[0]
-    folds = distinct(best.problem, best.state, [*best.folds, *(one.as_fold(best.cost) for one in found[1:])])
+    # A doubtful fit beside a good one may be a saddle, not another map.
+    others = [one for one in found[1:] if doubtful(best.problem) or not doubtful(one.problem)]
+    folds = distinct(best.problem, best.state, [*best.folds, *(one.as_fold(best.cost) for one in others)])
     refined = fit(best.problem, best.state, rounds=FINAL)
     covariances = refined.covariances + _spread(best.problem, best.state, folds)
     return Refined(refined.state, covariances, refined.noise, refined.true), folds, doubtful(best.problem)
