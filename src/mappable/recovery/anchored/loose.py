@@ -47,24 +47,31 @@ def place(
 ) -> tuple[Refined, list[Fold], bool]:
     """The best fit from several starts (n, k), with covariances that cover its folds; the folds; and if it is doubtful.
 
-    `pose` makes a problem from a start. While the best fit is doubtful, `further` starts are tried.
+    `pose` makes a problem from a start. If the best fit is doubtful, `further` starts are tried until one leads to it
+    again.
     """
     begun = [_begin(pose(start)) for start in starts]
     begun.sort(key=lambda one: float(one[0].costs().sum()))
     found: list[_Found] = []
     seen: list[Floats] = []
     for number, (problem, refined) in enumerate(chain(begun, (_begin(pose(start)) for start in further))):
-        if all(moved(problem, one, refined.state).any() for one in seen):
-            if found and not doubtful(found[0].problem) and evidence(problem, refined.state) > found[0].cost + HOPELESS:
+        state = refined.state
+        if all(moved(problem, one, state).any() for one in seen):
+            if found and not doubtful(found[0].problem) and evidence(problem, state) > found[0].cost + HOPELESS:
                 break
             state, folds = unfold(problem, refined.state, rng)
+            again = bool(found) and not moved(problem, found[0].state, state).any()
             seen += [refined.state, state]
             found.append(_Found(evidence(problem, state), problem, state, folds))
             found.sort(key=lambda one: one.cost)
-        if number >= len(begun) - 1 and not doubtful(found[0].problem):
+        else:
+            again = number >= len(begun) and not moved(problem, found[0].state, state).any()
+        if number >= len(begun) - 1 and (again or not doubtful(found[0].problem)):
             break
     best = found[0]
-    folds = distinct(best.problem, best.state, [*best.folds, *(one.as_fold(best.cost) for one in found[1:])])
+    # A doubtful fit beside a good one may be a saddle, not another map.
+    others = [one for one in found[1:] if doubtful(best.problem) or not doubtful(one.problem)]
+    folds = distinct(best.problem, best.state, [*best.folds, *(one.as_fold(best.cost) for one in others)])
     refined = fit(best.problem, best.state, rounds=FINAL)
     covariances = refined.covariances + _spread(best.problem, best.state, folds)
     return Refined(refined.state, covariances, refined.noise, refined.true), folds, doubtful(best.problem)

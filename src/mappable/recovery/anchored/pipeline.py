@@ -91,7 +91,7 @@ def recover_anchored(
     positions[points], covariances[points] = refined.positions + origin, refined.covariances
     false = refined.true <= 0.5
     used = kept.copy()
-    used[inside if solution.folds is not None else inside & kept] = ~false
+    used[np.flatnonzero(inside)[solver.judged]] = ~false
     gaps = [] if solution.erratic else solver.gaps(refined.positions)
     ends = [(points[begin], points[end], way) for begin, end, way in gaps]
     said = [
@@ -130,6 +130,7 @@ class _Solver:
         turns: Turns | None,
     ) -> None:
         self.given, self.kept, self.ranges = given, kept, given.where(kept)
+        self.judged = kept  # True for the given ranges that the solution rests on
         self.anchors, self.drives, self.odometry, self.turns = anchors, drives, odometry, turns
         ranges = self.ranges
         self.reach = float(ranges.metres.max(initial=0.0)) or 1.0
@@ -145,11 +146,11 @@ class _Solver:
         rng = generator(seed, Purpose.ANCHORED)
         problem, refined = self._best([between, *drawn[:1]]) if self.drives else (None, None)
         if problem is None or refined is None or problem.motion is None:
-            refined, folds, doubtful = place(self._all_loose, [between, *drawn], rng, self._further(seed))
+            refined, folds, doubtful = self._placed([between, *drawn], seed, rng)
             return _Solution(refined, refined.noise * self.vagueness > WEAK, folds=folds, doubtful=doubtful)
         weak = refined.noise * self.vagueness > WEAK
         if not weak and self.turns is None and overrules(problem, refined, self._loose(refined.positions)):
-            refined, folds, doubtful = place(self._all_loose, [refined.positions, *drawn], rng, self._further(seed))
+            refined, folds, doubtful = self._placed([refined.positions, *drawn], seed, rng)
             return _Solution(refined, weak, folds=folds, erratic=True, doubtful=doubtful)
         if not sweeps:
             return _Solution(refined, weak)
@@ -188,11 +189,22 @@ class _Solver:
         """The problem without order."""
         return Problem(self.ranges, self.anchors, [], self.odometry, None, start, self.extent)
 
-    def _all_loose(self, start: Floats) -> Problem:
-        """The problem without order, and with all given ranges: those not kept count as soon as they fit."""
-        problem = Problem(self.given, self.anchors, [], self.odometry, None, start, self.extent)
-        problem.true = self.kept.astype(np.float64)
-        return problem
+    def _placed(self, starts: list[Floats], seed: int, rng: np.random.Generator) -> tuple[Refined, list[Fold], bool]:
+        """The points without order, from all given ranges but those that were not kept and are far off at all starts.
+
+        Other ranges that were not kept count as soon as they fit.
+        """
+        i, j = self.given.i, self.given.j
+        off = [np.abs(np.linalg.norm(start[i] - start[j], axis=1) - self.given.metres) for start in starts]
+        self.judged = self.kept | (np.min(off, axis=0) < self.reach)
+        ranges, trusted = self.given.where(self.judged), self.kept[self.judged].astype(np.float64)
+
+        def pose(start: Floats) -> Problem:
+            problem = Problem(ranges, self.anchors, [], self.odometry, None, start, self.extent)
+            problem.true = trusted
+            return problem
+
+        return place(pose, starts, rng, self._further(seed))
 
     def _further(self, seed: int) -> Iterator[Floats]:
         """More starts for points without order, each made when it is asked for."""
