@@ -22,7 +22,7 @@ from mappable.maps.spread import Spread
 from mappable.maps.store import squared_between
 
 FEWEST = 15  # images
-ENOUGH = 50  # images of which intervals of their own are made
+ENOUGH = 50  # images that get intervals of their own
 OWN = 1.5  # spacings: landmarks of an image's own visit that near to it are left out where it is a landmark itself
 SAMPLE = 512  # landmarks, and the nearest to each image, whose distances are looked at
 NEAREST, BLOCK = 16, 64  # landmarks near an image; images at a time

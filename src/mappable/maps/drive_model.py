@@ -210,7 +210,7 @@ def _breaks(links: Links, steps: Steps) -> Bools:
 
 
 def believe_alone(model: DriveModel, layout: Layout, looks: Looks) -> list[Belief]:
-    """Beliefs about images of which each is known by itself."""
+    """Beliefs about images, each by itself."""
     places = PlaceFilter(layout, model.steps)
     return [places.start(sight) for sight in sights_of(looks, model, len(layout.positions))]
 

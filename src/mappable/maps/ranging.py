@@ -35,7 +35,8 @@ def ranges_between(calibration: Calibration, descriptors: Floats32, *, ordered: 
     """Ranges between those of the images (n, D) that are near enough by feature for that to tell metres.
 
     Some of them are false: a fifth at most of the farthest, as calibration saw it. If images are `ordered`, they are
-    those of one drive. Ranges are refused that know no more of its order than chance, or of which too many are false.
+    those of one drive. Ranges that know no more of its order than chance are refused. So is a set with too
+    many false ranges.
     """
     if len(descriptors) < 2:
         raise BadInputError("ranges need at least two images")

@@ -9,7 +9,7 @@ from mappable.arrays import Floats
 from mappable.maps.errors import UncalibratedError
 
 FIRST, GROWTH = 100, 1.25  # pairs in the first bin, and how much more the next ones hold; fewer pairs fill
-SHARE, LEAST = 0.05, 10  # the first bin with that share of all, and no fewer than so many
+SHARE, LEAST = 0.05, 10  # share of all in the first bin, and its least number
 GROWN = 1.1  # times the floor: a plateau below that is no rise
 FULL = 0.9  # of the way from floor to plateau: distances beyond that tell nothing
 

@@ -8,7 +8,7 @@ from mappable.arrays import Bools, Floats
 BEND = 0.3  # standard deviation of the change of velocity between images, in usual steps; by scripts/real.py
 FREEDOM = 2.0  # degrees of freedom of Student's t, which errors of positions follow: outliers count little
 ROUNDS = 10  # of reweighting
-LASTING, FEWEST = 9, 4  # images before and after a jump that tell whether it lasts, and so many at least
+LASTING, FEWEST = 9, 4  # images before and after a jump that tell whether it lasts, and the least number
 
 
 def smooth_path(measured: Floats, deviations: Floats, step: float, breaks: Bools) -> Floats:

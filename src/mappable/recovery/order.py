@@ -26,7 +26,7 @@ class Order:
 
     @property
     def score(self) -> float:
-        """How near `shorter` is to what so many ranges could show at best: 0 for shuffled points, 1 is perfect."""
+        """How near `shorter` is to the best that these ranges could show: 0 for shuffled points, 1 is perfect."""
         return (2 * self.shorter - 1) / self.following if self.following else 0.0
 
 

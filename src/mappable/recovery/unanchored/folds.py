@@ -176,7 +176,7 @@ def cut_behind(ranges: Ranges, positions: Floats, behind: int) -> Cut:
     """What mirroring all points behind that one does to the ranges across the cut.
 
     They are mirrored at the line (in three dimensions the plane) that runs through the points before the cut, behind
-    it, or both, of which ranges lead across it, whichever fits best: a point h1 beside the line and one h2 beside it
+    it, or both, that have ranges across it, whichever fits best: a point h1 beside the line and one h2 beside it
     were d apart and are √(d² + 4 h1 h2) then.
     """
     across = (ranges.i <= behind) & (ranges.j > behind)
