@@ -82,7 +82,7 @@ def test_a_drive_on_which_far_images_look_alike_here_and_there_is_refused(town: 
     alike = random.choice(len(seen), 120, replace=False)
     seen[alike] = town.describe(np.zeros((120, 2)), 7)  # whatever they show, it is the same
     order = order_of(ranges_between(town.calibration, seen, ordered=False))
-    assert order.score > 0.5  # of which consecutive images know nothing
+    assert order.score > 0.5  # consecutive images do not show it
     with pytest.raises(BadInputError, match="% of ranges are false"):
         ranges_between(town.calibration, seen)
 
