@@ -76,6 +76,7 @@ def maps_of(world: World, count: int, seed: int) -> tuple[Map, dict[str, Calibra
     bare = Map.build(world.places[rows], world.descriptors[rows], world.encoder)
     known = world.descriptors[world.calibration], world.places.positions[world.calibration]
     given = {"coverage": COVERAGE, "false_accepts": FALSE_ACCEPTS}
+    given |= {"conditions": world.places.condition[world.calibration].tolist()}
     elsewhere = world.descriptors[world.of_part("region-b", "query")]
     calibrations = {
         "left out": calibrate(bare, *known, **given),
@@ -84,6 +85,7 @@ def maps_of(world: World, count: int, seed: int) -> tuple[Map, dict[str, Calibra
     if count == USUAL:
         others = np.setdiff1d(world.train, rows)[:: max(1, len(world.train) // 2500)]
         own = world.descriptors[others], world.places.positions[others]
+        given["conditions"] = world.places.condition[others].tolist()
         calibrations["train"] = calibrate(bare, *own, source="train", elsewhere=elsewhere, **given)
     return bare, calibrations
 
@@ -104,7 +106,7 @@ def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Float
         if name == "elsewhere":
             errors = {"top1": truly, "refined": distances(at[test], coordinates(found))}
             errors["oracle"] = np.min(np.linalg.norm(at[test][:, None] - bare.places.positions, axis=2), axis=1)
-            errors["sequence"], result["deviation in a sequence"] = sequences(world, locator)
+            errors["sequence"], result["sequence"] = sequences(world, locator)
             result["refined share"] = float(np.mean([one.refined for one in found]))
             result |= accuracy(errors, world)
             result["deviation"] = normalized(found, at[test], truly, calibration)
@@ -196,19 +198,53 @@ def rejection(world: World, locator: Locator, found: list[Location], calibration
 
 
 def sequences(world: World, locator: Locator) -> tuple[Floats, Results]:
-    """Errors of test images, each drive located as a whole; and how far their covariances can be trusted."""
+    """Errors of test images, each drive located as a whole; how far covariances, intervals and `confident` hold."""
+    places, by_drive = world.places, dict.fromkeys(world.places.sequence[world.test].tolist())
     errors, squared = np.empty(len(world.test)), np.empty(len(world.test))
-    names = world.places.sequence[world.test]
-    for name in np.unique(names.astype(str)):
-        own = np.flatnonzero(names == name)
-        found = locate_sequence(locator, world.descriptors[world.test[own]], encoder=world.encoder)
-        off = world.places.positions[world.test[own]] - coordinates(found)
+    found: list[Location] = [None] * len(world.test)  # type: ignore[list-item]
+    for name in by_drive:
+        own = np.flatnonzero(places.sequence[world.test] == name)
+        some = locate_sequence(locator, world.descriptors[world.test[own]], encoder=world.encoder)
+        off = places.positions[world.test[own]] - coordinates(some)
         errors[own] = np.linalg.norm(off, axis=1)
-        squared[own] = np.einsum("ni,nij,nj->n", off, np.linalg.inv(np.stack([one.covariance for one in found])), off)
+        squared[own] = np.einsum("ni,nij,nj->n", off, np.linalg.inv(np.stack([one.covariance for one in some])), off)
+        for row, one in zip(own, some, strict=True):
+            found[row] = one
     right = world.seen[world.test] & (errors <= world.negative_radius)
-    return errors, {
+    facts = {
         "mean": float(squared[right].mean() / off.shape[1]),
         "within 95 % ellipse": share(squared[right] <= ELLIPSE),
+    }
+    for group, which in (("seen", world.seen[world.test]), ("unseen", ~world.seen[world.test])):
+        if which.any():
+            facts[group] = trust(locator.map, world, world.test[which], [found[row] for row in np.flatnonzero(which)])
+    for part in ("leaving", "region-b"):
+        rows = world.of_part(part, "query")
+        away = (
+            np.linalg.norm(places.positions[rows][:, None] - locator.positions, axis=2).min(1) > world.negative_radius
+        )
+        sure: list[bool] = []
+        for name in dict.fromkeys(places.sequence[rows].tolist()):
+            own = rows[places.sequence[rows] == name]
+            located = locate_sequence(locator, world.descriptors[own], encoder=world.encoder)
+            sure += [one.confident for one in located]
+        facts[f"falsely confident, {part}"] = share(np.array(sure)[away])
+    return errors, facts
+
+
+def trust(landmarks: Map, world: World, rows: Ints, found: list[Location]) -> Results:
+    """How many images are confident, and wrong; how many have an interval; how many of these hold the true distance."""
+    at = world.places.positions[rows]
+    truly, off = distances(at, positions_of(landmarks, found)), distances(at, coordinates(found))
+    low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
+    sure, told = np.array([one.confident for one in found]), np.isfinite(low)
+    return {
+        "images": len(rows),
+        "confident": share(sure),
+        "wrong where confident": share((off > world.negative_radius)[sure]),
+        "intervals": share(told),
+        "coverage": share(((low <= truly) & (truly <= high))[told]),
+        "median width": float(np.median((high - low)[told])) if told.any() else None,
     }
 
 
@@ -258,7 +294,12 @@ def wing(world: World, landmarks: Map) -> Results:
             "right place where confident": share((truly <= world.negative_radius)[sure]),
             "coverage": share(inside[sure]),
             "median refined": float(np.median(distances(at[queries], coordinates(found)))),
+            "single": trust(one, world, queries, found),
         }
+        drives = dict.fromkeys(world.places.sequence[queries].tolist())
+        rows = [queries[world.places.sequence[queries] == drive] for drive in drives]
+        along = [locate_sequence(Locator(one), world.descriptors[own], encoder=world.encoder) for own in rows]
+        result[name]["sequence"] = trust(one, world, np.concatenate(rows), [each for some in along for each in some])
     return result
 
 

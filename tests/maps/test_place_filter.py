@@ -25,15 +25,15 @@ def test_beliefs_are_the_sums_over_all_paths(parents: list[int], usual: float | 
     places = PlaceFilter(Layout(AT, 1.0), STEPS, usual)
     seen, squared = sights(4, 1), np.array([0.0, 0.5, 1.1, 1.9])
     like = np.array([[*one.likelihood, one.away] for one in seen])
-    totals = np.zeros((4, 5))
+    totals, share = np.zeros((4, 5)), places.layout.weights / 4
     for path in product(range(5), repeat=4):
-        chance = like[0, path[0]] * (LEAVE if path[0] == 4 else ENTER / 4)
+        chance = like[0, path[0]] * (LEAVE if path[0] == 4 else ENTER * share[path[0]])
         for n in range(1, 4):
-            leave = places.leave[places._level(squared[n])]
+            leave, enter = (one[places._level(squared[n])] for one in (places.leave, places.enter))
             moves = places._moves(np.arange(4), np.arange(4), squared[n])
             one, two = path[parents[n]], path[n]
             if one == 4:
-                move = 1 - ENTER if two == 4 else ENTER / 4
+                move = 1 - enter if two == 4 else enter * share[two]
             else:
                 move = leave if two == 4 else (1 - leave) * moves[one, two]
             chance *= move * like[n, two]
@@ -78,10 +78,25 @@ def test_moves_are_probabilities() -> None:
     places = PlaceFilter(Layout(at, 1.0), STEPS, 1.0)
     for squared in (0.0, 0.6, 1.2, 1.8, 5.0):
         moves = places._moves(np.arange(60), np.arange(60), squared)
-        assert moves.sum(1).mean() == pytest.approx(1.0, rel=0.02)
-        assert moves.min() >= JUMP / 60
+        assert moves.sum(1) == pytest.approx(1.0)
+        assert moves.min() >= 0.4 * JUMP / 60
     told = places.information(np.array([0.6, 1.2, 1.8]))
     assert told[0] > told[1] > told[2]
+
+
+def test_moves_do_not_favor_a_stretch_with_more_landmarks() -> None:
+    """Landmarks every metre up to 30 m, then every 3 m: a camera that moves at random is equally often in both."""
+    at = np.concatenate([np.arange(0.0, 30.0), np.arange(30.0, 60.0, 3.0)])[:, None]
+    places = PlaceFilter(Layout(at, 1.5), STEPS, 1.0)
+    moves = np.linalg.matrix_power(places._moves(np.arange(40), np.arange(40), 0.6).astype(np.float64), 2000)
+    assert moves[0].sum() == pytest.approx(1.0, abs=1e-3)
+    assert 0.4 < moves[0, :30].sum() < 0.75  # and 0.92 if each landmark counted the same
+
+
+def test_a_camera_that_stands_still_does_not_come_back_to_the_map() -> None:
+    places = PlaceFilter(Layout(AT, 1.0), STEPS, 1.0)
+    assert places.enter[0] == 0
+    assert places.enter[places._level(STEPS.plateau)] == pytest.approx(ENTER, rel=0.02)
 
 
 def test_an_image_of_another_place_does_not_part_a_drive() -> None:

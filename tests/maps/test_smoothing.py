@@ -4,42 +4,42 @@ import numpy as np
 import pytest
 
 from mappable.maps import smoothing
-from mappable.maps.smoothing import lasting_jumps, smooth_path
+from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 
 
 def test_without_outliers_it_is_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoothing, "FREEDOM", 1e12)
     random = np.random.default_rng(0)
-    count, step = 12, 0.7
+    count, bend = 12, 0.21
     measured, deviations = random.normal(size=(count, 2)), random.uniform(0.5, 2, count)
     breaks = np.arange(count) == 5
     rows = [np.eye(count)[n] / deviations[n] for n in range(count)]
     wanted = [measured[n] / deviations[n] for n in range(count)]
     for n in range(1, count - 1):
         if not breaks[n] and not breaks[n + 1]:
-            rows.append((np.eye(count)[n - 1] - 2 * np.eye(count)[n] + np.eye(count)[n + 1]) / (smoothing.BEND * step))
+            rows.append((np.eye(count)[n - 1] - 2 * np.eye(count)[n] + np.eye(count)[n + 1]) / bend)
             wanted.append(np.zeros(2))
     solved = np.linalg.lstsq(np.array(rows), np.array(wanted), rcond=None)[0]
-    assert smooth_path(measured, deviations, step, breaks) == pytest.approx(solved)
+    assert smooth_path(measured, deviations, bend, breaks) == pytest.approx(solved)
 
 
 def test_a_straight_drive_stays_as_it_is() -> None:
     drive = np.arange(20.0)[:, None] * [2.0, 1.0]
-    assert smooth_path(drive, np.ones(20), 2.2, np.zeros(20, dtype=bool)) == pytest.approx(drive)
+    assert smooth_path(drive, np.ones(20), 0.66, np.zeros(20, dtype=bool)) == pytest.approx(drive)
 
 
 def test_a_few_images_far_off_do_not_move_the_path() -> None:
     drive = np.arange(40.0)[:, None] * [2.0, 1.0]
     measured = drive.copy()
     measured[18:22] += [80.0, 10.0]
-    found = smooth_path(measured, np.ones(40), 2.2, np.zeros(40, dtype=bool))
+    found = smooth_path(measured, np.ones(40), 0.66, np.zeros(40, dtype=bool))
     assert np.linalg.norm(found - drive, axis=1).max() < 1.0
 
 
 def test_a_break_lets_the_camera_be_anywhere() -> None:
     drive = np.arange(20.0)[:, None] * [2.0, 1.0]
     drive[10:] += 500.0
-    assert smooth_path(drive, np.ones(20), 2.2, np.arange(20) == 10) == pytest.approx(drive)
+    assert smooth_path(drive, np.ones(20), 0.66, np.arange(20) == 10) == pytest.approx(drive)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -60,3 +60,11 @@ def test_a_jump_there_and_back_does_not_last() -> None:
     drive[18:22] += 90.0
     assert not lasting_jumps(drive, 2.2, 3.0).any()
     assert not lasting_jumps(drive[16:22], 2.2, 3.0).any()
+
+
+def test_the_step_along_a_path_is_little_longer_by_noise() -> None:
+    random = np.random.default_rng(0)
+    drive = np.arange(200.0)[:, None] * [0.6, 0.8]
+    assert step_along(drive) == pytest.approx(1.0)
+    assert 0.8 < step_along(drive + random.normal(0, 1.5, drive.shape)) < 1.1
+    assert step_along(drive[:2]) == pytest.approx(1.0)

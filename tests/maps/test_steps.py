@@ -48,7 +48,7 @@ def test_the_usual_step_of_a_drive(town: Any, every: int) -> None:
 def test_likelihoods_are_densities(town: Any) -> None:
     steps = Steps.fit(town.known[1], town.known[0])
     squared = np.linspace(-2, 6, 4001)
-    sums = steps.likelihood(squared, np.array([0.0, 3.0, 50.0]), smear=1.0).sum(0) * 0.002
+    sums = steps.likelihood(squared, np.array([0.0, 3.0, 50.0])).sum(0) * 0.002
     assert sums == pytest.approx(np.sqrt(2 * np.pi), rel=2e-3)
 
 

@@ -10,9 +10,11 @@ from mappable.maps.drive_model import (
     Followed,
     FoundPlaces,
     Looks,
+    alike_around,
     coordinates_of,
     deviations_of,
     find_places,
+    first_to_second,
     mass_around,
 )
 from mappable.maps.location import Location
@@ -20,7 +22,8 @@ from mappable.maps.location import Location
 if TYPE_CHECKING:
     from mappable.maps.locate import Locator
 
-SURE_ALONE = 0.9  # least probability of the place of an image by itself that is confident; by scripts/real.py
+SURE_ALONE = 0.7  # least probability of the place of an image by itself that is confident; by scripts/real.py
+ALIKE_AROUND = -0.4  # least log odds to be on the map, median of the images around one, if it is confident
 AT_ONCE = 256  # landmarks whose descriptors are read together
 
 
@@ -43,9 +46,14 @@ def locations_of(
     coverage = locator.calibration.coverage if coverage is None else coverage
     feature = _feature_distances(locator, descriptors, places)
     distance = np.linalg.norm(coordinates - at[places.landmark], axis=1)
-    half = np.minimum(model.width(coverage) * deviations_of(model, places, drive), locator.farthest)
+    wide = model.width(coverage, float(np.median(looks.contrast)) if drive.together else -np.inf)
+    half = np.minimum(wide * deviations_of(model, places, drive), locator.farthest)
     covariances = model.covariance_factor * places.covariance + model.covariance_deviation**2 * np.eye(at.shape[1])
-    known, confident = places.away < 0.5, mass >= (model.sure if drive.together else max(model.sure, SURE_ALONE))
+    known, confident = places.away < 0.5, mass >= (model.sure if drive.together else SURE_ALONE)
+    if drive.together:
+        confident &= alike_around(model, looks) >= ALIKE_AROUND
+    else:
+        confident &= first_to_second(looks, at, model.radius) <= model.clear_ratio
     degrees = frame.degrees(coordinates)
     return [
         Location(

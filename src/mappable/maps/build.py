@@ -135,6 +135,7 @@ def _build(
             elsewhere=absent,
             visit=visit if source == "train" else None,
             along=along,
+            conditions=places.condition[rows].tolist(),
             **shares,
         )
     except UncalibratedError as error:

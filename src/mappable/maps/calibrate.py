@@ -1,5 +1,6 @@
 """Fitting a calibration to images of known position."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -57,6 +58,7 @@ def calibrate(
     elsewhere: Floats32 | None = None,
     visit: OneVisit | None = None,
     along: Floats | None = None,
+    conditions: Sequence[str] | None = None,
 ) -> Calibration:
     """Measure what feature distances mean on images at known positions (n, k).
 
@@ -68,6 +70,7 @@ def calibrate(
     `visit` of the landmarks, the model of drives allows for what another visit changes; and they may be landmarks
     themselves: each is looked at without itself, and without the landmarks taken just before and after it. `along`
     (m,) says how far along their visits landmarks were taken, which shows how feature distances grow along a visit.
+    With several `conditions` (n,) each is left out in turn, so that intervals allow for one that is not among them.
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
@@ -118,7 +121,16 @@ def calibrate(
         pairs=pairs,
         pairs_valid=pairs_valid,
         drive=fit_drive(
-            landmarks, descriptors, positions, between, temperature, visit=visit, along=along, elsewhere=elsewhere
+            landmarks,
+            descriptors,
+            positions,
+            between,
+            temperature,
+            visit=visit,
+            along=along,
+            elsewhere=elsewhere,
+            conditions=conditions,
+            false_accepts=false_accepts,
         ),
         usual_feature=float(np.quantile(feature, USUAL)),
     )
@@ -137,8 +149,8 @@ def calibrate(
     return replace(
         draft,
         share_confident=float(sure.mean()),
-        confident=Spread.fit(feature[which], beyond[which]),
-        doubtful=Spread.fit(feature[~sure], beyond[~sure]) if enough[1] else None,
+        confident=Spread.fit(feature[which], beyond[which], _folds(conditions, which)),
+        doubtful=Spread.fit(feature[~sure], beyond[~sure], _folds(conditions, ~sure)) if enough[1] else None,
     )
 
 
@@ -177,6 +189,17 @@ def _check(
             f"{len(descriptors):,} images are too few to calibrate by; take {FEWEST} or more, at best of another visit "
             "(`mappable places split`)"
         )
+
+
+def _folds(conditions: Sequence[str] | None, which: Bools) -> Ints | None:
+    """A number per condition of some images (n,), if there are several conditions; None if not, or if one has few.
+
+    An interval is then as wide as it must be for images of a condition that the others did not see.
+    """
+    if conditions is None:
+        return None
+    names, folds, counts = np.unique(np.array(conditions, dtype=str)[which], return_inverse=True, return_counts=True)
+    return folds if len(names) > 1 and counts.min() >= ENOUGH else None
 
 
 def _shared(visit: OneVisit) -> bool:

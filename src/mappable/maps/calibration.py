@@ -98,7 +98,7 @@ class Calibration:
         """What `to_json` gave; KeyError, TypeError or ValueError if it is something else."""
         made = dict(values)
         made["response"] = Response(**_tuples(values["response"]))
-        made["place"] = Odds(**_tuples(values["place"]))
+        made["place"] = Odds.from_json(values["place"])
         for name in ("confident", "doubtful", "retrieved", "pairs"):
             optional = values[name] is None and name in ("doubtful", "pairs")
             made[name] = None if optional else Spread(**_tuples(values[name]))

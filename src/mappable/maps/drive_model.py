@@ -12,7 +12,7 @@ from mappable.maps.between import Between, interpolate
 from mappable.maps.conformal import conformal_quantile
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import BACK, Belief, Layout, PlaceFilter, Sight, tie_images
-from mappable.maps.smoothing import lasting_jumps, smooth_path
+from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 from mappable.maps.steps import Steps
 from mappable.maps.store import Store, check_search, squared_between
 
@@ -27,6 +27,7 @@ SPARSE = 0.25  # nats: steps that tell less of the next place, in the median, do
 PARTED = 0.9  # of the growth of squared feature distances: images that differ more do not continue one path
 ALIKE = 0.5  # radii of a place: images along such a way err alike, and count as one; as the others by scripts/real.py
 DOUBTED = 5.0  # factor for the deviation of an image that is likely not on the map
+AROUND = 10  # images before and after one that tell whether its drive is on the map
 STEADIER = 0.85  # factor for deviations of distances along a drive, whose positions are smoothed
 
 
@@ -37,29 +38,40 @@ class DriveModel:
     images: int  # that it was fitted to
     steps: Steps
     radius: float  # metres within which a place is the same
-    sharpness: float  # logarithm of odds between two landmarks for each deviation that one is nearer by feature
+    contrasts: tuple[float, ...]  # rising: of images that differ less and less from the landmarks of their place
+    sharpness: tuple[float, ...]  # at these: log odds between two landmarks per deviation that one is nearer by feature
     presence: Odds  # of being on the map, by how many deviations the nearest landmark is nearer than usual
+    seen_presence: Odds  # the same in conditions that calibration saw; `presence` allows for others
+    clear_ratio: float  # of feature distances, first to second place, below which few images from elsewhere are
     sure: float  # probability of the place from which on an image is confident
     deviation: float  # of the distance to the landmark where the place is certain, in metres
     blend: float  # how much a position is the mean of its place, and not what the image alone says around its landmark
     covariance_factor: float  # covariance of a position = factor x that of its place + deviation² x identity
     covariance_deviation: float
+    bend: float  # standard deviation of the change of velocity between images, in usual steps
     scores: tuple[float, ...]  # rising: errors of stated distances to the landmark, in their own deviations
+    seen_scores: tuple[float, ...]  # the same in conditions that calibration saw; () if it saw the map's own visit only
+    usual_contrast: float  # median contrast of a drive from which on it looks like these conditions
 
-    def width(self, coverage: float) -> float:
-        """Deviations within which a share `coverage` of errors lies; infinite if there are too few scores for that."""
+    def width(self, coverage: float, contrast: float) -> float:
+        """Deviations within which a share `coverage` of errors lies; infinite if there are too few scores for that.
+
+        `contrast` is the median of the images: it tells whether they look like those that calibration saw.
+        """
         if not 0 < coverage < 1:
-            raise BadInputError(f"a coverage is between 0 and 1, not {coverage}")
-        return conformal_quantile(np.array(self.scores), coverage)
+            raise BadInputError(f"coverage must be between 0 and 1, got {coverage}")
+        seen = conformal_quantile(np.array(self.seen_scores), coverage) if self.seen_scores else 0.0
+        if seen and contrast >= self.usual_contrast:
+            return seen
+        return max(seen, conformal_quantile(np.array(self.scores), coverage))
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "DriveModel":
         """What `dataclasses.asdict` gave, with lists for tuples."""
-        steps, presence = values["steps"], values["presence"]
-        made = {
-            "steps": Steps(**{name: tuple(value) for name, value in steps.items()}),
-            "presence": Odds(presence["constant"], tuple(presence["slopes"])),
-            "scores": tuple(values["scores"]),
+        made: dict[str, Any] = {
+            "steps": Steps(**{name: tuple(value) for name, value in values["steps"].items()}),
+            **{name: Odds.from_json(values[name]) for name in ("presence", "seen_presence")},
+            **{name: tuple(values[name]) for name in ("contrasts", "sharpness", "scores", "seen_scores")},
         }
         return cls(**{**values, **made})
 
@@ -106,6 +118,18 @@ def _look_at(store: Store, queries: Floats32) -> Looks:
     return Looks(rows, squared.astype(np.float64), usual, deviation)
 
 
+def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
+    """Feature distance (not squared) of the nearest landmark over that of the nearest one of another place (n,).
+
+    Another place is farther than `radius` from the nearest landmark; where there is none, the farthest stands for it.
+    """
+    away = np.linalg.norm(positions[looks.rows] - positions[looks.rows[:, :1]], axis=2) > radius
+    images = np.arange(len(away))
+    second = np.where(away.any(1), looks.squared[images, away.argmax(1)], looks.squared[:, -1])
+    ratio: Floats = np.sqrt(looks.squared[:, 0] / np.maximum(second, 1e-9))
+    return ratio
+
+
 @dataclass(frozen=True)
 class Links:
     """Ties between the images of a drive: each image's earlier one, and squared feature distances to it."""
@@ -142,7 +166,9 @@ def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | N
         middle = squared[:, min(squared.shape[1] - 1, landmarks // 2), None]
         nearer = np.bincount(looks.rows.ravel(), (weight[:, None] * np.minimum(squared - middle, 0.0)).ravel())
         squared = squared - (nearer / (weight.sum() + RESEMBLING))[looks.rows]
-    logs = model.sharpness * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
+    contrast = looks.contrast if fresh is None else np.full(count, np.quantile(looks.contrast, 0.35))
+    sharpness = np.interp(contrast, model.contrasts, model.sharpness)
+    logs = sharpness[:, None] * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
     likely = np.exp(logs - logs.max(1, keepdims=True))
     least = likely.min(1)
     likely *= landmarks / (likely.sum(1) + (landmarks - squared.shape[1]) * least)[:, None]
@@ -229,10 +255,11 @@ def coordinates_of(
     if drive.step is None or drive.breaks is None:
         return coordinates
     variance = np.trace(places.covariance, axis1=1, axis2=2) / coordinates.shape[1] + model.deviation**2
-    variance *= max(1.0, ALIKE * model.radius / drive.step)
+    step = max(drive.step, min(step_along(coordinates), between.spacing))
+    variance *= max(1.0, ALIKE * model.radius / step)
     deviations = np.sqrt(variance) * np.where(places.away > 0.5, DOUBTED, 1.0)
-    breaks = drive.breaks | lasting_jumps(coordinates, drive.step, model.radius)
-    return smooth_path(coordinates, deviations, drive.step, breaks)
+    breaks = drive.breaks | lasting_jumps(coordinates, step, model.radius)
+    return smooth_path(coordinates, deviations, model.bend * step, breaks)
 
 
 def find_places(
@@ -249,8 +276,21 @@ def find_places(
 
 def deviations_of(model: DriveModel, places: FoundPlaces, drive: Followed) -> Floats:
     """Deviations (n,) of stated distances to the landmark, in metres."""
-    deviations: Floats = (STEADIER if drive.together else 1.0) * np.hypot(places.spread, model.deviation)
+    deviations: Floats = np.hypot(places.spread, (STEADIER if drive.together else 1.0) * model.deviation)
     return deviations
+
+
+def alike_around(model: DriveModel, looks: Looks) -> Floats:
+    """Log odds (n,) to be on the map: the median of those that the images around each one have by themselves.
+
+    A filter may tie a drive through another town to a few landmarks that look alike. Its images still look less like
+    the map than images of the map do.
+    """
+    odds = np.pad(
+        model.seen_presence.log(looks.contrast[:, None]), AROUND, mode="reflect" if len(looks.rows) > AROUND else "edge"
+    )
+    medians: Floats = np.median(np.lib.stride_tricks.sliding_window_view(odds, 2 * AROUND + 1), axis=1)
+    return medians
 
 
 def mass_around(beliefs: Sequence[Belief], positions: Floats, coordinates: Floats, radius: float) -> Floats:

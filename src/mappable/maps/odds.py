@@ -1,6 +1,8 @@
 """Logistic regression: the odds that something holds, from a few numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,11 @@ class Odds:
                 break
         slopes = found[1:] / scale
         return cls(float(found[0] - slopes @ mean), tuple(slopes.tolist()))
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Odds":
+        """What `dataclasses.asdict` gave, with a list for the tuple."""
+        return cls(float(values["constant"]), tuple(values["slopes"]))
 
     def log(self, numbers: Floats) -> Floats:
         """The logarithm of the odds (n,) of numbers (n, d)."""

@@ -16,6 +16,8 @@ JUMP = 1e-3  # probability of a step to any place of the map; as the next two by
 LEAVE, ENTER = 0.02, 0.1  # probabilities of leaving the map, and of coming back to it, from one image to the next
 FREE = 0.2  # how likely a step of any length is beside the usual one
 STRAY = 0.02  # share of steps of any length that images on the map make, to tell them from images that are not
+CROWD = 2.0  # spacings within which landmarks share the ground
+CELL = 8  # moves within a spacing over which the likelihood of a step is averaged
 BACK = 6  # images before one that it may be tied to
 CLEARLY = 0.15  # of the plateau: how much nearer by feature another than the image before must be to be taken instead
 BELIEVED, AROUND = 8, 12  # of the image before: most likely places, and landmarks nearest to each, that are looked at
@@ -53,9 +55,16 @@ class Layout:
         self.ratio = log(1.001 * farthest / self.first) / (BINS - 2)
         middles = self.first * np.exp(self.ratio * (np.arange(BINS - 1) + 0.5))
         self.centers = np.concatenate([[0.0], np.minimum(middles, farthest)])
-        some = positions[evenly(len(positions), SAMPLE)]
-        self.counts = np.bincount(self.bins(some, positions).ravel(), minlength=BINS) / len(some)  # around a landmark
-        self.pairs = self.bins(positions, positions) if len(positions) <= PAIRS else None
+        count = len(positions)
+        crowd = self.tree.query_ball_point(positions, CROWD * self.spacing, return_length=True)
+        self.weights = (1 / crowd) * (count / (1 / crowd).sum())  # (m,) mean 1: parts of the ground, not landmarks
+        self.pairs = self.bins(positions, positions) if count <= PAIRS else None
+        some = np.arange(count) if self.pairs is not None else evenly(count, SAMPLE)
+        bins = self.bins(positions[some], positions) if self.pairs is None else self.pairs
+        numbers = (np.arange(len(some))[:, None] * BINS + bins).ravel()
+        around = np.bincount(numbers, np.broadcast_to(self.weights, bins.shape).ravel(), len(some) * BINS)
+        self.around = around.reshape(-1, BINS) if self.pairs is not None else None  # (m, BINS) weights, by distance
+        self.counts = self.weights[some] @ around.reshape(-1, BINS) / self.weights[some].sum()  # the mean of that
 
     def bins(self, first: Floats, second: Floats) -> NDArray[np.uint8]:
         """Numbers (a, b) of the bins of distances between positions (a, k) and (b, k)."""
@@ -72,15 +81,16 @@ class PlaceFilter:
     def __init__(self, layout: Layout, steps: Steps, usual: float | None = None) -> None:
         self.layout, self.count = layout, len(layout.positions)
         self.levels = np.linspace(0.0, 1.15 * steps.plateau, LEVELS)
-        density = steps.likelihood(self.levels, layout.centers, layout.spacing / 2)
-        near = np.ones(BINS) if usual is None else step_prior(np.maximum(layout.centers, layout.spacing / 4), usual)
-        kernels = density * ((1 - FREE) * near + FREE)
+        moves, near = _moves_between_cells(steps, self.levels, layout, usual)
+        kernels = (1 - FREE) * moves + FREE * _moves_between_cells(steps, self.levels, layout, None)[0]
         self.kernels = (kernels / (kernels @ layout.counts)[:, None]).astype(np.float32)
-        expected = (1 - STRAY) * near / (near @ layout.counts) + STRAY / self.count
-        stays = (1 - LEAVE) * (density * expected) @ layout.counts
+        steady = (1 - STRAY) * moves @ layout.counts / (near @ layout.counts)
+        stray = STRAY * _moves_between_cells(steps, self.levels, layout, None)[0] @ layout.counts / self.count
         leaves = LEAVE * steps.likelihood(self.levels, np.array([steps.metres[-1]]))[:, 0]
-        self.leave = leaves / (leaves + stays)  # by how unlike the image before one is
+        self.leave = leaves / (leaves + (1 - LEAVE) * (steady + stray))  # by how unlike the image before one is
+        self.enter = ENTER * np.minimum(self.levels / steps.plateau, 1.0)  # a camera that stands still enters no map
         self._whole: dict[int, Floats32] = {}
+        self._sums: dict[int, Floats] = {}
 
     def information(self, squared: Floats) -> Floats:
         """How much steps by their squared feature distances (n,) tell of the next place: 0 nothing; in nats."""
@@ -90,7 +100,7 @@ class PlaceFilter:
 
     def start(self, sight: Sight) -> Belief:
         """The belief about the first image of a drive."""
-        places = sight.likelihood * (ENTER / self.count)
+        places = sight.likelihood * self.layout.weights[sight.rows] * (ENTER / self.count)
         return _normalized(sight.rows, np.append(places, sight.away * LEAVE))
 
     def update(self, belief: Belief, sight: Sight, squared: float) -> Belief:
@@ -122,19 +132,20 @@ class PlaceFilter:
         return [_normalized(one.rows, _joined(one) * _product(own)) for one, own in zip(down, messages, strict=True)]
 
     def _follow(self, belief: Belief, sight: Sight, squared: float) -> Belief:
-        leave = self.leave[self._level(squared)]
+        leave, enter = (one[self._level(squared)] for one in (self.leave, self.enter))
         moved = belief.probability @ self._moves(belief.rows, sight.rows, squared)
-        places = sight.likelihood * ((1 - leave) * moved + belief.away * ENTER / self.count)
-        away = sight.away * (leave * (1 - belief.away) + (1 - ENTER) * belief.away)
+        entered = belief.away * enter / self.count * self.layout.weights[sight.rows]
+        places = sight.likelihood * ((1 - leave) * moved + entered)
+        away = sight.away * (leave * (1 - belief.away) + (1 - enter) * belief.away)
         return _normalized(sight.rows, np.append(places, away))
 
     def _report(self, before: Ints, rows: Ints, told: Floats, squared: float) -> Floats:
         """What an image tells about the one it is tied to: a message (a + 1,) from what is `told` (b + 1,) of it."""
-        leave = self.leave[self._level(squared)]
+        leave, enter = (one[self._level(squared)] for one in (self.leave, self.enter))
         moved = self._moves(before, rows, squared) @ told[:-1]
         message: Floats = np.append(
             (1 - leave) * moved + leave * told[-1],
-            ENTER / self.count * told[:-1].sum() + (1 - ENTER) * told[-1],
+            enter / self.count * (self.layout.weights[rows] @ told[:-1]) + (1 - enter) * told[-1],
         )
         message /= message.max()
         return message
@@ -153,18 +164,38 @@ class PlaceFilter:
         whole = len(first) == self.count and len(second) == self.count
         if whole and level in self._whole:
             return self._whole[level]
-        kernel, layout = (1 - JUMP) * self.kernels[level] + np.float32(JUMP / self.count), self.layout
+        layout, kernel = self.layout, (1 - JUMP) * self.kernels[level] + np.float32(JUMP / self.count)
         if layout.pairs is None:
             bins = layout.bins(layout.positions[first], layout.positions[second])
         else:
             bins = layout.pairs if whole else layout.pairs[first[:, None], second]
-        moves: Floats32 = kernel[bins]
+        moves: Floats32 = kernel[bins] * layout.weights[second].astype(np.float32)
+        if layout.around is not None:
+            if level not in self._sums:
+                self._sums[level] = layout.around @ kernel
+            moves /= self._sums[level][first, None].astype(np.float32)
         if whole and self.count <= KEPT:
             self._whole[level] = moves
         return moves
 
     def _level(self, squared: float) -> int:
         return min(round(squared / float(self.levels[1])), LEVELS - 1)
+
+
+def _moves_between_cells(steps: Steps, levels: Floats, layout: Layout, usual: float | None) -> tuple[Floats, Floats]:
+    """How likely squared feature distances (l,) are with a move between landmarks at the distances (b,) of `layout`.
+
+    An image is anywhere in the cell of its landmark, so the camera moved up to one spacing more or less than that.
+    Both are averaged over such moves: the likelihood (l, b) times the prior of the move, and the prior alone (b,).
+    """
+    likely, near, total = np.zeros((len(levels), BINS)), np.zeros(BINS), 0.0
+    for shift in np.linspace(-1, 1, 2 * CELL + 1)[1:-1]:
+        moved, weight = np.abs(layout.centers + shift * layout.spacing), 1 - abs(shift)
+        prior = np.ones(BINS) if usual is None else step_prior(np.maximum(moved, layout.spacing / 20), usual)
+        likely += weight * steps.likelihood(levels, moved) * prior
+        near += weight * prior
+        total += weight
+    return likely / total, near / total
 
 
 def tie_images(squared: Floats, plateau: float) -> Ints:

@@ -5,21 +5,22 @@ from scipy.linalg import solveh_banded
 
 from mappable.arrays import Bools, Floats
 
-BEND = 0.3  # standard deviation of the change of velocity between images, in usual steps; by scripts/real.py
 FREEDOM = 2.0  # degrees of freedom of Student's t, which errors of positions follow: outliers count little
 ROUNDS = 10  # of reweighting
+SHORT = 0.3  # share of steps along a drive that are shorter than the one that counts
 LASTING, FEWEST = 9, 4  # images before and after a jump that tell whether it lasts, and the least number
 
 
-def smooth_path(measured: Floats, deviations: Floats, step: float, breaks: Bools) -> Floats:
-    """Positions (n, k) of a camera whose usual `step` is known, measured at (n, k) with deviations (n,) per axis.
+def smooth_path(measured: Floats, deviations: Floats, bend: float, breaks: Bools) -> Floats:
+    """Positions (n, k) of a camera, measured at (n, k) with deviations (n,) per axis.
 
-    They minimize the squared errors in these deviations, plus the squared changes of velocity in `BEND` steps. An error
+    They minimize the squared errors in these deviations, plus the squared changes of velocity (metres per image) over
+    their deviation, `bend`. An error
     far beyond its deviation counts less. `breaks` (n,) marks images before which the camera may have moved anywhere.
     """
     count, k = measured.shape
     middle = np.flatnonzero(~breaks[1:-1] & ~breaks[2:]) + 1
-    stiff, precision = 1 / np.square(BEND * step), 1 / np.square(deviations)
+    stiff, precision = 1 / np.square(bend), 1 / np.square(deviations)
     bends = np.zeros((3, count))  # a banded matrix, whose last row is the diagonal
     for row, offset, factor in ((2, -1, 1), (2, 0, 4), (2, 1, 1), (1, 0, -2), (1, 1, -2), (0, 1, 1)):
         bends[row, middle + offset] += factor * stiff
@@ -31,6 +32,12 @@ def smooth_path(measured: Floats, deviations: Floats, step: float, breaks: Bools
         banded[2] += weight
         smooth = solveh_banded(banded, weight[:, None] * measured)
     return smooth
+
+
+def step_along(measured: Floats) -> float:
+    """A short step of a camera at positions (n, k), from images `LASTING` apart: errors of positions count little."""
+    apart = min(LASTING, len(measured) - 1)
+    return float(np.quantile(np.linalg.norm(measured[apart:] - measured[:-apart], axis=1), SHORT)) / apart
 
 
 def lasting_jumps(measured: Floats, step: float, radius: float) -> Bools:

@@ -87,15 +87,10 @@ class Steps:
         full = self.mean[1] + share * (self.plateau - self.mean[1])
         return float(self.metres[int(np.argmax(np.array(self.mean) >= full))])
 
-    def likelihood(self, squared: Floats, metres: Floats, smear: float = 0.0) -> Floats:
-        """Densities (n, b) of squared feature distances (n,) for images at distances (b,), known to within `smear`."""
-        total = np.zeros((len(squared), len(metres)))
-        shifts = (-smear, -smear / 2, 0.0, smear / 2, smear) if smear else (0.0,)
-        for shift in shifts:
-            away = np.abs(metres + shift)
-            mean, deviation = (np.interp(away, self.metres, given) for given in (self.mean, self.deviation))
-            total += np.exp(-0.5 * np.square((squared[:, None] - mean) / deviation)) / deviation
-        return total / len(shifts) + ANY
+    def likelihood(self, squared: Floats, metres: Floats) -> Floats:
+        """Densities (n, b) of squared feature distances (n,) for images at distances (b,)."""
+        mean, deviation = (np.interp(metres, self.metres, given) for given in (self.mean, self.deviation))
+        return np.exp(-0.5 * np.square((squared[:, None] - mean) / deviation)) / deviation + ANY
 
     def usual(self, squared: Floats, shortest: float) -> float:
         """The usual step of a drive whose consecutive images have squared feature distances (n,); maximum likelihood.

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mappable.arrays import Floats, Floats32
-from mappable.maps.believed import placed
-from mappable.maps.drive_model import Followed, Looks, believe_alone, follow, look_at
+from mappable.maps.believed import SURE_ALONE, placed
+from mappable.maps.drive_model import Followed, Looks, believe_alone, first_to_second, follow, look_at
 from mappable.maps.locate import Locator
 
 TOP = 10  # landmarks whose spread on the ground is a rule
@@ -33,22 +33,12 @@ def _single(locator: Locator, descriptors: Floats32, looks: Looks) -> Floats:
     """
     calibration = locator.calibration
     if calibration.source == "train":
-        return placed(locator, looks, Followed(believe_alone(calibration.drive, locator.layout, looks)))[2]
+        mass = placed(locator, looks, Followed(believe_alone(calibration.drive, locator.layout, looks)))[2]
+        ratio = first_to_second(looks, locator.positions, calibration.drive.radius)
+        return np.where(mass >= SURE_ALONE, -ratio, -ratio - 1.0)
     seen = locator.look(*locator.nearest(descriptors, locator.map.encoder))
     near = (seen.matched <= calibration.threshold) & (np.sqrt(seen.evidence.nearest) <= calibration.retrieved.furthest)
     return np.where(near, seen.place, seen.place - np.ptp(seen.place) - 1.0)
-
-
-def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
-    """Feature distance (not squared) of the nearest landmark over that of the nearest one of another place (n,).
-
-    Another place is farther than `radius` from the nearest landmark; where there is none, the farthest stands for it.
-    """
-    away = np.linalg.norm(positions[looks.rows] - positions[looks.rows[:, :1]], axis=2) > radius
-    images = np.arange(len(away))
-    second = np.where(away.any(1), looks.squared[images, away.argmax(1)], looks.squared[:, -1])
-    ratio: Floats = np.sqrt(looks.squared[:, 0] / np.maximum(second, 1e-9))
-    return ratio
 
 
 def spread_of_top(looks: Looks, positions: Floats) -> Floats:
