@@ -184,7 +184,7 @@ def rejection(world: World, locator: Locator, found: list[Location], calibration
     away = np.linalg.norm(at[leaving][:, None] - locator.positions, axis=2).min(1) > world.negative_radius
     here, absent = (
         locator.look(
-            *locator.map.nearest(world.descriptors[rows], calibration.neighbours, encoder=world.encoder)
+            *locator.map.nearest(world.descriptors[rows], calibration.neighbors, encoder=world.encoder)
         ).matched
         for rows in (world.test[world.seen[world.test]], leaving[away])
     )

@@ -245,3 +245,26 @@ def test_images_unlike_those_of_calibration_are_said_to_be(town: Any) -> None:
     assert "condition" in told(changed.astype(np.float32))
     assert replace(town.calibration, source="train").doubt(np.ones(3)) == ""
     assert town.calibration.doubt(np.empty(0)) == ""
+
+
+def test_a_condition_that_is_left_out_makes_intervals_wider(town: Any) -> None:
+    """The second half of the images is of another condition, in which descriptors have more noise."""
+    at, seen = town.known
+    random = np.random.default_rng(3)
+    other = seen + np.where(np.arange(500)[:, None] < 250, 0.0, 0.05 * random.normal(size=seen.shape))
+    other = (other / np.linalg.norm(other, axis=1, keepdims=True)).astype(np.float32)
+    conditions = np.where(np.arange(500) < 250, "day", "night").tolist()
+    alone, parted = (calibrate(town.bare, other, at, conditions=one) for one in (None, conditions))
+    (_, low, high), (_, low_parted, high_parted) = (
+        one.confident.predict(np.array([0.5]), 0.9) for one in (alone, parted)
+    )
+    assert high_parted - low_parted > high - low
+    few = calibrate(town.bare, other, at, conditions=["day"] * 495 + ["night"] * 5)
+    assert few.confident == alone.confident
+
+
+def test_a_drive_unlike_calibration_has_wider_intervals(town: Any) -> None:
+    model = replace(town.calibration.drive, scores=(1.0,) * 9 + (4.0,), seen_scores=(1.0,) * 10, usual_contrast=3.0)
+    assert model.width(0.9, contrast=3.5) == 1.0
+    assert model.width(0.9, contrast=2.5) == 4.0
+    assert replace(model, seen_scores=()).width(0.9, contrast=3.5) == 4.0

@@ -20,7 +20,7 @@ def unit(vectors: Floats) -> Floats32:
 
 
 def walk(count: int, dimensions: int, seed: int = 0) -> Floats32:
-    """Descriptors as along a route: neighbours are alike, and each has a look of its own."""
+    """Descriptors as along a route: neighbors are alike, and each has a look of its own."""
     rng = np.random.default_rng(seed)
     times = np.arange(count)[:, None] / 25 + rng.uniform(0, 100, 12)
     shared = np.sin(times) @ rng.normal(size=(12, dimensions))

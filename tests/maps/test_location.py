@@ -38,7 +38,7 @@ def test_a_distance_has_a_unit_beside_it_and_an_interval_round_it(found: Locatio
 
 def test_as_many_candidates_are_named_as_asked_for(town: Any, found: Location) -> None:
     locator = Locator(town.map)
-    assert len(town.map) > locator.neighbours  # some beyond those that a location needs
+    assert len(town.map) > locator.neighbors  # some beyond those that a location needs
     for count in (1, 70, 1000):
         (one,) = locator.locate(town.drive[1][:1], encoder=town.encoder, candidates=count)
         assert len(one.candidates) == min(count, len(town.map))

@@ -11,7 +11,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.maps.between import FAR, Between, interpolate, spacing_of
 from mappable.maps.calibrate_drive import OneVisit, fit_drive
-from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbours_of
+from mappable.maps.calibration import SURE, Calibration, Look, Source, between_of, look, neighbors_of
 from mappable.maps.conformal import in_folds
 from mappable.maps.deviations import fit_deviations
 from mappable.maps.errors import UncalibratedError
@@ -77,8 +77,8 @@ def calibrate(
     spacing = spacing_of(at)
     own = None if visit is None or not _shared(visit) else OWN * spacing
     response = Response.fit(*_pairs(landmarks, descriptors, positions, apart=own is not None))
-    neighbours = neighbours_of(at, response.reach)
-    rows, squared = landmarks.store.nearest(descriptors, min(len(at), 4 * neighbours))
+    neighbors = neighbors_of(at, response.reach)
+    rows, squared = landmarks.store.nearest(descriptors, min(len(at), 4 * neighbors))
     if own is not None and visit is not None:
         rows, squared = _without_own(rows, squared, np.abs(visit.images[:, None] - visit.landmarks[rows]) < own)
     between = between_of(landmarks, response, spacing_of(at, BESIDE * response.reach))
@@ -106,7 +106,7 @@ def calibrate(
         elsewhere=0 if elsewhere is None else len(elsewhere),
         landmarks=len(at),
         spacing=between.spacing,
-        neighbours=neighbours,
+        neighbors=neighbors,
         response=response,
         temperature=temperature,
         spread_factor=factor,
@@ -136,7 +136,7 @@ def calibrate(
     )
     here = look(at, between, rows, squared, draft)
     if elsewhere is not None:
-        absent: Look | None = look(at, between, *landmarks.store.nearest(elsewhere, neighbours), draft)
+        absent: Look | None = look(at, between, *landmarks.store.nearest(elsewhere, neighbors), draft)
         highest = np.inf
     else:
         absent = _left_out(at, between, rows, squared, positions, here, draft)

@@ -36,7 +36,7 @@ class Calibration:
     elsewhere: int  # images of elsewhere that the threshold was set by; 0: by leaving out what is near an image
     landmarks: int
     spacing: float  # of these landmarks
-    neighbours: int  # landmarks to look at for one image
+    neighbors: int  # landmarks to look at for one image
     response: Response
     temperature: float  # of the weights of points between landmarks
     spread_factor: float  # covariance of a refined position = factor x spread + deviation² x identity
@@ -134,7 +134,7 @@ def whole_range(positions: Floats, reach: float) -> float:
     return float(np.linalg.norm(np.ptp(positions, axis=0))) + reach
 
 
-def neighbours_of(positions: Floats, reach: float) -> int:
+def neighbors_of(positions: Floats, reach: float) -> int:
     """How many landmarks to look at for one image, so that some of other places are among them."""
     some = positions[evenly(len(positions), SAMPLE)]
     crowd = KDTree(positions).query_ball_point(some, reach, return_length=True).mean()

@@ -29,7 +29,7 @@ from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
 from mappable.progress import Advance, progress_bar, track
 
-FORMAT = Format("mappable map", 3, "build the map again with `mappable map build`")
+FORMAT = Format("mappable map", 4, "build the map again with `mappable map build`")
 MAP, LOCK = "map.json", ".lock"
 SUFFIXES = {
     "descriptors": ".npy",

@@ -10,7 +10,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
-from mappable.maps.calibration import Calibration, Look, between_of, look, neighbours_of, whole_range
+from mappable.maps.calibration import Calibration, Look, between_of, look, neighbors_of, whole_range
 from mappable.maps.drive_model import Followed, believe_alone, look_at
 from mappable.maps.location import Candidate, Location
 from mappable.maps.map import Map
@@ -39,9 +39,9 @@ class Locator:
         return between_of(self.map, self.calibration.response, self.calibration.spacing)
 
     @cached_property
-    def neighbours(self) -> int:
+    def neighbors(self) -> int:
         """Landmarks to look at for one image: as many as for the calibration, or more where the map has grown."""
-        return max(self.calibration.neighbours, neighbours_of(self.positions, self.calibration.response.reach))
+        return max(self.calibration.neighbors, neighbors_of(self.positions, self.calibration.response.reach))
 
     @cached_property
     def farthest(self) -> float:
@@ -104,11 +104,11 @@ class Locator:
 
     def nearest(self, descriptors: Floats32, encoder: str, candidates: int = CANDIDATES) -> tuple[Ints, Floats32]:
         """The landmarks (n, c) to look at for each image, nearest first, and their squared feature distances."""
-        return self.map.nearest(descriptors, max(self.neighbours, candidates), encoder=encoder)
+        return self.map.nearest(descriptors, max(self.neighbors, candidates), encoder=encoder)
 
     def look(self, rows: Ints, squared: Floats32, place: Bools | None = None) -> Look:
         """What the nearest landmarks (n, c) say about images, whose `place` may be known: which of them are there."""
-        rows, squared = rows[:, : self.neighbours], squared[:, : self.neighbours]
+        rows, squared = rows[:, : self.neighbors], squared[:, : self.neighbors]
         return look(self.positions, self.between, rows, squared, self.calibration, place=place)
 
     def covariances(self, seen: Look) -> Floats:

@@ -45,7 +45,7 @@ def draw_reliability(
     check_suffix(file)
     locator = Locator(landmarks)
     calibration = locator.calibration
-    rows, squared = landmarks.nearest(descriptors, calibration.neighbours, encoder=encoder)
+    rows, squared = landmarks.nearest(descriptors, calibration.neighbors, encoder=encoder)
     seen = locator.look(rows, squared)
     truly = np.linalg.norm(locator.positions[seen.evidence.landmark] - positions, axis=1)
     sure = seen.confident(calibration)
@@ -61,7 +61,7 @@ def draw_reliability(
     draw_distances(middle, (low, distance, high), truly[sure], landmarks.unit)
     absent = None
     if elsewhere is not None:
-        absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbours, encoder=encoder)).matched
+        absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbors, encoder=encoder)).matched
     _rejection(right, seen.matched, absent, calibration.threshold)
     figure.suptitle(
         f"{len(landmarks):,} landmarks, {len(truly):,} images, of {sure.mean():.0%} of which it is confident"
