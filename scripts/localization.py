@@ -162,12 +162,16 @@ def intervals(found: list[Location], truly: Floats, seen: Bools, locator: Locato
 
 
 def central(values: Floats) -> float:
-    """The width of the range without the smallest and the largest 5 %."""
+    """The width of the range without the smallest and the largest 5 %; NaN of nothing."""
+    if not len(values):
+        return float("nan")
     return float(np.diff(np.quantile(values, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]))[0])
 
 
 def shortest(values: Floats) -> float:
-    """The width of the shortest range that holds 90 %."""
+    """The width of the shortest range that holds 90 %; NaN of nothing."""
+    if not len(values):
+        return float("nan")
     ordered, held = np.sort(values), int(np.ceil(COVERAGE * len(values)))
     return float((ordered[held - 1 :] - ordered[: len(values) - held + 1]).min())
 

@@ -10,11 +10,13 @@ Each argument is a folder of `mappable embed`, and one or two distances within w
 sequence becomes a map by itself, built as `mappable map build` does, and the images of each other sequence are asked:
 all of them or every 2nd, 4th, 8th, 16th, forwards, backwards, with stretches cut out, and with images from elsewhere
 mixed in (descriptors by the same encoder, as .npy). Nothing of the asked sequences is known to calibration. With
-`--keep N` a map is calibrated on N images of a third sequence, and not on its own.
+`--keep N` a map is calibrated on N images of a third sequence, and not on its own. Folders `NAME-seed0`, `NAME-seed1`
+and so on, of encoders that differ in the seed, become one row of the table.
 """
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +42,7 @@ BLOCK = 10  # images that a block of the bootstrap holds
 FEWEST = 30  # images of a cell that is judged
 COVERAGE = 0.9
 WAYS = ("single", "sequence")
+SEED = re.compile(r"-seed\d+$")  # folders that differ in this alone are summed up
 
 Cell = dict[str, Any]
 
@@ -193,6 +196,7 @@ def _line(cell: Cell) -> str:
 
 def table(cells: Sequence[Cell]) -> None:
     """Sums over strides and ways, and the cells in which a sequence is worse."""
+    cells = [cell | {"set": SEED.sub("", cell["set"])} for cell in cells]
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell["set"], cell["map"], cell["asked"]), []).append(cell)
@@ -213,6 +217,15 @@ def table(cells: Sequence[Cell]) -> None:
             for name in sets
         ]
         print(f"| {rule} | " + " | ".join(f"{average_precision(one):.3f}" for one in own) + " |")
+    print("\n| set | way | confident | wrong of these | accepted of the found | strangers confident |")
+    print("|---|---|---|---|---|---|")
+    for name in sets:
+        for way in WAYS:
+            print(
+                f"| {name} | {way} | "
+                + " | ".join(_accepted([cell for cell in cells if cell["set"] == name], way))
+                + " |"
+            )
     judged = [cell for cell in cells if cell["images"] >= FEWEST]
     worse = [cell for cell in judged if len(cell["gain"]) == 3 and cell["gain"][2] < 0]
     print(f"\n{len(judged)} cells of {FEWEST} images or more; a sequence is worse beyond noise in {len(worse)}:")
@@ -221,6 +234,16 @@ def table(cells: Sequence[Cell]) -> None:
     hard = [cell for cell in judged if cell["single"]["found"][0] >= 0.6 * cell["ceiling"][0] and cell["stride"] <= 2]
     good = [cell for cell in hard if cell["sequence"]["found"][0] >= 0.95 * cell["ceiling"][0]]
     print(f"short steps, single images at 60 % of the ceiling: {len(good)} of {len(hard)} cells reach 95 % of it")
+
+
+def _accepted(cells: Sequence[Cell], way: str) -> list[str]:
+    """Of one way: how many images are confident, the share of these that is wrong, and how many strangers are."""
+    confident, foreign, stranger = (
+        sum(cell[way][key] for cell in cells) for key in ("confident", "foreign", "foreign confident")
+    )
+    right, found = (sum(max(cell[way][key]) for cell in cells) for key in ("confident right", "found"))
+    wrong, accepted = 100 * (confident - right) / max(1, confident), 100 * right / max(1, found)
+    return [f"{confident:,}", f"{wrong:.1f} %", f"{accepted:.0f} %", f"{stranger:,} of {foreign:,}"]
 
 
 def _sure(cells: Sequence[Cell]) -> list[str]:
