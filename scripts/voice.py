@@ -11,6 +11,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ BANNED = re.compile(
 )
 # British spellings that have an American one; *metre* is meant, because the SI spells it so.
 BRITISH = re.compile(
-    r"(?<![a-z])(?:un|re|de|non|mis)?(?:"
+    r"(?<![a-z])(?:un|re|de|non)?(?:"
     r"(?:arm|behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rig|rum|vap)our"
-    r"|(?:capital|categor|character|custom|discret|final|general|harmon|initial|item|linear|local|maxim|memor|minim"
-    r"|mobil|normal|organ|parallel|penal|priorit|quant|random|recogn|regular|serial|special|stabil|standard|summar"
-    r"|symmetr|synchron|util|vector|visual)is(?=e|ing|ation)|(?:emphas|optim|real)is(?=e[ds]?\b|ing|ation)"
+    r"|(?:capitalis|categoris|characteris|customis|discretis|finalis|generalis|harmonis|initialis|itemis|linearis"
+    r"|localis|maximis|memoris|minimis|mobilis|normalis|organis|parallelis|penalis|prioritis|quantis|randomis"
+    r"|recognis|regularis|serialis|specialis|stabilis|standardis|summaris|symmetris|synchronis|vectoris"
+    r"|visualis|emphasis|optimis|realis)(?=e[drs]?\b|er|ing|ation)"
     r"|(?:analy|paraly|cataly)s(?=e[dr]?\b|ing)|centr(?=e|ing)|fibre|theatre|calibre|analogue|catalogue|dialogue"
     r"|(?:cancel|label|level|model|signal|travel)l(?=ed|er|ing)|(?:def|lic|off|pret)ence\b|practis(?=e|ing)"
     r"|ageing|aluminium|amongst|artefact|cheque|grey|judgement|kerb|learnt|mould|plough|programme(?!d|r)|sceptic"
@@ -62,14 +64,15 @@ class Sentence:
 
 def sentences(root: Path) -> Iterator[Sentence]:
     """All sentences of a checkout that a person reads, except the CLI help (see `help_sentences`)."""
-    for file in [root / "README.md", *sorted(root.glob("docs/*.md"))]:
+    for file in [root / "README.md", *sorted(root.glob("CONTRIBUTING.md")), *sorted(root.glob("docs/*.md"))]:
         group = "readme" if file.name == "README.md" else "docs"
         text = file.read_text("utf-8").partition("<!-- made by")[0]  # a generated part follows
         yield from split(group, file.relative_to(root).as_posix(), 1, text)
-    package = root / "src/mappable"
-    for file in sorted(package.rglob("*.py")):
-        yield from python_sentences(file.relative_to(root).as_posix(), file.read_text("utf-8"))
-    for file in sorted((package / "service/viewer").glob("*.*")):
+    patterns = ["*.py", "benchmarks/*.py", "scripts/*.py", "src/mappable/**/*.py"]
+    for file in (file for pattern in patterns for file in sorted(root.glob(pattern))):
+        if file.name != "voice.py":  # its patterns would match themselves
+            yield from python_sentences(file.relative_to(root).as_posix(), file.read_text("utf-8"))
+    for file in sorted(root.glob("src/mappable/service/viewer/*.*")):
         if file.suffix in {".html", ".js"}:
             yield from page_sentences(file.relative_to(root).as_posix(), file.read_text("utf-8"))
 
@@ -80,10 +83,7 @@ def split(group: str, name: str, first_line: int, text: str) -> Iterator[Sentenc
     fence = doctest = False
     for number, line in enumerate([*text.splitlines(), ""], first_line):
         bare = line.strip()
-        if bare.startswith(("```", "~~~", "$$")) and not (
-            bare.startswith("$$") and bare.endswith("$$") and len(bare) > 2
-        ):
-            fence = not fence
+        fence ^= bare.startswith(("```", "~~~")) or bare == "$$"
         doctest = bool(bare) and (doctest or bare.startswith(">>>"))
         skipped = fence or doctest or bare.startswith(("```", "~~~", "$$", "#", ":::", "---", "===", "<", "!["))
         starts = re.match(r"([-*+]|\d+\.)\s|\||!!!|>", bare)
@@ -107,18 +107,15 @@ def _flush(group: str, name: str, lines: list[tuple[int, str]]) -> Iterator[Sent
     # Markup is replaced by text of the same length, so that positions still tell the line.
     for pattern in (r"(`+)[^`]+?\1", r"\$[^$\s][^$]*\$", r"(?<=\])\([^)\s]*\)", r"https?://\S+", r"<[^<>]*>"):
         keep = "" if pattern.startswith(("(?<=", "<")) else "X"
-        text = re.sub(pattern, lambda match, keep=keep: keep + "\0" * (len(match[0]) - len(keep)), text)
+        text = re.sub(pattern, lambda match, keep=keep: keep.ljust(len(match[0]), "\0"), text)
     text = re.sub(r"\*\*|!?\[|\]", lambda match: "\0" * len(match[0]), text)
     text = ABBREVIATIONS.sub(lambda match: match[0][:-1] + "\1", text)
-    begin = 0
-    plain = text.replace("\0", "\2")
-    ends = [match.end() for match in re.finditer(r"(?<=[.!?·])[)\"'”\2]*\s+(?=\S)", plain)]
-    for end in [*ends, len(text)]:
+    ends = [match.end() for match in re.finditer(r"(?<=[.!?·])[)\"'”\0]*\s+(?=\S)", text)]
+    for begin, end in pairwise([0, *ends, len(text)]):
         sentence = text[begin:end].replace("\0", "").replace("\1", ".").strip()
         first = max(number for start, number in starts if start <= begin)
         if re.search(r"[A-Za-z]{2}", sentence):
             yield Sentence(group, f"{name}:{first}", sentence)
-        begin = end
 
 
 def python_sentences(name: str, source: str) -> Iterator[Sentence]:
@@ -135,22 +132,32 @@ def python_sentences(name: str, source: str) -> Iterator[Sentence]:
         if isinstance(node, ast.keyword) and node.arg in {"help", "epilog"}:
             skipped.update(ast.walk(node))  # in the group "help"
         if isinstance(node, ast.JoinedStr):
-            skipped.update(value for value in node.values if isinstance(value, ast.Constant))
-            skipped.update(
-                part
-                for value in node.values
-                if isinstance(value, ast.FormattedValue) and value.format_spec
-                for part in ast.walk(value.format_spec)
-            )
+            parts = [getattr(value, "format_spec", None) or value for value in node.values]
+            skipped.update(part for part in parts if not isinstance(part, ast.FormattedValue))
     for node in ast.walk(tree):
         if node not in skipped and isinstance(node, ast.Constant | ast.JoinedStr):
             text = _prose(node)
             if len(re.findall(r"\b[a-z]{2,}\b", text)) >= 3:
                 yield from split("errors" if node in raised else "text", name, node.lineno, text)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:|!)", token.string):
-            yield from split("comments", name, token.start[0], token.string.lstrip("# "))
+    for line, text in _comments(source):
+        yield from split("comments", name, line, text)
     yield from _names(name, tree)
+
+
+def _comments(source: str) -> list[tuple[int, str]]:
+    """Comments with the line where each begins; whole lines of comment that follow each other are one."""
+    found: list[tuple[int, str]] = []
+    last = 0  # line of the last comment that has a line of its own
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT or re.match(r"#\s*(noqa|type:|!)", token.string):
+            continue
+        own_line = token.line.lstrip().startswith("#")
+        if own_line and found and last == token.start[0] - 1:
+            found[-1] = (found[-1][0], found[-1][1] + "\n" + token.string.lstrip("# "))
+        else:
+            found.append((token.start[0], token.string.lstrip("# ")))
+        last = token.start[0] if own_line else -1
+    return found
 
 
 def _called(call: ast.Call) -> str:
@@ -215,6 +222,14 @@ def main() -> None:
     arguments = parser.parse_args()
     root = arguments.checkout.resolve()
     found = [*sentences(root), *help_sentences(root)]
+    print_table(found)
+    for sentence in found if arguments.list else []:
+        if sentence.problems and arguments.group in {None, sentence.group}:
+            print(f"{sentence.where}: {', '.join(sentence.problems)}: {sentence.text}")
+
+
+def print_table(found: list[Sentence]) -> None:
+    """A row per group: sentences, their mean length, the share of long ones, banned phrases, British spellings."""
     print(
         f"{'group':<12}{'sentences':>10}{'words per sentence':>20}{'over 25 words, %':>18}{'phrases':>9}{'British':>9}"
     )
@@ -226,10 +241,6 @@ def main() -> None:
         phrases = sum(len(BANNED.findall(sentence.text)) for sentence in some)
         spellings = sum(len(BRITISH.findall(sentence.text)) for sentence in some)
         print(f"{group:<12}{len(some):>10}{mean:>20.1f}{share:>18.1f}{phrases:>9}{spellings:>9}")
-    if arguments.list:
-        for sentence in found:
-            if sentence.problems and arguments.group in {None, sentence.group}:
-                print(f"{sentence.where}: {', '.join(sentence.problems)}: {sentence.text}")
 
 
 if __name__ == "__main__":
