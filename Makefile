@@ -49,9 +49,8 @@ clean:
 	$(PIP) torch
 	@touch $@
 
-.venv/installed: .venv/torch pyproject.toml scripts/vendor
+.venv/installed: .venv/torch pyproject.toml hatch_build.py scripts/vendor
 	$(PIP) --editable ".[serve,video]"
-	$(BIN)/python scripts/vendor
 	@touch $@
 
 .venv/developing: .venv/installed

@@ -40,9 +40,7 @@ class Table:
         """Raise if the file lacks one of the columns `names`."""
         missing = [name for name in names if name not in self.columns]
         if missing:
-            raise BadInputError(
-                f"{self.file}: no column {', '.join(missing)}; it has {', '.join(self.columns)}"
-            )
+            raise BadInputError(f"{self.file}: no column {', '.join(missing)}; it has {', '.join(self.columns)}")
 
     def bad(self, row: int, name: str, problem: str) -> BadInputError:
         """The error for the value of column `name` in data row `row` (counted from 0).
