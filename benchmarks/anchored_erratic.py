@@ -3,8 +3,8 @@
     python benchmarks/anchored_erratic.py           # ten minutes on one core
     python benchmarks/anchored_erratic.py --quick   # one minute: 2 seeds per row
 
-Paths of 80 images with steps of 1 m: `random` draws every direction anew, `turns` changes the direction by a normal
-angle of 1 radian (in space about both axes). Ranges reach up to 8 m with a sigma of 0.05 m. Known positions are at
+Paths have 80 images with steps of 1 m. `random` draws every direction independently. `turns` changes the direction by a
+normal angle of 1 radian (in 3D about both axes). Ranges reach up to 8 m with a sigma of 0.05 m. Known positions are at
 equal steps of the sequence. The error is the RMSE in metres, nothing aligned. NEES is the squared error in units of its
 covariance, averaged over images and coordinates: 1 if covariances are honest. "bound" is the RMSE that ranges and known
 positions determine (the Cramér-Rao bound, median over seeds). To measure another version, set PYTHONPATH to its src.

@@ -2,10 +2,10 @@
 
     python benchmarks/backends.py
 
-The same encoder, VGG-16 and NetVLAD with 64 clusters, describes the same images in turn: torch as it is, in float32;
-`FastEncoder` in the default precision, which is bfloat16 where the CPU has it; and onnxruntime from the exported file,
-in float32 and in int8. Descriptors are compared with those of torch in float32. On a machine that does other work too,
-trust the time on the CPU with `--threads 1` alone.
+The same encoder, VGG-16 and NetVLAD with 64 clusters, describes the same images in turn. torch runs in float32.
+`FastEncoder` runs in the default precision: bfloat16 if the CPU supports it. onnxruntime runs the exported file in
+float32 and in int8. Descriptors are compared with those of torch in float32. On a machine that does other work, trust
+only the CPU time with `--threads 1`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Way = Callable[[Pixels], NDArray[np.float32]]
 
 
 def make_images(count: int, size: Size) -> Pixels:
-    """Smooth colours with patches on them."""
+    """Smooth colors with patches on them."""
     random = np.random.default_rng(0)
     layers = []
     for cells, resampling in ((6, Image.Resampling.BICUBIC), (20, Image.Resampling.NEAREST)):

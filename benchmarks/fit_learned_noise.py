@@ -134,7 +134,7 @@ def _fit_response(squared: Floats, metres: Floats) -> tuple[float, float, float]
 
 
 def _fit_images(residuals: Floats, metres: Floats, i: Ints, j: Ints) -> tuple[float, float]:
-    """How far images deviate, and the metres over which they share that, by expectation-maximisation.
+    """How far images deviate, and the metres over which they share that, by expectation-maximization.
 
     Given these and the variance of pairs, the images' deviations have a normal distribution whose mean and covariance
     follow from a linear system; all three are then what is expected of it. Dense: for a few thousand images.

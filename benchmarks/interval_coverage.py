@@ -1,14 +1,19 @@
-"""How often intervals of a stated coverage hold the true distance, in made-up worlds.
+"""How often intervals of a stated coverage hold the true distance, in simulated worlds.
 
     python benchmarks/interval_coverage.py                # 72 worlds, half a minute of one core
     python benchmarks/interval_coverage.py --worlds 9
 
-A world is a winding street with landmarks. Images to calibrate by, queries and images from elsewhere are drawn in the
-same way, independently of each other: they are exchangeable, so a stated coverage should hold exactly. Descriptors
-change smoothly with the position and have noise of their own size per image. In every third world a stretch of the
-street looks like another one. The table has the percentage of intervals that hold the truth, per stated coverage, and
-their median width: of images that the map is confident of, of all other images that have an interval, of all
-images by feature distance alone (`Calibration.predict`), and of distances between two images (`Calibration.pairs`).
+A world is a winding street with landmarks. Calibration images, queries and images from elsewhere are drawn in the same
+way and independently. They are exchangeable, so a stated coverage should hold exactly. Descriptors change smoothly with
+the position; each image has its own noise level. In every third world a stretch of the street looks like another one.
+
+The table has the percentage of intervals that contain the truth, per stated coverage, and their median width. It has
+four groups:
+
+- images that the map is confident of
+- all other images that have an interval
+- all images, by feature distance alone (`Calibration.predict`)
+- distances between two images (`Calibration.pairs`)
 """
 
 import argparse

@@ -4,8 +4,9 @@ A squared feature distance s of two images d metres apart is, by what was found 
 
     s = r(d) exp(w_i + w_j + e_ij),    r(d) = plateau - (plateau - offset) exp(-slope d / (plateau - offset)):
 
-it does not begin at zero, rises, and says nothing any more where it is flat. w is the deviation of an image, which it
-has with all others and shares with images close by: a corner looks unlike all around it. e is that of the pair alone.
+it does not begin at zero, rises, and has no information where it is flat. w is the deviation of an image. It affects
+all pairs of the image, and images close by share it: a corner looks unlike everything around it. e is the deviation of
+the pair alone.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class LearnedNoise:
     slope: float  # there, a metre
     plateau: float  # at a great distance
     image_sigma: float  # of log s: what an image has with all others
-    image_metres: float  # over which neighbouring images share it, to 1/e
+    image_metres: float  # over which neighboring images share it, to 1/e
     near_sigma: float  # of log s: what a pair has alone, at no distance
     far_sigma: float  # and where the response is flat
 
@@ -76,7 +77,7 @@ class Profile:
 
     actual: LearnedNoise  # fitted to test pairs: as it is
     calibration: LearnedNoise  # fitted to calibration pairs: makes metres of squared feature distances
-    bound: float  # of these: pairs above are not used, by the calibration pairs
+    bound: float  # squared feature distance above which pairs are not used, by the calibration pairs
     about: dict[str, Any] = field(default_factory=dict)  # where it comes from
 
     def to_json(self) -> str:

@@ -1,12 +1,12 @@
-"""Packing a folder of 1280x960 JPEGs at 240x180, beside a plain full Pillow decode + resize on the same cores.
+"""Speed of packing a folder of 1280x960 JPEGs at 240x180, compared with a plain Pillow decode and resize.
 
     python benchmarks/packing.py [--images 200] [--rounds 5]
 
-Three ways through the same files, rounds interleaved in one process, medians compared; each ends with the pixels in one
-file on disk: a plain loop; the same with as many threads as packing has; and packing. How much there is to win depends
-on the detail in the files, because entropy decoding cannot be scaled. Collections of the field hold between a tenth and
-a third of a byte a pixel; the goal is judged at a fifth (about 250 kB), with both ends beside it. The images are noise
-whose amplitude falls with frequency as that of photographs does; how fast it falls sets the detail.
+Three methods process the same files on the same cores: a plain loop, the loop with as many threads as packing has, and
+packing. Each writes the pixels to one file on disk. Rounds are interleaved in one process; medians are compared. The
+possible gain depends on the detail in the files, because entropy decoding cannot be scaled. Collections of the field
+have between a tenth and a third of a byte per pixel. The goal is judged at a fifth (about 250 kB); both ends are also
+measured. The images are noise whose amplitude falls with frequency as in photographs; the rate sets the detail.
 """
 
 import argparse
@@ -30,7 +30,7 @@ JUDGED = "0.2 byte a pixel"
 
 
 def write_photos(folder: Path, count: int, exponent: float) -> Places:
-    """`count` JPEGs of quality 90, each with its own noise in brightness and, weaker, in colour."""
+    """`count` JPEGs of quality 90, each with its own noise in brightness and, weaker, in color."""
     generator = np.random.default_rng(0)
     width, height = SOURCE
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])

@@ -2,8 +2,9 @@
 
     python benchmarks/queries.py
 
-Beside `FastEncoder`: the same encoder called step by step, and what one would write at first, the network in float32
-and a KD-tree on the CPU, as in the paper. All answer the same queries, in turn; the answers are compared.
+`FastEncoder` is compared with the same encoder called step by step, and with a first version as one would write it: the
+network in float32 and a KD-tree on the CPU, as in the paper. All answer the same queries in turn; answers are
+compared.
 """
 
 import argparse
@@ -26,7 +27,7 @@ SIZE = (240, 180)
 
 
 def make_images(count: int, seed: int) -> Pixels:
-    """Coloured patches."""
+    """Colored patches."""
     patches = np.random.default_rng(seed).integers(0, 256, (count, SIZE[1] // 20, SIZE[0] // 20, 3), dtype=np.uint8)
     return patches.repeat(20, axis=1).repeat(20, axis=2)
 

@@ -101,7 +101,7 @@ def cases(
     length: float | None = None,
     same_route: bool = False,
 ) -> list[Case]:
-    """All combinations: each route and noise without known positions and with so many `anchors` each.
+    """All combinations: each route and noise without known positions and with each number of `anchors`.
 
     Routes are 672 m long unless the `length` in metres is given, but in a city as many metres as there are images.
     """

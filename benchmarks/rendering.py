@@ -4,7 +4,7 @@
 
 First, milliseconds an image on one core, by condition, and images a second on all cores, the way `simulate` draws
 them. Then only the step that finds what each ray meets, beside what one would write instead: every ray against every
-solid in sight, vectorised. Both get the same rays, boxes and decks (boxes without gables, because the plain one knows
+solid in sight, vectorized. Both get the same rays, boxes and decks (boxes without gables, because the plain one knows
 no other shape), on one thread, interleaved, and are compared in what they see.
 """
 

@@ -126,7 +126,7 @@ class Load:
 
 
 def load(port: int, files: list[bytes], clients: int, *, seconds: float = 1e9, requests: int = 10**9) -> Load:
-    """What so many clients meet until the time is up, or so many requests were sent; each keeps its connection."""
+    """Send requests from several clients until time or requests run out; each client keeps its connection."""
     taken: list[float] = []
     errors, left, lock = 0, requests, threading.Lock()
     start = time.perf_counter()

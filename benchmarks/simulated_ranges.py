@@ -77,7 +77,7 @@ def measure(
     """The ranges up to `radius` that are measured among positions (n, k).
 
     A distance is measured as it is up to the radius, and beyond it less and less, up to 2.5 times the radius; then
-    noise is added, and what comes out at most at the radius is kept. Of these pairs a share is `missing`; `outliers` is
+    noise is added, and what comes out at most at the radius is kept. A share of the pairs is `missing`; `outliers` is
     the share of false ones among independent pairs, `aliased` that of false ones between stretches of 15 m that look
     alike, each relative to the true ones.
     """

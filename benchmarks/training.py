@@ -52,7 +52,7 @@ def make_places(count: int) -> Places:
 
 
 def make_images(count: int, size: Size) -> Pixels:
-    """Coloured patches with some noise."""
+    """Colored patches with some noise."""
     rng = np.random.default_rng(1)
     width, height = size
     noise = rng.integers(0, 8, (height, width, 3), dtype=np.uint8)
@@ -119,7 +119,7 @@ class PlainLoop:
     def run(self, anchors: int, tf32: bool) -> float:
         """Images a second of some steps."""
         images = anchors * self.loss.layout.images
-        steps = max(10, PLAIN_IMAGES // images)  # so many that decoding for the first hardly matters
+        steps = max(10, PLAIN_IMAGES // images)  # enough steps that decoding for the first hardly matters
         apart = torch.rand(anchors, 6, device=self.device) * 100
 
         def work() -> None:

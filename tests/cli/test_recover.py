@@ -225,7 +225,7 @@ def test_bad_matrices_are_one_sentence(tmp_path: Path, matrix: Floats, options: 
 def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) -> None:
     out, anchors = tmp_path / "out", positions_file(tmp_path / "anchors.csv", TRUTH[:5])
     refused(run(tmp_path / "no.csv", out), "no.csv: no such file")
-    refused(run(ranges_file, ranges_file), "ranges.csv", "is no folder")
+    refused(run(ranges_file, ranges_file), "ranges.csv", "not a writable folder")
     refused(run(ranges_file, out, "--scale", 2), "for a matrix")
     refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "default method alone")
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
@@ -240,7 +240,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     ranges_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mappable.recovery.task.recover_drive", lambda *_, **__: pytest.fail("has begun"))
-    refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
+    refused(run(ranges_file, ranges_file / "out"), "cannot be written", "not a writable folder")
 
 
 @pytest.mark.medium
