@@ -206,7 +206,7 @@ def test_a_torn_last_line_of_the_journal_is_passed_over(places: Places, tmp_path
     assert len(PackedImages(journal.parent)) == sum(len(json.loads(line)) for line in whole.splitlines()[:lines])
     decoded.clear()
     pack, _ = pack_images(places[:99], tmp_path / "out", size=SIZE)
-    assert 0 < len(decoded) <= packing.CHUNK
+    assert 0 < len(decoded) <= packing.IMAGES_PER_JOURNAL_LINE
     np.testing.assert_array_equal(pack.load(places[:99])[98], load_image(places.files[98], SIZE))
 
 
