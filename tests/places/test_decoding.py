@@ -120,7 +120,9 @@ def test_an_image_in_color_is_read_as_it_is(mode: str, draw: Callable[..., Path]
 def test_an_image_without_color_that_is_no_raw_one_is_refused(mode: str, tmp_path: Path) -> None:
     file = tmp_path / "grey.tiff"
     Image.new(mode, (8, 6)).save(file)
-    with pytest.raises(BadImageError, match=rf"grey\.tiff: a raw GBRG image has one 8-bit channel.*is {mode}"):
+    with pytest.raises(
+        BadImageError, match=rf"grey\.tiff: mode is {mode}, expected one 8-bit channel for a raw GBRG image"
+    ):
         load_image(file, (8, 6), decoding=RawDecoding("GBRG"))
 
 
@@ -190,9 +192,9 @@ def test_raw_files_are_demosaiced_and_then_undistorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (np.zeros(2 * 6 * 8 - 1), r"8x6 needs 96.*table\.bin has 95"),
-        (np.zeros(2 * 6 * 8 + 1), r"8x6 needs 96.*table\.bin has 97"),
-        (np.full(2 * 6 * 8, np.nan), r"8x6 needs 96 finite.*table\.bin has 96"),
+        (np.zeros(2 * 6 * 8 - 1), r"table\.bin has 95 numbers, expected 96.*8x6"),
+        (np.zeros(2 * 6 * 8 + 1), r"table\.bin has 97 numbers, expected 96.*8x6"),
+        (np.full(2 * 6 * 8, np.nan), r"table\.bin has 96 numbers, expected 96 finite.*8x6"),
         (None, r"undistortion table table\.bin cannot be read \(No such file"),
     ],
 )
@@ -205,4 +207,4 @@ def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_both(
     Image.fromarray(random_image(6, 8)[..., 0]).save(tmp_path / "raw.png")
     with pytest.raises(BadImageError, match=problem) as error:
         decode_image((tmp_path / "raw.png").read_bytes(), (8, 6), decoding=RawDecoding("GBRG", str(table)), name="raw")
-    assert str(error.value).startswith("raw: a raw GBRG image, because it has one channel, but ")
+    assert str(error.value).startswith("raw: one channel, so it is a raw GBRG image, but ")

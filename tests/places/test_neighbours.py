@@ -126,5 +126,5 @@ def test_a_place_alone_and_no_places_have_no_neighbours() -> None:
 
 @pytest.mark.parametrize("radius", [-1.0, math.nan])
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
-    with pytest.raises(BadInputError, match="distance"):
+    with pytest.raises(BadInputError, match="radius is"):
         find_neighbours(table([(0, 0, 0)]), radius)

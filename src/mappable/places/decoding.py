@@ -105,7 +105,7 @@ def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int
     try:
         values = np.fromfile(table, dtype="<f8")
     except OSError as error:
-        reason = f"cannot read its undistortion table {table.name} ({error.strerror})"
+        reason = f"its undistortion table {table.name} cannot be read ({error.strerror})"
         raise BadInputError(f"{reason}; restore the table, or use an image in color") from None
     if values.size != 2 * height * width or not np.isfinite(values).all():
         expected = f"expected {2 * height * width:,} finite numbers for an image of {width}x{height}"

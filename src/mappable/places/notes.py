@@ -22,10 +22,10 @@ class Note:
     def __str__(self) -> str:
         return f"{len(self.items):,} {self.text}" if self.items else self.text
 
-    def lines(self, max_items: int = 5) -> list[str]:
+    def lines(self, most: int = 5) -> list[str]:
         """The note and its first items, one line each."""
-        shown = [f"  {item}" for item in self.items[:max_items]]
-        hidden = len(self.items) - max_items
+        shown = [f"  {item}" for item in self.items[:most]]
+        hidden = len(self.items) - most
         return [str(self), *shown, *([f"  and {hidden:,} more"] if hidden > 0 else [])]
 
     def to_json(self) -> dict[str, Any]:

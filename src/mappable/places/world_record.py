@@ -1,7 +1,7 @@
 """The folder of a simulated world: names of its files, and `world.json`, which describes what was drawn.
 
 OUT/
-  world.json               preset, size, parts, radii, aliased places, statistics, hashes of the images, whether they are the frozen ones
+  world.json               preset, size, parts, radii, aliased places, statistics, hashes of the images, whether frozen
   places.parquet           the table
   images/train-sun/00000.png
   pixels/                  the same images, packed

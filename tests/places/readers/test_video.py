@@ -188,7 +188,7 @@ def test_without_a_creation_time_the_video_begins_with_its_track_and_that_is_not
     places = read_places("video", tmp_path)
     assert numbers(places) == list(range(0, 40, 4))
     assert places.time[1] == 400 * MILLISECOND
-    assert listed(places, "do not say when they began") == ["drive.mp4"]
+    assert listed(places, "have no start time") == ["drive.mp4"]
 
 
 def test_frames_outside_the_track_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -371,9 +371,9 @@ def test_a_video_whose_end_is_missing_is_used_as_far_as_it_goes_and_noted(tmp_pa
     steady(tmp_path / "drive.csv")
     places = read_places("video", tmp_path)
     assert 3 <= len(places) <= 6
-    (item,) = listed(places, "cut off")
+    (item,) = listed(places, "truncated")
     assert item.startswith("drive.mkv ends after")
-    assert item.endswith("though it says that it has 4.0 s")
+    assert item.endswith("but declares 4.0 s")
 
 
 @pytest.mark.parametrize("name", ["drive.mp4", "drive.mkv", "drive.ts"])
@@ -403,7 +403,7 @@ def test_words_in_another_encoding_within_a_video_do_no_harm(drive: Path) -> Non
 def test_a_video_that_cannot_be_opened_is_one_sentence(drive: Path, kept: int) -> None:
     file = drive / "drive.mp4"
     file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(BadInputError, match=r"drive\.mp4.*cut") as error:
+    with pytest.raises(BadInputError, match=r"drive\.mp4.*truncated") as error:
         read_places("video", drive)
     assert "\n" not in str(error.value)
     assert not (drive / "drive-frames").exists()
@@ -458,8 +458,8 @@ def test_what_was_mended_in_a_track_is_noted(drive: Path) -> None:
     write_csv(drive / "drive.csv", rows)
     places = read_places("video", drive)
     np.testing.assert_allclose(places.x, np.arange(10), atol=1e-6)
-    assert listed(places, "came after a later time") == ["drive.csv, row 4", "drive.csv, row 5"]
-    assert listed(places, "repeat a time") == ["drive.csv, row 5"]
+    assert listed(places, "out of time order") == ["drive.csv, row 4", "drive.csv, row 5"]
+    assert listed(places, "same time as an earlier point") == ["drive.csv, row 5"]
 
 
 def test_frames_of_one_millisecond_count_as_one(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _find_images(root: Path, folder: Path, sources: tuple[str, ...], found: Find
     """The images of the first source that exists: a list or a folder."""
     source = next((folder / name for name in sources if (folder / name).exists()), None)
     if source is None:
-        found[f"folders have no {' or '.join(sources)}"].append(folder.resolve().name)
+        found[f"folders have none of: {', '.join(sources)}"].append(folder.resolve().name)
         return _Images([], np.zeros(0, dtype=np.int64), [])
     prefix = PurePosixPath(folder.relative_to(root).as_posix())
     if not source.is_dir():
