@@ -1,33 +1,26 @@
-"""Fills the generated parts of the documentation pages: readers, commands, fields of a located image, Python names.
+"""Fills the generated parts of documentation pages: readers, commands and the fields of a located image.
 
 python scripts/reference.py
 
 A generated part stands between two comments, such as `<!-- command train -->` and `<!-- end of command train -->`.
-The program itself supplies the text: docstrings, signatures and the help of options. Edit those, then run this script.
+The program itself supplies the text: docstrings and the help of options. Edit those, then run this script.
 """
 
-import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
-import mappable
 from mappable.cli.app import app
 from mappable.cli.names import filled
-from mappable.lazy_names import homes
 from mappable.maps.location import Location
 from mappable.places.readers import Option, find_reader, reader_names
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "docs" / name for name in ("api.md", "commands.md", "maps.md", "readers.md")]
-WIDEST_SIGNATURE = 100  # characters; a longer signature has one argument per line
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+PAGES = [ROOT / "docs" / name for name in ("commands.md", "maps.md", "readers.md")]
 
 
 def fill(page: str) -> str:
@@ -111,7 +104,7 @@ def describe_command(name: str) -> str:
     rows += [f"| `{as_typed(one)}` | {cell(one.help)}{choices_and_default(one)} |" for one in options]
     usage = " ".join(["mappable", *words, *(as_typed(one) for one in arguments)])
     table = "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
-    return "\n\n".join([f"`{usage}`", re.sub(r"\s*\n\s*", " ", help_text), table])
+    return "\n\n".join([f"`{usage}`", help_text, table])
 
 
 def as_typed(parameter: Any) -> str:
@@ -149,131 +142,10 @@ def describe_location() -> str:
     return "\n".join(["| field | meaning |", "|---|---|", *rows])
 
 
-# Python names
-
-
-def describe_first_page() -> str:
-    """The names of `mappable` itself, with the first lines of their docstrings."""
-    shown = {name: getattr(mappable, name) for name, home in homes(mappable.__file__).items() if home != "mappable"}
-    rows = [f"| `mappable.{name}` | {one.__doc__.partition(chr(10))[0]} |" for name, one in shown.items()]
-    return "\n".join(["| name | meaning |", "|---|---|", *rows])
-
-
-def describe_errors() -> str:
-    return "\n\n".join(describe_name("mappable.errors", name) for name in mappable.__all__ if name.endswith("Error"))
-
-
-def describe_names(room: str) -> str:
-    names = homes(import_module(f"mappable.{room}").__file__)
-    return "\n\n".join(describe_name(home, name) for name, home in names.items())
-
-
-def describe_name(module: str, name: str) -> str:
-    """A heading, then the signature and docstring of a function, a class with its methods, or the value of a name."""
-    node = definition(module, name)
-    parts = [f"### {name}"]
-    if isinstance(node, Function):
-        parts += [code(signature(node, name)), docstring(node)]
-    elif isinstance(node, ast.ClassDef):
-        parts += [code(class_header(node)), docstring(node)]
-        for method in public_methods(node):
-            parts += [code(signature(method, f"{name}.{method.name}")), docstring(method)]
-    else:
-        parts.append(code(ast.unparse(node)))
-    return "\n\n".join(part for part in parts if part)
-
-
-@cache
-def parsed(module: str) -> ast.Module:
-    return ast.parse(Path(str(import_module(module).__file__)).read_text("utf-8"))
-
-
-def definition(module: str, name: str) -> ast.stmt:
-    """The statement that defines a name in a module; of several (overloads) the last, which has the docstring."""
-    found = [node for node in parsed(module).body if name in defined_names(node)]
-    if not found:
-        raise SystemExit(f"{module} does not define {name}")
-    return found[-1]
-
-
-def defined_names(node: ast.stmt) -> Iterator[str]:
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield node.name
-        case ast.Assign(targets=targets):
-            yield from (target.id for target in targets if isinstance(target, ast.Name))
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            yield name
-
-
-def public_methods(node: ast.ClassDef) -> list[Function]:
-    methods = {one.name: one for one in node.body if isinstance(one, Function)}
-    return [one for name, one in methods.items() if name == "__getitem__" or not name.startswith("_")]
-
-
-def class_header(node: ast.ClassDef) -> str:
-    """The class with its bases and public fields, or with the arguments of its constructor."""
-    header = f"class {node.name}" + (f"({', '.join(map(ast.unparse, node.bases))})" if node.bases else "")
-    attributes = [one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
-    public = [one for one in attributes if not ast.unparse(one.target).startswith("_")]
-    lines = [f"{ast.unparse(one.target)}: {ast.unparse(one.annotation)}" for one in public]
-    constructors = [one for one in node.body if isinstance(one, Function) and one.name == "__init__"]
-    lines += [signature(one, node.name).removesuffix(" -> None") for one in constructors]
-    return "\n".join([header, *(f"    {line}" for text in lines for line in text.splitlines())])
-
-
-def signature(node: Function, name: str) -> str:
-    """How the function is called, with the types of its arguments and result, as its source has them."""
-    result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    if any(ast.unparse(decorator) in ("property", "cached_property") for decorator in node.decorator_list):
-        return f"{name}{result}"
-    arguments = argument_list(node.args)
-    line = f"{name}({', '.join(arguments)}){result}"
-    if len(line) <= WIDEST_SIGNATURE:
-        return line
-    return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), f"){result}"])
-
-
-def argument_list(arguments: ast.arguments) -> list[str]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
-    listed = [argument(one, default) for one, default in zip(positional, defaults, strict=True)]
-    if arguments.vararg:
-        listed.append(f"*{argument(arguments.vararg)}")
-    elif arguments.kwonlyargs:
-        listed.append("*")
-    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    listed += [argument(one, default) for one, default in pairs]
-    if arguments.kwarg:
-        listed.append(f"**{argument(arguments.kwarg)}")
-    return [one for one in listed if one not in ("self", "cls")]
-
-
-def argument(one: ast.arg, default: ast.expr | None = None) -> str:
-    annotated = one.arg + (f": {ast.unparse(one.annotation)}" if one.annotation else "")
-    equals = " = " if one.annotation else "="
-    return annotated if default is None else f"{annotated}{equals}{ast.unparse(default)}"
-
-
-def docstring(node: Function | ast.ClassDef) -> str:
-    """The docstring as Markdown: an interactive example becomes a block of code."""
-    text = ast.get_docstring(node) or ""
-    return re.sub(
-        r"^>>> .*?(?=\n\n|\Z)", lambda match: f"```pycon\n{match[0]}\n```", text, flags=re.DOTALL | re.MULTILINE
-    )
-
-
-def code(text: str) -> str:
-    return f"```text\n{text}\n```"
-
-
 # What stands between the comments, by the words of the first comment.
 PARTS: dict[str, Callable[..., str]] = {
     "readers": describe_readers,
     "located image": describe_location,
-    "first page": describe_first_page,
-    "errors": describe_errors,
-    r"names (?P<argument>\w+)": describe_names,
     r"command (?P<argument>[\w ]+)": describe_command,
 }
 

@@ -1,5 +1,6 @@
 """What the documentation shows works as shown."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -75,6 +76,23 @@ def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
     assert list(places.split) == ["train", "train", "calibration"]
     assert list(places.sequence) == ["run1", "run1", "run3"]
     assert places.yaw[0] == pytest.approx(0.0)  # a heading of 90 degrees is east
+
+
+@pytest.mark.medium
+def test_the_hook_of_the_site_fills_the_page_of_python_names() -> None:
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    api = hooks.on_page_markdown((ROOT / "docs/api.md").read_text())
+    assert "<!--" not in api
+    for line in (
+        "| `mappable.load_places` |",
+        "::: mappable.places.readers.read_places",
+        "::: mappable.maps.map.Map\n",
+    ):
+        assert line in api
 
 
 def test_every_column_is_explained_on_the_page_of_conventions() -> None:

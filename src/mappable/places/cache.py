@@ -95,7 +95,7 @@ class PackedImages:
         return [entry.file for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
 
     def _root_of(self, places: Places) -> str:
-        """The root of these places when they were packed; the collection or the pack may have moved since then."""
+        """The root of the places when they were packed; the collection or the pack may have moved since then."""
         return self.root if self.root and not Path(self.root).exists() else str(places.root)
 
     def _map(self, rows: int) -> Pixels:
@@ -147,8 +147,8 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
 def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageRows | None:
     """The packed images of the places, from the folder of a converted set; None unless all are packed at this size.
 
-    A pack that was made without the raw decoding of the places is used if all its images are in color, because color
-    images are not decoded.
+    The raw decoding does not apply to images in color. So a pack without the decoding of the places is used if all its
+    images are in color.
     """
     if not (Path(out) / "pixels").is_dir():
         return None

@@ -43,7 +43,7 @@ def load_places(file: Path | str) -> Places:
     if file.is_dir():
         file = file / TABLE
     if not file.is_file():
-        raise BadInputError(f"{file}: no such table of places; make one with `mappable convert`")
+        raise BadInputError(f"{file}: no such table of places")
     try:
         with FORMAT.reading(file):
             columns, about = _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)

@@ -37,7 +37,7 @@ def pack_images(
     workers: int | None = None,
     wait: bool = False,
 ) -> tuple[PackedImages, list[BadImageError]]:
-    """Decode the images of all places into the pack of these settings below `out`; packed images are skipped.
+    """Decode the images of all places into the pack with this size and fit below `out`; packed images are skipped.
 
     With `on_bad="stop"`, a bad image raises its BadImageError after all images decoded so far are saved. With
     `on_bad="drop"`, it is left out and returned in the list. `verify` decodes every file strictly and compares packed

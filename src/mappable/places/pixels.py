@@ -26,10 +26,10 @@ class Images(Protocol):
         """(n, height, width, 3)."""
 
     def take(self, rows: Ints) -> "Images":
-        """The images of these rows, in this order, without reading them."""
+        """The images in `rows`, in this order, without reading them."""
 
     def read(self, rows: Ints) -> Pixels:
-        """The pixels of these rows, copied into memory."""
+        """The pixels of the images in `rows`, copied into memory."""
 
 
 BLOCK = 256  # number of images that `blocks` reads at a time

@@ -12,7 +12,7 @@ from mappable.places.routes import distance_along, steps
 from mappable.places.table import NO_TIME, Places
 
 MAX_SPEED = 70.0  # metres per second; a faster step between two images is a jump of the position
-ISOLATION_FACTOR = 50  # a place is isolated if its nearest place is farther than 50 times the median of these distances
+ISOLATION_FACTOR = 50  # a place is isolated if its nearest place is farther than 50 times the median such distance
 
 
 @dataclass(frozen=True)

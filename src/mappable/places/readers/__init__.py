@@ -1,8 +1,8 @@
 """Readers: one module per image collection, each with a function `read(root, *, options) -> Places`.
 
 A new module here is a new reader: `mappable convert` and `read_places` find it by its name. The docstring of the module
-is the documentation of the reader: one line that states what it reads, then the tree of files that it expects. The
-keyword-only arguments of `read` are its options. An annotation holds the help of an option:
+is the documentation of the reader. Its first line states what the reader reads; then comes the expected tree of files.
+The keyword-only arguments of `read` are its options. An annotation holds the help of an option:
 `spacing: Annotated[float, "metres between frames"] = 1.0`.
 """
 

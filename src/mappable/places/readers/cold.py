@@ -21,10 +21,10 @@ Columns:
 
 - `time` is t, in seconds since 1970. `x` and `y` are in metres. `yaw` is a: the heading of the robot in radians,
   counter-clockwise from +x of the map in which the robot was localized.
-- Each part of a lab has its own map and therefore its own frame: `freiburg-a` (seq1 standard path, seq2 extended path),
-  `freiburg-b` (seq3), `saarbruecken-a` (seq1, seq2), `saarbruecken-b` (seq3, seq4), `ljubljana-a` (seq1, seq2). For
-  these sequences, a folder part_a or part_b that contradicts the list is an error. For other numbers, the folder
-  decides.
+- Each part of a lab has its own map and therefore its own frame. Freiburg has `freiburg-a` (seq1 standard path, seq2
+  extended path) and `freiburg-b` (seq3). Saarbruecken has `saarbruecken-a` (seq1, seq2) and `saarbruecken-b` (seq3,
+  seq4). Ljubljana has `ljubljana-a` (seq1, seq2). For these sequences, a folder part_a or part_b that contradicts the
+  list is an error. For other numbers, the folder decides.
 - `sequence` is, for example, `freiburg-a/seq1_cloudy1`. `condition` is cloudy, night or sunny. `place_id` is the
   sequence and the name of the image. None of the three depends on the spelling of the folders.
 
@@ -89,7 +89,7 @@ PAPER_SEQUENCES = [
     for run in (1, 2, 3)
 ]
 # Reference first, then the queries. The second row is the replacement if sequences of the first row are missing.
-GENERALISATION = {
+GENERALIZATION = {
     "generalisation-freiburg-a": [["seq2_sunny2", "seq2_sunny3", "seq2_cloudy3", "seq2_night3"]],
     "generalisation-freiburg-b": [
         ["seq3_cloudy1", "seq3_cloudy2", "seq3_sunny2"],
@@ -247,7 +247,7 @@ def _uses(protocol: str, present: Collection[str]) -> tuple[dict[str, Use], list
         uses = {sequence: ("test" if run == PAPER_TEST_RUN else "train", "") for sequence, run in runs.items()}
         return uses, _missing(protocol, PAPER_SEQUENCES, present)
     frame = protocol.removeprefix("generalisation-")
-    choices = [[f"{frame}/{name}" for name in row] for row in GENERALISATION[protocol]]
+    choices = [[f"{frame}/{name}" for name in row] for row in GENERALIZATION[protocol]]
     chosen = min(choices, key=lambda row: (row[0] not in present, len(set(row) - set(present))))
     notes = _missing(protocol, list(dict.fromkeys(choices[0] + chosen)), present)
     instead = [sequence for sequence in chosen if sequence in present and sequence not in choices[0]]

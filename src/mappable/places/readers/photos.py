@@ -9,8 +9,8 @@ time. All positions are in one UTM zone, even if the photos lie on both sides of
 magnetic north is used without correction, with a note. The reader opens only the headers of the files.
 
 The photos of one folder are one sequence. Its name is the path of the folder below ROOT; for photos in ROOT itself it
-is the name of ROOT. All photos of a sequence use the same clock, so that their order is right. It is the first of these
-clocks that all photos of the sequence have:
+is the name of ROOT. All photos of a sequence use the same clock, so that their order is right. It is the first clock in
+this list that all photos of the sequence have:
 
 1. the time of the camera with its offset from UTC (`DateTimeOriginal`, `SubSecTimeOriginal`, `OffsetTimeOriginal`). It
    is finer than a second. The GPS time of a phone is the time of the last fix, often the same for several photos.

@@ -22,9 +22,9 @@ files also have `yaw` (radians clockwise from north), and INS files have `ins_st
 y is the northing minus 5,735,000 m, z is up.
 
 The pose of an image is interpolated linearly in time between the samples before and after it; the yaw turns along the
-shorter arc. Three kinds of images are left out and listed: images outside the time span of the poses, images in a gap
-of more than 0.5 s, and images next to an INS sample whose status is not INS_SOLUTION_GOOD. A sample that is not a
-finite number is listed and treated as missing. At 50 samples per second, one bad row therefore costs no image.
+shorter arc. Images outside the time span of the poses, and images in a gap of more than 0.5 s, are left out and listed.
+So are images next to an INS sample whose status is not INS_SOLUTION_GOOD. A sample that is not a finite number is
+listed and treated as missing. At 50 samples per second, one bad row therefore costs no image.
 
 `protocol=paper` reads the seven traversals of the paper with its train and test split, the first 1,250 m of each.
 """
@@ -91,8 +91,8 @@ def read(
     ] = "all",
     crop: Annotated[
         Crop,
-        "for protocol paper: own keeps the first 1,250 m of each traversal; reference keeps all images within 25 m of "
-        "the first 1,250 m of 2014-12-02-15-30-08",
+        "for protocol paper; own: the first 1,250 m of each traversal; reference: all images within 25 m of the first "
+        "1,250 m of 2014-12-02-15-30-08",
     ] = "own",
     models: Annotated[Path | None, "folder with the camera models of the SDK (default: found in ROOT)"] = None,
 ) -> Places:

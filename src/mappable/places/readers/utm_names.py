@@ -14,7 +14,7 @@ Only east and north, in metres, are required. Other fields may be empty, and fie
   roles reference and query.
 - A folder is a sequence. `place_id` is the path that begins with the folder of the split, whichever folder ROOT is.
 - zone together with letter or latitude gives the CRS. Near a zone border or the equator, images are converted to the
-  zone of most images around them, so that distances across the border are right. Groups of images in different zones,
+  zone of most images around them, which keeps distances across the border right. Groups of images in different zones,
   with tens of kilometres and no image between them, get separate frames. Without zones the frame is `local`.
 - heading is in degrees clockwise from north. In crops of San Francisco XL it is the heading of the left edge. height in
   metres becomes z.

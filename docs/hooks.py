@@ -1,0 +1,26 @@
+"""Fills the page of Python names when the site is built; scripts/reference.py fills the other generated pages."""
+
+import re
+from importlib import import_module
+from typing import Any
+
+import mappable
+from mappable.lazy_names import homes
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs for every page."""
+    markdown = markdown.replace("<!-- first page -->", first_page())
+    return re.sub(r"<!-- names (\w+) -->", lambda match: describe_names(match[1]), markdown)
+
+
+def first_page() -> str:
+    """The names of `mappable` itself, with the first line of what each says about itself."""
+    shown = {name: getattr(mappable, name) for name, home in homes(mappable.__file__).items() if home != "mappable"}
+    rows = [f"| `mappable.{name}` | {one.__doc__.partition(chr(10))[0]} |" for name, one in shown.items()]
+    return "\n".join(["| name | |", "|---|---|", *rows])
+
+
+def describe_names(room: str) -> str:
+    """What mkdocstrings puts on the page for each name of a room."""
+    return "\n".join(f"::: {home}.{name}" for name, home in homes(import_module(f"mappable.{room}").__file__).items())
