@@ -84,7 +84,7 @@ class Frame:
         return list(zip(latitude.tolist(), longitude.tolist(), strict=True))
 
     def same_but_for_origin(self, other: "Frame") -> bool:
-        """True if the two frames have the same CRS and differ at most in their origins."""
+        """True if the two frames have a CRS and differ at most in their origins."""
         return self.crs is not None and replace(self, origin=other.origin) == other
 
     def to_json(self) -> dict[str, Any]:

@@ -127,9 +127,8 @@ def _read_gpx(file: Path) -> Table:
     columns |= {name: [values.get(name, "") for values in fields] for name in ("ele", "time")}
     table = Table(file, columns, list(range(1, len(elements) + 1)), "point")
     numbers = np.array([bool(NUMBER.fullmatch(text)) for text in columns["time"]], dtype=bool)
-    table.refuse(
-        numbers, "time", "is not an ISO 8601 date and time"
-    )  # a plain number is a time in other tables, but not in GPX
+    # A plain number is a time in other tables, but not in GPX.
+    table.refuse(numbers, "time", "expected an ISO 8601 date and time")
     return table
 
 

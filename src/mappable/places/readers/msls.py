@@ -303,9 +303,8 @@ def _in_frame(city: str, columns: Columns, gathered: Gathered) -> tuple[Frame, C
 
 def _zones(longitude: Floats, latitude: Floats) -> list[str]:
     """The UTM zones in which the points lie."""
-    points = np.unique(
-        np.floor(np.column_stack([latitude, longitude])), axis=0
-    )  # a cell of one degree lies in one zone
+    # A cell of one degree lies in one zone.
+    points = np.unique(np.floor(np.column_stack([latitude, longitude])), axis=0)
     return sorted({geodesy.utm_crs(*point) for point in points.tolist() if np.isfinite(point).all()})
 
 

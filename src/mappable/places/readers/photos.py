@@ -128,9 +128,8 @@ def _read_photos(root: Path, files: list[Path], found: Findings) -> list[_Photo]
     ]
     photos = []
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # Pillow warns about damaged EXIF data; notes report the fields that matter here
+        # Pillow warns about damaged EXIF data. Notes report the fields that matter here.
+        warnings.simplefilter("ignore")
         for file in progress.track(files, "reading EXIF data", len(files)):
             path = file.relative_to(root).as_posix()
             try:

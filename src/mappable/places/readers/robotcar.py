@@ -70,9 +70,8 @@ CROP_LENGTH = 1250.0  # metres: the paper's "first 1.25 km"
 REFERENCE = "2014-12-02-15-30-08"
 REFERENCE_RADIUS = 25.0  # metres around the first 1.25 km of the reference
 
-OXFORD = Frame(
-    "oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0)
-)  # a fixed origin, so that all tables agree
+# The origin is fixed, so that all tables agree.
+OXFORD = Frame("oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0))
 MAX_GAP = 0.5  # largest time in seconds between the samples before and after an image
 
 RAW_FOLDER = Path("stereo/centre")
