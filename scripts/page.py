@@ -1,10 +1,10 @@
-"""A page of the documentation from a study: its report without what only the whole report is for.
+"""Makes a documentation page from a study: its report without the parts that only the full report needs.
 
     mappable reproduce street-v1 results/street-v1 --rows table1,ours --seeds 0,1,2 --device cuda
     python scripts/page.py results/street-v1 docs/results
 
-writes docs/results/street-v1.md and, in a folder of that name, its figures. Left out are the examples (they
-show images), what moves, and the table of all settings.
+writes docs/results/street-v1.md, and its figures into a folder of the same name. The page leaves out the examples
+(they show images), the animations, and the table of all settings.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from PIL import Image
 
 LEFT_OUT = ("Examples", "In motion")
 ALL_SETTINGS = re.compile(r"\n\*\*All settings\*\*\n.*?(?=\n## |\Z)", flags=re.DOTALL)
-WIDEST = 1200  # pixels of a figure
+MAX_WIDTH = 1200  # pixels of a figure
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", type=Path, help="folder with report.md and figures")
     parser.add_argument("docs", type=Path, help="folder of the page")
-    parser.add_argument("--note", help="a sentence below the first ones, about how it was run")
+    parser.add_argument("--note", help="a sentence about how the study was run; it follows the first paragraphs")
     given = parser.parse_args()
     first, *sections = (given.study / "report.md").read_text("utf-8").split("\n## ")
     kept = [section for section in sections if section.split("\n")[0] not in LEFT_OUT]
@@ -41,9 +41,9 @@ def main() -> None:
 
 
 def shrink(source: Path, target: Path) -> None:
-    """A figure with fewer pixels and a palette, but one that has the colours of thin lines, too."""
+    """Save a figure with fewer pixels and a palette; the palette also keeps the colors of thin lines."""
     with Image.open(source) as image:
-        image.thumbnail((WIDEST, 10 * WIDEST), Image.Resampling.LANCZOS)
+        image.thumbnail((MAX_WIDTH, 10 * MAX_WIDTH), Image.Resampling.LANCZOS)
         plain = image.convert("RGB")
         few = plain.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE)
         few.save(target, optimize=True)

@@ -96,8 +96,8 @@ def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_list
         (point(1, 2, 1, "<ele>inf</ele>"), r"point 2.*ele.*'inf'"),
         (point(1, 2, None), r"point 2.*time.*''"),
         (point(1, 2, None, "<time>noon</time>"), r"point 2.*time.*'noon'"),
-        (point(1, 2, None, "<time>1714564800</time>"), "point 2: time '1714564800'"),
-        (point(1, 2, None, "<time>9999-01-01T00:00:00Z</time>"), "point 2: time '9999"),
+        (point(1, 2, None, "<time>1714564800</time>"), "point 2: column 'time' is '1714564800'"),
+        (point(1, 2, None, "<time>9999-01-01T00:00:00Z</time>"), "point 2: column 'time' is '9999"),
     ],
 )
 def test_a_bad_value_is_named_by_file_and_point(tmp_path: Path, bad: str, message: str) -> None:
@@ -164,13 +164,13 @@ def test_a_table_in_metres_is_read_by_column_name(tmp_path: Path) -> None:
         ("time,latitude\n1,2\n", "expected columns x and y, or latitude and longitude; found: time, latitude"),
         ("x,y\n1,2\n", "no column time"),
         ("time,x,y\n", "no rows"),
-        ("time,x,y\n1,2,3\nsoon,3,4\n", "row 3: time 'soon'"),
-        ("time,x,y\n1,2,3\n,3,4\n", "row 3: time ''"),
+        ("time,x,y\n1,2,3\nsoon,3,4\n", "row 3: column 'time' is 'soon'"),
+        ("time,x,y\n1,2,3\n,3,4\n", "row 3: column 'time' is ''"),
         ("time,x,y\n1,2,3\n1714564800000,3,4\n", "times look like ms and s"),
-        ("time,x,y\n1,2,inf\n", "row 2: y 'inf' is not a finite number"),
-        ("time,lat,lon\n1,2,3\n2,91,3\n", "row 3: lat '91' is not between -90 and 90"),
-        ("time,x,y,yaw\n1,2,3,90\n", "row 2: yaw '90' is more than a full turn"),
-        ("time,x,y,heading\n1,2,3,400\n", "row 2: heading '400' is not between -360 and 360"),
+        ("time,x,y\n1,2,inf\n", "row 2: column 'y' is 'inf', expected a finite number"),
+        ("time,lat,lon\n1,2,3\n2,91,3\n", "row 3: column 'lat' is '91', expected -90 to 90"),
+        ("time,x,y,yaw\n1,2,3,90\n", "row 2: column 'yaw' is '90', expected radians, at most a full turn"),
+        ("time,x,y,heading\n1,2,3,400\n", "row 2: column 'heading' is '400', expected -360 to 360"),
     ],
 )
 def test_a_bad_table_is_named_by_file_and_row(tmp_path: Path, text: str, message: str) -> None:

@@ -251,7 +251,7 @@ def test_two_processes_cannot_fill_one_pack_at_once(places: Places, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(places: Places, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"there.*pack\.json"):
+    with pytest.raises(BadInputError, match=r"no pack.*pack\.json"):
         PackedImages(tmp_path)
     (tmp_path / "pack.json").write_text("{")
     with pytest.raises(BadInputError, match=r"pack\.json.*damaged"):

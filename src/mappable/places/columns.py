@@ -32,7 +32,7 @@ def yaw(table: Table) -> Floats | None:
         too_large = np.flatnonzero(np.abs(angles) > FULL_TURN)
         if len(too_large):
             raise table.bad(
-                int(too_large[0]), "yaw", "is more than a full turn in radians; put degrees into a column heading"
+                int(too_large[0]), "yaw", "expected radians, at most a full turn; put degrees into a column heading"
             )
         return angles
     if "heading" in table.columns:
@@ -51,7 +51,7 @@ def times(table: Table, unit: Literal["auto"] | TimeUnit = "auto") -> tuple[Ints
         raise BadInputError(f"{table.file}: times look like {' and '.join(guesses)}; use one unit for all")
     chosen = guesses[0] if unit == "auto" else unit
     values = table.parse(
-        name, lambda text: nanoseconds(text, chosen) if text else NO_TIME, f"is not a time in {chosen} nor ISO 8601"
+        name, lambda text: nanoseconds(text, chosen) if text else NO_TIME, f"expected a time in {chosen} or in ISO 8601"
     )
     note = Note(f"times in {table.file.name} are numbers, used as {chosen}", warning=False)
     return np.array(values, dtype=np.int64), (note,) if numbers and unit == "auto" else ()

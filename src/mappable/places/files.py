@@ -131,5 +131,5 @@ def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}
     for name in NUMBER_COLUMNS:
         columns[name] = table.numbers(name, missing_allowed=name in ("z", "yaw"))
-    columns["time"] = table.parse("time", lambda text: int(text) if text else NO_TIME, "is not a whole number")
+    columns["time"] = table.parse("time", lambda text: int(text) if text else NO_TIME, "expected a whole number")
     return columns, about

@@ -164,7 +164,7 @@ def _track_points(table: Table) -> TrackPoints:
     time, notes = columns.times(table)
     missing = np.flatnonzero(time == NO_TIME)
     if len(missing):
-        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "is not a time")
+        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "expected a time")
     yaw = columns.yaw(table)
     unknown = np.full(len(table), np.nan)
     return TrackPoints(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, Strings
-from mappable.errors import BadInputError, BadRowError
+from mappable.errors import BadInputError, BadRowError, shown
 from mappable.places import roles
 from mappable.places.angles import wrap
 from mappable.places.decoding import RawDecoding
@@ -250,19 +250,19 @@ def _validate(places: Places) -> None:
     for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
         column, options = getattr(places, name), ", ".join(value or "(empty)" for value in allowed)
         known = np.array([value in allowed for value in column], dtype=bool)
-        refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {c[row]!r}, expected one of: {o}")  # type: ignore[misc]
+        refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {shown(c[row])}, expected one of: {o}")  # type: ignore[misc]
     for name in ("path", "place_id"):
         column = getattr(places, name)
         refuse(column == "", lambda _, name=name: f"{name} is empty")  # type: ignore[misc]
         if len(set(column)) != len(column):
             again = np.ones(len(column), dtype=bool)
             again[np.unique(column, return_index=True)[1]] = False
-            refuse(again, lambda row, c=column, n=name: f"duplicate {n} {str(c[row])!r}")  # type: ignore[misc]
+            refuse(again, lambda row, c=column, n=name: f"duplicate {n} {shown(str(c[row]))}")  # type: ignore[misc]
     for name in ("path", "place_id", "frame", "sequence", "condition"):
         not_text = [not value.isascii() and not _is_unicode(value) for value in getattr(places, name)]
         refuse(np.array(not_text, dtype=bool), lambda _, n=name: f"{n} is not valid UTF-8; rename the file")  # type: ignore[misc]
     escaping = np.array([_escapes(path) for path in places.path], dtype=bool)
-    refuse(escaping, lambda row: f"path {str(places.path[row])!r} leads outside the root folder")
+    refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
     if len(places.frames) > 1:
         for name, rows in places.sequences().items():
             mixed = places.frame[rows] != places.frame[rows[0]]
@@ -304,7 +304,7 @@ def _text_column(name: str, values: Texts, count: int) -> Strings:
     for row, value in enumerate(column):
         if type(value) is not str:
             if not isinstance(value, str):
-                raise BadInputError(f"column {name}, place {row}: value is {value!r}, expected text")
+                raise BadInputError(f"column {name}, place {row}: value is {shown(value)}, expected text")
             column[row] = str(value)  # convert a NumPy string
     return column
 

@@ -160,12 +160,12 @@ def test_unit_and_crs_are_not_about_latitudes(read, options):
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("95,0", "latitude '95' is not between -90 and 90"),
-        ("-90.001,0", "latitude '-90.001' is not between -90 and 90"),
-        ("51,181", "longitude '181' is not between -180 and 180"),
-        ("nan,0", "latitude 'nan' is not a finite number"),
-        ("51,inf", "longitude 'inf' is not a finite number"),
-        (",0", "latitude '' is not a number"),
+        ("95,0", "column 'latitude' is '95', expected -90 to 90"),
+        ("-90.001,0", "column 'latitude' is '-90.001', expected -90 to 90"),
+        ("51,181", "column 'longitude' is '181', expected -180 to 180"),
+        ("nan,0", "column 'latitude' is 'nan', expected a finite number"),
+        ("51,inf", "column 'longitude' is 'inf', expected a finite number"),
+        (",0", "column 'latitude' is '', expected a number"),
     ],
 )
 def test_latitudes_and_longitudes_out_of_range_are_named(read, row, problem):

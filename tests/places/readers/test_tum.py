@@ -255,13 +255,13 @@ def test_of_poses_of_one_time_the_first_is_taken_and_the_others_noted(tmp_path):
     [
         ("1 0 0 0 0 0 0 0", "the quaternion 0 0 0 0 has length 0, not 1"),
         ("1 0 0 0 0 0 0 2.5", "the quaternion 0 0 0 2.5 has length 2.5, not 1"),
-        ("1 0 nan 0 0 0 0 1", "y 'nan' is not a finite number"),
-        ("1 0 0 -inf 0 0 0 1", "z '-inf' is not a finite number"),
-        ("1 0 0 0 nan 0 0 1", "qx 'nan' is not a finite number"),
-        ("1 0 north 0 0 0 0 1", "y 'north' is not a number"),
-        ("soon 0 0 0 0 0 0 1", "time 'soon' is not a time in s nor ISO 8601"),
-        ("1 0 0 0 0 0 1", "7 values, but there must be 8"),
-        ("1,0,0,0,0,0,0,1", "1 values, but there must be 8"),
+        ("1 0 nan 0 0 0 0 1", "column 'y' is 'nan', expected a finite number"),
+        ("1 0 0 -inf 0 0 0 1", "column 'z' is '-inf', expected a finite number"),
+        ("1 0 0 0 nan 0 0 1", "column 'qx' is 'nan', expected a finite number"),
+        ("1 0 north 0 0 0 0 1", "column 'y' is 'north', expected a number"),
+        ("soon 0 0 0 0 0 0 1", "column 'time' is 'soon', expected a time in s or in ISO 8601"),
+        ("1 0 0 0 0 0 1", "7 values, expected 8"),
+        ("1,0,0,0,0,0,0,1", "1 values, expected 8"),
     ],
 )
 def test_bad_poses_are_named_by_the_row_of_the_editor(tmp_path, line, problem):
@@ -277,8 +277,8 @@ def test_bad_poses_are_named_by_the_row_of_the_editor(tmp_path, line, problem):
         ("1 ../secret.png", "path '../secret.png' leads outside the root folder"),
         ("1 /etc/secret.png", "path '/etc/secret.png' leads outside the root folder"),
         ("1 rgb/../../secret.png", "path 'rgb/../../secret.png' leads outside the root folder"),
-        ("now rgb/2.png", "time 'now' is not a time in s nor ISO 8601"),
-        ("1", "1 values, but there must be 2"),
+        ("now rgb/2.png", "column 'time' is 'now', expected a time in s or in ISO 8601"),
+        ("1", "1 values, expected 2"),
     ],
 )
 def test_bad_rows_of_the_list_are_named_by_the_row_of_the_editor(tmp_path, line, problem):

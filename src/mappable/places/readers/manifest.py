@@ -117,7 +117,7 @@ def _frame_names(table: Table) -> list[str]:
     """The values of the column `frame`; empty if there is no such column."""
     names = table.columns.get("frame", [])
     if "" in names:
-        raise table.bad(names.index(""), "frame", "is not a name")
+        raise table.bad(names.index(""), "frame", "expected a name")
     return names
 
 

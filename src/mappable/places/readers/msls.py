@@ -191,7 +191,7 @@ def _columns(city: City, side: str, keys: list[str], post: Table, raw: Table, in
         "longitude": raw.numbers("lon", -180, 180, missing_allowed=True),
         "latitude": raw.numbers("lat", -90, 90, missing_allowed=True),
         "yaw": yaw_from_compass(np.deg2rad(raw.numbers("ca", missing_allowed=True))),
-        "time": np.array(raw.parse("captured_at", _time, "is neither a day nor a time"), dtype=np.int64),
+        "time": np.array(raw.parse("captured_at", _time, "expected a date or a time"), dtype=np.int64),
     }
 
 
@@ -260,7 +260,7 @@ def _flags(table: Table, name: str) -> list[bool]:
             raise ValueError
         return FLAGS[text.lower()]
 
-    return table.parse(name, convert, "is neither True nor False")
+    return table.parse(name, convert, "expected True or False")
 
 
 def _time(text: str) -> int:

@@ -259,7 +259,7 @@ def _read_poses(root: Path, file: Path, source: Source, findings: Findings) -> P
     height = "altitude" if "altitude" in table.columns and "down" not in table.columns else "down"
     extra = {"ins": ["yaw", "ins_status"], "rtk": ["yaw"], "gps": []}[source]
     table.require("timestamp", "easting", "northing", height, "utm_zone", *extra)
-    time = np.array(table.parse("timestamp", _nanoseconds, "is not a time in microseconds since 1970"), dtype=np.int64)
+    time = np.array(table.parse("timestamp", _nanoseconds, "expected microseconds since 1970"), dtype=np.int64)
     up = _numbers(table, height) * (1 if height == "altitude" else -1)
     xyz = np.column_stack([_numbers(table, "easting"), _numbers(table, "northing"), up]) - OXFORD.origin
     yaw = np.full(len(table), np.nan)
@@ -293,7 +293,7 @@ def _nanoseconds(microseconds: str) -> int:
 
 def _numbers(table: Table, name: str) -> Floats:
     """A column of numbers; NaN if the value is missing or not finite."""
-    values = np.array(table.parse(name, lambda text: float(text or "nan"), "is not a number"), dtype=np.float64)
+    values = np.array(table.parse(name, lambda text: float(text or "nan"), "expected a number"), dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -304,9 +304,9 @@ def _frame(table: Table, rows: Ints) -> Frame:
     for row in rows:
         crs = _crs(zones[row])
         if crs is None:
-            raise table.bad(row, "utm_zone", "is not a UTM zone such as 30U")
+            raise table.bad(row, "utm_zone", "expected a UTM zone such as 30U")
         if crs != first:
-            raise table.bad(row, "utm_zone", f"is not the zone of the earlier rows, {zones[rows[0]]}")
+            raise table.bad(row, "utm_zone", f"expected {zones[rows[0]]} as in the earlier rows")
     return replace(OXFORD, crs=first)
 
 

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mappable.arrays import Floats, Ints, Strings
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.files import reading
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
@@ -139,7 +139,7 @@ def _listed_paths(file: Path, folder: Path) -> list[str]:
         elif not found and not (folder / path).is_file():
             problem = f"is not a file in {folder}; if the list is out of date, remove it"
         if problem:
-            raise BadInputError(f"{file}, row {row}: {line.strip()!r} {problem}")
+            raise BadInputError(f"{file}, row {row}: {shown(line.strip())} {problem}")
         found[path] = None
     if not found:
         raise BadInputError(f"{file}: the list is empty; remove it, and {folder} is searched")
