@@ -376,7 +376,12 @@ def test_cities_can_be_chosen_by_name(tmp_path: Path) -> None:
         ("seq_info.csv", "sequence_key", "sequence", "no column sequence_key; it has"),
         ("raw.csv", "captured_at", "taken", "no column captured_at; it has"),
         ("raw.csv", "pano", "panorama", "no column pano; it has"),
-        ("postprocessed.csv", "False,Forward", "maybe,Forward", "row 2: column 'night' is 'maybe', expected True or False"),
+        (
+            "postprocessed.csv",
+            "False,Forward",
+            "maybe,Forward",
+            "row 2: column 'night' is 'maybe', expected True or False",
+        ),
         ("postprocessed.csv", "111.5", "nan", "row 2: column 'easting' is 'nan', expected a finite number"),
         ("postprocessed.csv", "222.5", "-inf", "row 2: column 'northing' is '-inf', expected a finite number"),
         ("raw.csv", "55.68", "155.68", "row 2: column 'lat' is '155.68', expected -90 to 90"),
