@@ -116,13 +116,13 @@ def test_the_images_can_be_loaded(tmp_path, draw: Callable[..., Path]):
     assert load_image(places.files[0], (24, 18)).shape == (18, 24, 3)
 
 
-def test_the_colour_camera_is_preferred_and_the_grey_one_serves_too(tmp_path):
+def test_the_color_camera_is_preferred_and_the_gray_one_serves_too(tmp_path):
     write_sequence(tmp_path, "00", [left_turn(0)], numbered(1), TIMES[:1])
     assert read_places("kitti", tmp_path).path[0] == "sequences/00/image_2/000000.png"
     assert read_places("kitti", tmp_path, camera="image_1").path[0] == "sequences/00/image_1/000000.png"
-    (tmp_path / "grey").mkdir()
-    write_sequence(tmp_path / "grey", "00", [left_turn(0)], numbered(1), TIMES[:1], cameras=["image_0", "image_1"])
-    assert read_places("kitti", tmp_path / "grey").path[0] == "sequences/00/image_0/000000.png"
+    (tmp_path / "gray").mkdir()
+    write_sequence(tmp_path / "gray", "00", [left_turn(0)], numbered(1), TIMES[:1], cameras=["image_0", "image_1"])
+    assert read_places("kitti", tmp_path / "gray").path[0] == "sequences/00/image_0/000000.png"
 
 
 def test_an_unknown_camera_lists_the_known_ones(drive):

@@ -18,7 +18,7 @@ RAW = ",key,lon,lat,ca,captured_at,pano\n"
 SEQUENCES = ",key,sequence_key,frame_number\n"
 SUBTASKS = ",key,all,s2w,w2s,o2n,n2o,d2n,n2d\n"
 EPSG = {"cph": 32633, "london": 32630, "sf": 32610, "melbourne": 32755}
-CENTRE = {"cph": (55.68, 12.57), "london": (51.5, -0.12), "sf": (37.77, -122.42), "melbourne": (-37.81, 144.96)}
+CENTER = {"cph": (55.68, 12.57), "london": (51.5, -0.12), "sf": (37.77, -122.42), "melbourne": (-37.81, 144.96)}
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Image:
 
 
 def image(city: str, key: str, east: float = 0.0, north: float = 0.0, **fields: object) -> Image:
-    """An image some metres east and north (on the ellipsoid) of the city's centre."""
-    latitude, longitude = CENTRE[city]
+    """An image some metres east and north (on the ellipsoid) of the city's center."""
+    latitude, longitude = CENTER[city]
     angle, distance = math.degrees(math.atan2(east, north)), math.hypot(east, north)
     longitude, latitude, _ = pyproj.Geod(ellps="WGS84").fwd(longitude, latitude, angle, distance)
     return replace(Image(key, latitude, longitude), **fields)

@@ -112,8 +112,8 @@ def test_odd_names_are_unknown_too(name):
 
 def test_an_unknown_option_lists_the_known_ones(points):
     with pytest.raises(BadInputError) as caught:
-        read_places("points", points, size=3, colour="red")
-    assert str(caught.value) == "reader 'points' has no option colour, size; its options: file, order"
+        read_places("points", points, size=3, color="red")
+    assert str(caught.value) == "reader 'points' has no option color, size; its options: file, order"
 
 
 def test_an_unknown_choice_lists_the_known_ones(points):

@@ -418,7 +418,7 @@ def test_raw_and_pre_processed_images_under_one_root_are_refused(tmp_path: Path)
 
 
 @pytest.mark.medium
-def test_a_raw_image_of_known_colours_comes_back_undistorted_with_those_colours(tmp_path: Path) -> None:
+def test_a_raw_image_of_known_colors_comes_back_undistorted_with_those_colors(tmp_path: Path) -> None:
     write_traversal(tmp_path, [sample(0)], [0])
     height, width = 960, 1280
     left, right = (200, 40, 90), (10, 250, 60)
