@@ -32,7 +32,7 @@ BRITISH = re.compile(
     r"|localis|maximis|memoris|minimis|mobilis|normalis|organis|parallelis|penalis|prioritis|quantis|randomis"
     r"|recognis|regularis|serialis|specialis|stabilis|standardis|summaris|symmetris|synchronis|vectoris"
     r"|visualis|emphasis|optimis|realis)(?=e[drs]?\b|er|ing|ation)"
-    r"|(?:analy|paraly|cataly)s(?=e[dr]?\b|ing)|centr(?=e|ing)|fibre|theatre|calibre|analogue|catalogue|dialogue"
+    r"|(?:analy|paraly|cataly)s(?=e[dr]?\b|ing)|(?<!stereo[/_])centr(?=e|ing)|fibre|theatre|calibre|analogue|catalogue|dialogue"
     r"|(?:cancel|label|level|model|signal|travel)l(?=ed|er|ing)|(?:def|lic|off|pret)ence\b|practis(?=e|ing)"
     r"|ageing|aluminium|amongst|artefact|cheque|grey|judgement|kerb|learnt|mould|plough|programme(?!d|r)|sceptic"
     r"|storey|towards|tyre|whilst)[a-z]*",

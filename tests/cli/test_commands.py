@@ -184,7 +184,7 @@ def test_a_folder_that_holds_another_set_is_not_overwritten_unasked(
     [
         (("places", "show", "/nowhere"), "no such table of places"),
         (("convert", "manifest", "/nowhere", "out"), "no such file or folder"),
-        (("convert", "manifest", ".", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
+        (("convert", "manifest", ".", "out", "--size", "big"), "'big', expected WIDTHxHEIGHT"),
     ],
 )
 def test_mistakes_are_answered_with_one_sentence(arguments: tuple[str, ...], part: str, typed: Typed) -> None:
@@ -239,4 +239,4 @@ def test_a_picture_that_cannot_be_written_is_one_sentence_after_the_summary(
 
 
 def test_what_is_made_of_a_collection_does_not_go_into_it(collection: Path, typed: Typed) -> None:
-    assert_one_sentence(typed("convert", "manifest", collection, collection), "the collection itself lies there")
+    assert_one_sentence(typed("convert", "manifest", collection, collection), "the collection itself is in this folder")

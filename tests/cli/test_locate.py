@@ -214,13 +214,13 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     image = wall / "fog/00020.png"
     assert mappable("locate", wall_map, image, "--encoder", wall_encoder).exit_code == 0
     refused(mappable("locate", wall_map, image, "--encoder", other_encoder), "but the map is of encoder")
-    refused(mappable("locate", wall_map, tmp_path), "a folder without images")
+    refused(mappable("locate", wall_map, tmp_path), "the folder has no images")
     refused(mappable("locate", wall, image), "no map here")
     refused(mappable("locate", wall_map, image, "--coverage", 2), "coverage")
     refused(mappable("locate", wall_map, image, "--csv", tmp_path), "cannot be written")
     save_places(load_places(wall)[:0], tmp_path / "none.parquet")
     for command in (("locate", wall_map), ("densify", wall_map)):
-        refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: a table without images")
+        refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: the table has no images")
     assert mappable("locate", wall_map).exit_code == 2  # nothing is asked about
 
 

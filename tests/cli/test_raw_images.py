@@ -164,14 +164,14 @@ def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(
     result = mappable("locate", moved_map, small, colour, "--json")
     assert result.exit_code == 3
     name = next(moved_map.glob("undistortion-*.bin")).name
-    reason = "a raw GBRG image, because it has one channel, but an image of 32x24 needs 1,536 finite numbers, and its"
-    assert result.stderr == f"error: {small}: {reason} undistortion table {name} has 6,144 numbers\n"
+    reason = f"one channel, so it is a raw GBRG image, but its undistortion table {name} has 6,144 numbers"
+    assert result.stderr == f"error: {small}: {reason}, expected 1,536 finite numbers for an image of 32x24\n"
     shutil.copytree(moved_map, tmp_path / "old")  # a map of earlier versions, which kept no table of the lens
     opened = Map.open(tmp_path / "old")
     gone = opened.places.replace(decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
     replace(opened, places=gone, files={"encoder": opened.files["encoder"]}).save(tmp_path / "old")
     result = mappable("locate", tmp_path / "old", raw, colour, "--json")
     assert result.exit_code == 3
-    assert f"{raw}: a raw GBRG image" in result.stderr
+    assert f"{raw}: one channel, so it is a raw GBRG image" in result.stderr
     assert "undistortion table lens.bin cannot be read (No such file or directory)" in result.stderr
     assert [one["error"] is None for one in json.loads(result.stdout)] == [False, True]

@@ -47,7 +47,7 @@ def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
     [
         (("moon", "out"), "there is no preset 'moon'; the presets are street-v1"),
         (("street-v1", "out", "--parts", "attic"), "has no part 'attic'"),
-        (("street-v1", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
+        (("street-v1", "out", "--size", "big"), "'big', expected WIDTHxHEIGHT"),
         (("street-v1-3d", "/proc/here", *TINY), "/proc/here"),
         (("street-v1-3d", "out", "--device", "abacus", *TINY), "device is 'abacus', but must be cpu or cuda"),
     ],

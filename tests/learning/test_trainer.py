@@ -239,8 +239,8 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     places, pixels = toy
     untrained = places.replace(split=["test"] * 60)
     for table, images, changes, problem in (
-        (places, pixels[:, :24], {}, "images of n x 48 x 64 x 3 numbers, not of 60 x 24 x 64 x 3"),
-        (places, pixels / 255, {}, "uint8 numbers, not of float64"),
+        (places, pixels[:, :24], {}, "shape 60 x 24 x 64 x 3, expected n x 48 x 64 x 3"),
+        (places, pixels / 255, {}, "float64, expected uint8"),
         (untrained, pixels, {}, r"60 places.*'train'"),
         (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another within 1 m"),
         (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 others at least 99 m away"),

@@ -1,4 +1,4 @@
-"""Neighbours: near and far places against a loop over all pairs."""
+"""Neighbors: near and far places against a loop over all pairs."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ def tables(draw: st.DrawFn, dimensions: int) -> Places:
     return table([row[:3] for row in rows], frame, yaw, dimensions)
 
 
-def are_neighbours(first: Places, i: int, second: Places, j: int, radius: float, max_yaw: float | None) -> bool:
+def are_neighbors(first: Places, i: int, second: Places, j: int, radius: float, max_yaw: float | None) -> bool:
     if first.frame[i] != second.frame[j]:
         return False
     axes = "xyz"[: first.dimensions]
@@ -59,12 +59,12 @@ MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(mat
 @pytest.mark.parametrize("dimensions", [2, 3])
 @given(data=st.data())
 @settings(max_examples=60)
-def test_neighbours_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
+def test_neighbors_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places = data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
     found = find_neighbours(places, radius, max_yaw=max_yaw)
     count = range(len(places))
-    expected = [[j for j in count if i != j and are_neighbours(places, i, places, j, radius, max_yaw)] for i in count]
+    expected = [[j for j in count if i != j and are_neighbors(places, i, places, j, radius, max_yaw)] for i in count]
     assert [rows.tolist() for rows in found] == expected
     assert found.counts.tolist() == [len(rows) for rows in expected]
     assert len(found) == len(places)
@@ -107,7 +107,7 @@ def test_an_unknown_yaw_matters_only_if_yaw_is_asked_about() -> None:
     assert find_neighbours(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
 
 
-def test_no_place_is_its_own_neighbour() -> None:
+def test_no_place_is_its_own_neighbor() -> None:
     places = table([(0, 0, 0), (0, 0, 0)])
     assert [rows.tolist() for rows in find_neighbours(places, 0.0)] == [[1], [0]]
 
@@ -119,12 +119,12 @@ def test_queries_are_numbered_from_both_ends() -> None:
         found[4]
 
 
-def test_a_place_alone_and_no_places_have_no_neighbours() -> None:
+def test_a_place_alone_and_no_places_have_no_neighbors() -> None:
     assert len(find_neighbours(table([]), 1.0)) == 0
     assert find_neighbours(table([(0, 0, 0)]), 1.0).counts.tolist() == [0]
 
 
 @pytest.mark.parametrize("radius", [-1.0, math.nan])
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
-    with pytest.raises(BadInputError, match="distance"):
+    with pytest.raises(BadInputError, match="radius is"):
         find_neighbours(table([(0, 0, 0)]), radius)

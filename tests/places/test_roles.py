@@ -1,4 +1,4 @@
-"""What each image of a table is for: training, landmarks, calibration or questions, for any mix of splits and roles."""
+"""The use of each image (training, landmarks, calibration or queries), for any mix of splits and roles."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def table(*rows: tuple[str, str], frame: list[str] | None = None) -> Places:
 
 
 def groups(places: Places) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Rows that train, may be landmarks, calibrate and are asked about."""
+    """Rows of training images, references, calibration images and queries."""
     rows = places.training(), places.references(), places.calibration(), places.queries()
     return rows[0].tolist(), rows[1].tolist(), rows[2].tolist(), rows[3].tolist()
 
