@@ -193,7 +193,7 @@ def test_a_restored_learner_takes_the_same_steps(
     state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
     step(learner, loss, tuples)
     other.restore(state)  # as a checkpoint has it; each tensor lies like the parameter that it belongs to
-    for parameter, entries in other.optimiser.state.items():
+    for parameter, entries in other.optimizer.state.items():
         laid_out = [entry.stride() for entry in entries.values() if entry is not None and entry.ndim]
         assert laid_out == [parameter.stride()] * {"adam": 2, "sgd": 1}[optimizer]
     step(other, loss, tuples)

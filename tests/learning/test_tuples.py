@@ -307,8 +307,8 @@ def test_the_size_of_a_chunk_does_not_matter(layout: Layout, monkeypatch: pytest
 
     usable, whole = everything()
     for pairs, anchors in ((1, 1000), (1000, 1000), (10**6, 7)):
-        monkeypatch.setitem(tuples.PAIRS_A_CHUNK, "cpu", pairs)
-        monkeypatch.setitem(tuples.ANCHORS_A_CHUNK, "cpu", anchors)
+        monkeypatch.setitem(tuples.PAIRS_PER_CHUNK, "cpu", pairs)
+        monkeypatch.setitem(tuples.ANCHORS_PER_CHUNK, "cpu", anchors)
         again, parts = everything()
         assert again.tolist() == usable.tolist()
         assert torch.equal(parts.rows, whole.rows)
@@ -320,7 +320,7 @@ def test_anchors_are_looked_for_in_the_cache_once_and_not_chunk_by_chunk(monkeyp
     """The answer makes a GPU wait."""
     checked = []
     monkeypatch.setattr(FeatureCache, "check", lambda _, anchors: checked.append(anchors.tolist()))
-    monkeypatch.setitem(tuples.ANCHORS_A_CHUNK, "cpu", 3)
+    monkeypatch.setitem(tuples.ANCHORS_PER_CHUNK, "cpu", 3)
     drawn = draw(Sampler(world(), positive_radius=4, negative_radius=6), TRIPLET)
     assert checked == [drawn.rows[:, 0].tolist()]
 
