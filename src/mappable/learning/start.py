@@ -29,7 +29,7 @@ from mappable.learning.settings import Settings
 from mappable.places.files import load_places
 from mappable.places.pixels import Images, images_of
 
-MAX_GPU_FRACTION = 0.5  # images stay on the GPU if they take at most this fraction of its free memory
+RESIDENT = 0.5  # images stay on the GPU if they take at most this fraction of its free memory
 
 
 def start_learner(
@@ -96,7 +96,7 @@ def _inputs(
     """Inputs of the network: activations of the frozen layers, or pixels, which stay on the GPU if they fit."""
     if settings.trainable == "all":
         size = int(np.prod(images.shape))
-        if device.type == "cuda" and size <= MAX_GPU_FRACTION * torch.cuda.mem_get_info(device)[0]:
+        if device.type == "cuda" and size <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
             return DeviceInputs(_to_device(images, device))
         return HostInputs(images)
     if activations is not None and not group.first:

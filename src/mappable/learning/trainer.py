@@ -216,9 +216,8 @@ class _Run:
         if self.iteration == 0 and not valid.any():
             radius = f"{self.settings.negative_radius:g} {self.data.train.unit}"
             raise BadInputError(
-                f"{self.settings.loss} needs an other negative {radius} from the anchor and its negatives, but none "
-                f"of the first {len(valid):,} anchors has one; lower negative_radius or negatives, or use a triplet "
-                "loss"
+                f"{self.settings.loss}: none of the first {len(valid):,} anchors has an other negative {radius} from "
+                "it and its negatives; lower negative_radius or negatives, or use triplets"
             )
         return tuples
 
