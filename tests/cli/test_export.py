@@ -177,9 +177,12 @@ def test_what_cannot_be_exported_or_measured_is_refused(
     refused(
         mappable("export", exported, exported, *int8, "--overwrite"),
         "wall.onnx: is both the source and the target",
-        "goes to another file",
+        "another file name",
     )
-    for radius, problem in ((-1, "radius is -1.0, but must be above 0"), (1e-6, "no image finds a landmark within")):
+    for radius, problem in (
+        (-1, "radius is -1.0, expected a number above 0"),
+        (1e-6, "no query finds a landmark within"),
+    ):
         refused(mappable("export", exported, out, *int8, "--images", 10, "--positive-radius", radius), problem)
     refused(mappable("export", exported, out), "wall.onnx: is an ONNX file already")
     refused(mappable("export", tmp_path / "none.safetensors", out), "no such encoder file")
