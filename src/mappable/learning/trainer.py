@@ -41,7 +41,7 @@ from mappable.randomness import Purpose, generator
 # because reading a number at once would make the GPU wait.
 STEPS_PER_GROUP = {"cpu": 1, "cuda": 20}
 GROUPS_IN_FLIGHT = {"cpu": 0, "cuda": 1}
-STOPPING = "finishing this step and saving; press Ctrl-C again to stop at once"
+STOPPING = "finishing this step and saving; a second Ctrl-C stops at once"
 MAX_WHITENING_IMAGES = 5000  # random training images to which PCA-whitening is fitted
 
 
