@@ -62,7 +62,7 @@ def check_descriptors(descriptors: NDArray[np.floating[Any]], places: Places) ->
     """Raise unless these are descriptors (n, D) of length one, with one row per place."""
     if descriptors.ndim != 2 or len(descriptors) != len(places) or not descriptors.shape[1]:
         raise BadInputError(
-            f"descriptors have shape {descriptors.shape}, expected one row per place ({len(places):,} places)"
+            f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one row per place"
         )
     lengths = _lengths(descriptors)
     wrong = np.flatnonzero(~(np.abs(lengths - 1) <= TOLERANCE))

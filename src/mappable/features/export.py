@@ -72,7 +72,7 @@ def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> 
 def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:
     if descriptors.ndim != 2 or len(descriptors) != len(places):
         raise BadInputError(
-            f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one per place"
+            f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one row per place"
         )
 
 
