@@ -160,7 +160,7 @@ def test_a_folder_that_lacks_something_names_it(folder: Path, places: Places) ->
 def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vectors) -> None:
     check_descriptors(vectors, places)
     check_descriptors(vectors.astype(np.float16), places)
-    for factor, problem in ((2.0, "has length 2, expected 1"), (0.0, "has length 0"), (np.nan, "NaN")):
+    for factor, problem in ((2.0, "has length 2, not 1"), (0.0, "has length 0"), (np.nan, "NaN")):
         spoilt = vectors * np.array([[1.0], [factor], [1.0]], dtype=np.float32)
         with pytest.raises(BadInputError, match=rf"place 1.*'b'.*{problem}"):
             check_descriptors(spoilt, places)

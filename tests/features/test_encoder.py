@@ -116,7 +116,7 @@ def test_convolutions_lie_channels_last(file: Path) -> None:
     assert weight.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_real_weights_come_with_their_own_normalisation(vgg16_v1: dict[str, Tensor]) -> None:
+def test_real_weights_come_with_their_own_normalization(vgg16_v1: dict[str, Tensor]) -> None:
     encoder = Encoder.create(size=(32, 32), clusters=2)
     assert (encoder.about.weights, encoder.about.mean) == ("vgg16-v1", (0.485, 0.456, 0.406))
     own = encoder.backbone.state_dict()
@@ -155,17 +155,17 @@ def test_the_fingerprint_changes_with_what_changes_descriptors_alone(encoder: En
     assert len(found) == 1 + 3 + len(list(encoder.parameters()))
 
 
-def test_initialisation_is_the_same_each_time_and_says_whose_images_it_used(
+def test_initialization_is_the_same_each_time_and_says_whose_images_it_used(
     small_backbone: str, pictures: Pixels
 ) -> None:
-    def initialised(seed: int) -> Encoder:
+    def initialized(seed: int) -> Encoder:
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
         encoder.initialise(pictures, source="/data/pittsburgh", seed=seed)
         return encoder
 
-    assert initialised(0).fingerprint == initialised(0).fingerprint
-    assert initialised(0).fingerprint != initialised(1).fingerprint
-    assert initialised(0).about.init_source == "/data/pittsburgh"
+    assert initialized(0).fingerprint == initialized(0).fingerprint
+    assert initialized(0).fingerprint != initialized(1).fingerprint
+    assert initialized(0).about.init_source == "/data/pittsburgh"
 
 
 def test_an_encoder_without_clusters_describes_nothing(small_backbone: str, pictures: Pixels) -> None:

@@ -186,7 +186,7 @@ def test_the_default_set_is_torchvisions_own_training(vgg16_v1: Tensors) -> None
         torch.testing.assert_close(bias, torch.tensor(values), atol=5e-5, rtol=0)
 
 
-def test_the_normalisation_belongs_to_the_set() -> None:
+def test_the_normalization_belongs_to_the_set() -> None:
     assert WEIGHT_SETS["vgg16-v1"].mean == (0.485, 0.456, 0.406)
     assert WEIGHT_SETS["vgg16-v1"].std == (0.229, 0.224, 0.225)
     caffe = WEIGHT_SETS["vgg16-caffe"]

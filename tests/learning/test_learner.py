@@ -52,7 +52,7 @@ def loss() -> Loss:
 
 @pytest.fixture
 def tuples(toy: Toy, loss: Loss) -> Tuples:
-    """Five tuples, of which the second must not be learnt from."""
+    """Five tuples; the second is not valid for training."""
     sampler = Sampler(toy[0].where(split="train"), positive_radius=5.0, negative_radius=12.0, negatives=4)
     drawn = sampler.draw(sampler.anchors(0, 1, 5), loss.layout, period=0)
     return replace(drawn, valid=torch.tensor([True, False, True, True, True]))

@@ -212,7 +212,7 @@ def test_the_loss_has_its_pairs_in_the_order_of_the_tuples() -> None:
     assert loss(features, drawn.squared_distances).residual.tolist() == [0.0] * len(sampler.usable)
 
 
-# Anchor 0 at 0 m has 4 positives and 7 negatives, of which those at 100 m and beyond leave few others.
+# Anchor 0 at 0 m has 4 positives and 7 negatives. Negatives at 100 m and beyond leave few other negatives.
 CROWD = line(0, 1, 2, 3, 4, 100, 101, 130, 131, 160, 161, 190)
 MANY = np.zeros(12_000, dtype=np.int64)
 

@@ -68,7 +68,7 @@ def check_descriptors(descriptors: NDArray[np.floating[Any]], places: Places) ->
     wrong = np.flatnonzero(~(np.abs(lengths - 1) <= TOLERANCE))
     if len(wrong):
         row = int(wrong[0])
-        problem = f"length {lengths[row]:.4g}, expected 1" if np.isfinite(lengths[row]) else "NaN or infinite numbers"
+        problem = f"length {lengths[row]:.4g}, not 1" if np.isfinite(lengths[row]) else "NaN or infinite numbers"
         raise BadInputError(f"the descriptor of place {row} ({places.place_id[row]!r}) has {problem}")
 
 

@@ -212,7 +212,7 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
             return tensors, chosen.address
         except UnavailableError as error:
             tried.append(f"{chosen.address} ({error})")
-    hint = f"give a file with: mappable weights {chosen.name} --file FILE"
+    hint = f"give its file with: mappable weights {chosen.name} --file FILE"
     raise BadInputError(
         f"{chosen.name} is not in the cache and cannot be downloaded; tried {' and '.join(tried)}; {hint}"
     )
