@@ -126,7 +126,7 @@ def test_mistakes_are_found_before_any_image_is_described(
     out, foreign = tmp_path / "out", tmp_path / "foreign.safetensors"
     foreign.write_bytes(b"nothing")
     for arguments, problem in (
-        ((encoder_file, collection, collection), "holds a table of places already"),
+        ((encoder_file, collection, collection), "already contains a table of places"),
         ((encoder_file, collection, out, "--format", "hloc"), "ends in .h5"),
         ((encoder_file, collection, out, "--split", "calibration"), "no place has the split 'calibration'"),
         ((encoder_file, collection, out, "--device", "cuda"), "cuda"),

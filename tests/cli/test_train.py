@@ -125,7 +125,7 @@ def test_settings_come_from_preset_file_and_command_line_in_that_order(
     error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "postive_radius=3").exception
     assert "did you mean 'positive_radius'?" in str(error)
     error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "positive_radius=30").exception
-    assert "positive_radius is 30, but should be smaller than negative_radius" in str(error)
+    assert "positive_radius is 30, expected less than negative_radius" in str(error)
 
 
 def test_a_simulated_world_has_its_own_preset(tmp_path: Path) -> None:

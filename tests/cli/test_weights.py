@@ -73,7 +73,7 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("vgg19",), "there is no weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"),
+        (("vgg19",), "unknown weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"),
         (("--file", "mine.pth"), "--file mine.pth: say which set it holds, vgg16-v1 or vgg16-caffe"),
     ],
 )

@@ -12,7 +12,7 @@ from mappable.features.weights import load_weights
 
 @pytest.fixture(scope="session")
 def vgg16_v1() -> dict[str, Tensor]:
-    """The real default weights, from the user's own cache: fetched once a machine, whoever asks first."""
+    """The real default weights, from the user's own cache: downloaded once per machine."""
     return load_weights("vgg16-v1")
 
 

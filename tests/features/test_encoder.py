@@ -116,7 +116,7 @@ def test_convolutions_lie_channels_last(file: Path) -> None:
     assert weight.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_real_weights_come_with_their_own_normalisation(vgg16_v1: dict[str, Tensor]) -> None:
+def test_real_weights_come_with_their_own_normalization(vgg16_v1: dict[str, Tensor]) -> None:
     encoder = Encoder.create(size=(32, 32), clusters=2)
     assert (encoder.about.weights, encoder.about.mean) == ("vgg16-v1", (0.485, 0.456, 0.406))
     own = encoder.backbone.state_dict()
@@ -155,17 +155,17 @@ def test_the_fingerprint_changes_with_what_changes_descriptors_alone(encoder: En
     assert len(found) == 1 + 3 + len(list(encoder.parameters()))
 
 
-def test_initialisation_is_the_same_each_time_and_says_whose_images_it_used(
+def test_initialization_is_the_same_each_time_and_says_whose_images_it_used(
     small_backbone: str, pictures: Pixels
 ) -> None:
-    def initialised(seed: int) -> Encoder:
+    def initialized(seed: int) -> Encoder:
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
         encoder.initialise(pictures, source="/data/pittsburgh", seed=seed)
         return encoder
 
-    assert initialised(0).fingerprint == initialised(0).fingerprint
-    assert initialised(0).fingerprint != initialised(1).fingerprint
-    assert initialised(0).about.init_source == "/data/pittsburgh"
+    assert initialized(0).fingerprint == initialized(0).fingerprint
+    assert initialized(0).fingerprint != initialized(1).fingerprint
+    assert initialized(0).about.init_source == "/data/pittsburgh"
 
 
 def test_an_encoder_without_clusters_describes_nothing(small_backbone: str, pictures: Pixels) -> None:
@@ -239,13 +239,13 @@ def _replace(name: str, tensor: Tensor | None) -> Callable[[dict[str, Tensor], d
         (_set("about", to={}), "damaged.*'backbone'"),
         (_set("about", "size", to="big"), "damaged.*'b'"),
         (_set("about", "mean", to=[0.5]), "damaged.*mean and std"),
-        (_set("about", "backbone", to="resnet50"), "there is no backbone 'resnet50'"),
-        (_set("about", "clusters", to=5), "aggregator.assignment is 4 x 6 float32, but must be 5 x 6 float32"),
-        (_replace("first.weight", None), "lacks first.weight"),
-        (_replace("third.weight", torch.zeros(1)), "has third.weight, which is no part of this network"),
-        (_replace("second.bias", torch.zeros(7)), "second.bias is 7 float32, but must be 6 float32"),
-        (_replace("second.bias", torch.zeros(6).half()), "second.bias is 6 float16, but must be 6 float32"),
-        (_replace("whitening.projection", torch.zeros(3, 7)), "lacks whitening.mean"),
+        (_set("about", "backbone", to="resnet50"), "unknown backbone 'resnet50'"),
+        (_set("about", "clusters", to=5), "aggregator.assignment is 4 x 6 float32, expected 5 x 6 float32"),
+        (_replace("first.weight", None), "first.weight is missing"),
+        (_replace("third.weight", torch.zeros(1)), "third.weight does not belong"),
+        (_replace("second.bias", torch.zeros(7)), "second.bias is 7 float32, expected 6 float32"),
+        (_replace("second.bias", torch.zeros(6).half()), "second.bias is 6 float16, expected 6 float32"),
+        (_replace("whitening.projection", torch.zeros(3, 7)), "whitening.mean is missing"),
     ],
 )
 def test_a_file_that_does_not_fit_says_where(

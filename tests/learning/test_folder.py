@@ -50,9 +50,9 @@ def test_an_older_encoder_gives_way_only_when_the_new_run_is_ready_to_begin(
     held = contents(tmp_path)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     refused: list[tuple[dict[str, Any], bool, str]] = [
-        ({"weights": "vgg61"}, False, "there is no weight set 'vgg61'"),
+        ({"weights": "vgg61"}, False, "unknown weight set 'vgg61'"),
         ({}, True, "TensorBoard is not installed"),
-        ({"positive_radius": 1.0}, False, "none of the 40 training places has another within 1 m"),
+        ({"positive_radius": 1.0}, False, "none of the 40 training places has another place within 1 m"),
     ]
     for changes, tensorboard, problem in refused:
         with pytest.raises(BadInputError, match=problem):
@@ -108,7 +108,7 @@ def test_a_finished_run_is_not_trained_again(
     assert train(*toy, watching, out=tmp_path).fingerprint == before
     assert contents(tmp_path) == held
     file = tmp_path / "encoder.safetensors"
-    problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or begin anew with --overwrite"
+    problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or start again with --overwrite"
     with pytest.raises(BadInputError, match=problem):
         train(*toy, settings(iterations=3, margin=0.3, seed=1), out=tmp_path)
     with pytest.raises(BadInputError, match="other training images"):
@@ -149,7 +149,7 @@ def stopped(toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: 
 def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
     toy: Toy, settings: NewSettings, stopped: Path
 ) -> None:
-    file = r"checkpoint\.safetensors: was made"
+    file = r"checkpoint\.safetensors: trained"
     for changes, problem in (
         ({"loss": "triplet"}, r"with loss 'triplet\+huber' \(now 'triplet'\); use the same settings"),
         ({"iterations": 20, "size": (64, 32)}, r"with iterations 10 \(now 20\)"),

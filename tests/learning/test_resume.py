@@ -124,7 +124,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
     sentence = f"stopped at iteration 6 of 10, which is saved in {out}; the same command goes on from there"
     assert (code, text.splitlines()[-1]) == (130, sentence)
-    assert "finishing this step and saving; once more, and it stops at once\n" in text
+    assert "finishing this step and saving; a second Ctrl-C stops at once\n" in text
     # In the last step it is too late to stop: all is finished and saved first.
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 4)).wait()
     assert (code, text.splitlines()[-1]) == (
