@@ -18,7 +18,7 @@ from mappable.recovery.unanchored.grow import grow
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.smacof import sparse_smacof
 
-GROWN = 2  # maps that are grown, each from a known point; four folded paths (docs/recover.md) chose it
+GROWN = 2  # maps that are grown, each from a known point; four folded paths (docs/recover-studies.md) chose it
 
 
 def bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
