@@ -1,7 +1,7 @@
 """What a world is made of: solids, decks, roads, lamps and windows; and a run through it.
 
-Everything is in metres and radians; heights are above z = 0. Colours are linear red, green and blue in 0..1. A `seed`
-decides the fine details of a surface: two surfaces of one material, seed, colour and size look exactly the same.
+Everything is in metres and radians; heights are above z = 0. Colors are linear red, green and blue in 0..1. A `seed`
+decides the fine details of a surface: two surfaces of one material, seed, color and size look exactly the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from mappable.arrays import Floats, Ints
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 Corner = tuple[float, float, float]
 
 
@@ -25,8 +25,8 @@ class Shape(IntEnum):
 class Material(IntEnum):
     """What a surface is made of; `rendering` draws each."""
 
-    PLAIN = 0  # one colour with a little dirt: poles, furniture, kerb stones, pipes
-    FACADE = 1  # storeys, windows, doors, shops and signs; a gable rises `roof` metres above `high`
+    PLAIN = 0  # one color with a little dirt: poles, furniture, curb stones, pipes
+    FACADE = 1  # stories, windows, doors, shops and signs; a gable rises `roof` metres above `high`
     VEHICLE = 2  # bodywork with wheels, lamps and a band of windows
     FOLIAGE = 3  # leaves, which carry snow
     SIGN = 4  # boards with shapes and pretended letters
@@ -41,7 +41,7 @@ class Material(IntEnum):
     SCREEN = 13  # a monitor, dark or lit
     BOARD = 14  # notice board with papers
     PERSON = 15
-    ASPHALT = 16  # ground of a street world: roads, lanes, kerbs, pavements and grass, from `Scene.roads`
+    ASPHALT = 16  # ground of a street world: roads, lanes, curbs, pavements and grass, from `Scene.roads`
     TILES = 17  # floors
     CARPET = 18
     PARQUET = 19
@@ -54,7 +54,7 @@ class Material(IntEnum):
 class Solid:
     """An upright body on a footprint of `length` (along its yaw) by `width`, from `low` to `high`.
 
-    Houses of one `kind` came from one builder: they share their pattern of storeys and windows.
+    Houses of one `kind` came from one builder: they share their pattern of stories and windows.
     """
 
     shape: Shape
@@ -65,7 +65,7 @@ class Solid:
     low: float
     high: float
     material: Material
-    colour: Colour = (0.5, 0.5, 0.5)
+    color: Color = (0.5, 0.5, 0.5)
     seed: int = 0
     yaw: float = 0.0
     roof: float = 0.0
@@ -85,14 +85,14 @@ class Deck:
     width: float
     z: float
     material: Material
-    colour: Colour = (0.5, 0.5, 0.5)
+    color: Color = (0.5, 0.5, 0.5)
     seed: int = 0
     slope: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Road:
-    """A straight piece of road, `width` metres from kerb to kerb, with pavements of `pavement` metres on both sides."""
+    """A straight piece of road, `width` metres from curb to curb, with pavements of `pavement` metres on both sides."""
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -108,7 +108,7 @@ class Lamp:
     x: float
     y: float
     z: float
-    colour: Colour
+    color: Color
     power: float = 1.0
 
 

@@ -176,7 +176,7 @@ def test_what_no_completion_can_use_is_refused() -> None:
         (wrong((1, 2), np.nan), everything, "is not a finite number"),
         (wrong((1, 2), -1.0), everything, "is negative"),
         (wrong((3, 0), 1.0), everything, "differs from its mirror image"),
-        (distances, everything[:4, :4], "the mask is"),
+        (distances, everything[:4, :4], "the mask has shape"),
     ):
         with pytest.raises(BadInputError, match=sentence):
             observed(values, mask, 2)

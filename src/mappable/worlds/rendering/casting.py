@@ -36,7 +36,7 @@ class Solids:
         self.material: Ints = column("material").astype(np.int64)
         self.seed: Ints = column("seed").astype(np.int64) & 0x7FFFFFFF
         self.kind: Ints = column("kind").astype(np.int64)
-        self.colour: Floats = np.array([solid.colour for solid in solids], dtype=np.float64).reshape(-1, 3)
+        self.color: Floats = np.array([solid.color for solid in solids], dtype=np.float64).reshape(-1, 3)
         self.frame: Ints = np.array(frames if frames is not None else [-1] * len(solids), dtype=np.int64)
         self.radius = np.hypot(self.length, self.width) / 2
         self.cosine, self.sine = np.cos(self.yaw), np.sin(self.yaw)

@@ -11,7 +11,7 @@ from mappable.arrays import Floats, Ints
 from mappable.worlds.conditions import Condition
 from mappable.worlds.rendering.casting import Solids
 from mappable.worlds.rendering.noise import cell, cell_noise
-from mappable.worlds.rendering.paint import colour
+from mappable.worlds.rendering.paint import color
 from mappable.worlds.rendering.surfaces import Points
 from mappable.worlds.scene import Corner, Lamp, Opening, Shape
 
@@ -110,7 +110,7 @@ class Light:
     def on(self, points: Points, x: Floats, y: Floats) -> Tensor:
         """Light (3, n) falling on points seen by cameras at (x, y); a white wall would show it."""
         upward = points.normal[2]
-        light = colour(self.condition.ambient, upward) * (0.75 + 0.25 * upward)
+        light = color(self.condition.ambient, upward) * (0.75 + 0.25 * upward)
         if self.shadows is not None and self.maps is not None:
             cells = self.shadows.cells(points.x + points.normal[0] * 0.7, points.y + points.normal[1] * 0.7)
             height, closed = self.maps
@@ -118,7 +118,7 @@ class Light:
             light = light * (1 - 0.55 * low)
             if any(self.condition.sun):
                 is_lit = points.z > height.index_select(0, cells) - 0.05
-                light = light + colour(self.condition.sun, upward) * (self._toward_sun(points) * is_lit)
+                light = light + color(self.condition.sun, upward) * (self._toward_sun(points) * is_lit)
         if self.is_indoors:
             light = light + self._through_windows(points, x, y)
         if self.condition.lamps > 0:
@@ -144,19 +144,17 @@ class Light:
             squared = east * east + north * north + up * up
             facing = (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(min=0)
             share = facing * torch.rsqrt(squared + 1e-3) * (height / (squared + height))
-            light += colour(lamp.colour, share) * (
-                share * (lamp.power * self.condition.lamps) * _each(nearness, points)
-            )
+            light += color(lamp.color, share) * (share * (lamp.power * self.condition.lamps) * _each(nearness, points))
         return light
 
     def _from_headlights(self, points: Points) -> Tensor:
         fall = self.condition.headlights * 14.0 / (points.distance * points.distance + 25.0)
-        return colour((1.0, 0.95, 0.82), fall) * (fall * 0.7)
+        return color((1.0, 0.95, 0.82), fall) * (fall * 0.7)
 
     def _through_windows(self, points: Points, x: Floats, y: Floats) -> Tensor:
         """Each window gives the room the light of the sky, and a patch of sun where the sun shines in."""
         light = torch.zeros_like(points.normal)
-        sky = colour(self.condition.sky_low, points.x) * 0.5
+        sky = color(self.condition.sky_low, points.x) * 0.5
         east, north, up = self._sun_direction()
         toward_sun = self._toward_sun(points)
         for number, nearness in _near(self.opening_at, x, y, ROOM_SIGHT):
@@ -171,8 +169,8 @@ class Light:
             area = opening.width * (opening.high - opening.low)
             share = (0.25 + facing * inverse) * inside.clamp(min=0) * inverse * area / (squared + 2.0)
             (_, _, floor), (_, _, ceiling) = opening.room
-            on_storey = (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
-            light += sky * (share * on_storey * _each(nearness, points))
+            on_story = (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
+            light += sky * (share * on_story * _each(nearness, points))
             slant = east * out_x + north * out_y
             if any(self.condition.sun) and slant > 0.05:
                 depth = inside / slant
@@ -180,7 +178,7 @@ class Light:
                 high = points.z + up * depth
                 patch = (inside > 0.02) & (depth < 7.0) & (aside.abs() < opening.width / 2)
                 patch &= (high > opening.low) & (high < opening.high) & _within(points, opening.room)
-                light += colour(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
+                light += color(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
         return light
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mappable.worlds.rendering.noise import cell, cell_noise
-from mappable.worlds.scene import Colour
+from mappable.worlds.scene import Color
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Paint:
     glow: Tensor
 
 
-def colour(values: Colour, like: Tensor) -> Tensor:
-    """A colour as (3, 1) on the device of `like`."""
+def color(values: Color, like: Tensor) -> Tensor:
+    """A color as (3, 1) on the device of `like`."""
     return torch.tensor(values, dtype=torch.float32, device=like.device)[:, None]
 
 
@@ -32,7 +32,7 @@ def between(values: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor
     return (values >= low) & (values < high)
 
 
-PALETTE: Sequence[Colour] = (  # of signs, goods, clothes, books and pictures
+PALETTE: Sequence[Color] = (  # of signs, goods, clothes, books and pictures
     (0.55, 0.06, 0.05), (0.04, 0.09, 0.30), (0.03, 0.20, 0.09), (0.75, 0.48, 0.06), (0.78, 0.74, 0.62),
     (0.03, 0.03, 0.04), (0.32, 0.32, 0.34), (0.24, 0.12, 0.06), (0.04, 0.30, 0.34), (0.72, 0.22, 0.04),
     (0.16, 0.32, 0.62), (0.30, 0.04, 0.14), (0.84, 0.84, 0.82), (0.42, 0.50, 0.22), (0.62, 0.36, 0.34),
@@ -41,7 +41,7 @@ PALETTE: Sequence[Colour] = (  # of signs, goods, clothes, books and pictures
 
 
 def palette(number: Tensor) -> Tensor:
-    """A colour (3, n) of the palette for each number in [0, 1)."""
+    """A color (3, n) of the palette for each number in [0, 1)."""
     table = torch.tensor(PALETTE, dtype=torch.float32, device=number.device).T.contiguous()
     return table.index_select(1, (number * len(PALETTE)).int() % len(PALETTE))
 

@@ -174,7 +174,7 @@ class _Painter:
         lower += (mirrored.reshape(lower.shape) - lower) * share.reshape(lower.shape[1:])
 
     def _paint(self, points: Points) -> Paint:
-        nothing = Paint(points.colour[:, :0], points.colour[:, :0])
+        nothing = Paint(points.color[:, :0], points.color[:, :0])
         paints = [self._paint_one(Material(kind), points.take(some)) for kind, some in points.groups()] or [nothing]
         albedo = torch.cat([paint.albedo for paint in paints], 1)
         glow = torch.cat([paint.glow for paint in paints], 1)

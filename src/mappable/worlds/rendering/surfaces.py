@@ -13,7 +13,7 @@ from mappable.worlds.scene import Shape
 
 @dataclass(frozen=True)
 class Points:
-    """n points on surfaces, one a pixel (of an image of the batch) that sees something: vectors (n), colours (3, n).
+    """n points on surfaces, one a pixel (of an image of the batch) that sees something: vectors (n), colors (3, n).
 
     `u` and `v` are metres along the face and above its foot, `wide` and `tall` the face's size, `face` its number on
     the solid; on level faces u and v run along the solid's own axes and `level` is 1 (seen from above), -1 (from below)
@@ -37,7 +37,7 @@ class Points:
     material: Tensor
     kind: Tensor
     seed: Tensor
-    colour: Tensor
+    color: Tensor
 
     def __len__(self) -> int:
         return len(self.pixel)
@@ -154,7 +154,7 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
         material=each(whole(solids.material)),
         kind=each(whole(solids.kind)),
         seed=each(whole(solids.seed)),
-        colour=each(torch.tensor(solids.colour[rows].T, dtype=torch.float32, device=device)),
+        color=each(torch.tensor(solids.color[rows].T, dtype=torch.float32, device=device)),
     )
 
 
@@ -192,7 +192,7 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
         material=column([float(one.material) for one in decks]).to(torch.int32),
         kind=torch.zeros_like(deck, dtype=torch.int32),
         seed=torch.tensor([one.seed & 0x7FFFFFFF for one in decks], dtype=torch.int32, device=device)[deck],
-        colour=torch.stack([column([one.colour[band] for one in decks]) for band in range(3)]),
+        color=torch.stack([column([one.color[band] for one in decks]) for band in range(3)]),
     )
 
 
@@ -209,5 +209,5 @@ def _none(device: torch.device) -> Points:
     triple = torch.zeros(3, 0, device=device)
     kinds = {"pixel": whole.long(), "image": whole.long(), "solid": whole.long()}
     kinds |= {"face": whole, "level": whole, "material": whole, "kind": whole, "seed": whole}
-    kinds |= {"normal": triple, "colour": triple}
+    kinds |= {"normal": triple, "color": triple}
     return Points(**{one.name: kinds.get(one.name, number) for one in fields(Points)})

@@ -21,7 +21,7 @@ from mappable.worlds.rooms.floorplan import (
     windows,
 )
 from mappable.worlds.rooms.furniture import Piece, Workshop
-from mappable.worlds.scene import Alias, Colour, Material, Solid
+from mappable.worlds.scene import Alias, Color, Material, Solid
 
 AISLE = 0.75  # metres from the middle of a way to the nearest furniture
 BEFORE_DOOR = (1.3, 1.0)  # metres to each side of a door, and into the room, that stay free for its leaf
@@ -36,7 +36,7 @@ class Print:
     group: str
     width: float
     height: float
-    colour: Colour
+    color: Color
     seed: int
 
 
@@ -116,9 +116,9 @@ class Interior:
         self.solids.append(there.put(part))
         return True
 
-    def board(self, wall: int, share: float, length: float, colour: Colour = (0.5, 0.35, 0.2)) -> bool:
+    def board(self, wall: int, share: float, length: float, color: Color = (0.5, 0.35, 0.2)) -> bool:
         """A board for notices, or to write on where it is white."""
-        part = box(0, 0, length, 0.04, 0.95, 1.95, Material.BOARD, colour, self.make.seed())
+        part = box(0, 0, length, 0.04, 0.95, 1.95, Material.BOARD, color, self.make.seed())
         places = np.arange(length / 2 + 0.1, self.walls[wall][1] - length / 2, 0.2)
         wanted = share * self.walls[wall][1]
         return any(self.hang(wall, float(along), part) for along in sorted(places, key=lambda at: abs(at - wanted)))
@@ -130,12 +130,12 @@ class Interior:
             along = float(generator.uniform(0.4, 1.0))
             while along < length:
                 wide, high = float(generator.uniform(0.5, 1.4)), float(generator.uniform(0.45, 0.95))
-                colour = tuple(generator.uniform(0.05, 0.8, 3).tolist())
+                color = tuple(generator.uniform(0.05, 0.8, 3).tolist())
                 seed, chosen = int(generator.integers(1, SEEDS)), int(generator.integers(len(prints)))
                 known = prints[chosen] if generator.random() < 0.2 else None
                 if known is not None:
-                    wide, high, colour, seed = known.width, known.height, known.colour, known.seed
-                part = box(0, 0, wide, 0.03, EYE - high / 2, EYE + high / 2, Material.PICTURE, colour, seed)
+                    wide, high, color, seed = known.width, known.height, known.color, known.seed
+                part = box(0, 0, wide, 0.03, EYE - high / 2, EYE + high / 2, Material.PICTURE, color, seed)
                 hung = self.hang(wall, along, part)
                 if hung and known is not None:
                     there = self.room.spot.at(spot.x, spot.y, spot.yaw).at(along, 0)

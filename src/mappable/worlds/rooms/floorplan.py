@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from mappable.worlds.scene import Colour, Corner, Deck, Lamp, Material, Opening, Shape, Solid, World
+from mappable.worlds.scene import Color, Corner, Deck, Lamp, Material, Opening, Shape, Solid, World
 
 WALL = 0.12  # metres: a room's own half of a wall
 CLEAR = 3.0  # metres from floor to ceiling
-STOREY = 3.4  # metres from floor to floor
+STORY = 3.4  # metres from floor to floor
 DOOR_WIDTH, DOOR_HIGH = 1.0, 2.1
 SILL, WINDOW_HIGH, WINDOW_WIDTH = 0.9, 2.3, 1.5
 WINDOW_EVERY = 2.6  # metres of outer wall a window
@@ -57,12 +57,12 @@ class Spot:
 class Style:
     """What a building's rooms are painted, floored and furnished with."""
 
-    paints: tuple[Colour, ...]
-    floors: tuple[tuple[Material, Colour], ...]
-    woods: tuple[Colour, ...]
-    fabrics: tuple[Colour, ...]
-    metals: tuple[Colour, ...]
-    doors: tuple[Colour, ...]
+    paints: tuple[Color, ...]
+    floors: tuple[tuple[Material, Color], ...]
+    woods: tuple[Color, ...]
+    fabrics: tuple[Color, ...]
+    metals: tuple[Color, ...]
+    doors: tuple[Color, ...]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Door:
     hinge: int = 1
     arch: bool = False
     swings: bool = False
-    colour: Colour = (0.4, 0.3, 0.2)
+    color: Color = (0.4, 0.3, 0.2)
     seed: int = 0
     plate: int = 0
 
@@ -156,7 +156,7 @@ class Door:
         reach = self.width / 2
         middle = self.spot.at(x + reach * math.cos(turn), y + reach * math.sin(turn), turn)
         return middle.put(
-            box(0, 0, self.width - 0.04, 0.045, 0.01, DOOR_HIGH - 0.02, Material.DOOR, self.colour, self.seed)
+            box(0, 0, self.width - 0.04, 0.045, 0.01, DOOR_HIGH - 0.02, Material.DOOR, self.color, self.seed)
         )
 
 
@@ -170,7 +170,7 @@ class Loose:
 
     kind: str
     spot: Spot
-    colour: Colour = (0.5, 0.5, 0.5)
+    color: Color = (0.5, 0.5, 0.5)
     seed: int = 0
     size: float = 0.0
 
@@ -192,11 +192,11 @@ def box(
     low: float,
     high: float,
     material: Material = Material.PLAIN,
-    colour: Colour = (0.5, 0.5, 0.5),
+    color: Color = (0.5, 0.5, 0.5),
     seed: int = 0,
 ) -> Solid:
     """A box in the frame of what it is part of."""
-    return Solid(Shape.BOX, x, y, length, width, low, high, material, colour, seed)
+    return Solid(Shape.BOX, x, y, length, width, low, high, material, color, seed)
 
 
 def gaps(room: Room, wall: Spot, length: float, doors: Sequence[Door]) -> list[tuple[float, float, Door]]:
@@ -233,7 +233,7 @@ def shell(
     paint = room.style.paints[generator.integers(len(room.style.paints))]
     red, green, blue = np.multiply(paint, generator.uniform(0.85, 1.1, 3)).tolist()
     paint = (red, green, blue)
-    floor, floor_colour = room.style.floors[generator.integers(len(room.style.floors))]
+    floor, floor_color = room.style.floors[generator.integers(len(room.style.floors))]
     wall_seed, floor_seed, window_seed = (int(seed) for seed in generator.integers(1, SEEDS, 3))
     solids, openings = [], []
     walls = room.walls()
@@ -244,8 +244,8 @@ def shell(
             solids.append(there.put(piece))
     for number, along in windows(room, rooms, doors):
         wall, _ = walls[number]
-        tall = room.height > STOREY  # whose lower part is for the ramp
-        there = room.spot.at(wall.x, wall.y, wall.yaw).at(along, 0, z=STOREY if tall else 0.0)
+        tall = room.height > STORY  # whose lower part is for the ramp
+        there = room.spot.at(wall.x, wall.y, wall.yaw).at(along, 0, z=STORY if tall else 0.0)
         parts = [
             box(0, 0, WINDOW_WIDTH, 0.06, SILL, WINDOW_HIGH, Material.WINDOW, (0.85, 0.85, 0.85), window_seed),
             box(0, 0.08, WINDOW_WIDTH + 0.1, 0.16, SILL - 0.04, SILL, Material.PLAIN, (0.8, 0.8, 0.78)),
@@ -259,7 +259,7 @@ def shell(
         openings.append(Opening(outside.x, outside.y, outside.yaw, WINDOW_WIDTH, low, high, inside))
     across, up, (x, y) = room.right - room.left, room.top - room.bottom, room.middle
     decks = [
-        Deck(x, y, across, up, room.z, floor, floor_colour, floor_seed),
+        Deck(x, y, across, up, room.z, floor, floor_color, floor_seed),
         Deck(x, y, across, up, room.z + room.height, Material.CEILING, (0.85, 0.85, 0.83), floor_seed),
     ]
     grid = [max(1, round(length / LAMP_EVERY)) for length in room.size]
@@ -277,7 +277,7 @@ def door_solids(door: Door) -> list[Solid]:
     deep, proud = 2 * WALL + 0.04, 0.01  # of the wall's end: two faces in one plane would flicker
     frame = [box(side * (door.width / 2 + 0.04 - proud), 0, 0.08, deep, 0, DOOR_HIGH + 0.06) for side in (-1, 1)]
     frame.append(box(0, 0, door.width, deep, DOOR_HIGH - proud, DOOR_HIGH + 0.06))
-    solids = [door.spot.put(replace(part, colour=door.colour)) for part in frame]
+    solids = [door.spot.put(replace(part, color=door.color)) for part in frame]
     return solids if door.opened is None or door.swings else [*solids, door.leaf(door.opened)]
 
 

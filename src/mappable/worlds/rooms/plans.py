@@ -50,7 +50,7 @@ class Plan:
     lanes: list[Loose] = field(default_factory=list)
 
     def corridor(self, left: float, bottom: float, right: float, top: float, inward: float, about: Room) -> None:
-        """A piece of corridor in the area, style and storey of `about`, with lanes where people walk on both sides."""
+        """A piece of corridor in the area, style and story of `about`, with lanes where people walk on both sides."""
         room = Room("corridor", about.area, left, bottom, right, top, inward, about.seed, about.style, about.z)
         self.rooms.append(room)
         wide, long = room.size
@@ -80,7 +80,7 @@ class Plan:
                 opened=math.radians(generator.uniform(95, 125)),
                 hinge=int(generator.choice([-1, 1])),
                 swings=bool(generator.random() < 0.4),
-                colour=about.style.doors[generator.integers(len(about.style.doors))],
+                color=about.style.doors[generator.integers(len(about.style.doors))],
                 seed=seed,
                 plate=seed + 1 + len(self.doors),  # rooms that are copies of each other still have names of their own
             )

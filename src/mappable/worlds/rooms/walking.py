@@ -69,13 +69,13 @@ def _schedule(
     turned: list[float] = []
     heading, spun, following = float(headings[0]), 0.0, float(generator.uniform(0, spacing))
     backwards = 0  # legs still to be driven in reverse
-    for leg, towards in enumerate(headings):
+    for leg, toward in enumerate(headings):
         if leg:
-            if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
+            if abs(wrap(toward - headings[leg - 1])) > DEAD_END:
                 backwards = _way_back(line, leg)
-            turn = float(wrap(towards + (math.pi if backwards else 0.0) - heading))
+            turn = float(wrap(toward + (math.pi if backwards else 0.0) - heading))
             backwards = max(0, backwards - 1)
-            if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
+            if abs(wrap(toward - headings[leg - 1])) > DEAD_END:
                 # Where there is no shorter side, either will do; now and then the robot looks all round.
                 turn = abs(turn) * generator.choice([-1.0, 1.0]) if abs(turn) > math.pi - 1e-6 else turn
                 turn += float(generator.choice([-1, 1]) * 2 * math.pi * (generator.random() < LOOK_ROUND))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mappable.worlds.scene import Alias, Colour, Material, Road, Shape, Solid
+from mappable.worlds.scene import Alias, Color, Material, Road, Shape, Solid
 from mappable.worlds.street.pavements import bench, board, new_seed, pick, tree, upright
 from mappable.worlds.street.plots import Plots
 from mappable.worlds.street.roads import Side, sides
@@ -27,8 +27,8 @@ TRY_STEP = 1.5  # metres to move on where a house does not fit
 OVERHANG = 9.0  # metres that houses may stand beyond the ends of a road, where no other road passes
 NARROWEST = 6.0
 
-# brick reds, cream, grey stone, ochre, white and brown; then the lighter plaster of the second town
-BRICK_TOWN: tuple[Colour, ...] = (
+# brick reds, cream, gray stone, ochre, white and brown; then the lighter plaster of the second town
+BRICK_TOWN: tuple[Color, ...] = (
     (0.35, 0.12, 0.08),
     (0.43, 0.18, 0.12),
     (0.28, 0.13, 0.09),
@@ -38,7 +38,7 @@ BRICK_TOWN: tuple[Colour, ...] = (
     (0.77, 0.76, 0.72),
     (0.24, 0.15, 0.1),
 )
-PLASTER_TOWN: tuple[Colour, ...] = (
+PLASTER_TOWN: tuple[Color, ...] = (
     (0.42, 0.5, 0.57),
     (0.74, 0.6, 0.27),
     (0.64, 0.4, 0.34),
@@ -47,8 +47,8 @@ PLASTER_TOWN: tuple[Colour, ...] = (
     (0.8, 0.79, 0.76),
     (0.17, 0.18, 0.2),
 )
-WALLS: tuple[Colour, ...] = ((0.33, 0.14, 0.1), (0.4, 0.37, 0.32), (0.3, 0.2, 0.14))
-FENCES: tuple[Colour, ...] = ((0.2, 0.13, 0.08), (0.05, 0.06, 0.06), (0.6, 0.6, 0.57))
+WALLS: tuple[Color, ...] = ((0.33, 0.14, 0.1), (0.4, 0.37, 0.32), (0.3, 0.2, 0.14))
+FENCES: tuple[Color, ...] = ((0.2, 0.13, 0.08), (0.05, 0.06, 0.06), (0.6, 0.6, 0.57))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Design:
     depth: float
     height: float
     roof: float
-    colour: Colour
+    color: Color
     seed: int
     kind: int
     group: str = ""  # of the alias table, where it is one of the pool
@@ -74,8 +74,8 @@ class Filling:
     houses: int = 0
 
 
-def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Colour]], seeds: Sequence[int]) -> Filling:
-    """Build along both sides of every road; `palettes` are the wall colours of each, `seeds` start the streams."""
+def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Color]], seeds: Sequence[int]) -> Filling:
+    """Build along both sides of every road; `palettes` are the wall colors of each, `seeds` start the streams."""
     plots, built = Plots(roads), Filling()
     pool = _pool(np.random.default_rng([*seeds, 0]))
     patterns = {
@@ -94,18 +94,18 @@ def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Colour]], seeds: Seq
 
 
 def _pool(generator: np.random.Generator) -> list[Design]:
-    """Five designs, of different sizes and colours, that come again and again."""
+    """Five designs, of different sizes and colors, that come again and again."""
     frontages = generator.permutation(np.linspace(7.0, 12.0, POOL_SIZE))
     heights = generator.permutation(np.linspace(7.0, 15.0, POOL_SIZE))
     roofs = generator.permutation([0.0, 0.0, 2.0, 2.8, 3.5])
-    colours = generator.permutation(len(BRICK_TOWN))
+    colors = generator.permutation(len(BRICK_TOWN))
     return [
         Design(
             float(frontages[number]),
             10.0,
             float(heights[number]),
             float(roofs[number]),
-            BRICK_TOWN[int(colours[number])],
+            BRICK_TOWN[int(colors[number])],
             new_seed(generator),
             number,
             f"facade-{number + 1}",
@@ -117,9 +117,9 @@ def _pool(generator: np.random.Generator) -> list[Design]:
 def _build_side(
     side: Side,
     plots: Plots,
-    palette: Sequence[Colour],
+    palette: Sequence[Color],
     pool: Sequence[Design],
-    patterns: Mapping[tuple[str, tuple[Colour, ...]], Sequence[Design]],
+    patterns: Mapping[tuple[str, tuple[Color, ...]], Sequence[Design]],
     built: Filling,
     generator: np.random.Generator,
     draws: np.random.Generator,
@@ -153,16 +153,16 @@ def _build_side(
 
 
 def _design(
-    style: str, palette: Sequence[Colour], generator: np.random.Generator, pattern: Design | None = None
+    style: str, palette: Sequence[Color], generator: np.random.Generator, pattern: Design | None = None
 ) -> Design:
     """An ordinary house. A row follows one pattern, and only doors, curtains and signs (the seed) differ."""
     frontage, height = generator.uniform(6, 14), generator.uniform(6, 15)
     roof = generator.uniform(1.5, 4.0) if generator.random() < 0.6 else 0.0
     shade = generator.uniform(0.88, 1.12)
-    depth, colour, seed = generator.uniform(8, 12), pick(generator, palette), new_seed(generator)
+    depth, color, seed = generator.uniform(8, 12), pick(generator, palette), new_seed(generator)
     if pattern and style != "mixed":
         return replace(pattern, seed=seed)
-    painted: Colour = (min(1.0, colour[0] * shade), min(1.0, colour[1] * shade), min(1.0, colour[2] * shade))
+    painted: Color = (min(1.0, color[0] * shade), min(1.0, color[1] * shade), min(1.0, color[2] * shade))
     if style == "terrace":
         frontage, height, roof = 0.5 * frontage + 3, 0.5 * height + 3.5, max(roof, 1.5)
     if style == "villas":
@@ -179,7 +179,7 @@ def _build_house(side: Side, along: float, setback: float, design: Design, plots
     if not plots.take(place, (design.frontage, design.depth), yaw):
         return False
     size = (design.frontage, design.depth)
-    house = upright(place, size, (0.0, design.height), yaw, Material.FACADE, design.colour, design.seed)
+    house = upright(place, size, (0.0, design.height), yaw, Material.FACADE, design.color, design.seed)
     built.solids.append(replace(house, roof=design.roof, kind=design.kind))
     built.houses += 1
     if design.group:
@@ -205,11 +205,11 @@ def _boundary(
     """A garden wall or a fence, `length` metres along the road; says whether there was room."""
     kind, height = generator.random(), generator.uniform(0.9, 1.9)
     place = side.at(along + length / 2, out)
-    material, colours = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)
-    colour, seed = pick(generator, colours), new_seed(generator)
+    material, colors = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)
+    color, seed = pick(generator, colors), new_seed(generator)
     if not plots.take(place, (length, 0.25), side.yaw):
         return False
-    built.solids.append(upright(place, (length, 0.2), (0.0, height), side.yaw, material, colour, seed))
+    built.solids.append(upright(place, (length, 0.2), (0.0, height), side.yaw, material, color, seed))
     return True
 
 

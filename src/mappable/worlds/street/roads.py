@@ -1,7 +1,7 @@
-"""Roads of a street world as geometry: sides, kerb lines, lanes, and where the ground lies.
+"""Roads of a street world as geometry: sides, curb lines, lanes, and where the ground lies.
 
 Traffic keeps to the right. Along a side, `along` counts metres from the road's start and `out` metres from its middle
-line towards that side.
+line toward that side.
 """
 
 import math
@@ -21,7 +21,7 @@ PASSING = 1.4  # metres that parked cars leave free beside the driven line
 ROOMY = 2 * (LANE + PASSING + PARKED_WIDTH) - 0.4  # narrower roads have cars parked half on the pavement
 RIGHT_RADIUS, LEFT_RADIUS, BEND_RADIUS = (4.0, 7.0), 8.0, 25.0  # metres; a bend turns by less than BEND
 BEND = math.radians(25)
-KERB_ROOM = 0.5  # metres between the driven line of a right turn and the corner of the kerb
+CURB_ROOM = 0.5  # metres between the driven line of a right turn and the corner of the curb
 
 
 @dataclass(frozen=True)
@@ -47,28 +47,28 @@ class Side:
         return self.yaw - self.left * math.pi / 2
 
     @property
-    def kerb(self) -> float:
+    def curb(self) -> float:
         return self.road.width / 2
 
     @property
     def front(self) -> float:
         """How far out the pavement ends."""
-        return self.kerb + self.road.pavement
+        return self.curb + self.road.pavement
 
     @property
     def parking(self) -> float:
         """How far out the near flanks of parked vehicles are."""
-        return max(LANE + PASSING, self.kerb - PARKED_WIDTH)
+        return max(LANE + PASSING, self.curb - PARKED_WIDTH)
 
     @property
     def roomy(self) -> bool:
-        """Whether parked cars leave the pavement free, so that trees and poles stand at the kerb."""
+        """Whether parked cars leave the pavement free, so that trees and poles stand at the curb."""
         return self.road.width >= ROOMY
 
     @property
     def furniture(self) -> float:
-        """How far out lamp posts and bins stand: at the kerb, or along the houses where cars need the kerb."""
-        return self.kerb + 0.5 if self.roomy else self.front - 0.35
+        """How far out lamp posts and bins stand: at the curb, or along the houses where cars need the curb."""
+        return self.curb + 0.5 if self.roomy else self.front - 0.35
 
     @property
     def walking(self) -> float:
@@ -116,7 +116,7 @@ class Network:
 def drive(nodes: Sequence[tuple[float, float]], widths: Sequence[float]) -> Floats:
     """The driven line through junctions at `nodes`, `widths` the road widths between them: points (n, 2), 0.5 m apart.
 
-    Corners are arcs. A right turn is as wide as the kerb allows, so that no wheel climbs the pavement.
+    Corners are arcs. A right turn is as wide as the curb allows, so that no wheel climbs the pavement.
     """
     middles = np.array(nodes)
     steps = np.diff(middles, axis=0)
@@ -128,10 +128,10 @@ def drive(nodes: Sequence[tuple[float, float]], widths: Sequence[float]) -> Floa
         bisector = right[number] + right[number + 1]
         corner = middles[number + 1] + 2 * LANE * bisector / float(bisector @ bisector)
         radius = _radius(turn, min(widths[number], widths[number + 1]) / 2)
-        centre = corner - before * radius * math.tan(abs(turn) / 2) + math.copysign(radius, -turn) * right[number]
+        center = corner - before * radius * math.tan(abs(turn) / 2) + math.copysign(radius, -turn) * right[number]
         first = math.atan2(right[number][1], right[number][0]) + (0.0 if turn > 0 else math.pi)
         angles = first + turn * np.linspace(0, 1, 2 + int(abs(turn) * radius / 0.1))
-        line.append(centre + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
+        line.append(center + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
     line.append(middles[-1:] + LANE * right[-1:])
     return resample(np.concatenate(line), STEP)
 
@@ -143,7 +143,7 @@ def _radius(turn: float, half: float) -> float:
     if turn > 0:
         return LEFT_RADIUS
     sine = math.sin((math.pi + turn) / 2)
-    return min(max((half - LANE - KERB_ROOM * sine) / (1 - sine), RIGHT_RADIUS[0]), RIGHT_RADIUS[1])
+    return min(max((half - LANE - CURB_ROOM * sine) / (1 - sine), RIGHT_RADIUS[0]), RIGHT_RADIUS[1])
 
 
 def resample(points: Floats, step: float) -> Floats:

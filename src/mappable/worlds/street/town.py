@@ -48,7 +48,7 @@ HILL_MAIN: tuple[Node, ...] = ((0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1), (
 
 
 class _Town:
-    """Junctions on a jittered, bent grid, and the streets between neighbours.
+    """Junctions on a jittered, bent grid, and the streets between neighbors.
 
     Streets of one row or column have one width. Those that no route needs may be missing, as long as every junction
     keeps two.
@@ -133,7 +133,7 @@ def _flat_world(seed: int) -> World:
 
 
 def _hill_world(seed: int) -> World:
-    """A small town on two levels, joined by a ramp that rises towards the east."""
+    """A small town on two levels, joined by a ramp that rises toward the east."""
     town = _Town(HILL_TOWN, (0.0, 0.0), [seed, 2])
     roads = town.roads([HILL_MAIN])
     slope, rise = np.random.default_rng([seed, 3]).uniform((0.065, 9.0), (0.085, 10.0))

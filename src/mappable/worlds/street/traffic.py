@@ -129,7 +129,7 @@ def _seconds(track: Track, haste: Wave) -> Floats:
 
 
 def _parked(world: World, run: Run, generator: np.random.Generator) -> list[Solid]:
-    """Vehicles along the kerbs, where they leave every driven line free."""
+    """Vehicles along the curbs, where they leave every driven line free."""
     slots = [
         (side, along)
         for side in sides(world.scene.roads)
@@ -168,17 +168,17 @@ def _works(world: World, run: Run, generator: np.random.Generator) -> list[Solid
             )
             x, y = side.at(along, side.front - 0.2)
             ends = np.array([side.at(along + end * length / 2, side.front - 0.2) for end in (-1, 0, 1)])
-            colour, seed = TARPAULINS[int(generator.integers(len(TARPAULINS)))], int(generator.integers(1 << 30))
+            color, seed = TARPAULINS[int(generator.integers(len(TARPAULINS)))], int(generator.integers(1 << 30))
             material = Material.SIGN if generator.random() < 0.15 else Material.FENCE
             if near.query((x, y))[0] < PARKED_SIGHT and network.off_other_roads(ends, [side.number] * 3, 0.5).all():
                 ground = float(ground_height(world.scene.decks, ends).min())
                 low, top = ground - 0.5, ground + high
-                solids.append(Solid(Shape.BOX, x, y, length, 0.12, low, top, material, colour, seed, side.yaw))
+                solids.append(Solid(Shape.BOX, x, y, length, 0.12, low, top, material, color, seed, side.yaw))
     return solids
 
 
 def _clear_of_routes(vehicle: Vehicle, x: float, y: float, yaw: float, driven: cKDTree) -> bool:
-    """Whether the flanks keep off all driven lines, which come near the kerb in right turns."""
+    """Whether the flanks keep off all driven lines, which come near the curb in right turns."""
     along, across = np.meshgrid(np.linspace(-0.5, 0.5, 7) * vehicle.length, (-vehicle.width / 2, vehicle.width / 2))
     outline = np.stack(
         [x + along * math.cos(yaw) - across * math.sin(yaw), y + along * math.sin(yaw) + across * math.cos(yaw)],

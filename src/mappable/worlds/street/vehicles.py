@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappable.worlds.scene import Colour, Material, Shape, Solid
+from mappable.worlds.scene import Color, Material, Shape, Solid
 
-PAINTS: tuple[Colour, ...] = (
+PAINTS: tuple[Color, ...] = (
     (0.75, 0.75, 0.74),
     (0.02, 0.02, 0.025),
     (0.12, 0.12, 0.13),
@@ -19,8 +19,8 @@ PAINTS: tuple[Colour, ...] = (
     (0.5, 0.38, 0.2),
     (0.1, 0.25, 0.4),
 )
-BUS_PAINTS: tuple[Colour, ...] = ((0.5, 0.03, 0.02), (0.04, 0.2, 0.4), (0.6, 0.42, 0.03))
-CLOTHES: tuple[Colour, ...] = (
+BUS_PAINTS: tuple[Color, ...] = ((0.5, 0.03, 0.02), (0.04, 0.2, 0.4), (0.6, 0.42, 0.03))
+CLOTHES: tuple[Color, ...] = (
     (0.03, 0.04, 0.08),
     (0.3, 0.05, 0.05),
     (0.05, 0.12, 0.3),
@@ -29,7 +29,7 @@ CLOTHES: tuple[Colour, ...] = (
     (0.02, 0.02, 0.02),
     (0.08, 0.2, 0.1),
 )
-SKINS: tuple[Colour, ...] = ((0.6, 0.4, 0.3), (0.4, 0.24, 0.16), (0.15, 0.08, 0.05))
+SKINS: tuple[Color, ...] = ((0.6, 0.4, 0.3), (0.4, 0.24, 0.16), (0.15, 0.08, 0.05))
 KINDS = ("car", "van", "lorry", "bus")
 PARKED_SHARES = (0.8, 0.15, 0.05, 0.0)
 MOVING_SHARES = (0.66, 0.2, 0.06, 0.08)
@@ -51,7 +51,7 @@ class Vehicle:
     """The looks of a vehicle; `length` and `width` hold all of its parts."""
 
     parts: Sequence[Part]
-    colour: Colour
+    color: Color
     seed: int
 
     @property
@@ -74,7 +74,7 @@ class Vehicle:
                 z + part.low,
                 z + part.high,
                 Material.VEHICLE,
-                self.colour,
+                self.color,
                 self.seed,
                 yaw,
                 kind=int(part.low > 0),  # a cabin
@@ -88,7 +88,7 @@ def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Veh
     kind = KINDS[int(generator.choice(len(KINDS), p=shares))]
     size = generator.uniform(0.94, 1.06)
     paints = BUS_PAINTS if kind == "bus" else PAINTS
-    colour, seed = paints[int(generator.integers(len(paints)))], int(generator.integers(1 << 30))
+    color, seed = paints[int(generator.integers(len(paints)))], int(generator.integers(1 << 30))
     parts: tuple[Part, ...]
     if kind == "car":
         waist, top = 0.92 * size, generator.uniform(1.38, 1.62) * size
@@ -103,7 +103,7 @@ def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Veh
         parts = (Part(-0.8, 3.9, 2.1, 0.0, 3.0 * size), Part(2.0, 1.5, 2.05, 0.0, 2.3 * size))
     else:
         parts = (Part(0.0, 10.5 * size, 2.3, 0.0, 3.0),)
-    return Vehicle(parts, colour, seed)
+    return Vehicle(parts, color, seed)
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class Walker:
     """The looks of a person, `height` metres tall."""
 
     height: float
-    clothes: Colour
-    skin: Colour
+    clothes: Color
+    skin: Color
     seed: int
 
     def at(self, x: float, y: float, z: float) -> list[Solid]:
