@@ -305,5 +305,5 @@ def test_everything_stands_on_the_ground_of_the_hill_town() -> None:
 def test_wrong_wishes_are_refused() -> None:
     with pytest.raises(BadInputError, match=r"route.*'moon'"):
         traverse(town(), "moon", spacing=1.0, seed=0)
-    with pytest.raises(BadInputError, match="0 metres"):
+    with pytest.raises(BadInputError, match=r"above 0 metres, got 0"):
         traverse(town(), "main", spacing=0.0, seed=0)

@@ -1,4 +1,4 @@
-"""Fronts of houses: stories of windows, doors, shops and signs, all decided by the house's seed."""
+"""Paint facades of houses: stories of windows, doors, shops and signs, all decided by the seed of the house."""
 
 import torch
 from torch import Tensor
@@ -8,14 +8,14 @@ from mappable.worlds.rendering.noise import cell, cell_noise, cloudy
 from mappable.worlds.rendering.paint import Paint, between, color, letters, mix, palette
 from mappable.worlds.rendering.surfaces import Points
 
-OWN = (7, 12, 20, 21, 22, 23)  # door, shutters, sign and pipe: rows of the style that each house has for itself
+OWN = (7, 12, 20, 21, 22, 23)  # rows of the style that each house has for itself: door, shutters, sign and pipe
 WARM, COOL = (1.0, 0.72, 0.38), (0.75, 0.9, 1.0)
 
 
 def styles(seed: Tensor, kind: Tensor) -> Tensor:
-    """What each house decides once (rows: see `front`), (24, s) for s houses.
+    """Return the random numbers (24, s) of the style of s houses; `front` tells what each row means.
 
-    Builders repeat themselves: most of it follows from the house's kind, and only the rest is its owner's.
+    Builders repeat themselves: most rows follow from the kind of the house, and only the `OWN` rows from its seed.
     """
     row = torch.arange(24, dtype=torch.int32, device=seed.device)[:, None]
     is_own = torch.isin(row, torch.tensor(OWN, device=seed.device))
@@ -23,7 +23,7 @@ def styles(seed: Tensor, kind: Tensor) -> Tensor:
 
 
 def front(points: Points, style: Tensor, condition: Condition, run: int) -> Paint:
-    """`style` is (24, n): the row of `styles` of each point's house.
+    """Paint the front of houses; `style` (24, n) is the column of `styles` of each point's house.
 
     The seed of the `run` decides what changes from day to day: curtains, lit windows, posters.
     """
@@ -97,14 +97,14 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
 
 
 def _wall(points: Points, style: Tensor) -> Tensor:
-    """Render, brick or stone, with dirt in large spots."""
+    """Paint plaster, brick or stone, with dirt in large spots."""
     dirt = 0.82 + 0.36 * cloudy(points.u * 0.35 + style[0] * 8, points.v * 0.35 + style[1] * 8)
     near = (1 - points.distance / 25).clamp(0, 1)
     return points.color * (dirt * (1 - 0.35 * near * (style[2] < 0.5) * (1 - bricks(points.u, points.v))))
 
 
 def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tensor:
-    """1 on bricks or blocks, 0 on the joints between them."""
+    """Return 1 on bricks or blocks, and 0 on the joints between them."""
     course = torch.floor(v / high)
     across = u / long + 0.5 * (course % 2)
     is_brick = (across - torch.floor(across) > 0.08) & (v / high - course > 0.16)
@@ -112,7 +112,7 @@ def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tenso
 
 
 def _behind_glass(chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condition: Condition) -> Tensor:
-    """Dark rooms, curtains and blinds, and a little of the sky."""
+    """Paint what is behind windows: dark rooms, curtains and blinds, and a little reflected sky."""
     sky = color(condition.sky_low, up) * (0.10 + 0.16 * other)
     room = 0.03 + sky
     curtain = color((0.62, 0.6, 0.55), up) * (0.5 + 0.5 * chance)
@@ -121,7 +121,7 @@ def _behind_glass(chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condi
 
 
 def brick_wall(points: Points) -> Paint:
-    """Garden walls and blind sides: bricks, darker at the foot."""
+    """Paint garden walls and walls without windows: bricks, darker at the foot."""
     joint = bricks(points.u, points.v) * 0.3 + 0.7
     spots = 0.75 + 0.5 * cloudy(points.u * 0.6, points.v * 0.6 + points.shift)
     foot = 0.6 + 0.4 * (points.v / 0.6).clamp(0, 1)
@@ -129,7 +129,7 @@ def brick_wall(points: Points) -> Paint:
 
 
 def fence(points: Points) -> Paint:
-    """Upright boards with dark gaps."""
+    """Paint upright boards with dark gaps."""
     board = points.u / 0.16
     gap = (board - torch.floor(board) < 0.2) & (points.level == 0)
     shade = 0.7 + 0.5 * cell_noise(points.seed, cell(board))
@@ -137,7 +137,7 @@ def fence(points: Points) -> Paint:
 
 
 def board(points: Points) -> Paint:
-    """Traffic signs and bill boards: a field, a border, shapes, a line of letters."""
+    """Paint traffic signs and billboards: a field, a border, shapes, a line of letters."""
     u, v, seed = points.u, points.v, points.seed
     field = points.color
     shape = palette(cell_noise(seed, 2))

@@ -1,4 +1,4 @@
-"""Floors, ground and ceilings."""
+"""Paint floors, ground and ceilings."""
 
 import numpy as np
 import torch
@@ -13,15 +13,15 @@ from mappable.worlds.rendering.paint import Paint, between, color, mix
 from mappable.worlds.rendering.surfaces import Points
 from mappable.worlds.scene import Road
 
-SIGHT = 90.0  # metres up to which roads are drawn; all ground beyond is like a road
+SIGHT = 90.0  # metres up to which roads are drawn; all ground beyond looks like a road
 BESIDE = 30.0  # metres from a road within which it shapes the ground
-NO_LINE = (0.0,) * 8  # what `_line` says where there is no road
-PATCH = 0.8  # how much darker a mended piece of road is
+NO_LINE = (0.0,) * 8  # result of `_line` without a road
+PATCH = 0.8  # brightness of a repaired piece of road
 SNOW = (0.84, 0.87, 0.92)
 
 
 def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
-    """The roads that shape the ground within sight of any of the positions."""
+    """Return the roads that shape the ground visible from any of the positions."""
     if not roads:
         return []
     start, end = np.array([road.start for road in roads]), np.array([road.end for road in roads])
@@ -34,17 +34,17 @@ def roads_near(roads: list[Road], x: Floats, y: Floats) -> list[Road]:
 
 
 def _line(road: Road) -> tuple[float, ...]:
-    """Start (x, y), direction (east, north), length, half the width, the pavements' width, and what the seed leaves."""
+    """Return start (x, y), direction (east, north), length, half width, pavement width, and a number from the seed."""
     (x0, y0), (x1, y1) = road.start, road.end
     length = float(np.hypot(x1 - x0, y1 - y0))
     return x0, y0, (x1 - x0) / length, (y1 - y0) / length, length, road.width / 2, road.pavement, float(road.seed % 997)
 
 
 def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
-    """Carriageways with marks, curbs, pavements, and grass or yards behind them."""
+    """Paint carriageways with marks, curbs, pavements, and grass or yards behind them."""
     x, y, seed = points.x, points.y, points.seed
     edge = torch.full_like(x, 1e3)  # metres from the nearest curb, negative on a carriageway
-    on, nearest = torch.zeros_like(x), torch.zeros_like(seed)  # how many carriageways; the line of the nearest road
+    on, nearest = torch.zeros_like(x), torch.zeros_like(seed)  # number of carriageways; line of the nearest road
     lines = [NO_LINE, *(_line(road) for road in roads)]
     for number, (x0, y0, to_east, to_north, end, half_width, *_) in enumerate(lines[1:], start=1):
         from_x, from_y = x - x0, y - y0
@@ -104,13 +104,13 @@ def street(points: Points, roads: list[Road], condition: Condition) -> Paint:
 
 
 def puddles(points: Points) -> Tensor:
-    """How wet each point of the ground lies, 0..1: water gathers in spots."""
+    """Return how wet each point of the ground is, 0..1: water collects in spots."""
     depth = cloudy(points.x * 0.25 + 3.1, points.y * 0.25 + 1.7)
     return ((depth - 0.35) * 2.2).clamp(0.15, 1.0)
 
 
 def tiles(points: Points) -> Paint:
-    """Square tiles, each a little different, with joints."""
+    """Paint square tiles, each a little different, with joints."""
     u, v = points.u / 0.5, points.v / 0.5
     joint = torch.minimum(u - torch.floor(u), v - torch.floor(v)) < 0.05
     shade = 0.85 + 0.3 * cell_noise(points.seed, cell(u), cell(v))
@@ -121,14 +121,14 @@ def tiles(points: Points) -> Paint:
 
 
 def carpet(points: Points) -> Paint:
-    """Soft, with a border and worn ways."""
+    """Paint soft carpet with a border and worn paths."""
     spots, fine = cloudy(points.u * 0.5, points.v * 0.5), cloudy(points.u * 4, points.v * 4)
     albedo = points.color * (0.8 + 0.25 * spots + 0.2 * fine)
     return Paint(mix(albedo, points.color.flip(0) * 0.6, between(points.inset, 0.35, 0.5)), torch.zeros_like(albedo))
 
 
 def parquet(points: Points) -> Paint:
-    """Boards of wood, each with its own shade and grain."""
+    """Paint wooden boards, each with its own shade and grain."""
     board = points.v / 0.14
     start = points.u / 1.3 + cell_noise(points.seed, cell(board)) * 7
     shade = 0.75 + 0.45 * cell_noise(points.seed, cell(board), cell(start))
@@ -140,7 +140,7 @@ def parquet(points: Points) -> Paint:
 
 
 def ceiling(points: Points, condition: Condition, seed: int) -> Paint:
-    """Panels with joints; some of them are lamps, lit where the run of that seed has light."""
+    """Paint panels with joints; some panels are lamps, lit where the run with this seed has light."""
     u, v = points.u / 0.6, points.v / 0.6
     joint = torch.minimum(u - torch.floor(u), v - torch.floor(v)) < 0.04
     is_lamp = (cell(u) % 5 == 2) & (cell(v) % 4 == 1)

@@ -1,4 +1,4 @@
-"""Walls of rooms and what hangs on them."""
+"""Paint walls of rooms and what hangs on them."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from mappable.worlds.rendering.surfaces import Points
 
 
 def wall(points: Points) -> Paint:
-    """Paint, a darker band below where the seed says so, skirting, and scuffs."""
+    """Paint a wall: color, for some seeds a darker band below, baseboard, and scuffs."""
     spots = 0.92 + 0.16 * cloudy(points.u * 0.3, points.z * 0.3 + points.shift)
     band = between(points.v, 0.1, 1.1) & (points.seed % 3 == 0) & (points.tall > 2.5)
     albedo = points.color * spots * torch.where(band, 0.62, 1.0)
@@ -21,7 +21,7 @@ def wall(points: Points) -> Paint:
 
 
 def window(points: Points, condition: Condition) -> Paint:
-    """A frame with a cross bar, and what is outside: sky, trees and far houses, or the night."""
+    """Paint a frame with a cross bar, and the view outside: sky, trees and far houses, or the night."""
     u, v, seed = points.u, points.v, points.seed
     side = points.inset
     bar = ((u - points.wide / 2).abs() < 0.03) & (points.wide > 0.9)
@@ -40,7 +40,7 @@ def window(points: Points, condition: Condition) -> Paint:
 
 
 def door(points: Points) -> Paint:
-    """A leaf with panels or a pane, a handle."""
+    """Paint a door leaf with panels or a pane, and a handle."""
     u, v = points.u, points.v
     side = torch.minimum(u, points.wide - u)
     panel = (side > 0.15) & (between(v, 0.2, 0.9) | between(v, 1.1, 1.9)) & (points.wide > 0.4)
@@ -53,7 +53,7 @@ def door(points: Points) -> Paint:
 
 
 def picture(points: Points) -> Paint:
-    """A frame, a mount, and one of four motifs: hills, blocks, stripes, rounds."""
+    """Paint a frame, a mount, and one of four motifs: hills, blocks, stripes, circles."""
     u, v, seed = points.u / points.wide, points.v / points.tall, points.seed
     side = points.inset
     first, second, third = points.color, palette(cell_noise(seed, 2)), palette(cell_noise(seed, 3))
@@ -75,7 +75,7 @@ def picture(points: Points) -> Paint:
 
 
 def shelf(points: Points) -> Paint:
-    """Boards 0.38 m apart with books of many colors and some gaps; the sides are wood."""
+    """Paint boards 0.38 m apart with books of many colors and some gaps; the sides are wood."""
     row = torch.floor((points.v - 0.08) / 0.38)
     up = points.v - 0.08 - row * 0.38
     row = row.to(torch.int32)
@@ -94,7 +94,7 @@ def shelf(points: Points) -> Paint:
 
 
 def screen(points: Points, condition: Condition) -> Paint:
-    """A monitor: dark, or lit with windows and lines of text."""
+    """Paint a monitor: dark, or lit with windows and lines of text."""
     side = points.inset
     is_on = (cell_noise(points.seed, 2) < 0.6) & (points.face == points.seed % 2) & (points.level == 0)
     shown = palette(cell_noise(points.seed, cell(points.u * 6), 5))
@@ -104,7 +104,7 @@ def screen(points: Points, condition: Condition) -> Paint:
 
 
 def notice_board(points: Points) -> Paint:
-    """Papers pinned in a grid, each turned to its own color, some with text."""
+    """Paint papers pinned in a grid, each with its own color, some with text."""
     u, v = points.u / 0.32, points.v / 0.36
     inside = between(u - torch.floor(u), 0.1, 0.85) & between(v - torch.floor(v), 0.1, 0.9)
     paper = cell_noise(points.seed, cell(u), cell(v))

@@ -11,13 +11,13 @@ from mappable.worlds.rendering.paint import color, mix
 
 
 def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: float) -> Tensor:
-    """Color (3, n) of the sky in directions of any length; `drift` moves the clouds."""
+    """Return the color (3, n) of the sky in directions of any length; `drift` moves the clouds."""
     level = torch.sqrt(east * east + north * north)
     elevation = torch.atan2(up, level)
     azimuth = torch.atan2(north, east)
     rise = (elevation / 0.7).clamp(0, 1)
     base = mix(color(condition.sky_low, up), color(condition.sky_high, up), torch.sqrt(rise))
-    around = azimuth * (8 / (2 * pi))  # where the noise repeats, the sky closes
+    around = azimuth * (8 / (2 * pi))  # the noise repeats after one full turn, so the sky has no seam
     cloud = cloudy(around * 2 + drift, elevation * 4 + drift)
     cover = ((cloud - (1 - condition.clouds)) * 3).clamp(0, 1) * condition.clouds
     bright = sum(condition.sky_low) / 3 * 1.12
@@ -36,6 +36,6 @@ def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: fl
 
 
 def through_air(light: Tensor, distance: Tensor, condition: Condition) -> Tensor:
-    """What is left of the light after that many metres of haze, and the haze itself."""
+    """Return the light that is left after some metres of haze, plus the light of the haze."""
     clear = torch.exp(-condition.fog * distance)
     return mix(color(condition.sky_low, distance) * 0.95, light, clear)

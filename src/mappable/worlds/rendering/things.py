@@ -1,4 +1,4 @@
-"""Vehicles, plants, people and furniture."""
+"""Paint vehicles, plants, people and furniture."""
 
 import torch
 
@@ -10,13 +10,13 @@ from mappable.worlds.rendering.surfaces import Points
 
 
 def plain(points: Points) -> Paint:
-    """One color with a little dirt."""
+    """Paint one color with a little dirt."""
     dirt = 0.85 + 0.3 * cloudy(points.u * 0.8 + points.shift, points.v * 0.8)
     return _dark(points.color * dirt)
 
 
 def vehicle(points: Points, condition: Condition) -> Paint:
-    """Bodywork; a cabin (kind 1) is mostly glass."""
+    """Paint the body of a vehicle; a cabin (kind 1) is mostly glass."""
     u, v = points.u / points.wide, points.v
     is_side, is_cabin = points.wide > 2.4, points.kind == 1
     share = points.v / points.tall
@@ -47,7 +47,7 @@ def vehicle(points: Points, condition: Condition) -> Paint:
 
 
 def foliage(points: Points, condition: Condition) -> Paint:
-    """Leaves as clumps of light and dark; snow lies on the upper ones."""
+    """Paint leaves as light and dark clumps, with snow on the upper ones."""
     clump = cloudy(points.u * 0.9 + points.shift, points.z * 0.9)
     fine = cell_noise(points.seed, cell(points.u * 7), cell(points.z * 7))
     albedo = points.color * (0.25 + 1.1 * clump) * (0.6 + 0.8 * fine)
@@ -56,13 +56,13 @@ def foliage(points: Points, condition: Condition) -> Paint:
 
 
 def lamp(points: Points, condition: Condition, run: int) -> Paint:
-    """Glows where the `run` of that seed has light; signals (kind 1) always do."""
+    """Paint a lamp that glows if the `run` with this seed has light there; signals (kind 1) always glow."""
     on = min(1.0, condition.lamps) * lit(points.x, points.y, condition.lamps_lit, run)
     return Paint(torch.full_like(points.color, 0.6), points.color * torch.where(points.kind == 1, 0.8, 3.0 * on))
 
 
 def person(points: Points) -> Paint:
-    """A jacket of the body's color, trousers by seed; a head is all skin."""
+    """Paint a jacket in the color of the body, and trousers by seed; a head is all skin."""
     jacket, trousers = points.color, palette(cell_noise(points.seed, 2)) * 0.5
     folds = 0.75 + 0.5 * cloudy(points.u * 2, points.v * 2)
     body = torch.where(points.v < points.tall * 0.48, trousers, jacket) * folds
@@ -70,13 +70,13 @@ def person(points: Points) -> Paint:
 
 
 def wood(points: Points) -> Paint:
-    """Grain along the longer way."""
+    """Paint wood with its grain along the longer side."""
     grain = cloudy(points.u * 0.5 + points.shift, points.v * 5)
     return _dark(points.color * (0.75 + 0.5 * grain))
 
 
 def fabric(points: Points) -> Paint:
-    """Cushions: seams every 0.7 m, folds, and a weave or stripes by seed."""
+    """Paint cushions: seams every 0.7 m, folds, and a weave or stripes by seed."""
     across = points.u / 0.7
     seam = (across - torch.floor(across) < 0.06) & (points.level == 0)
     stripe = (points.seed % 3 == 0) & (cell(points.u * 6) % 2 == 0)
@@ -85,5 +85,5 @@ def fabric(points: Points) -> Paint:
 
 
 def _dark(albedo: torch.Tensor) -> Paint:
-    """A surface that gives no light of its own."""
+    """Return the paint of a surface that emits no light."""
     return Paint(albedo, torch.zeros_like(albedo))

@@ -1,4 +1,4 @@
-"""Pieces of furniture, built of a few solids each."""
+"""Build pieces of furniture out of a few solids each."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ DARK: Color = (0.06, 0.06, 0.07)
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of furniture that takes up [0, length] x [0, depth] metres of its frame, `height` metres tall."""
+    """A piece of furniture that fills [0, length] x [0, depth] metres of its frame and is `height` metres tall."""
 
     length: float
     depth: float
@@ -23,7 +23,7 @@ class Piece:
 
 
 class Workshop:
-    """Makes furniture in a building's style: one draw for a whole room, so that what stands in it matches."""
+    """Makes furniture in the style of a building, with one draw per room, so that the furniture of a room matches."""
 
     def __init__(self, style: Style, generator: np.random.Generator) -> None:
         self.generator = generator
@@ -36,7 +36,7 @@ class Workshop:
         return int(self.generator.integers(1, SEEDS))
 
     def chair(self, x: float, y: float, yaw: float) -> Loose:
-        """A chair that looks along `yaw`, in the frame of the table it belongs to."""
+        """Return a chair that faces along `yaw`, in the frame of its table."""
         return Loose("chair", Spot(x, y, 0, yaw), self.fabric, self.seed())
 
     def desk(self, length: float = 1.6, screens: int = 1) -> Piece:
@@ -62,7 +62,7 @@ class Workshop:
         return Piece(length, depth, height, (part, lid))
 
     def sofa(self, length: float = 2.0) -> Piece:
-        """A sofa, or an armchair where it is short."""
+        """A sofa, or an armchair if it is short."""
         seed, depth, color = self.seed(), 0.85, self.fabric
         parts = [
             box(length / 2, 0.5, length, 0.7, 0.06, 0.42, Material.FABRIC, color, seed),
@@ -86,7 +86,7 @@ class Workshop:
         return Piece(length, 0.66, 2.15, parts)
 
     def table(self, length: float, depth: float, chairs: int) -> Piece:
-        """A table in the open, with so many chairs at each long side."""
+        """A table in the open, with `chairs` chairs at each long side."""
         seed = self.seed()
         parts = [box(length / 2, depth / 2, length, depth, 0.70, 0.74, Material.WOOD, self.wood, seed)]
         parts += [box(x, depth / 2, 0.08, depth * 0.7, 0, 0.70, color=self.metal) for x in (0.25, length - 0.25)]
@@ -144,7 +144,7 @@ class Workshop:
         return Piece(0.7, 0.85, 2.0, parts)
 
     def coats(self) -> Piece:
-        """A stand with what hangs on it today."""
+        """A coat stand, with the coats of today."""
         pole = Solid(Shape.CYLINDER, 0.25, 0.25, 0.06, 0.06, 0, 1.75, Material.PLAIN, DARK)
         foot = Solid(Shape.CYLINDER, 0.25, 0.25, 0.42, 0.42, 0, 0.04, Material.PLAIN, DARK)
         coats = tuple(Loose("coat", Spot(0.25, 0.25, 0, yaw), seed=self.seed()) for yaw in (0.3, 1.9))
@@ -158,7 +158,7 @@ class Workshop:
 
 
 def two_sided(piece: Piece) -> Piece:
-    """The piece and its like back to back."""
+    """Two copies of a piece, back to back."""
     turned = Spot(piece.length, piece.depth, 0, math.pi)
     straight = Spot(0, piece.depth)
     solids = [straight.put(part) for part in piece.solids] + [turned.put(part) for part in piece.solids]

@@ -1,4 +1,4 @@
-"""The small house of two stories, which a ramp of two flights joins."""
+"""Build the small house of two stories, joined by a ramp of two flights."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ from mappable.worlds.rooms.plans import HOUSE, WIDE, Plan, tour
 from mappable.worlds.scene import Deck, Material, Route, Solid
 
 RAMP_RUN, RAMP_FOOT, HALL_LONG, HALL_HALF = 11.6, 2.5, 17.2, 3.0  # metres: two flights of a slope of 0.147
-WIDTHS = (6.4, 6.8, 6.8, 9.0, 11.0)  # metres of corridor of three rooms on one side and two on the other
+WIDTHS = (6.4, 6.8, 6.8, 9.0, 11.0)  # metres along the corridor: three rooms on one side and two on the other
 
 
 def two_stories(plan: Plan, generator: np.random.Generator, seeds: Sequence[int]) -> Mapping[str, Route]:
-    """Rooms along a corridor, the same again above it, and a hall at its end with a ramp of two flights."""
+    """Plan rooms along a corridor, a second story above it, and a hall at its end with a ramp of two flights."""
     middle, long = WIDE / 2, sum(WIDTHS[:3])
     kinds = generator.permutation(
         ["lab", "kitchen", "meeting room", "library", "lounge", "shared office", "workshop", "classroom"]
@@ -44,7 +44,7 @@ def two_stories(plan: Plan, generator: np.random.Generator, seeds: Sequence[int]
 
 
 def _up_the_ramp() -> list[tuple[float, float, float]]:
-    """The way from the lower corridor's end to the upper one's."""
+    """Return the path from the end of the lower corridor to the end of the upper one."""
     half, foot, top = HALL_HALF / 2, RAMP_FOOT, RAMP_FOOT + RAMP_RUN
     up = [(-1.6, 0.0, 0.0), (-0.8, -0.7, 0.0), (1.0, -0.7, 0.0), (2.0, -half, 0.0), (foot, -half, 0.0)]
     up += [(top, -half, STORY / 2), (top + 1.4, -half, STORY / 2)]
@@ -52,7 +52,7 @@ def _up_the_ramp() -> list[tuple[float, float, float]]:
 
 
 def ramp(seed: int) -> tuple[list[Solid], list[Deck]]:
-    """Two flights beside each other with a wall between them, a landing at the far end, and one above the start."""
+    """Build two parallel flights with a wall between them, a landing at the far end, and one above the start."""
     slope, half, inner = STORY / 2 / RAMP_RUN, HALL_HALF / 2, HALL_HALF - 0.1
     floor = (Material.TILES, (0.42, 0.4, 0.38), seed)
     x, end = RAMP_FOOT + RAMP_RUN / 2, RAMP_FOOT + RAMP_RUN
@@ -95,11 +95,11 @@ def ramp(seed: int) -> tuple[list[Solid], list[Deck]]:
 
 
 def _picture_spots(slope: float, end: float) -> list[Spot]:
-    """Along both flights and at their far end, at the height of who goes by."""
+    """Return spots along both flights and at their far end, at eye height."""
     spots, wall = [], HALL_HALF - WALL
     for x in np.arange(RAMP_FOOT + 0.8, HALL_LONG - 0.9, 1.9).tolist():
         rise = slope * (min(x, end) - RAMP_FOOT)
         spots.append(Spot(x, -wall, rise + EYE, 0.0))
-        if rise > EYE + 0.5 - SILL:  # farther up there are windows
+        if rise > EYE + 0.5 - SILL:  # windows are farther up
             spots.append(Spot(x, wall, STORY - rise + EYE, math.pi))
     return spots + [Spot(HALL_LONG - WALL, y, STORY / 2 + EYE, math.pi / 2) for y in (-1.6, 0.1, 1.7)]

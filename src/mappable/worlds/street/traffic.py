@@ -22,8 +22,8 @@ from mappable.worlds.street.roads import (
 )
 from mappable.worlds.street.vehicles import MOVING_SHARES, PARKED_SHARES, Vehicle, draw_vehicle, draw_walker
 
-SPEED = 8.0  # metres a second on straight roads
-SIDEWAYS = 2.2  # metres a second squared that are comfortable in a turn
+SPEED = 8.0  # metres per second on straight roads
+SIDEWAYS = 2.2  # metres per second squared that are comfortable in a turn
 OFFSET, OFFSET_LIMIT, WANDER = 0.35, 0.8, 0.25  # metres to the left of the route: of a run, and along it
 HEADING, HEADING_NOISE, PITCH = math.radians(1.5), math.radians(0.3), math.radians(0.3)  # standard deviations
 DAY_NS, FIRST_DAY, DAYS, DAY_STEP = 86_400_000_000_000, 19_723, 730, 37  # runs lie on days of 2024 and 2025
@@ -31,7 +31,7 @@ SLOT, TAKEN = 6.4, 0.45  # metres of a parking slot, and the share that is taken
 SLOT_ROOM = 4.5  # metres between a parked vehicle's middle and the carriageway of a crossing road
 PARKED_SIGHT, MOVING_SIGHT = 160.0, 80.0  # metres from the camera within which others are listed
 MEETING = 55.0  # metres driven from one oncoming vehicle to the next
-MEETING_SPEED, MEETING_LIFE = (5.0, 10.0), 15.0  # metres a second, and seconds before and after it is met
+MEETING_SPEED, MEETING_LIFE = (5.0, 10.0), 15.0  # metres per second, and seconds before and after it is met
 TOUCHING = 0.3  # metres: nearer ones would drive into the camera, where a route crosses itself
 FOLLOWED, STRETCH = 0.3, 90.0  # share of the run with a vehicle ahead, and metres of each such stretch
 FOLLOWING = (8.0, 25.0)  # metres to the vehicle ahead
@@ -75,9 +75,9 @@ class Run:
 def traverse(world: World, route: str, *, spacing: float, seed: int, alone: bool = False) -> Traversal:
     """Drive a route with an image every `spacing` metres; whom one meets, if not `alone`, does not depend on it."""
     if route not in world.routes:
-        raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
+        raise BadInputError(f"this world has no route {route!r}: use one of {', '.join(sorted(world.routes))}")
     if not spacing > 0:
-        raise BadInputError(f"spacing is {spacing}, but must be more than 0 metres")
+        raise BadInputError(f"spacing must be above 0 metres, got {spacing}")
     track = Track(world.routes[route])
     along = np.arange(0.0, track.along[-1] + 1e-6, spacing)
     streams = [np.random.default_rng([seed, 10 + purpose]) for purpose in range(7)]  # the layout has those below 10
