@@ -50,7 +50,7 @@ def build(seed: int, *, stories: bool = False) -> Building:
 
 
 def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence[int]) -> Mapping[str, Route]:
-    """Plan an L of corridors with rooms on all sides, the wing after its end, the hall before its start; and region B."""
+    """Plan an L of corridors with rooms on all sides, the wing at its end, the hall before its start, and region B."""
     quarter, middle = math.pi / 2, WIDE / 2
     main = Room("", "main", 0, 0, 0, 0, 0, seeds[0], HOUSE)
     twin = ("office", 6.0, seeds[1])

@@ -67,7 +67,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Room:
-    """A room or a piece of corridor: a rectangle up to the middle of its walls; `inward` points away from the door wall.
+    """A room or a piece of corridor: a rectangle up to the middle of its walls; `inward` leads away from the door wall.
 
     `seed` decides everything inside, so two rooms of one kind, seed and size are copies of each other.
     """
@@ -108,7 +108,7 @@ class Room:
         return (self.left + self.right) / 2, (self.bottom + self.top) / 2
 
     def walls(self) -> list[tuple[Spot, float]]:
-        """Return door, right, back and left wall in the frame of the room, each with its length; a wall faces its +y."""
+        """Return door, right, back and left wall in the room's frame, each with its length; a wall faces its +y."""
         wide, deep = self.size
         return [
             (Spot(0, 0), wide),
@@ -164,8 +164,8 @@ class Door:
 class Loose:
     """A spot where something stands that changes every day.
 
-    `kind` is "chair", "papers", "clutter" (a bin, a bag, a box or nothing), "coat", or "lane" (where people walk, `size`
-    metres straight on).
+    `kind` is "chair", "papers", "clutter" (a bin, a bag, a box or nothing), "coat", or "lane" (where people walk,
+    `size` metres straight on).
     """
 
     kind: str

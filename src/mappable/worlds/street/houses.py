@@ -1,7 +1,7 @@
-"""Houses and gardens along the roads, and the pool of facades that look alike on purpose.
+"""Build houses and gardens along the roads, and the pool of facades that look alike on purpose.
 
-A house is one box whose yaw runs along its road, with the front to the right of the yaw, so that two houses of one
-design show the road the same face whichever side they stand on.
+A house is one box whose yaw runs along its road, with the front to the right of the yaw. So two houses of one design
+show the same face to the road, on either side of it.
 """
 
 import math
@@ -16,15 +16,15 @@ from mappable.worlds.street.plots import Plots
 from mappable.worlds.street.roads import Side, sides
 
 POOL_SIZE, POOL_SHARE = 5, 0.15
-RETURN = 0.15  # how strongly a lack of pool houses raises the chance of the next one
+RETURN = 0.15  # how strongly a lack of pool houses raises the probability of the next one
 STYLES = {"mixed": 0.3, "terrace": 0.45, "villas": 0.1, "blocks": 0.15}  # shares of the road sides
-KINDS = 10  # of facades that builders know
-PATTERNS = 3  # designs that whole rows of houses follow, a style
-GAP_SHARE = 0.06  # chance that a garden comes before a house
+KINDS = 10  # number of kinds of facades
+PATTERNS = 3  # designs per style that whole rows of houses follow
+GAP_SHARE = 0.06  # probability of a garden before a house
 SQUARES = 0.04  # share of the road sides with an open square
 SQUARE = (26.0, 15.0)  # metres along the road, and away from it
-TRY_STEP = 1.5  # metres to move on where a house does not fit
-OVERHANG = 9.0  # metres that houses may stand beyond the ends of a road, where no other road passes
+TRY_STEP = 1.5  # metres to move on if a house does not fit
+OVERHANG = 9.0  # metres that houses may extend past the ends of a road, if no other road is there
 NARROWEST = 6.0
 
 # brick reds, cream, gray stone, ochre, white and brown; then the lighter plaster of the second town
@@ -53,7 +53,7 @@ FENCES: tuple[Color, ...] = ((0.2, 0.13, 0.08), (0.05, 0.06, 0.06), (0.6, 0.6, 0
 
 @dataclass(frozen=True)
 class Design:
-    """All that decides the looks of a house, in metres."""
+    """Everything that decides how a house looks, in metres."""
 
     frontage: float
     depth: float
@@ -62,12 +62,12 @@ class Design:
     color: Color
     seed: int
     kind: int
-    group: str = ""  # of the alias table, where it is one of the pool
+    group: str = ""  # group in the alias table, for houses of the pool
 
 
 @dataclass
 class Filling:
-    """What was built: solids, the table of look-alikes, and how many houses face a road."""
+    """What was built: solids, the alias table, and the number of houses that face a road."""
 
     solids: list[Solid] = field(default_factory=list)
     aliases: list[Alias] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Filling:
 
 
 def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Color]], seeds: Sequence[int]) -> Filling:
-    """Build along both sides of every road; `palettes` are the wall colors of each, `seeds` start the streams."""
+    """Build along both sides of every road; `palettes` has wall colors per road, `seeds` start the random streams."""
     plots, built = Plots(roads), Filling()
     pool = _pool(np.random.default_rng([*seeds, 0]))
     patterns = {
@@ -94,7 +94,7 @@ def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Color]], seeds: Sequ
 
 
 def _pool(generator: np.random.Generator) -> list[Design]:
-    """Five designs, of different sizes and colors, that come again and again."""
+    """Return five designs of different sizes and colors, which are used again and again."""
     frontages = generator.permutation(np.linspace(7.0, 12.0, POOL_SIZE))
     heights = generator.permutation(np.linspace(7.0, 15.0, POOL_SIZE))
     roofs = generator.permutation([0.0, 0.0, 2.0, 2.8, 3.5])
@@ -155,7 +155,7 @@ def _build_side(
 def _design(
     style: str, palette: Sequence[Color], generator: np.random.Generator, pattern: Design | None = None
 ) -> Design:
-    """An ordinary house. A row follows one pattern, and only doors, curtains and signs (the seed) differ."""
+    """Return an ordinary house. A row follows one pattern; only doors, curtains and signs (the seed) differ."""
     frontage, height = generator.uniform(6, 14), generator.uniform(6, 15)
     roof = generator.uniform(1.5, 4.0) if generator.random() < 0.6 else 0.0
     shade = generator.uniform(0.88, 1.12)
@@ -188,7 +188,7 @@ def _build_house(side: Side, along: float, setback: float, design: Design, plots
 
 
 def _garden(side: Side, along: float, plots: Plots, built: Filling, generator: np.random.Generator) -> float:
-    """A gap with a wall or a fence in front and trees behind, if there is room; returns where to go on."""
+    """Build a gap with a wall or a fence in front and trees behind, if there is space; return where to continue."""
     length = generator.uniform(5, 9)
     if not _boundary(side, along, length, side.front + 0.15, plots, built, generator):
         return along
@@ -202,7 +202,7 @@ def _garden(side: Side, along: float, plots: Plots, built: Filling, generator: n
 def _boundary(
     side: Side, along: float, length: float, out: float, plots: Plots, built: Filling, generator: np.random.Generator
 ) -> bool:
-    """A garden wall or a fence, `length` metres along the road; says whether there was room."""
+    """Build a garden wall or a fence, `length` metres along the road; return whether there was space."""
     kind, height = generator.random(), generator.uniform(0.9, 1.9)
     place = side.at(along + length / 2, out)
     material, colors = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)
@@ -222,7 +222,7 @@ def _front_garden(
     built: Filling,
     generator: np.random.Generator,
 ) -> None:
-    """What lies before a villa: a low boundary with a way in, and perhaps a tree."""
+    """Build the front garden of a villa: a low boundary with an entrance, and perhaps a tree."""
     _boundary(side, along, length - 1.4, side.front + 0.15, plots, built, generator)
     place = side.at(along + length - 2.2, side.front + setback / 2)
     if generator.random() < 0.5 and plots.take(place, (0.8, 0.8), side.yaw):
@@ -230,7 +230,7 @@ def _front_garden(
 
 
 def _square(side: Side, plots: Plots, built: Filling, generator: np.random.Generator) -> None:
-    """An open place halfway along the road: trees, benches, a bill board and a fence at the back."""
+    """Build an open square halfway along the road: trees, benches, a billboard and a fence at the back."""
     length, depth = SQUARE
     start = (side.length - length) / 2
     if not plots.take(side.at(side.length / 2, side.front + depth / 2 + 0.05), (length, depth), side.yaw):
@@ -248,6 +248,6 @@ def _square(side: Side, plots: Plots, built: Filling, generator: np.random.Gener
 
 
 def sunk(solid: Solid, metres: float) -> Solid:
-    """The solid with foundations, for sloping ground; what stands on a small foot needs none."""
+    """Return the solid with foundations, for sloping ground; solids with a small footprint need none."""
     shallow = solid.low != 0.0 or solid.shape is not Shape.BOX
     return solid if shallow else replace(solid, low=-metres)

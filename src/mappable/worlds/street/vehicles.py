@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Vehicle:
-    """The looks of a vehicle; `length` and `width` hold all of its parts."""
+    """The look of a vehicle; all its parts lie within `length` and `width`."""
 
     parts: Sequence[Part]
     color: Color
@@ -63,7 +63,7 @@ class Vehicle:
         return max(part.width for part in self.parts)
 
     def at(self, x: float, y: float, z: float, yaw: float) -> list[Solid]:
-        """Its solids when its middle is there; level, whatever the ground does."""
+        """Return the solids of the vehicle with its middle there; it is level on any ground."""
         return [
             Solid(
                 Shape.BOX,
@@ -84,7 +84,7 @@ class Vehicle:
 
 
 def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Vehicle:
-    """A random vehicle; `shares` are the chances of `KINDS`. None but buses is longer than 5.8 m."""
+    """Draw a random vehicle; `shares` are the probabilities of `KINDS`. Only buses are longer than 5.8 m."""
     kind = KINDS[int(generator.choice(len(KINDS), p=shares))]
     size = generator.uniform(0.94, 1.06)
     paints = BUS_PAINTS if kind == "bus" else PAINTS
@@ -108,7 +108,7 @@ def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Veh
 
 @dataclass(frozen=True)
 class Walker:
-    """The looks of a person, `height` metres tall."""
+    """The look of a person, `height` metres tall."""
 
     height: float
     clothes: Color
@@ -116,7 +116,7 @@ class Walker:
     seed: int
 
     def at(self, x: float, y: float, z: float) -> list[Solid]:
-        """Body and head, standing there."""
+        """Return body and head of the person standing there."""
         neck = z + 0.84 * self.height
         body = Solid(Shape.CYLINDER, x, y, 0.46, 0.46, z, neck, Material.PERSON, self.clothes, self.seed)
         head = Solid(Shape.ELLIPSOID, x, y, 0.23, 0.23, neck, z + self.height, Material.PERSON, self.skin, self.seed)
