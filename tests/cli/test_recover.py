@@ -233,7 +233,9 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
     refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "use the default method")
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
-    refused(run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: positions have 2 dimensions, expected 3")
+    refused(
+        run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: positions have 2 dimensions, expected 3"
+    )
     turns = text_file(tmp_path / "turns.csv", "point,radians", ["3,0.1"])
     refused(run(ranges_file, out, "--anchors", anchors, "--turns", turns, "--unordered"), "--turns", "--unordered")
     assert not out.exists()

@@ -8,7 +8,7 @@ Positions in order have steps v, with lengths l = |v| and directions t = v / l.
   `straight`. In a turn, it is similar to the point before: c = `likeness` * c_before + noise of spread `turning`.
 - Turns: a path changes rarely between straight and turning.
 
-The user gives none of these numbers. They are drawn together with the positions. Their priors depend on the scale of
+The user does not give these numbers. They are drawn together with the positions. Their priors depend on the scale of
 the ranges: a turn has a radius of about the longest range.
 """
 

@@ -54,11 +54,11 @@ def recover_anchored(
     `ordered` is True if the points are the images of one drive, in order. It is False if the points have no order.
     Otherwise it is a list of drives, each with the numbers of its points in order; landmarks of a map are in no drive.
 
-    With an order, the camera is assumed to go at a steady pace, straight on or turning. How steady and how straight is
-    estimated, and so are the noise of the ranges, the deviation that an image adds to all its ranges, and which ranges
-    are false. Positions and covariances are the mean and covariance of samples of all maps that fit. Ten chains of
-    `sweeps` draws each make the samples, with a bar if `progress`. With 0 sweeps, positions are the best fit, and
-    covariances cover small deviations from it only.
+    With an order, the camera is assumed to go at a steady pace, straight on or turning. Recovery estimates how steady
+    and how straight the motion is, how noisy the ranges are, and which ranges are false. It also estimates the
+    deviation that an image adds to all its ranges. Positions and covariances are the mean and covariance of samples of
+    all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. With 0 sweeps,
+    positions are the best fit, and covariances cover small deviations from it only.
 
     Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order:
     they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then positions are

@@ -1,8 +1,8 @@
 """Refine positions: the best fit, or the mean and spread of samples of all fits.
 
 Gauss-Newton steps find the best fit. If images are in order, Gibbs sampling then draws positions many times, together
-with all other unknowns: where the turns are, how sharp they are, how noisy the ranges are, and which ranges are false.
-The result is the mean of the draws, with their covariance.
+with all other unknowns. These are the places and sharpness of turns, the noise of the ranges, and which ranges are
+false. The result is the mean of the draws, with their covariance.
 """
 
 from collections.abc import Iterable

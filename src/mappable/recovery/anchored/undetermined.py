@@ -73,14 +73,14 @@ def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[s
         ends = [point for point in (begin, end) if point in known]
         if len(ends) == 2 and length > LONG:
             yield (
-                f"The path between the known points {begin} and {end} is long: turns there are a guess, and covariances"
+                f"The path between the known points {begin} and {end} is long: turns there are a guess. Covariances"
                 " are valid only if the guess is right."
             )
         if len(ends) == 1 and length > LONG_END:
             beyond = "before" if ends[0] == end else "after"
             yield (
                 f"The path {beyond} the known point {ends[0]} does not reach another known point: turns there are a"
-                " guess, and covariances are valid only if the guess is right."
+                " guess. Covariances are valid only if the guess is right."
             )
 
 
@@ -105,7 +105,7 @@ def misfits(false: Bools, noise: float, *, doubtful: bool) -> Iterator[str]:
     if doubtful:
         yield (
             f"{false.sum():,} of {len(false):,} ranges do not fit, and the noise of the others is {noise:.2f} times the"
-            " stated noise: either these ranges are worse than stated, or a part of the map is folded."
+            " stated noise. Either these ranges are worse than stated, or a part of the map is folded."
         )
 
 

@@ -1,6 +1,6 @@
 """Masks: select the pairs of images whose feature distance can be trusted.
 
-A mask is a symmetric (n, n) array with a true diagonal. All arrays are dense, for the paper's method with a few hundred
+A mask is a symmetric (n, n) array with a true diagonal. All arrays are dense: the paper's method takes a few hundred
 images.
 """
 

@@ -31,7 +31,7 @@ def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Co
     relative duality gap stays above 1e-4.
 
     If the mask leaves out many pairs, many G fit equally well, and their points lie in more dimensions than requested.
-    The result is then in the middle of these solutions, because that is where an interior-point method ends.
+    The result is then in the middle of the solutions, because that is where an interior-point method ends.
     """
     problem = _Problem(squared_distances, mask, dimensions)
     return problem.completed(problem.solve(None))

@@ -41,8 +41,8 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
     points are placed between them. The default spacing is a share of the ranges' reach, or depends on their noise if
     that is larger. Parts that no range connects are recovered separately, each centered at the origin.
 
-    With at most 600 points and 50,000 ranges, if the ranges are precise or determine the shape firmly, folds are
-    searched for and all points are polished to convergence. With precise ranges, all points are keyframes.
+    If the ranges are precise or determine the shape firmly, folds are searched for and all points are polished to
+    convergence. This is done for at most 600 points and 50,000 ranges. With precise ranges, all points are keyframes.
     """
     if dimensions not in (2, 3):
         raise BadInputError(f"points are recovered in 2 or 3 dimensions, got {dimensions}")

@@ -82,8 +82,8 @@ def undecided_turns(ranges: Ranges, positions: Floats, noise: float = 1.0) -> tu
 def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, seed: int = 0) -> float:
     """Estimate the error in metres (root mean square) that range noise leaves in the shape of a connected part.
 
-    This is the Cramér-Rao bound at the positions: the trace of the inverse of the information matrix J'J of the ranges,
-    without rigid motions of the whole part. A few random probes estimate the trace. The bound is a linear
+    This is the Cramér-Rao bound at the positions: the trace of the inverse of the information matrix J'J of the ranges.
+    Rigid motions of the whole part do not count. A few random probes estimate the trace. The bound is a linear
     approximation. It is limited to about the radius of gyration of the part; then the shape is nearly arbitrary.
     """
     count, dimensions = positions.shape
@@ -133,7 +133,7 @@ def _turns(ranges: Ranges, positions: Floats, noise: float, names: Ints, where: 
         return []
     first, last = names[undecided[0]], names[undecided[-1]]
     return [
-        f"The ranges do not decide whether the route turns left or right{where}: at {len(undecided)} of {tried} tested"
+        f"The ranges do not decide whether the route turns left or right{where}. At {len(undecided)} of {tried} tested"
         f" places (from point {first} to point {last}), the rest of the route could be mirrored and fit as well."
     ]
 
@@ -177,8 +177,8 @@ def _misfit(noise: float) -> list[str]:
         return ["The noise of the ranges is unknown, because there are hardly more ranges than coordinates."]
     if noise > MISFIT:
         return [
-            f"The errors of the ranges are {noise:.1f} times their sigma: sigma is too small, or the map is folded"
-            " wrongly somewhere, or many ranges are false."
+            f"The errors of the ranges are {noise:.1f} times their sigma. Either sigma is too small, or the map is"
+            " folded wrongly somewhere, or many ranges are false."
         ]
     return []
 

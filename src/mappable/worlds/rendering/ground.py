@@ -114,9 +114,9 @@ def tiles(points: Points) -> Paint:
     u, v = points.u / 0.5, points.v / 0.5
     joint = torch.minimum(u - torch.floor(u), v - torch.floor(v)) < 0.05
     shade = 0.85 + 0.3 * cell_noise(points.seed, cell(u), cell(v))
-    chequer = ((cell(u) + cell(v)) % 2 == 0) & (points.seed % 3 == 0)
+    checker = ((cell(u) + cell(v)) % 2 == 0) & (points.seed % 3 == 0)
     near = (1 - points.distance / 12).clamp(0.2, 1)
-    albedo = points.color * shade * torch.where(chequer, 0.6, 1.0) * (1 - 0.35 * near * joint)
+    albedo = points.color * shade * torch.where(checker, 0.6, 1.0) * (1 - 0.35 * near * joint)
     return Paint(albedo, torch.zeros_like(albedo))
 
 

@@ -16,7 +16,7 @@ LAMP_HEIGHT = (5.0, 6.0)
 TREE_STEP = (9.0, 14.0)
 AVENUES = 0.6  # share of the wide road sides that have trees
 ITEM_STEP = 11.0  # average metres between the smaller things of one side
-SIGNALLED = 0.5  # share of the roads that have traffic lights at junctions
+SIGNALED = 0.5  # share of the roads that have traffic lights at junctions
 CORNER_ROOM = 0.6  # metres between a thing and the carriageway of a crossing road
 ROUTE_ROOM = 1.9  # metres between the edge of a thing and any driven line, because right turns come near the curb
 METAL: Color = (0.3, 0.31, 0.32)
@@ -180,9 +180,9 @@ def _wishes(
     side: Side, common: np.random.Generator, generator: np.random.Generator
 ) -> list[tuple[float, float, Maker]]:
     """Return wanted things (along, half their extent) by priority; `common` is one random stream for both sides."""
-    step, phase, signalled = common.uniform(*LAMP_STEP), common.uniform(0, 8), common.random() < SIGNALLED
+    step, phase, signaled = common.uniform(*LAMP_STEP), common.uniform(0, 8), common.random() < SIGNALED
     wishes: list[tuple[float, float, Maker]] = []
-    if signalled:  # on the right of traffic that approaches the junction
+    if signaled:  # on the right of traffic that approaches the junction
         before = side.front + 2.0
         wishes.append((side.length - before if side.left < 0 else before, 0.2, _signal))
     start = phase + (step if side.left > 0 else 0.0)
