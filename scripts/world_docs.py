@@ -70,7 +70,7 @@ ROWS: dict[str, Callable[[Statistics], str]] = {
     "images: train / calibration / test": counts("train", "calibration", "test"),
     "region-b / wing / camera / leaving": counts("region-b", "wing", "camera", "leaving"),
     "route, m": lambda one: f"{one.length:,.0f}",
-    "images on the spot, a run": lambda one: f"{one.on_the_spot}",
+    "images on the spot, per run": lambda one: f"{one.on_the_spot}",
     "heights, m": lambda one: f"{one.height:.1f}",
     "look alike: places, groups": lambda one: f"{sum(one.look_alikes.values())}, {len(one.look_alikes)}",
     "landmarks; farthest training image, m": lambda one: f"{one.landmarks}; {one.covering_radius:.2f}",

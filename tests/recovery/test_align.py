@@ -89,12 +89,12 @@ def test_a_single_point_gets_all_of_the_radius_of_gyration(dimensions: int) -> N
 @pytest.mark.parametrize(
     ("points", "truth", "part"),
     [
-        (np.zeros((3, 2)), np.zeros((4, 2)), "(3, 2), but the true ones (4, 2)"),
+        (np.zeros((3, 2)), np.zeros((4, 2)), "(3, 2) and true points (4, 2)"),
         (np.zeros((3, 2)), np.zeros((3, 3)), "(3, 3)"),
         (np.zeros(3), np.zeros(3), "(n, 2) or (n, 3)"),
         (np.zeros((0, 2)), np.zeros((0, 2)), "(0, 2)"),
-        (np.full((3, 2), np.nan), np.zeros((3, 2)), "not a number"),
-        (np.zeros((3, 2)), np.zeros((3, 2)), "no length"),
+        (np.full((3, 2), np.nan), np.zeros((3, 2)), "not a finite number"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), "length 0"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(points: Floats, truth: Floats, part: str) -> None:

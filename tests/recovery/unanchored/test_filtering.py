@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Bools, Floats
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.filtering import common_neighbour_filter, common_neighbours
+from mappable.recovery.unanchored.filtering import common_neighbors, common_neighbour_filter
 from simulated_ranges import NOISES, Kind, measure, route
 
 SEEDS = st.integers(0, 10_000)
@@ -21,7 +21,7 @@ def true_ones(ranges: Ranges, positions: Floats) -> Bools:
 
 
 @given(SEEDS, st.integers(2, 30), st.floats(0.05, 1))
-def test_common_neighbours_are_counted(seed: int, count: int, share: float) -> None:
+def test_common_neighbors_are_counted(seed: int, count: int, share: float) -> None:
     i, j = np.triu_indices(count, 1)
     kept = np.random.default_rng(seed).random(len(i)) < share
     ranges = Ranges(count, i[kept], j[kept], np.ones(kept.sum()), 1.0)
@@ -30,14 +30,14 @@ def test_common_neighbours_are_counted(seed: int, count: int, share: float) -> N
         near[one].add(two)
         near[two].add(one)
     wanted = [len(near[one] & near[two]) for one, two in zip(ranges.i.tolist(), ranges.j.tolist(), strict=True)]
-    assert common_neighbours(ranges).tolist() == wanted
+    assert common_neighbors(ranges).tolist() == wanted
 
 
-def test_common_neighbours_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_common_neighbors_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     ranges = measure(route("loop", 300, seed=0), NOISES["mid"], seed=0)
-    whole = common_neighbours(ranges)
-    monkeypatch.setattr("mappable.recovery.unanchored.filtering.BLOCK", 700)
-    np.testing.assert_array_equal(common_neighbours(ranges), whole)
+    whole = common_neighbors(ranges)
+    monkeypatch.setattr("mappable.recovery.unanchored.filtering.BLOCK_PRODUCTS", 700)
+    np.testing.assert_array_equal(common_neighbors(ranges), whole)
 
 
 @pytest.mark.medium

@@ -139,8 +139,8 @@ def test_no_range_leaves_the_start() -> None:
         (np.ones((3, 2)), np.zeros((3, 2)), r"distances.*3"),
         (-np.ones((3, 3)), np.zeros((3, 2)), r"distances.*0"),
         (np.full((3, 3), np.nan), np.zeros((3, 2)), r"distances.*0"),
-        (np.triu(np.ones((3, 3))), np.zeros((3, 2)), "directions"),
-        (np.ones((3, 3)), np.full((3, 2), np.nan), "the start is"),
+        (np.triu(np.ones((3, 3))), np.zeros((3, 2)), "symmetric"),
+        (np.ones((3, 3)), np.full((3, 2), np.nan), "the start must be"),
     ],
 )
 def test_bad_input(distances: Floats, start: Floats, problem: str) -> None:
