@@ -20,7 +20,7 @@ from mappable.evaluation.protocol import Drawing, NothingToDrawError, Section, V
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.curves import Curves
 from mappable.evaluation.protocols.distance_matrices import Matrices
-from mappable.evaluation.protocols.generalisation import Generalisation, RegionAccuracy
+from mappable.evaluation.protocols.generalization import Generalization, RegionAccuracy
 from mappable.evaluation.protocols.landmark_sweep import Sweep
 from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, MaskQuality, Method
@@ -31,7 +31,7 @@ from mappable.evaluation.report import draw_all, drawings, embedded, failures_of
 from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.rows import OURS, ROWS, TABLE_1
 from mappable.evaluation.setup import Setup, setup_of
-from mappable.evaluation.summary import difference, summarise
+from mappable.evaluation.summary import difference, summarize
 from mappable.evaluation.tables import Column, table
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -104,7 +104,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             bound_positive=[70.0, 100.0],
             bound_negative=[100.0, 100.0],
         ),
-        "generalisation": Generalisation(
+        "generalisation": Generalization(
             {
                 "region B": {
                     "1.0": RegionAccuracy(rows, landmarks, 10.0, near - 9, far, 99.0),
@@ -321,7 +321,7 @@ def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Resul
         medians = [np.median(errors) for errors in own]
         told = rows[ROWS[row].title]
         assert told[1] == f"{np.mean(near):.1f} ± {np.std(near, ddof=1):.1f}"
-        interval = summarise([one for one in results if one.row == row])[0].interval
+        interval = summarize([one for one in results if one.row == row])[0].interval
         assert interval is not None
         assert told[2] == f"[{interval.low:.1f}, {interval.high:.1f}]"
         assert told[3].endswith("± 1.0")  # over landmarks
@@ -469,7 +469,7 @@ def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
     shares |= {f"triplet{OURS}": 85.0, f"triplet+huber{OURS}": 97.0}
     results = []
     for row, share in shares.items():
-        found = Generalisation({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0)}})
+        found = Generalization({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0)}})
         started = empty_result(setup, row=row, title=ROWS[row].title, seed=0, encoder="", settings={})
         results.append(replace(started, set="cold", scored={"generalisation": found}))
     shown = tables_of(write_report(results, replace(setup, name="cold"), {}, tmp_path, command=""))

@@ -16,7 +16,7 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.evaluation import as_printed
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
-from mappable.evaluation.protocols.generalisation import Generalisation
+from mappable.evaluation.protocols.generalization import Generalization
 from mappable.evaluation.protocols.proportionality import Proportionality
 from mappable.evaluation.report import failures_of, write_report
 from mappable.evaluation.reproduce import (
@@ -147,7 +147,7 @@ def accuracy(result: Result) -> Accuracy:
 
 
 def regions(result: Result) -> list[str]:
-    found = result.get(Generalisation)
+    found = result.get(Generalization)
     return [] if found is None else list(found.regions)
 
 
@@ -226,7 +226,7 @@ def test_cold_without_the_other_regions_goes_without_them(run: Run, cold: Path, 
         (tmp_path / "freiburg" / folder.name).symlink_to(folder)
     study, _, _ = run("cold", tmp_path / "freiburg", rows=["off-the-shelf"], protocols=["table1"])
     assert [one.name for one in study.setup.regions] == ["Freiburg A"]
-    assert sum("no generalisation to" in note.text for note in study.setup.places.notes) == 2
+    assert sum("no generalization test in" in note.text for note in study.setup.places.notes) == 2
 
 
 def test_nordland(run: Run, nordland: Path) -> None:

@@ -12,7 +12,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import Spread
 from mappable.evaluation.result import Accuracy, Result
-from mappable.evaluation.summary import Difference, difference, summarise, summary_of
+from mappable.evaluation.summary import Difference, difference, summarize, summary_of
 
 QUERIES = 60
 CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
@@ -61,7 +61,7 @@ def errors_with(right: int, queries: int = QUERIES) -> Floats:
 def test_seeds_are_averaged_and_spread() -> None:
     first, second = errors_with(30), errors_with(36)
     second[-6:] = 30.0
-    (found,) = summarise([made("triplet", first, 0), made("triplet", second, 1)])
+    (found,) = summarize([made("triplet", first, 0), made("triplet", second, 1)])
     assert (found.row, found.title, found.set) == ("triplet", "Triplet", "street")
     assert (found.seeds, found.queries) == ((0, 1), 60)
     assert found.positive == Spread(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
@@ -104,9 +104,9 @@ def test_rows_are_in_the_order_of_the_table_then_as_they_come() -> None:
     names = ["mine", "triplet+huber", "another", "off-the-shelf", "triplet", "mine"]
     results = [made(name, errors_with(30), seed) for seed, name in enumerate(names)]
     untold = made("distance", errors_with(30), scored={})
-    rows = [found.row for found in summarise([*results, untold])]
+    rows = [found.row for found in summarize([*results, untold])]
     assert rows == ["off-the-shelf", "triplet", "triplet+huber", "mine", "another"]
-    assert summarise([untold]) == []
+    assert summarize([untold]) == []
 
 
 # Differences
