@@ -61,7 +61,7 @@ def test_what_is_missing_is_one_sentence_that_says_what_to_get(tmp_path: Path) -
     convert = r"; convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES"
     with pytest.raises(BadInputError, match=rf"nowhere.*no such table of places{convert}"):
         printed_settings("oxford", tmp_path / "nowhere")
-    with pytest.raises(BadInputError, match=rf"holds 4 images, expected at least 16{convert}"):
+    with pytest.raises(BadInputError, match=rf"has 4 images, expected at least 16{convert}"):
         printed_settings("oxford", converted(tmp_path / "few", 4))
     with pytest.raises(BadInputError, match=rf"frame 'street', expected Pittsburgh 250k{convert}"):
         printed_settings("oxford", converted(tmp_path / "other", 16, "street"))

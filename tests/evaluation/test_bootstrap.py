@@ -169,13 +169,13 @@ def test_blocks_of_a_route_with_gaps_are_numbered_by_position() -> None:
 @pytest.mark.parametrize(
     ("values", "blocks", "sentence"),
     [
-        ([1.0, 0.0, 1.0], [0, 1], "there are values of 3 queries, but 2 blocks"),
-        ([1.0, 0.0], [[0, 1]], "there are values of 2 queries, but 1 x 2 blocks"),
-        ([], [], "values are one number a query, or a row of them a run, not 1 x 0 of them"),
-        ([[[1.0]]], [0], "values are one number a query, or a row of them a run, not 1 x 1 x 1 of them"),
-        ([1.0, np.nan], [0, 1], "the value of query 1 is nan, but must be a number"),
-        ([[1.0, 1.0], [np.inf, 1.0]], [0, 1], "the value of query 0 is inf, but must be a number"),
-        ([1.0, 0.0, 1.0], [4, 4, 4], "all 3 queries are in one block, but blocks are drawn among several"),
+        ([1.0, 0.0, 1.0], [0, 1], "values have 3 queries, but there are 2 blocks"),
+        ([1.0, 0.0], [[0, 1]], "values have 2 queries, but there are 1 x 2 blocks"),
+        ([], [], "values: expected one number per query, or one row per run, got 1 x 0"),
+        ([[[1.0]]], [0], "values: expected one number per query, or one row per run, got 1 x 1 x 1"),
+        ([1.0, np.nan], [0, 1], "value of query 1 is nan, expected a number"),
+        ([[1.0, 1.0], [np.inf, 1.0]], [0, 1], "value of query 0 is inf, expected a number"),
+        ([1.0, 0.0, 1.0], [4, 4, 4], "all 3 queries are in one block, expected two blocks or more"),
     ],
 )
 def test_values_and_blocks_that_do_not_fit_are_refused(values: Floats, blocks: Ints, sentence: str) -> None:
@@ -187,9 +187,9 @@ def test_values_and_blocks_that_do_not_fit_are_refused(values: Floats, blocks: I
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"draws": 0}, "draws is 0, but must be at least 1"),
-        ({"probability": 1.0}, "probability is 1, but must be between 0 and 1"),
-        ({"probability": np.nan}, "probability is nan, but must be between 0 and 1"),
+        ({"draws": 0}, "draws must be 1 or more, got 0"),
+        ({"probability": 1.0}, "probability must be between 0 and 1, got 1"),
+        ({"probability": np.nan}, "probability must be between 0 and 1, got nan"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, float], sentence: str) -> None:
@@ -201,12 +201,12 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, float], sente
 @pytest.mark.parametrize(
     ("along", "length", "sentence"),
     [
-        ([0.0, 1.0], 0.0, "the length of blocks is 0, but must be above 0"),
-        ([0.0, 1.0], np.inf, "the length of blocks is inf, but must be above 0"),
-        ([0.0, 1.0], np.nan, "the length of blocks is nan, but must be above 0"),
-        ([], 20.0, "positions along a route are one number a query, not 0 of them"),
-        ([[0.0, 1.0]], 20.0, "positions along a route are one number a query, not 1 x 2 of them"),
-        ([0.0, np.nan], 20.0, "the position of query 1 is nan, but must be a number"),
+        ([0.0, 1.0], 0.0, "block length must be above 0, got 0"),
+        ([0.0, 1.0], np.inf, "block length must be above 0, got inf"),
+        ([0.0, 1.0], np.nan, "block length must be above 0, got nan"),
+        ([], 20.0, "positions along the route: expected one number per query, got 0"),
+        ([[0.0, 1.0]], 20.0, "positions along the route: expected one number per query, got 1 x 2"),
+        ([0.0, np.nan], 20.0, "position of query 1 is nan, expected a number"),
     ],
 )
 def test_positions_that_give_no_blocks_are_refused(along: Floats, length: float, sentence: str) -> None:

@@ -144,8 +144,8 @@ def test_almost_all_are_within_the_negative_radius(lost: Sequence[float], verdic
     found = claim("iii", [result(row, 80.0, lost=share) for row, share in zip(COMBINED, lost, strict=True)])
     assert found.verdict == verdict
     assert found.evidence[0] == f"Triplet + dist. {100 - lost[0]:.2f} %."
-    assert "99.75 % of the queries have a landmark within 25 m at all." in found.evidence
-    assert found.evidence[-1] == "The paper says so of COLD only, within 4 m; oxford is judged by the same bar."
+    assert "99.75 % of the queries have any landmark within 25 m." in found.evidence
+    assert found.evidence[-1] == "The paper states this for COLD only, within 4 m; oxford is judged by the same number."
 
 
 # (iv) Huber varies less
@@ -167,13 +167,13 @@ def test_spreads_over_seeds_are_compared(huber: float, distance: float, verdict:
     assert found.evidence[1].startswith("Triplet + Huber and Triplet + dist., 8 and 8 seeds: standard deviations of ")
     few = claim("iv", every[1])
     assert few.verdict == "not decidable"
-    assert few.evidence[1] == "Huber dist. and Dist.: 0 and 0 seeds, but 8 of each are needed."
+    assert few.evidence[1] == "Huber dist. and Dist.: 0 and 0 seeds; the test needs 8 of each."
 
 
 def test_few_seeds_do_not_tell_how_runs_vary() -> None:
     found = claim("iv", [*runs("huber", 60.0, 1.0, 7), *runs("distance", 60.0, 6.0)])
     assert found.verdict == "not decidable"
-    assert found.evidence[0] == "Huber dist. and Dist.: 7 and 8 seeds, but 8 of each are needed."
+    assert found.evidence[0] == "Huber dist. and Dist.: 7 and 8 seeds; the test needs 8 of each."
 
 
 # (v) Robust to γ
@@ -192,7 +192,7 @@ def test_values_of_gamma_are_compared(worst: float, verdict: str) -> None:
     found = claim("v", results)
     assert found.verdict == verdict
     assert found.evidence[0].startswith(
-        f"Triplet + Huber: {worst:.1f} % with γ = 0.5, 80.0 % with γ = 5; from the worst"
+        f"Triplet + Huber: {worst:.1f} % with γ = 0.5, 80.0 % with γ = 5; difference of best and worst"
     )
 
 
@@ -224,7 +224,7 @@ def test_values_of_gamma_with_other_settings_that_differ_are_not_compared() -> N
         ],
     )
     assert found.verdict == "not decidable"
-    assert found.evidence == ("No loss was trained with several values of γ and all else equal.",)
+    assert found.evidence == ("No loss was trained with several values of γ and otherwise equal settings.",)
 
 
 def test_the_weight_of_a_loss_that_never_trained_does_not_count() -> None:
@@ -232,7 +232,7 @@ def test_the_weight_of_a_loss_that_never_trained_does_not_count() -> None:
     shelf = replace(result(OFF_THE_SHELF, 20.0), settings=preset)
     found = claim("v", [shelf, result("triplet+huber", 80.0, geometric_weight=0.5)])
     assert found.verdict == "not decidable"
-    assert found.evidence == ("No loss was trained with several values of γ and all else equal.",)
+    assert found.evidence == ("No loss was trained with several values of γ and otherwise equal settings.",)
 
 
 def test_results_without_the_table_do_not_count() -> None:

@@ -404,7 +404,7 @@ def test_single_sections_have_their_numbers(page: Path) -> None:
     assert shown["timing"][1] == ["Off-the-shelf", "2 cores of x86_64", "30", *(f"{n}.50 ± 0.25" for n in range(1, 5))]
     assert [row[0] for row in shown["timing"][-2:]] == ["Paper, COLD", "Paper, Oxford"]
     assert shown["models"][1:3] == [
-        ["Off-the-shelf", "0, 1", "never trained", "1.5", "ab12cd34"],
+        ["Off-the-shelf", "0, 1", "not trained", "1.5", "ab12cd34"],
         ["Triplet", "0, 1", "loss triplet", "1.5", "ab12cd34"],
     ]
     assert [row[0] for row in shown["examples"][1:]] == ["1/0.jpg", "1/5.jpg"]
@@ -413,7 +413,7 @@ def test_single_sections_have_their_numbers(page: Path) -> None:
 def test_sentences_tell_what_was_counted_and_how_to_repeat_it(page: Path) -> None:
     data = data_of(page)
     told = " ".join(section(data, "table1")["sentences"])
-    assert "1 query has no landmark within 10 m; such queries count as not found" in told
+    assert "1 query has no landmark within 10 m. Such queries count as not found" in told
     assert "0.441" in " ".join(section(data, "proportionality")["sentences"])
     assert section(data, "run")["commands"] == ["mappable made <up> 'x'", "mappable x"]
     assert "mappable made &lt;up&gt; &#39;x&#39;" in page.read_text("utf-8")
@@ -441,8 +441,8 @@ def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> N
     errors = scored["localization"].top1
     near = [int(np.sum(factor * errors <= 10)) for factor in (1.0, 0.8, 0.5)]
     assert data["headline"]["gain"].endswith(
-        f"within 10 m by the way sequence, and {100 * near[0] / 120:.1f} % by the nearest landmark; it is confident of "
-        f"80, and right about {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of these."
+        f"within 10 m with the method sequence, and {100 * near[0] / 120:.1f} % with the nearest landmark. It is "
+        f"confident about 80 queries; {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of these are correct."
     )
     ways = ["nearest", "refined", "sequence"]
     told = [[way, f"{count} of 120"] for way, count in zip(ways, near, strict=True)]
@@ -507,7 +507,7 @@ def test_a_small_svg_is_taken_and_a_large_one_is_not(figures: dict[str, Path], m
     assert embedded(figures["curves"]).startswith("data:image/svg+xml;base64,")
     assert embedded(figures["table1"]).startswith("data:image/png;base64,")
     assert embedded(figures["localization-animation"]).startswith("data:image/gif;base64,")
-    monkeypatch.setattr(report, "SMALL", 10)
+    monkeypatch.setattr(report, "EMBEDDED_SVG_BYTES", 10)
     assert embedded(figures["curves"]).startswith("data:image/png;base64,")
 
 

@@ -143,7 +143,7 @@ def test_shared_seeds_are_compared_and_else_the_means_of_all() -> None:
     apart = difference(first[:1], second)
     assert apart is not None
     assert (apart.seeds, apart.mean) == ((), pytest.approx(70.0))  # 100 % to 30 %
-    assert "none in common" in apart.compared
+    assert "share none" in apart.compared
     unseeded = difference([made("a", errors_with(60), None)], [made("b", errors_with(30), None)])
     assert unseeded is not None
     assert (unseeded.seeds, unseeded.mean) == ((), pytest.approx(50.0))
@@ -166,4 +166,4 @@ def test_an_interval_that_ends_at_zero_decides_nothing() -> None:
 def test_results_of_different_queries_are_refused() -> None:
     with pytest.raises(BadInputError) as caught:
         difference([made("a", errors_with(5))], [made("b", errors_with(5, 54), 3)])
-    assert str(caught.value) == "the results of 'A' (seed 0) and 'B' (seed 3) are of different queries"
+    assert str(caught.value) == "the results of 'A' (seed 0) and 'B' (seed 3) have different queries"

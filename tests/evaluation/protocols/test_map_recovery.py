@@ -157,7 +157,7 @@ def test_the_mask_is_judged_on_the_route(scored: MapRecovery) -> None:
     assert 0 < mask.recall < 100
     assert 0 < mask.per_row < 23
     bound = next(note for note in scored.notes if note.startswith("The mask keeps"))
-    squared = float(bound.split("up to ")[1].split(":")[0])
+    squared = float(bound.split("up to ")[1].split(". ")[0])
     assert mask.tau == pytest.approx(np.sqrt(squared / 0.9), rel=1e-3)
 
 
@@ -185,8 +185,8 @@ def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) 
     near = [pair for pair in pairs if scored.true[pair] <= RADIUS]
     both = len(set(kept) & set(near))
     assert (
-        f"keeps {2 * len(kept) / 24:.1f} of 23 pairs per image; {both / len(kept):.1%} of them are within 10 m; "
-        f"it keeps {both / len(near):.1%} of all pairs within 10 m"
+        f"keeps {2 * len(kept) / 24:.1f} of 23 pairs per image. {both / len(kept):.1%} of them are within 10 m. "
+        f"It keeps {both / len(near):.1%} of all pairs within 10 m"
     ) in next(note for note in scored.notes if note.startswith("The mask as printed"))
 
 
@@ -205,7 +205,7 @@ def test_without_f_the_scale_is_fitted(scoring: Scoring, scored: MapRecovery) ->
             products += float(np.square(metres[near]) @ squared[near])
             squares += float(squared[near] @ squared[near])
     assert f"λ = {products / squares:.4g} m²: the best fit" in unknown.notes[0]
-    assert f"would be {products / squares:.4g} m²" in scored.notes[0]
+    assert f"the best fit to pairs within r1 is {products / squares:.4g} m²" in scored.notes[0]
 
 
 def test_the_rows_asked_for_are_enough_and_it_comes_out_the_same_again(scoring: Scoring, scored: MapRecovery) -> None:
@@ -241,7 +241,7 @@ def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
     ]
     assert scored.masked is None
     assert any(
-        note.startswith("The mask as printed (λD ≤ r1²) keeps 0.0 of 23 pairs per image;") for note in scored.notes
+        note.startswith("The mask as printed (λD ≤ r1²) keeps 0.0 of 23 pairs per image.") for note in scored.notes
     )
 
 

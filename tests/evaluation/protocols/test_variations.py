@@ -45,4 +45,4 @@ def test_each_change_stands_beside_the_row_without_it(varied: list[Result], setu
     assert lost is not None
     assert table.columns[4].cells == [0.0, lost.mean, 0.0, 0.0]
     assert lost.mean < 0
-    assert section.sentences[1].startswith("Triplet itself: ")
+    assert section.sentences[1].startswith("Triplet without changes: ")
