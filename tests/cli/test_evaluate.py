@@ -138,7 +138,7 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
     (tmp_path / "file").touch()
     result = mappable("evaluate", wall_map, wall, tmp_path / "file", *RADII)
     assert "cannot be written" in str(result.exception)
-    refused("no protocol 'table3'", wall, *RADII, "--protocols", "table3")
+    refused("unknown protocol 'table3'", wall, *RADII, "--protocols", "table3")
     save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
     refused("train.parquet: no place has the split 'test'", tmp_path / "train.parquet", *RADII)
     save_places(load_places(wall).where(split="train").replace(split=""), tmp_path / "train.parquet")
@@ -163,7 +163,7 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
         (("nordland", "--images", ".", "--protocols", "table2"), "table2"),
         (
             ("street-v1", "--as-printed"),
-            "--as-printed repeats the paper, whose sets are cold and oxford, not street-v1",
+            "--as-printed works with the paper's sets cold and oxford, got street-v1",
         ),
         (("oxford", "--as-printed"), "--as-printed needs 30,000 images of Pittsburgh 250k for the clusters; convert"),
         (("oxford", "--cluster-images", "."), "--cluster-images needs --as-printed"),

@@ -63,7 +63,7 @@ def test_what_is_missing_is_one_sentence_that_says_what_to_get(tmp_path: Path) -
         printed_settings("oxford", tmp_path / "nowhere")
     with pytest.raises(BadInputError, match=rf"has 4 images, expected at least 16{convert}"):
         printed_settings("oxford", converted(tmp_path / "few", 4))
-    with pytest.raises(BadInputError, match=rf"frame 'street', expected Pittsburgh 250k{convert}"):
+    with pytest.raises(BadInputError, match=rf"frame is 'street', expected Pittsburgh 250k{convert}"):
         printed_settings("oxford", converted(tmp_path / "other", 16, "street"))
     for change in ("weights=vgg16-v1", "init_images=3,4", " init_source =train"):
         with pytest.raises(BadInputError, match=rf"--as-printed sets .*leave out {change}"):

@@ -442,7 +442,7 @@ def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> N
     near = [int(np.sum(factor * errors <= 10)) for factor in (1.0, 0.8, 0.5)]
     assert data["headline"]["gain"].endswith(
         f"within 10 m with the method sequence, and {100 * near[0] / 120:.1f} % with the nearest landmark. It is "
-        f"confident about 80 queries; {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of these are correct."
+        f"confident about 80 queries, {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of them correctly."
     )
     ways = ["nearest", "refined", "sequence"]
     told = [[way, f"{count} of 120"] for way, count in zip(ways, near, strict=True)]

@@ -2,7 +2,7 @@
 
 Neighboring images of a route see the same things, so a hundred of them are not a hundred independent trials. The
 bootstrap therefore draws whole stretches of the route instead of single queries. In the same way, a thousand queries
-of one training run are not a thousand trials of its method: with several runs, the bootstrap draws runs as well.
+of one training run are not a thousand trials of its method. With several runs, the bootstrap draws runs as well.
 """
 
 from dataclasses import dataclass

@@ -216,7 +216,7 @@ def _best_way(view: View, what: str) -> Headline | None:
     if best != NEAREST:
         gain += f", and {ways[NEAREST].percent:.1f} % with the nearest landmark"
     if confident := ways[best].confident:
-        gain += f". It is confident about {confident:,} queries; {ways[best].right:,} of these are correct"
+        gain += f". It is confident about {confident:,} queries, {ways[best].right:,} of them correctly"
     return Headline(run, f"{gain}.", best, {name: one.percent for name, one in ways.items()} | {BOUND: bound})
 
 

@@ -126,7 +126,7 @@ class Study:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the images of these rows."""
+        """The digest of the images in `rows`."""
         return image_digest(self.images, self.rows)
 
     def describe(self, model: PlannedModel) -> tuple[Encoder, Descriptors]:

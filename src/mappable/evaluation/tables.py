@@ -81,7 +81,7 @@ def table(
     references: int = 0,
     folded: bool = False,
 ) -> Table:
-    """A table of these columns, without columns that are empty in all rows except references.
+    """A table of the columns, without columns that are empty in all rows except references.
 
     `best` has one number per row. If there are several rows, the row with the highest number is highlighted.
     """

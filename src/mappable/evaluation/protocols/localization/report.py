@@ -29,8 +29,8 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     """Errors of positions, coverage and width of intervals, and rejection."""
     first = models[0].first(Localization)
     sentences = [
-        "Three methods locate a query: at the nearest landmark by feature (top-1), between landmarks that look like it "
-        "(refined), and together with the images before and after it (sequence).",
+        "Three methods locate a query. Top-1 takes the nearest landmark by feature. Refined finds a position between "
+        "landmarks that look like the query. Sequence also uses the images before and after it.",
     ]
     notes = [
         "Each query that is likely on the map gets an interval. It should contain the true distance to the landmark in "
@@ -65,7 +65,7 @@ def _notes(models: list[Model]) -> list[str]:
 
 
 def _ways(view: View, models: list[Model], folded: bool) -> Table:
-    """Counts per method, for the first seed of each model."""
+    """Counts per method and model, from the first seed."""
     radius = view.setup.positive_radius
     counted = [(model, count_ways(model.first(Localization), radius)) for model in models]
     rows = [(model.title, name, one) for model, ways in counted for name, one in ways.items()]
@@ -97,7 +97,7 @@ def _ways(view: View, models: list[Model], folded: bool) -> Table:
 
 
 def _rules(view: View, models: list[Model]) -> Table:
-    """Rules for accepting answers, for the first seed of each model."""
+    """Rules for accepting answers per model, from the first seed."""
     counted = [(model, count_rules(model.first(Localization), view.setup.positive_radius)) for model in models]
     rows = [(model.title, name, one) for model, rules in counted for name, one in rules.items()]
     return table(

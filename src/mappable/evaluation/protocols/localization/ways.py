@@ -1,6 +1,6 @@
 """Count three methods to locate queries: found, confident and correct, intervals that contain the true distance.
 
-Also count the rules for accepting answers: how many answers each rule accepts, and how many of these are wrong.
+Also count the rules for accepting answers: how many answers each rule accepts, and how many accepted ones are wrong.
 """
 
 from dataclasses import dataclass

@@ -40,8 +40,8 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     ]
     if mask := found.mask:
         notes.append(
-            f"The mask keeps pairs below τ = {cell_text(mask.tau, 2)}. {cell_text(mask.precision)} % of these pairs "
-            f"are near (precision). It keeps {cell_text(mask.recall)} % of all near pairs (recall), "
+            f"The mask keeps pairs below τ = {cell_text(mask.tau, 2)}. {cell_text(mask.precision)} % of the kept "
+            f"pairs are near (precision). It keeps {cell_text(mask.recall)} % of all near pairs (recall), "
             f"{cell_text(mask.per_row)} per image."
         )
     notes += found.notes
