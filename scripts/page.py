@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image
 
 LEFT_OUT = ("Examples", "Animations")
-BEFORE_NOTE = "\n## How it was run\n"
+RUN = "\n## How it was run\n"
 ALL_SETTINGS = re.compile(r"\n\*\*All settings\*\*\n.*?(?=\n## |\Z)", flags=re.DOTALL)
 FIGURE_WIDTH = 1200  # pixels, at most
 
@@ -25,14 +25,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", type=Path, help="folder with report.md and figures")
     parser.add_argument("docs", type=Path, help="folder of the page")
-    parser.add_argument("--note", help="Markdown text on how it was run, shown in the section 'How it was run'")
+    parser.add_argument("--note", help="a Markdown paragraph below the first lines, such as a caveat of the headline")
+    parser.add_argument("--how", help="Markdown text at the beginning of the section 'How it was run'")
     given = parser.parse_args()
     first, *sections = (given.study / "report.md").read_text("utf-8").split("\n## ")
     kept = [section for section in sections if section.split("\n")[0] not in LEFT_OUT]
     text = ALL_SETTINGS.sub("", "\n## ".join([first, *kept])).replace(" All settings of all models are below.", "")
     name = first.split("\n")[0].removeprefix("# ")
     if given.note:
-        text = text.replace(BEFORE_NOTE, f"{BEFORE_NOTE}\n{given.note}\n", 1)
+        text = text.replace(first, f"{first.rstrip()}\n\n{given.note}\n", 1)
+    if given.how:
+        text = text.replace(RUN, f"{RUN}\n{given.how}\n", 1)
     folder = given.docs / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
