@@ -32,7 +32,7 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     sentences.append(
         f"A route is recovered from feature distances alone: {len(found.images)} images along {found.length:,.0f} "
         f"{view.unit} of {found.sequence}, {found.repetitions} repetitions, with the features of {shown.title}. The "
-        "trivial rows need no image. A method means something only if it is better than they are."
+        "trivial rows need no image. A method that is no better than them has not recovered the route."
     )
     notes = [
         "Errors are root mean squares after the best alignment. A rigid alignment keeps the recovered scale. Methods "
