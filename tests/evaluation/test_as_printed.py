@@ -1,4 +1,4 @@
-"""The paper's own start: what it asks for, what it refuses, and what the report says of it."""
+"""The paper's own start: its inputs, its errors, and its sentence in the report."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from mappable.places.table import Places
 
 @pytest.fixture
 def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """16 images are enough, whose local features are as many as the clusters."""
+    """Let 16 images suffice, with as many local features as clusters."""
     monkeypatch.setattr(as_printed, "CLUSTER_IMAGES", 16)
 
 
@@ -57,7 +57,7 @@ def test_30_000_images() -> None:
 
 
 @pytest.mark.usefixtures("few_images")
-def test_what_is_missing_is_one_sentence_that_says_what_to_get(tmp_path: Path) -> None:
+def test_a_missing_input_is_one_sentence_with_a_remedy(tmp_path: Path) -> None:
     convert = r"; convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES"
     with pytest.raises(BadInputError, match=rf"nowhere.*no such table of places{convert}"):
         printed_settings("oxford", tmp_path / "nowhere")

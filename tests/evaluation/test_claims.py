@@ -1,4 +1,4 @@
-"""The claims: each holds, fails, holds partly or cannot be decided, as the results have it."""
+"""Claims: each holds, fails, holds partly or is not decidable, depending on the results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ NEAR, FAR, LOST = 5.0, 20.0, 100.0  # errors, where the radii are 10 and 25
 def result(
     row: str, percent: float, *, seed: int = 0, lost: float = 0.0, blocks: int = BLOCKS, **settings: Any
 ) -> Result:
-    """Of a model that finds so many percent within 10 m, evenly along the route; `lost` percent are beyond 25 m."""
+    """The result of a model that finds `percent` within 10 m, evenly along the route, and `lost` percent beyond 25 m."""
     place = (np.arange(QUERIES) * 37 % 100) + 0.5  # each block has all of them
     errors = np.where(place < percent, NEAR, np.where(place < 100 - lost, FAR, LOST))
     accuracy = Accuracy(
@@ -60,7 +60,7 @@ def claim(number: str, results: Sequence[Result]) -> Claim:
 
 
 def table(percent: Mapping[str, float] = NONE) -> list[Result]:
-    """All rows of the table: 50 %, or as told; combinations 80 %."""
+    """All rows of the table: 50 %, combinations 80 %, unless `percent` says otherwise."""
     usual = {row.name: 80.0 if row.combined else 50.0 for row in TABLE_1}
     return [result(row, share) for row, share in (usual | percent).items()]
 
@@ -89,7 +89,7 @@ def test_combinations_are_compared_with_their_visual_losses(changed: Mapping[str
     assert claim("i", table(changed)).verdict == verdict
 
 
-def test_the_numbers_of_a_comparison_are_told() -> None:
+def test_the_evidence_has_the_numbers_of_a_comparison() -> None:
     found = claim("i", table())
     assert len(found.evidence) == 4
     assert found.evidence[0].startswith("Triplet + dist. 80.0 %, Triplet 50.0 %: +30.0 points [")
@@ -106,7 +106,7 @@ def test_a_missing_row_or_a_single_block_decides_nothing() -> None:
     assert claim("ii", one_block).verdict == "not decidable"
 
 
-def test_models_with_our_values_do_not_stand_in_for_the_papers() -> None:
+def test_models_with_our_settings_do_not_replace_the_papers() -> None:
     ours = [result(f"{name}{OURS}", 99.0) for name in COMBINED]
     others = [one for one in table() if one.row not in COMBINED]
     assert claim("i", [*others, *ours]).verdict == "not decidable"
@@ -124,8 +124,8 @@ def test_geometric_losses_are_at_or_below_off_the_shelf(distance: float, huber: 
     assert claim("ii", table({"distance": distance, "huber": huber})).verdict == verdict
 
 
-def test_what_may_be_far_above_off_the_shelf_is_not_at_it() -> None:
-    """One of a few blocks makes all the difference, so that the interval is wide and holds 0."""
+def test_a_wide_interval_above_off_the_shelf_is_not_decided() -> None:
+    """One of a few blocks makes all the difference, so the interval is wide and contains 0."""
     unsure = result("distance", 50.0, blocks=4)
     first = unsure.blocks == 0
     unsure.scored["table1"].errors[first] = NEAR  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def test_spreads_over_seeds_are_compared(huber: float, distance: float, verdict:
     assert few.evidence[1] == "Huber dist. and Dist.: 0 and 0 seeds; the test needs 8 of each."
 
 
-def test_few_seeds_do_not_tell_how_runs_vary() -> None:
+def test_few_seeds_do_not_decide_how_much_runs_vary() -> None:
     found = claim("iv", [*runs("huber", 60.0, 1.0, 7), *runs("distance", 60.0, 6.0)])
     assert found.verdict == "not decidable"
     assert found.evidence[0] == "Huber dist. and Dist.: 7 and 8 seeds; the test needs 8 of each."
@@ -196,7 +196,7 @@ def test_values_of_gamma_are_compared(worst: float, verdict: str) -> None:
     )
 
 
-def test_what_rests_on_one_seed_is_not_decided_and_can_be_seen() -> None:
+def test_a_difference_that_rests_on_one_seed_is_not_decided_but_shown() -> None:
     shares = {0.5: (79.0, 20.0, 78.0), 5.0: (80.0, 80.0, 79.0)}
     runs = [
         result("triplet+huber", share, geometric_weight=weight, seed=seed)

@@ -1,4 +1,4 @@
-"""Comparing results on disk: pairing by id, seeds of one model, and what cannot be compared."""
+"""Compare results on disk: pairing by id, seeds of one model, and results that cannot be compared."""
 
 import hashlib
 import json
@@ -112,7 +112,7 @@ def test_queries_are_paired_by_id_whatever_their_order(write: Write) -> None:
     assert (ahead.mean, ahead.verdict) == (pytest.approx(-30.0), "worse")
 
 
-def test_queries_that_not_all_have_are_left_out_and_with_them_what_is_known_of_all_only(write: Write) -> None:
+def test_queries_that_some_results_lack_are_left_out_with_recall_and_landmark_seeds(write: Write) -> None:
     whole, part = write("a", 30), write("b", 20, first=20, queries=80)  # q0 to q59, q20 to q99; they find q0-29, q20-39
     found = compare([whole, part])
     assert found.queries == 40
@@ -159,7 +159,7 @@ def test_other_settings_the_same_seed_no_seed_or_another_map_are_another_model(w
     assert [one.partition(":")[0] for one in found.differences] == ["the landmarks differ"]
 
 
-def test_what_differs_beside_the_model_is_said_in_a_sentence_each(write: Write) -> None:
+def test_each_difference_besides_the_model_is_one_sentence(write: Write) -> None:
     own = {"landmarks": "l1", "calibration": "c1"}
     first = write("a", 30, map=own)
     assert compare([first, write("b", 30, map=own)]).differences == ()
@@ -185,10 +185,10 @@ def test_one_stretch_of_a_route_decides_nothing(write: Write) -> None:
     assert found.notes == ("all queries are in one stretch of the route, so no difference can be decided",)
 
 
-# What is refused
+# Errors
 
 
-def test_results_that_cannot_be_compared_are_refused(write: Write) -> None:
+def test_results_that_cannot_be_compared_raise(write: Write) -> None:
     first = write("a", 30)
     other = write("b", 30, frame="hill")
     refused(f"{other}: frame is 'hill', expected 'town' as in {first}", first, other)
@@ -202,7 +202,7 @@ def test_results_that_cannot_be_compared_are_refused(write: Write) -> None:
     refused(f"{third}: {none} all of {first}, {other}; {ids}", first, other, third)
 
 
-def test_results_without_table1_or_with_half_of_it_are_refused(write: Write) -> None:
+def test_results_without_table1_or_with_half_of_it_raise(write: Write) -> None:
     first = write("a", 30)
     other = write("b", 30, scored={}, skipped={"table1": "no queries"})
     refused(f"{other}: no table1 result to compare (no queries)", first, other)
@@ -217,7 +217,7 @@ def test_results_without_table1_or_with_half_of_it_are_refused(write: Write) -> 
         compare([first, other])
 
 
-def test_one_result_or_the_same_twice_is_refused(write: Write) -> None:
+def test_one_result_or_the_same_twice_raises(write: Write) -> None:
     first = write("a", 30)
     refused("compare needs two results or more, got 1", first)
     refused(f"{first}: given 2 times, expected once", first, first)

@@ -24,7 +24,7 @@ def frames(file: Path) -> list[Image.Image]:
 
 
 @pytest.mark.medium
-def test_both_move(
+def test_both_animations_move(
     results: list[Result], setup: Setup, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proportionality, "FRAMES", 3)

@@ -1,4 +1,4 @@
-"""The report as Markdown: tables that Markdown reads, and names that mean nothing to it."""
+"""The report as Markdown: tables, and names whose special characters are escaped."""
 
 from mappable.evaluation.claims import Claim
 from mappable.evaluation.markdown import markdown_of, table_markdown

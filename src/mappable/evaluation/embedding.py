@@ -27,7 +27,7 @@ def image_digest(images: Images, rows: Ints) -> str:
     return digest.hexdigest()[:16]
 
 
-def described(
+def load_descriptors(
     encoder: Encoder,
     images: Images,
     rows: Ints,

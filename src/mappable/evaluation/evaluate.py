@@ -63,7 +63,7 @@ def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any
     return replace(result, scored=scored, skipped=skipped, failed=failed, keys=keys)
 
 
-def ran(device: torch.device, command: str) -> dict[str, Any]:
+def run_facts(device: torch.device, command: str) -> dict[str, Any]:
     """Hardware, date, command and versions that produced a result."""
     return {
         "hardware": hardware(device),
@@ -121,7 +121,7 @@ def evaluate_map(
         settings=encoder.about.settings,
     )
     wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
-    started = replace(started, ran=ran(encoder.device, command), map=_digests(landmarks))
+    started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))
     result = score_all(scoring, started, wanted)
     return result, setup, images
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.evaluation.embedding import described, image_digest
-from mappable.evaluation.evaluate import ran, score_all, still_known
+from mappable.evaluation.embedding import image_digest, load_descriptors
+from mappable.evaluation.evaluate import run_facts, score_all, still_known
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.report import PAGE, draw_all, write_report
@@ -136,7 +136,7 @@ class Study:
         kept = self.out / DESCRIPTORS / model.folder
         how: dict[str, Any] = {"precision": settings.precision, "activations": activations}
         rows = _rows_of(self.protocols, self.setup) if self.lean else self.rows
-        return encoder, described(encoder, self.images, rows, self.digest, kept, **how)
+        return encoder, load_descriptors(encoder, self.images, rows, self.digest, kept, **how)
 
     @cached_property
     def data(self) -> str:
@@ -183,7 +183,9 @@ class Study:
         known = replace(empty, scored=before.scored, skipped=before.skipped, keys=before.keys, ran=before.ran)
         result = score_all(scoring, known, self.protocols)
         if result.keys != before.keys or not before.ran:
-            result = replace(result, ran=ran(encoder.device, self.command) | _training(out / MODELS / model.folder))
+            result = replace(
+                result, ran=run_facts(encoder.device, self.command) | _training(out / MODELS / model.folder)
+            )
         result.save(home)
         if self.lean:
             shutil.rmtree(out / DESCRIPTORS / model.folder)

@@ -26,7 +26,7 @@ def found(results: list[Result], kind: type[R]) -> list[R]:
 
 
 def drawn(axes: Axes) -> dict[str, list[float]]:
-    """Heights of all curves, by what the legend calls them, less the number there."""
+    """Heights of all curves by legend label, without the number in the label."""
     return {str(line.get_label()).rsplit("  ", 1)[0]: list(line.get_ydata()) for line in axes.lines}
 
 
@@ -70,7 +70,7 @@ def test_number_of_landmarks(results: list[Result], setup: Setup) -> None:
     assert axes.get_xscale() == "log"
 
 
-def test_a_bar_a_row_and_a_dot_a_seed(results: list[Result], setup: Setup) -> None:
+def test_one_bar_per_row_and_one_dot_per_seed(results: list[Result], setup: Setup) -> None:
     axes = draw_accuracy(View(results, setup)).axes[0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Off-the-shelf", "Triplet", "Triplet + Huber"]
     table = found(results, Accuracy)

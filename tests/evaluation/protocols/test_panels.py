@@ -1,4 +1,4 @@
-"""Landmarks, scatter, matrices, recovery and reliability show what was found."""
+"""Figures of landmarks, scatter, matrices, recovery and reliability show the numbers of the results."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -32,7 +32,7 @@ def found(result: Result, kind: type[R]) -> R:
 
 
 def changed(result: Result, protocol: str, **values: Any) -> Result:
-    """A result in which a protocol found something else."""
+    """A result in which one protocol has another result."""
     before: Any = result.scored[protocol]
     return replace(result, scored=dict(result.scored) | {protocol: replace(before, **values)})
 

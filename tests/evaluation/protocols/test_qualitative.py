@@ -1,4 +1,4 @@
-"""The examples to look at."""
+"""The figure of examples."""
 
 import numpy as np
 from matplotlib.colors import to_hex

@@ -229,8 +229,8 @@ def draw_localization(view: View) -> "Figure":
     sure = found.confident
     figure = new_figure(max(4.2, 1.2 + 0.5 * len(by_condition(view.setup))))
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
-    said = found.low[sure], found.distance[sure], found.high[sure]
-    draw_distances(left, said, truth[sure], view.unit, found.coverage)
+    stated = found.low[sure], found.distance[sure], found.high[sure]
+    draw_distances(left, stated, truth[sure], view.unit, found.coverage)
     covered = number(found.covered()[0], ".0f")
     left.set_title(f"{plain(model.title)}: {covered} % of intervals contain the truth", fontsize=10.5)
     tidy(left)
