@@ -20,7 +20,7 @@ NEAR, FAR, LOST = 5.0, 20.0, 100.0  # errors, where the radii are 10 and 25
 def result(
     row: str, percent: float, *, seed: int = 0, lost: float = 0.0, blocks: int = BLOCKS, **settings: Any
 ) -> Result:
-    """The result of a model that finds `percent` within 10 m, evenly along the route, and `lost` percent beyond 25 m."""
+    """A model that finds `percent` within 10 m, evenly along the route; `lost` percent are farther than 25 m."""
     place = (np.arange(QUERIES) * 37 % 100) + 0.5  # each block has all of them
     errors = np.where(place < percent, NEAR, np.where(place < 100 - lost, FAR, LOST))
     accuracy = Accuracy(
