@@ -31,8 +31,10 @@ def table_markdown(table: Table) -> str:
     """A table with the best row in bold and references in italics."""
     titles = [f"{column.group}: {column.title}" if column.group else column.title for column in table.columns]
     rules = [":--" if column.words or not number else "--:" for number, column in enumerate(table.columns)]
-    marks = {"best": "**", "reference": "*", "": ""}
-    rows = [[f"{marks[kind]}{_cell(text)}{marks[kind]}" for text in texts] for kind, texts in table.rows]
+    marks = {"best": "**", "reference": "*", "": ""}  # an empty cell gets none, because Markdown would show them
+    rows = [
+        [f"{marks[kind]}{_cell(text)}{marks[kind]}" if text else "" for text in texts] for kind, texts in table.rows
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in [[_cell(title) for title in titles], rules, *rows])
 
 

@@ -37,7 +37,7 @@ PURPLE, TEAL = "#5D3A9B", "#004D40"  # darker than their neighbors, so also safe
 FAINT = "#d4d4d4"
 THUMBNAIL_WIDTH = 200  # pixels
 RIGHT, WRONG = "✓", "✗"
-BEST_POSSIBLE = "best possible"
+UPPER_BOUND = "upper bound"
 FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
 
 

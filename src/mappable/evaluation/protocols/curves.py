@@ -11,7 +11,7 @@ from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import Scoring, by_condition, retrieval
-from mappable.evaluation.style import BEST_POSSIBLE, legend_of, new_figure, number, tidy
+from mappable.evaluation.style import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.plotting import BLACK, GREY, plain
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def draw(view: View) -> "Figure":
     top = upper.add_subplot()
     bound = models[0].mean(Curves, lambda one: one.bound)
     within = number(accuracy.bound_positive[0] if accuracy else None, ".1f")
-    top.plot(first.tolerances, bound, color=BLACK, linewidth=1.8, label=f"{BEST_POSSIBLE}  {within}")
+    top.plot(first.tolerances, bound, color=BLACK, linewidth=1.8, label=f"{UPPER_BOUND}  {within}")
     _draw_curves(top, view, models)
     top.set(xlabel=f"tolerance [{setup.unit}]", ylabel="queries within the tolerance [%]")
     top.set_title(f"{plain(setup.name)}: queries found, by tolerance", fontsize=11, loc="left")

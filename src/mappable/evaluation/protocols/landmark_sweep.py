@@ -10,7 +10,7 @@ from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import BOUND, Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring, retrieval
-from mappable.evaluation.style import BEST_POSSIBLE, legend_of, new_figure, number, tidy
+from mappable.evaluation.style import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Column, table
 from mappable.plotting import BLACK, plain
 
@@ -73,7 +73,7 @@ def draw(view: View) -> "Figure":
     axes = figure.add_subplot()
     counts = models[0].first(Sweep).counts
     bound = models[0].mean(Sweep, lambda one: one.bound_positive)
-    axes.plot(counts, bound, color=BLACK, linewidth=1.8, label=f"{BEST_POSSIBLE}  {number(bound[-1], '.1f')}")
+    axes.plot(counts, bound, color=BLACK, linewidth=1.8, label=f"{UPPER_BOUND}  {number(bound[-1], '.1f')}")
     for model in models:
         percent = model.mean(Sweep, lambda one: one.positive)
         axes.plot(counts, percent, label=f"{plain(model.title)}  {number(percent[-1], '.1f')}", **model.look.curve())

@@ -29,17 +29,17 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     """Errors of positions, coverage and width of intervals, and rejection."""
     first = models[0].first(Localization)
     sentences = [
-        "Three methods locate a query. Top-1 takes the nearest landmark by feature. Refined finds a position between "
-        "landmarks that look like the query. Sequence also uses the images before and after it.",
+        "Three methods locate a query. Nearest (top-1) takes the nearest landmark by feature. Refined finds a position "
+        "between landmarks that look like the query. Sequence also uses the images before and after it.",
     ]
     notes = [
         "Each query that is likely on the map gets an interval. It should contain the true distance to the landmark in "
         f"{100 * first.coverage:.0f} % of the cases. Good intervals are narrow and reach this percentage.",
         "Rejection decides whether an image is on the map at all. The table gives the average precision over all "
         "thresholds of the feature distance (1 is perfect), and what the calibrated map accepts.",
-        "In the table Rejection, recall counts all queries with a landmark nearby, and a match is correct if the "
-        "nearest landmark is. In the table of rules, recall counts correct answers: refined positions, or positions "
-        "of the sequence.",
+        "In the table Rejection, recall counts all queries with a landmark within the positive radius. A match is "
+        "correct if the landmark nearest by feature is within that radius. In the table of rules, recall counts "
+        "correct answers: refined positions, or positions of the sequence.",
     ]
     own = own_map(models)
     tables = [
@@ -89,7 +89,7 @@ def _ways(view: View, models: list[Model], folded: bool) -> Table:
         Column("Confident", stated(lambda one: of(one.confident, one.queries))),
         Column("Confident and correct", stated(lambda one: of(one.right, one.confident))),
         Column("Intervals with the truth", stated(lambda one: of(one.held, one.intervals))),
-        caption=f"Three methods to locate, in counts of queries; intervals state {100 * first.coverage:.0f} %",
+        caption=f"Three methods to locate, in counts of queries; stated coverage {100 * first.coverage:.0f} %",
         best=[*best, None],
         references=1,
         folded=folded,
@@ -198,9 +198,9 @@ def _rejection(view: View, models: list[Model]) -> Table:
         Column("Model", [model.title for model in models]),
         average,
         _column(
-            models, "Accepted of those on the map, %", lambda one: one.calibrated(one.confident[one.bound <= radius])
+            models, "Accepted images on the map, %", lambda one: one.calibrated(one.confident[one.bound <= radius])
         ),
-        _column(models, "Accepted of those elsewhere, %", lambda one: one.calibrated(one.absent_confident)),
+        _column(models, "Accepted images from elsewhere, %", lambda one: one.calibrated(one.absent_confident)),
         Column("Images from elsewhere", [len(model.first(Localization).absent) or None for model in models]),
         caption="Rejection",
         best=average.cells,

@@ -9,7 +9,7 @@ from mappable.evaluation.metrics import percent_within, spread
 from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import BOUND, NothingToDrawError, Section, View, counted, named
 from mappable.evaluation.result import Accuracy
-from mappable.evaluation.style import BEST_POSSIBLE, FAINT, as_map, beside, dots, new_figure, number, tidy
+from mappable.evaluation.style import FAINT, UPPER_BOUND, as_map, beside, dots, new_figure, number, tidy
 from mappable.evaluation.summary import difference
 from mappable.evaluation.tables import Column, Table, table
 from mappable.plotting import BLACK, BLUE, ORANGE, VERMILLION, plain
@@ -152,7 +152,7 @@ def draw_accuracy(view: View) -> "Figure":
     axes.set_yticks(range(len(models)), [plain(model.title) for model in models])
     axes.set(xlim=(0, 100.5), ylim=(len(models) - 0.4, -0.6), xlabel="queries found [%]")
     single = "; dots: single seeds" if any(len(model.results) > 1 for model in models) else ""
-    title = f"{plain(setup.name)}: accuracy (black lines: {BEST_POSSIBLE}{single})"
+    title = f"{plain(setup.name)}: accuracy (black lines: {UPPER_BOUND}{single})"
     axes.set_title(title, fontsize=11, loc="left")
     tidy(axes)
     axes.grid(visible=False, axis="y")
