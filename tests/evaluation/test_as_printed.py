@@ -1,4 +1,4 @@
-"""The paper's own start: what it asks for, what it refuses, and what the report says of it."""
+"""The paper's own start: its inputs, its errors, and its sentence in the report."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from mappable.places.table import Places
 
 @pytest.fixture
 def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """16 images are enough, whose local features are as many as the clusters."""
+    """Let 16 images suffice, with as many local features as clusters."""
     monkeypatch.setattr(as_printed, "CLUSTER_IMAGES", 16)
 
 
@@ -57,13 +57,13 @@ def test_30_000_images() -> None:
 
 
 @pytest.mark.usefixtures("few_images")
-def test_what_is_missing_is_one_sentence_that_says_what_to_get(tmp_path: Path) -> None:
+def test_a_missing_input_is_one_sentence_with_a_remedy(tmp_path: Path) -> None:
     convert = r"; convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES"
     with pytest.raises(BadInputError, match=rf"nowhere.*no such table of places{convert}"):
         printed_settings("oxford", tmp_path / "nowhere")
-    with pytest.raises(BadInputError, match=rf"holds 4 images, expected at least 16{convert}"):
+    with pytest.raises(BadInputError, match=rf"has 4 images, expected at least 16{convert}"):
         printed_settings("oxford", converted(tmp_path / "few", 4))
-    with pytest.raises(BadInputError, match=rf"frame 'street', expected Pittsburgh 250k{convert}"):
+    with pytest.raises(BadInputError, match=rf"frame is 'street', expected Pittsburgh 250k{convert}"):
         printed_settings("oxford", converted(tmp_path / "other", 16, "street"))
     for change in ("weights=vgg16-v1", "init_images=3,4", " init_source =train"):
         with pytest.raises(BadInputError, match=rf"--as-printed sets .*leave out {change}"):

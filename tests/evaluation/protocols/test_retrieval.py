@@ -1,4 +1,4 @@
-"""Table I, curves, sweep, generalisation, pairs and examples: each number beside one that loops found."""
+"""Table I, curves, sweep, generalization, pairs and examples: each number equals one from loops."""
 
 import math
 from dataclasses import replace
@@ -30,7 +30,7 @@ def table1(scoring: Scoring) -> Accuracy:
     return PROTOCOLS["table1"].score(scoring)
 
 
-def test_the_landmarks_are_so_many_references_and_a_smaller_map_is_part_of_a_larger(scoring: Scoring) -> None:
+def test_landmarks_are_references_and_a_larger_map_contains_a_smaller_one(scoring: Scoring) -> None:
     setup = scoring.setup
     landmarks = scoring.landmarks()
     assert len(set(landmarks)) == setup.landmarks
@@ -39,7 +39,7 @@ def test_the_landmarks_are_so_many_references_and_a_smaller_map_is_part_of_a_lar
     assert scoring.landmarks(seed=1)[0] != landmarks[0]
 
 
-def test_errors_are_those_of_the_nearest_landmark_by_descriptor(scoring: Scoring, table1: Accuracy) -> None:
+def test_errors_are_distances_to_the_nearest_landmark_by_descriptor(scoring: Scoring, table1: Accuracy) -> None:
     queries, landmarks = scoring.setup.queries.tolist(), table1.landmarks.tolist()
     ranked = nearest_by_loops(scoring, queries, landmarks)
     assert table1.retrieved.tolist() == [one[0] for one in ranked]
@@ -58,7 +58,7 @@ def test_errors_are_those_of_the_nearest_landmark_by_descriptor(scoring: Scoring
         assert table1.recall[str(count)] == pytest.approx(100 * found / len(possible))
 
 
-def test_conditions_make_up_the_whole(scoring: Scoring) -> None:
+def test_conditions_add_up_to_all_queries(scoring: Scoring) -> None:
     parts = by_condition(scoring.setup)
     assert set(parts) == {"sun", "night"}
     assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(len(scoring.setup.queries)))
@@ -152,7 +152,7 @@ def test_examples_are_of_each_condition_and_the_same_for_every_model(scoring: Sc
     assert [one.query for one in PROTOCOLS["qualitative"].score(other).examples] == [one.query for one in examples]
 
 
-def test_time_is_not_taken_of_descriptors_alone(scoring: Scoring) -> None:
+def test_descriptors_alone_cannot_be_timed(scoring: Scoring) -> None:
     with pytest.raises(NotApplicableError, match="no encoder"):
         PROTOCOLS["timing"].score(scoring)
 
@@ -177,20 +177,20 @@ def test_a_key_changes_with_the_model_the_set_and_nothing_else(scoring: Scoring)
     "name",
     ["table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalisation", "qualitative"],
 )
-def test_rows_that_a_protocol_needs_are_those_it_asks_for(scoring: Scoring, name: str) -> None:
-    """Whatever is not among them is not described, and asking for it would fail."""
+def test_a_protocol_reads_only_the_rows_it_requests(scoring: Scoring, name: str) -> None:
+    """Descriptors exist only for the requested rows; a read of another row would fail."""
     rows = np.unique(PROTOCOLS[name].rows(scoring.setup))
     few = replace(scoring, descriptors=replace(scoring.descriptors, rows=rows, values=scoring.descriptors[rows]))
     assert written(PROTOCOLS[name].score(few)) == written(PROTOCOLS[name].score(scoring))
 
 
 def written(found: object) -> tuple[Any, dict[str, Any]]:
-    """All of a result, arrays as lists."""
+    """All fields of a result, with arrays as lists."""
     arrays: Arrays = {}
     return to_json(found, arrays, ""), {name: one.tolist() for name, one in arrays.items()}
 
 
-def test_an_unknown_protocol_is_refused() -> None:
+def test_an_unknown_protocol_raises() -> None:
     with pytest.raises(BadInputError, match=r"'table2'.*table1"):
         protocols_named(["table2"])
     assert [one.name for one in protocols_named(["curves", "table1"])] == ["table1", "curves"]
