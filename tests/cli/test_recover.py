@@ -226,7 +226,7 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
     out, anchors = tmp_path / "out", positions_file(tmp_path / "anchors.csv", TRUTH[:5])
     refused(run(tmp_path / "no.csv", out), "no.csv: no such file")
     refused(run(ranges_file, ranges_file), "ranges.csv", "is no folder")
-    refused(run(ranges_file, out, "--scale", 2), "for a matrix")
+    refused(run(ranges_file, out, "--scale", 2), "--scale", "matrix in an .npy file")
     refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "default method alone")
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
     truth = positions_file(tmp_path / "truth.csv", TRUTH)

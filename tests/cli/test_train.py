@@ -205,7 +205,7 @@ def test_a_run_that_was_stopped_is_no_error(
 
     monkeypatch.setattr("mappable.learning.trainer.train", stop)
     result = run(toy_folder, tmp_path / "out", "--settings", small)
-    sentence = "stopped at iteration 6 of 10; the same command goes on from there\n"
+    sentence = "stopped at iteration 6 of 10; the same command continues from there\n"
     assert result.exit_code == 130
     assert result.stderr.splitlines(keepends=True)[1:] == [sentence]
 

@@ -1,4 +1,4 @@
-"""All commands together."""
+"""The application `mappable`: all commands and groups of commands."""
 
 from typing import Annotated
 
