@@ -1,4 +1,4 @@
-"""Fills pages (readers, commands, located images, Python names) from the program, so that the two cannot disagree."""
+"""Fill pages (readers, commands, located images, Python names) from the program, so that both always agree."""
 
 import re
 from dataclasses import fields
@@ -36,19 +36,19 @@ def describe(name: str) -> str:
 
 
 def first_page() -> str:
-    """The names of `mappable` itself, with the first line of what each says about itself."""
+    """A table of the names in `mappable` itself, with the first line of each docstring."""
     shown = {name: getattr(mappable, name) for name, home in homes(mappable.__file__).items() if home != "mappable"}
     rows = [f"| `mappable.{name}` | {one.__doc__.partition(chr(10))[0]} |" for name, one in shown.items()]
     return "\n".join(["| name | |", "|---|---|", *rows])
 
 
 def describe_names(room: str) -> str:
-    """What mkdocstrings puts on the page for each name of a room."""
+    """One mkdocstrings block for each name of a sub-package."""
     return "\n".join(f"::: {home}.{name}" for name, home in homes(import_module(f"mappable.{room}").__file__).items())
 
 
 def describe_location() -> str:
-    """The fields of a located image, by what the record itself says about them."""
+    """A table of the fields of a located image, with the descriptions in the class."""
     rows = [f"| `{one.name}` | {one.metadata['description']} |" for one in fields(Location)]
     return "\n".join(["| field | |", "|---|---|", *rows])
 
@@ -67,7 +67,7 @@ def default(option: Option) -> str:
 
 
 def command_names() -> list[list[str]]:
-    """All commands, those of groups as two words; the readers of `convert` have a page of their own."""
+    """The words of all commands: two words in a group. The readers of `convert` have their own page."""
     root: Any = typer.main.get_command(app)
     names = []
     for name in root.commands:
@@ -77,25 +77,25 @@ def command_names() -> list[list[str]]:
 
 
 def describe_command(words: list[str]) -> str:
-    """What a command says of itself with --help: usage, what it does, arguments and options."""
+    """The same as `--help`: usage, description, arguments and options."""
     command: Any = typer.main.get_command(app)
     for word in words:
         command = command.commands[word]
     help_text = command.help
-    if words == ["convert"]:  # what all readers share
+    if words == ["convert"]:  # show the options that all readers share
         command, words = command.get_command(None, "manifest"), ["convert", "READER"]
     shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
     plain = [one for one in shown if not (one.rich_help_panel or "").startswith("Options of")]
     arguments = [one for one in plain if one.param_type_name == "argument"]
-    rows = [f"| `{written(one)}` | {said(one.help)} |" for one in arguments]
-    rows += [f"| `{written(one)}` | {said(one.help)}{by_default(one)} |" for one in plain if one not in arguments]
+    rows = [f"| `{written(one)}` | {cell(one.help)} |" for one in arguments]
+    rows += [f"| `{written(one)}` | {cell(one.help)}{by_default(one)} |" for one in plain if one not in arguments]
     usage = " ".join(["mappable", *words, *(written(one) for one in arguments)])
     table = "\n".join(["| | |", "|---|---|", *rows])
-    return "\n\n".join([f"`{usage}`", re.sub(r"\s*\n\s*", " ", help_text), table])
+    return "\n\n".join([f"`{usage}`", help_text, table])
 
 
 def written(parameter: Any) -> str:
-    """How it is typed."""
+    """The parameter as a user types it."""
     shown = (parameter.metavar or parameter.name.upper().replace("_", "-")).strip("{}[]")
     if parameter.param_type_name == "argument":
         return shown if parameter.required else f"[{shown}]"
@@ -113,5 +113,6 @@ def by_default(parameter: Any) -> str:
     return f" Default: `{parameter.default}`."
 
 
-def said(text: str | None) -> str:
+def cell(text: str | None) -> str:
+    """A help text as a cell of a table, with the lists of names filled in."""
     return filled(text or "").replace("|", "\\|")

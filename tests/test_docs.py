@@ -103,8 +103,8 @@ def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
     for line in (
         "`mappable map build PLACES OUT`",
         "| `--storage float32|float16` | Type of stored descriptors; float16 takes half the space. Default: ",
-        "| `MAP` | Folder made by `mappable map build`. |",
-        "| `[OUT]` | Folder for everything that the demo makes. |",
+        "| `MAP` | Folder written by `mappable map build`. |",
+        "| `[OUT]` | Folder for everything that the demo writes. |",
         "| `--on-bad-image stop|drop` |",
     ):
         assert line in made

@@ -31,7 +31,7 @@ def compare(
 
     The first lines name landmarks, calibrations, encoders and queries that differ. Results that differ only in their
     seed are one model. A model is better or worse than the first if the 95 % interval of the difference excludes 0.
-    The interval covers stretches of the route and seeds.
+    The interval accounts for stretches of the route and for seeds.
     """
     from mappable.evaluation.compare import compare as compare_results
 

@@ -31,7 +31,7 @@ def evaluate(
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the result, the figures and the report.")],
-    name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the map folder's).")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the name of MAP).")] = None,
     positive_radius: Annotated[
         float | None,
         typer.Option(

@@ -98,7 +98,7 @@ def reproduce(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train the models of the paper's table I on a set, evaluate them as the paper does, and write a report.
+    """Train and evaluate the models of the paper's table I on a set, by the paper's protocols, and write a report.
 
     You may stop at any time: the same command continues from there. It recomputes only what has changed, and never
     reuses results of other settings or other images.

