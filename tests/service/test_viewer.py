@@ -200,7 +200,9 @@ def test_an_image_that_is_dropped_is_placed(browser: Browser, address: str, imag
     assert browser.text("#drop-detail .verdict").startswith(("Confident", "Not confident: "))
     assert browser.run("document.querySelectorAll('#drop-detail .candidates img').length") == 4
     browser.until("[...document.querySelectorAll('#drop-detail img')].every((one) => one.naturalWidth === 64)")
-    stars = "document.querySelector('#drop-plot').data.filter((one) => one.name === 'the image').map((one) => one.x[0])"
+    stars = (
+        "document.querySelector('#drop-plot').data.filter((one) => one.name === 'your image').map((one) => one.x[0])"
+    )
     assert browser.run(stars) == [pytest.approx(x, abs=0.06)]
     browser.drop("notes.png", b"no image")
     browser.until("document.querySelector('#drop-state').classList.contains('bad')")
@@ -275,7 +277,8 @@ def test_the_page_allows_no_script_from_elsewhere(client: Any) -> None:
 def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert page.missing() is None
     monkeypatch.setattr(page, "LIBRARY", tmp_path / "plotly.min.js")
-    assert page.missing() == "there is no viewer here, for want of plotly.js: scripts/vendor of the source fetches it"
+    assert "plotly.js is missing" in str(page.missing())
+    assert "scripts/vendor" in str(page.missing())
 
 
 def test_a_large_picture_of_the_study_is_made_smaller(wall: Places) -> None:
