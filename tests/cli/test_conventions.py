@@ -69,7 +69,7 @@ MISTAKES = {
     "demo": "demo file",
     "selfcheck": "selfcheck --device no",
 }
-# These continue stopped work; those of the next set change a map or a table in one step (docs/commands.md, Overwriting).
+# CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
 CONTINUING = {"convert", "simulate", "train", "reproduce", "demo"}
 CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}
 # These print no result: a server, a demonstration, a picture and a file.

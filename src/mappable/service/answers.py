@@ -192,7 +192,7 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 
 
 def refusals(*which: int | str) -> dict[int | str, dict[str, Any]]:
-    """The entries of `REFUSED` with these keys, for the OpenAPI description of an address."""
+    """The entries of `REFUSED` with these keys; they describe the errors of an address in OpenAPI."""
     return {one: REFUSED[one] for one in which}
 
 
