@@ -1,4 +1,4 @@
-"""The command line as a user types it; in a process of its own where that could matter."""
+"""The command line as a user types it, in a separate process where that could matter."""
 
 import json
 import signal
@@ -65,7 +65,7 @@ def test_convert_then_show(collection: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def walks(tmp_path: Path, draw: Draw, typed: Typed) -> Path:
-    """The folder of a converted set of four sequences, of two images each, one of which has a comma in its name."""
+    """The folder of a converted set: four sequences with two images each; one name contains a comma."""
     rows = []
     for number, name in enumerate(["mon", "tue", "wed", "thu, noon"] * 2):
         draw(tmp_path / f"walks/{number}.jpg")

@@ -1,4 +1,4 @@
-"""What several verbs share."""
+"""Functions that several commands share."""
 
 from pathlib import Path
 

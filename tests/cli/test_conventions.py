@@ -1,4 +1,4 @@
-"""What all commands share: the order of arguments, overwriting, `--json`, exit codes (docs/commands.md)."""
+"""Rules for all commands: order of arguments, overwriting, `--json`, exit codes (docs/commands.md)."""
 
 import json
 import os

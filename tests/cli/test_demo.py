@@ -1,4 +1,4 @@
-"""`mappable demo`: what it makes and says, stopped, gone on with, and begun anew where another is in the way."""
+"""`mappable demo`: its files and output, when stopped, continued, and started over in the folder of another demo."""
 
 import json
 import shlex

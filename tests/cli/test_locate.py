@@ -32,7 +32,7 @@ def refused(result: Result, *parts: str) -> None:
 
 
 def errors(wall: Path, entries: list[dict[str, object]]) -> list[float]:
-    """How far off images of the fog are, in metres."""
+    """Errors of the images of the drive `fog`, in metres."""
     true = {Path(path).name: at for path, at in zip(*_truth(wall), strict=True)}
     return [
         float(np.linalg.norm(np.subtract(one["coordinates"], true[Path(str(one["image"])).name]))) for one in entries
@@ -95,7 +95,7 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
 def test_python_gives_what_the_command_gives(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the block of the README and of the page to begin with."""
+    """By the code block of the README and of the quick start."""
     Image.open(wall / "fog/00020.png").save(tmp_path / "photo.jpg", quality=95)
     for name, source in (("drive", wall / "fog"), ("map", wall_map)):
         (tmp_path / name).symlink_to(source)
@@ -111,7 +111,7 @@ def test_python_gives_what_the_command_gives(
 
 
 def pythonic(text: str) -> list[dict[str, Any]]:
-    """JSON with tuples for lists, as the fields of a `Location` are."""
+    """JSON with tuples instead of lists, like the fields of a `Location`."""
 
     def tuples(value: Any) -> Any:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`mappable map`: from places and an encoder to a map on disk, and what can be done with that."""
+"""`mappable map`: build a map on disk from places and an encoder, and use it."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""`mappable recover`: from a file of distances to positions, with one sentence for everything that is wrong."""
+"""`mappable recover`: from a file of distances to positions, with one sentence for each mistake."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ TRUTH = route("loop", 150, seed=2, length=300.0)
 
 
 def run(*arguments: object) -> Result:
-    """`mappable recover`, of a file unless the first word says otherwise."""
+    """Run `mappable recover`: with `file`, unless the first word is another subcommand."""
     words = [*map(str, arguments)]
     verb = [] if words[0] in ("file", "--help") else ["file"]
     return CliRunner().invoke(app, ["recover", *verb, *words])

@@ -229,7 +229,7 @@ def test_at_a_terminal_a_bar_shows_loss_speed_and_time_left(
             shown += chunk
     os.close(ours)
     assert running.wait() == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colours
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colors
     number = r"\d+\.\d{4}"
     assert re.search(rf"training triplet\+huber ━+ 3/3 0:00:00\s+loss {number} · visual {number}", text)
     assert re.search(rf"geometric {number} · active \d+ % · [\d,]+ images/s\s", text)

@@ -18,7 +18,7 @@ Weights = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def weights(typed: Weights, monkeypatch: pytest.MonkeyPatch) -> Weights:
-    """Run `mappable weights ARGUMENTS` with a cache of its own, and a pip that finds nothing."""
+    """Run `mappable weights ARGUMENTS` with a separate cache, and a pip that finds nothing."""
 
     def run(cache: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
         for name, value in {"MAPPABLE_CACHE": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}.items():

@@ -1,4 +1,4 @@
-"""Whatever clients send, each is told in one sentence what is wrong, and all others are answered on."""
+"""Bad requests: each client gets one sentence that says what is wrong, and all other clients are served as before."""
 
 import os
 import struct
@@ -18,7 +18,7 @@ HEAD = "POST /locate HTTP/1.1\r\nHost: here\r\nContent-Type: image/png\r\n"
 
 @pytest.fixture(autouse=True)
 def still_answering(client: Any, images: Images) -> Any:
-    """After each of these tests the server answers as before."""
+    """After each of these tests the server responds as before."""
     yield
     assert client.post("/locate", images[0][1]).status == 200
     assert client.get("/health").json["queue"] == 0
@@ -29,7 +29,7 @@ def noise(*shape: int, kind: Any = np.uint8) -> Any:
 
 
 def bomb(width: int, height: int) -> bytes:
-    """A PNG of a few bytes that says that it is large."""
+    """A PNG of a few bytes whose header declares a large image."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -47,7 +47,7 @@ def encoded(as_file: Any) -> dict[str, tuple[bytes, str]]:
     return {
         "jpeg": (jpeg, "ok"),
         "webp": (as_file(rgb, "WEBP"), "ok"),
-        "grey": (as_file(rgb.convert("L")), "ok"),
+        "gray": (as_file(rgb.convert("L")), "ok"),
         "palette": (as_file(rgb.convert("P")), "ok"),
         "transparent": (as_file(rgb.convert("RGBA")), "ok"),
         "16-bit": (as_file(noise(48, 64, kind=np.uint16)), "ok"),
@@ -86,9 +86,9 @@ def test_every_kind_of_image_is_located_or_refused(client: Any, as_file: Any) ->
 
 
 def test_16_bit_images_are_scaled_not_clipped(client: Any, wall: Any, as_file: Any, images: Images) -> None:
-    grey = np.asarray(Image.fromarray(load_image(wall.where(split="test").files[9], (64, 48))).convert("L"))
-    fine = as_file(grey.astype(np.uint16) << 8)
-    (coarse,), (found,) = (client.post("/locate", data).json["positions"] for data in (as_file(grey), fine))
+    gray = np.asarray(Image.fromarray(load_image(wall.where(split="test").files[9], (64, 48))).convert("L"))
+    fine = as_file(gray.astype(np.uint16) << 8)
+    (coarse,), (found,) = (client.post("/locate", data).json["positions"] for data in (as_file(gray), fine))
     assert found == coarse
 
 
@@ -166,7 +166,7 @@ def test_a_long_body_is_refused_before_it_comes(client: Any) -> None:
 
 
 def test_200_megabytes_are_refused_and_not_kept(client: Any) -> None:
-    """A client that does not say how much it sends."""
+    """A client that does not declare the length of its body."""
     sent, block = 0, b"%x\r\n" % 2**20 + bytes(2**20) + b"\r\n"
     with client.socket() as connection:
         connection.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode())

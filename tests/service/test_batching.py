@@ -1,4 +1,4 @@
-"""Micro-batches: their size is what pays, nobody waits for one to fill, and nothing is lost."""
+"""Micro-batches: the fastest size is chosen, no request waits for a batch to fill, and nothing is lost."""
 
 import threading
 import time
@@ -60,7 +60,7 @@ def sizes() -> list[int]:
 
 @pytest.fixture
 def batcher(gate: threading.Event, sizes: list[int]) -> Batcher:
-    """One that begins its second batch when the gate opens."""
+    """A batcher that starts its second batch when the gate opens."""
 
     def waiting(pixels: Pixels) -> Floats32:
         if len(sizes) > 1:

@@ -1,4 +1,4 @@
-"""The server as its owner sees it: map, pictures, health, metrics, tokens, a full queue, a lost map, a stop."""
+"""Operating the server: map, pictures, health, metrics, tokens, a full queue, a lost map, a stop."""
 
 import json
 import shutil
@@ -128,7 +128,7 @@ def test_a_token_is_asked_for(start: Start, map_folder: Path, images: Images) ->
 
 @pytest.fixture
 def hindered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
-    """What encoders that are made now do before they describe images: nothing, unless a test says otherwise."""
+    """A function that new encoders call before they describe images: it does nothing, unless a test replaces it."""
     before, embed = {"embed": lambda: None}, FastEncoder.embed
 
     def later(self: FastEncoder, pixels: Any) -> Any:
@@ -177,7 +177,7 @@ def test_a_late_answer_is_given_up(
 
 @contextmanager
 def deaf(client: Any) -> Iterator[socket.socket]:
-    """A client that asks for more than sockets hold, and does not read."""
+    """A client that requests more than socket buffers hold, and does not read."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", client.port))
@@ -277,7 +277,7 @@ def test_a_map_that_vanishes_is_served_from_memory(
 
 @pytest.fixture
 def command(backbones_folder: Path) -> list[str]:
-    """`mappable`, in a process of its own."""
+    """`mappable` in a separate process."""
     known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
     return [sys.executable, "-c", f"{known}from mappable.cli import main; main()"]
 

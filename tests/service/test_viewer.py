@@ -1,4 +1,4 @@
-"""The viewer in a real browser: it shows a study, and an image that is dropped on it where it was taken."""
+"""The viewer in a real browser: it shows a study, and locates an image that is dropped on the page."""
 
 import base64
 import gzip
@@ -49,7 +49,7 @@ WIDE = "document.documentElement.scrollWidth - innerWidth"
 
 
 class Browser:
-    """Chromium, told what to do by its DevTools protocol over a pipe."""
+    """Chromium, controlled by its DevTools protocol over a pipe."""
 
     def __init__(self, home: Path) -> None:
         found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
@@ -149,7 +149,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def study_folder(wall: Places, map_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of the wall, with the encoder of its map; the drive that it recovers is the true one, a bit off."""
+    """A study of the wall, with the encoder of its map; the recovered drive is the true one, slightly shifted."""
     folder = tmp_path_factory.mktemp("study")
     file = Map.open(map_folder).encoder_file
     assert file is not None
@@ -184,7 +184,7 @@ def study_folder(wall: Places, map_folder: Path, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="module")
 def address(start: Any, map_folder: Path, study_folder: Path) -> str:
-    """Of a server with a study."""
+    """The address of a server with a study."""
     return f"http://127.0.0.1:{start(map_folder, study=open_study(study_folder)).port}/"
 
 

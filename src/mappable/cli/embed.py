@@ -47,8 +47,8 @@ def embed(
 ) -> None:
     """Compute the descriptors of images: one vector of unit length per image.
 
-    Reads packed pixels if PLACES has them in the encoder's size, else the image files. ENCODER may be a map
-    of raw images: then images of PLACES with one channel are decoded like those of the map.
+    Reads packed pixels if PLACES has them in the encoder's size, else the image files. If ENCODER is a map
+    of raw images, images with one channel are decoded like those of the map.
     """
     from mappable.features.export import DESCRIPTORS, check_folder, check_hloc, write_descriptors, write_hloc
     from mappable.maps.encoders import decoding_of, open_encoder

@@ -27,13 +27,13 @@ def export(
     calibrate: Annotated[
         Path | None,
         typer.Option(
-            help="With --int8, required: places that measure value ranges and accuracy. "
+            help="With --int8 (required): places whose images measure value ranges and accuracy. "
             "A folder written by `mappable convert` or `mappable simulate`, or a table.",
             metavar="PLACES",
         ),
     ] = None,
     images: Annotated[
-        int, typer.Option(help="With --int8: number of images that measure value ranges.", metavar="N", min=1)
+        int, typer.Option(help="With --int8: number of images for measuring value ranges.", metavar="N", min=1)
     ] = 64,
     tolerate: Annotated[
         float,

@@ -65,7 +65,7 @@ def locate(
     recovered: Annotated[
         Path | None,
         typer.Option(
-            help="With --rerun: also show the folder that `mappable recover images` wrote for the same images.",
+            help="With --rerun: folder of `mappable recover images` for the same images; also show its path.",
             metavar="FOLDER",
         ),
     ] = None,

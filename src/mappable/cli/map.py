@@ -58,7 +58,7 @@ def add(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Add landmarks at known positions, such as a new wing of a building, without training again.
+    """Add landmarks at known positions, for example in a new wing of a building; no training is needed.
 
     The calibration does not change: it is still that of the earlier landmarks. If the command is killed, the map stays
     as it was.

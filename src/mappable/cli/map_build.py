@@ -68,7 +68,7 @@ def build(
     elsewhere: Annotated[
         Path | None,
         typer.Option(
-            help="Places that are not on the map, from which the map learns to reject such images. "
+            help="Places that are not on the map; they teach the map to reject images from elsewhere. "
             "With --descriptors: a folder written by `mappable embed`.",
             metavar="PLACES",
         ),
@@ -100,8 +100,8 @@ def build(
     """Build a map: choose landmarks, and calibrate on the remaining images what feature distances mean in metres.
 
     Landmarks come from the split `train`; without splits, from the role `reference`, or from all images but queries.
-    The split `calibration` calibrates the map; without that split, references that are not landmarks do. In that case
-    the default is at most half of the references as landmarks.
+    The split `calibration` calibrates the map; without that split, references that are not landmarks do. In that case,
+    at most half of the references become landmarks by default.
 
     The map contains a copy of the encoder: `mappable locate` needs only the folder of the map.
     """

@@ -64,7 +64,7 @@ def reproduce(
     cluster_images: Annotated[
         Path | None,
         typer.Option(
-            help="With --as-printed, required: Pittsburgh 250k as written by `mappable convert pittsburgh`.",
+            help="With --as-printed (required): Pittsburgh 250k, written by `mappable convert pittsburgh`.",
             metavar="PLACES",
         ),
     ] = None,
@@ -98,7 +98,7 @@ def reproduce(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train and evaluate the models of the paper's table I on a set, by the paper's protocols, and write a report.
+    """Train and evaluate the models of the paper's table I by the paper's protocols, and write a report.
 
     You may stop at any time: the same command continues from there. It recomputes only what has changed, and never
     reuses results of other settings or other images.

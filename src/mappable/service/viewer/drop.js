@@ -172,7 +172,7 @@ function ellipse(x, y, [[a, b], [, d]]) {
 
 function detail({ found, url }) {
   if (found.error) return [figure(url, found.image), element("p", { className: "verdict bad" }, found.error)];
-  const coverage = found.coverage === null ? "" : ` (${number(100 * found.coverage, 0)} % of such intervals are correct)`;
+  const coverage = found.coverage === null ? "" : ` (${number(100 * found.coverage, 0)} % of intervals are correct)`;
   return [
     element(
       "div",
