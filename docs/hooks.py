@@ -15,12 +15,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def first_page() -> str:
-    """The names of `mappable` itself, with the first line of what each says about itself."""
+    """A table of the names in `mappable` itself, with the first line of each docstring."""
     shown = {name: getattr(mappable, name) for name, home in homes(mappable.__file__).items() if home != "mappable"}
     rows = [f"| `mappable.{name}` | {one.__doc__.partition(chr(10))[0]} |" for name, one in shown.items()]
     return "\n".join(["| name | |", "|---|---|", *rows])
 
 
 def describe_names(room: str) -> str:
-    """What mkdocstrings puts on the page for each name of a room."""
+    """One mkdocstrings block for each name of a sub-package."""
     return "\n".join(f"::: {home}.{name}" for name, home in homes(import_module(f"mappable.{room}").__file__).items())

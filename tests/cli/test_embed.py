@@ -33,7 +33,7 @@ def encoder_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def collection(tmp_path: Path, draw: Draw) -> Path:
-    """A folder as `mappable convert` leaves it, without packed pixels."""
+    """A folder as `mappable convert` writes it, without packed pixels."""
     rows = []
     for number in range(6):
         draw(tmp_path / f"set/day/{number}.jpg")

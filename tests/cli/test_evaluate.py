@@ -1,4 +1,4 @@
-"""`mappable evaluate` of a map and images whose positions are known, and `mappable reproduce` of what cannot be."""
+"""`mappable evaluate` with a map and images with known positions, and errors of `mappable reproduce`."""
 
 import json
 import shutil
@@ -82,7 +82,7 @@ def test_what_fails_is_named_and_the_exit_code_is_3(
 
 @pytest.fixture
 def later(wall: Path, tmp_path: Path) -> Path:
-    """The folder of a later visit, whose images are called as those of the first were."""
+    """The folder of a later visit, whose images have the same names as those of the first."""
     sun = load_places(wall).where(sequence="sun")
     shutil.copytree(wall / "sun", tmp_path / "later/sun")
     save_places(sun.replace(root=tmp_path / "later", split=""), tmp_path / "later/places.parquet")
@@ -179,7 +179,7 @@ def test_a_study_that_cannot_be_is_one_sentence(
 
 @dataclass(frozen=True)
 class Farthest:
-    """How far off the worst query is."""
+    """The error of the worst query."""
 
     query: int
     metres: float

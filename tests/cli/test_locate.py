@@ -32,7 +32,7 @@ def refused(result: Result, *parts: str) -> None:
 
 
 def errors(wall: Path, entries: list[dict[str, object]]) -> list[float]:
-    """How far off images of the fog are, in metres."""
+    """Errors of the images of the drive `fog`, in metres."""
     true = {Path(path).name: at for path, at in zip(*_truth(wall), strict=True)}
     return [
         float(np.linalg.norm(np.subtract(one["coordinates"], true[Path(str(one["image"])).name]))) for one in entries
@@ -53,7 +53,7 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
         "distance to landmark (m)",
         "90 % interval",
         str(files[2]),
-        "confident of ",
+        "confident for ",
         "of 3 images; frame wall (m)",
     ):
         assert text in result.stdout
@@ -95,7 +95,7 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
 def test_python_gives_what_the_command_gives(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the block of the README and of the page to begin with."""
+    """By the code block of the README and of the quick start."""
     Image.open(wall / "fog/00020.png").save(tmp_path / "photo.jpg", quality=95)
     for name, source in (("drive", wall / "fog"), ("map", wall_map)):
         (tmp_path / name).symlink_to(source)
@@ -111,7 +111,7 @@ def test_python_gives_what_the_command_gives(
 
 
 def pythonic(text: str) -> list[dict[str, Any]]:
-    """JSON with tuples for lists, as the fields of a `Location` are."""
+    """JSON with tuples instead of lists, like the fields of a `Location`."""
 
     def tuples(value: Any) -> Any:
         if isinstance(value, dict):
@@ -168,7 +168,7 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     assert "not an image in a known format" in shown.stdout
     nothing = mappable("locate", wall_map, paths[0], "--sequence")
     assert nothing.exit_code == 3
-    assert "confident of 0 of 1 images" in nothing.stdout
+    assert "confident for 0 of 1 images" in nothing.stdout
 
 
 @pytest.mark.medium
@@ -261,7 +261,7 @@ def test_images_without_positions_become_landmarks(
     assert added > 20
     assert f"{added} of 119 images added" in dense.stdout
     assert f"{60 + added} landmarks, {added} of them at estimated positions" in dense.stdout
-    assert dense.stderr.startswith("warning: images that were added lie outside of ")
+    assert dense.stderr.startswith("warning: some added images are outside ")
     assert dense.stderr.count("\n") == 1
     assert all(file.is_file() for file in grown.places.files)
     assert grown.places.place_id[:60].tolist() == Map.open(wall_map).places.place_id.tolist()
@@ -313,7 +313,7 @@ def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map
     assert "160 points scored" in scored.stdout, scored.output
     near = mappable("recover", "images", wall_map, wall / "rain", tmp_path / "near", "--radius", 6)
     assert near.exit_code == 0, near.output
-    refused(mappable(*arguments, "--truth", wall), "has 359 places, but there are 160 points")
+    refused(mappable(*arguments, "--truth", wall), "has 359 places", "160 points")
 
 
 def test_what_cannot_be_recovered_from(

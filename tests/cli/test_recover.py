@@ -1,4 +1,4 @@
-"""`mappable recover`: from a file of distances to positions, with one sentence for everything that is wrong."""
+"""`mappable recover`: from a file of distances to positions, with one sentence for each mistake."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ TRUTH = route("loop", 150, seed=2, length=300.0)
 
 
 def run(*arguments: object) -> Result:
-    """`mappable recover`, of a file unless the first word says otherwise."""
+    """Run `mappable recover`: with `file`, unless the first word is another subcommand."""
     words = [*map(str, arguments)]
     verb = [] if words[0] in ("file", "--help") else ["file"]
     return CliRunner().invoke(app, ["recover", *verb, *words])
@@ -229,7 +229,7 @@ def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) ->
     out, anchors = tmp_path / "out", positions_file(tmp_path / "anchors.csv", TRUTH[:5])
     refused(run(tmp_path / "no.csv", out), "no.csv: no such file")
     refused(run(ranges_file, ranges_file), "ranges.csv", "not a writable folder")
-    refused(run(ranges_file, out, "--scale", 2), "for a matrix")
+    refused(run(ranges_file, out, "--scale", 2), "--scale", "matrix in an .npy file")
     refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "use the default method")
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
