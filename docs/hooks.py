@@ -7,7 +7,6 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 
-import mappable
 from mappable.cli.app import app
 from mappable.cli.names import filled
 from mappable.lazy_names import homes
@@ -19,8 +18,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
     markdown = markdown.replace("<!-- readers -->", "\n\n".join(map(describe, reader_names())))
     markdown = markdown.replace("<!-- located image -->", describe_location())
-    markdown = markdown.replace("<!-- first page -->", first_page())
-    markdown = re.sub(r"<!-- names (\w+) -->", lambda match: describe_names(match[1]), markdown)
+    names = r"<!-- names mappable(\.\w+)?: .*? -->\n(.*?)<!-- end of names -->"  # see scripts/api_page.py
+    markdown = re.sub(
+        names, lambda match: describe_names(match[1]) if match[1] else match[2], markdown, flags=re.DOTALL
+    )
     return re.sub(r"<!-- command (.+?) -->", lambda match: describe_command(match[1].split()), markdown)
 
 
@@ -35,16 +36,9 @@ def describe(name: str) -> str:
     return "\n\n".join(parts)
 
 
-def first_page() -> str:
-    """The names of `mappable` itself, with the first line of what each says about itself."""
-    shown = {name: getattr(mappable, name) for name, home in homes(mappable.__file__).items() if home != "mappable"}
-    rows = [f"| `mappable.{name}` | {one.__doc__.partition(chr(10))[0]} |" for name, one in shown.items()]
-    return "\n".join(["| name | |", "|---|---|", *rows])
-
-
 def describe_names(room: str) -> str:
-    """What mkdocstrings puts on the page for each name of a room."""
-    return "\n".join(f"::: {home}.{name}" for name, home in homes(import_module(f"mappable.{room}").__file__).items())
+    """The lines for which mkdocstrings puts the full docstring of each name of a room, such as ".maps", on the page."""
+    return "\n".join(f"::: {home}.{name}" for name, home in homes(import_module(f"mappable{room}").__file__).items())
 
 
 def describe_location() -> str:
