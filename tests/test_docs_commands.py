@@ -96,9 +96,14 @@ FULL_MAKERS = {
     "town": "simulate street-v1-demo town",
     "model": "train town model --preset street-laptop",
 }
-# Pages whose Python is run here, and what of it is another number.
-PYTHON = {f"docs/{name}.md" for name in ("maps", "export", "evaluate", "own-data", "deployment", "interop")}
-NUMBERS = {"landmarks=200": "landmarks=20"}
+# Pages whose Python runs here, between the commands, and what replaces its expensive parts.
+PYTHON = {"README.md"} | {
+    f"docs/{name}.md" for name in ("quick-start", "maps", "export", "evaluate", "own-data", "deployment", "interop")
+}
+CHEAPER = {
+    "landmarks=200": "landmarks=20",
+    'load_settings("street-laptop")': f'load_settings("street-laptop", overrides={SMALL})',
+}
 ROBOT = "docs/deployment.md"  # its Python runs where there is no PyTorch
 OWN_READER = "robot_log"  # which the guide writes, and tests/test_docs.py runs
 
@@ -522,8 +527,8 @@ def run_python(workshop: Workshop, text: str, names: dict[str, Any] | None) -> N
     """Run a block of Python after those before it, or where there are no `names` in a process without PyTorch."""
     for name in re.findall(r'"([\w.]+)[/"]', text):
         workshop.put(name)
-    for number, other in NUMBERS.items():
-        text = text.replace(number, other)
+    for expensive, cheap in CHEAPER.items():
+        text = text.replace(expensive, cheap)
     if names is not None:
         exec(text, names)
         return
