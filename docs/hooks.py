@@ -3,6 +3,7 @@
 import re
 from dataclasses import fields
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
@@ -13,9 +14,13 @@ from mappable.lazy_names import homes
 from mappable.maps.location import Location
 from mappable.places.readers import Option, find_reader, reader_names
 
+ROOT = Path(__file__).parent.parent
+
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
+    includes = r"<!-- include (\S+) -->\n(.*?)<!-- end of include -->\n"
+    markdown = re.sub(includes, lambda match: include(match[1], match[2]), markdown, flags=re.DOTALL)
     markdown = markdown.replace("<!-- readers -->", "\n\n".join(map(describe, reader_names())))
     markdown = markdown.replace("<!-- located image -->", describe_location())
     names = r"<!-- names mappable(\.\w+)?: .*? -->\n(.*?)<!-- end of names -->"  # see scripts/api_page.py
@@ -23,6 +28,18 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         names, lambda match: describe_names(match[1]) if match[1] else match[2], markdown, flags=re.DOTALL
     )
     return re.sub(r"<!-- command (.+?) -->", lambda match: describe_command(match[1].split()), markdown)
+
+
+def include(name: str, otherwise: str) -> str:
+    """A Markdown file of the root folder without its title, with links as docs/ needs them.
+
+    Without that file: the text that a code host shows `otherwise`, without links.
+    """
+    file = ROOT / name
+    if not file.is_file():
+        return re.sub(r"\[(.+?)\]\(.+?\)", r"\1", otherwise)
+    text = re.sub(r"\A# .*\n+", "", file.read_text("utf-8"))
+    return text.replace("](docs/", "](")
 
 
 def describe(name: str) -> str:

@@ -28,6 +28,16 @@ def code_blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 
 
+def load_script(path: str) -> ModuleType:
+    """A Python file that is in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
 @pytest.mark.medium
 def test_the_reader_of_the_guide_is_found_by_its_file_name_and_passes_the_test_of_the_guide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Callable[..., Path]
@@ -82,11 +92,7 @@ def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
 @pytest.mark.medium
 def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
     """By the hook that mkdocs calls, out of the program itself."""
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    hooks = load_script("docs/hooks.py")
     page = (ROOT / "docs/commands.md").read_text()
     assert sorted(re.findall(r"<!-- command (.+?) -->", page)) == sorted(map(" ".join, hooks.command_names()))
     assert re.findall(r"^### (.+)$", page, flags=re.MULTILINE) == re.findall(r"<!-- command (.+?) -->", page)
@@ -109,6 +115,19 @@ def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
         "| `--on-bad-image stop|drop` |",
     ):
         assert line in made
+
+
+def test_the_page_on_contributing_includes_the_file_of_the_root_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = load_script("docs/hooks.py")
+    monkeypatch.setattr(hooks, "ROOT", tmp_path)
+    page = (ROOT / "docs/contributing.md").read_text()
+    assert "](../" not in hooks.on_page_markdown(page)  # without the file there is no link to it
+    (tmp_path / "CONTRIBUTING.md").write_text("# Contributing\n\nRead [the house](docs/house.md) first.\n")
+    made = hooks.on_page_markdown(page)
+    assert made.startswith("# Contributing\n\nRead [the house](house.md) first.\n")
+    assert "](../" not in made
 
 
 def test_every_column_is_explained_on_the_page_of_conventions() -> None:
@@ -215,14 +234,37 @@ def test_the_readme_fits_on_one_screen_and_names_the_two_commands_of_a_checkout_
     assert commands[:2] == ["make demo", "make test"]
 
 
+def test_every_link_of_the_readme_leads_to_a_page_and_a_heading() -> None:
+    for target in re.findall(r"\]\((?!http)(.+?)\)", (ROOT / "README.md").read_text()):
+        page, _, anchor = target.partition("#")
+        assert (ROOT / page).is_file(), target
+        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), flags=re.MULTILINE) if anchor else []
+        anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert anchor in anchors or not anchor, target
+
+
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    page = (ROOT / "docs/glossary.md").read_text()
+    words = [word.lower() for word in re.findall(r"^\*\*(.+?)\*\*", page, flags=re.MULTILINE)]
+    assert len(words) >= 60
+    assert words == sorted(words)
+    letters = re.findall(r"^## (\w)$|^\*\*(\w)", page, flags=re.MULTILINE)
+    heading = ""
+    for letter, first in letters:
+        heading = letter or heading
+        assert not first or first == heading
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2])
+    assert sorted(listed) == sorted(
+        page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")
+    )
+
+
 @pytest.fixture(scope="module")
 def api_page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("api_page", ROOT / "scripts/api_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    return load_script("scripts/api_page.py")
 
 
 def test_the_page_of_python_names_is_what_the_source_says(api_page: ModuleType) -> None:
