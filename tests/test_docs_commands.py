@@ -1,11 +1,11 @@
-"""Every command of the documentation runs: all `sh` blocks of the README and of docs/, page by page, in their order.
+"""Runs every command of the documentation: all `sh` blocks of the README and of docs/, page by page, in their order.
 
-So does the Python between them, on the pages that PYTHON names; that of the others has tests of its own.
+The Python between the commands runs, too, on the pages that PYTHON names. The Python of other pages has its own tests.
 
-A page begins in an empty folder. What a command reads and no earlier one on the page has made is put there by MAKERS,
-under the name that the page uses. Commands are run as they are shown but for what QUICK, WORDS, WORLDS and the fixture
-`workshop` change, which makes them cheap; those that UNRUN names are not run, for the reason given there, but what they
-name must exist. A program that is in no table here fails, and so does an option that does not exist, also in the text.
+Each page starts in an empty folder. If a command reads something that no earlier command of the page has made, MAKERS
+puts it there under the name that the page uses. Commands run as shown, except for what QUICK, WORDS, WORLDS and the
+fixture `workshop` change to make them cheap. Commands in UNRUN do not run, for the reason given there, but what they
+name must exist. A program that no table here knows fails the test. So does an unknown option, also in running text.
 
 `make test-long` runs the pages that begin with a simulated town once more, at full length: see FULL_PAGES.
 """
