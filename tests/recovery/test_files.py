@@ -230,7 +230,7 @@ def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Pat
     [
         ("truth.csv", "x,y\n0,1\n", "1 positions for 3 points"),
         ("truth.csv", "point,x,y\n5,0,1\n", "row 2|point|'5'|number of points, 3"),
-        ("truth.txt", "1 2 3\n", "row 1: 3 values, but there must be 8"),
+        ("truth.txt", "1 2 3\n", "row 1: 3 values, expected 8"),
         ("truth.txt", "0 1 2 x 0 0 0 1\n", "row 1|z|'x'|number"),
     ],
 )
