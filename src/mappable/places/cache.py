@@ -137,10 +137,13 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
         names.append(file.parent.name)
         if wanted in (None, (about["width"], about["height"])) and fit in (None, about["fit"]):
             found.append(file.parent)
+    if not names:
+        raise BadInputError(f"{out}: contains no packed images; run `mappable convert`, or call pack_images")
     if len(found) != 1:
-        listed = ", ".join(names) or "none"
-        what = " ".join(str(value) for value in (wanted, fit) if value is not None) or "any size and fit"
-        raise BadInputError(f"{out}: expected one pack of {what}, found {len(found)}; packs in this folder: {listed}")
+        size_and_fit = "-".join(text for text in (wanted and "x".join(map(str, wanted)), fit) if text)
+        problem = f"contains {len(found)} packs" if found else "contains no pack"
+        which = f" of {size_and_fit}" if size_and_fit else ""
+        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one of these: {', '.join(names)}")
     return PackedImages(found[0])
 
 
