@@ -85,7 +85,7 @@ def main() -> None:
     for size in SIZES:
         images = make_images(IMAGES, size)
         encoder = Encoder.create(weights_file=given.weights_file, size=size)
-        encoder.initialise(images)
+        encoder.initialize(images)
         with TemporaryDirectory() as folder:
             report(ways_of(encoder, images, Path(folder)), images, given.rounds)
 

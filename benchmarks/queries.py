@@ -41,7 +41,7 @@ def main() -> None:
         return
     encoder = Encoder.create(weights_file=given.weights_file, size=SIZE).to("cuda")
     scenes = make_images(LANDMARKS, seed=0)
-    encoder.initialise(scenes)
+    encoder.initialize(scenes)
     landmarks = encoder.embed(scenes, progress=False)
     on_gpu, tree, fast = torch.from_numpy(landmarks).cuda(), KDTree(landmarks), FastEncoder(encoder, landmarks)
     noise = np.random.default_rng(1).integers(-20, 21, (QUERIES, SIZE[1], SIZE[0], 3))

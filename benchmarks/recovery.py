@@ -29,7 +29,7 @@ from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.completion import geodesics
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 from mappable.recovery.unanchored.mds import classical_mds, landmark_geodesic_mds
 from mappable.recovery.unanchored.pipeline import recover
 from mappable.recovery.unanchored.smacof import sparse_smacof
@@ -227,7 +227,7 @@ def aliased() -> None:
             for seed in range(ALIASED_FROM, ALIASED_FROM + ALIASED_SEEDS):
                 positions = route("loop", 400, seed=seed)
                 ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, aliased=share)
-                near = ranges.where(common_neighbour_filter(ranges))
+                near = ranges.where(common_neighbor_filter(ranges))
                 plain = sparse_smacof(near, landmark_geodesic_mds(near, 2, seed=0)).points
                 scores = [aligned_score(found, positions) for found in (plain, recover(ranges).positions)]
                 errors.append([score.of_length for score in (trivial_rows(positions)["circle"], *scores)])

@@ -46,7 +46,7 @@ Backend = Literal["torch", "onnx"]
 def make_map(folder: Path, size: Size) -> Path:
     """A calibrated map along a line; its descriptors change smoothly, and its encoder is VGG-16 with random weights."""
     encoder = Encoder.create(weights="random", size=size)
-    encoder.initialise(np.stack([patches(size, seed) for seed in range(8)]), most=8)
+    encoder.initialize(np.stack([patches(size, seed) for seed in range(8)]), most=8)
     encoder.save(folder / "encoder.safetensors")
     along = np.arange(LANDMARKS) * SPACING
     positions, known = (np.column_stack([x, 30 * np.sin(x / 60)]) for x in (along, along[:-1] + 0.4 * SPACING))

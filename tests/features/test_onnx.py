@@ -40,7 +40,7 @@ def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.Tem
     small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
     encoder = Encoder(replace(small.about, mean=(0.0, 0.0, 0.0), positive_radius=10.0))
     encoder.load_state_dict(small.state_dict())
-    encoder.initialise(pictures)
+    encoder.initialize(pictures)
     encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
     folder = tmp_path_factory.mktemp("onnx")
     own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v1.onnx"

@@ -153,10 +153,10 @@ class Encoder(nn.Module):
         """Raise if the aggregator has not been initialized."""
         if not self.about.init_source:
             raise BadInputError(
-                "this encoder has no clusters yet; call initialise with images, or load a trained encoder"
+                "this encoder has no clusters yet; call initialize with images, or load a trained encoder"
             )
 
-    def initialise(
+    def initialize(
         self,
         images: AnyImages,
         *,
@@ -179,14 +179,14 @@ class Encoder(nn.Module):
         def local_of(rows: Ints) -> Tensor:
             return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
-        self.initialise_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
 
-    def initialise_by(
+    def initialize_by(
         self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
     ) -> None:
-        """Like `initialise`, with a function that returns the local descriptors of some of the `available` images."""
+        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
         sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
-        self.aggregator.initialise(sample, seed)
+        self.aggregator.initialize(sample, seed)
         self.about = replace(self.about, init_source=source)
 
     @property

@@ -32,7 +32,7 @@ from mappable.recovery.anchored.undetermined import (
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
@@ -69,7 +69,7 @@ def recover_anchored(
     if sweeps < 0:
         raise BadInputError(f"sweeps must be 0 or more, got {sweeps}")
     drives = _checked(ranges, anchors, ordered, odometry, turns)
-    kept = common_neighbour_filter(ranges)
+    kept = common_neighbor_filter(ranges)
     parts = _parts(ranges.where(kept), odometry)
     held = np.isin(parts, parts[anchors.points])
     points, number = np.flatnonzero(held), np.cumsum(held) - 1
