@@ -271,5 +271,5 @@ def test_a_failed_save_leaves_the_older_file(
 
 
 def test_a_list_of_file_names_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(BadInputError, match="not a list"):
+    with pytest.raises(BadInputError, match="type list, expected Places, an array"):
         encoder.embed(["a.png"])  # type: ignore[arg-type]

@@ -60,9 +60,10 @@ def recover_anchored(
     all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. With 0 sweeps,
     positions are the best fit, and covariances cover small deviations from it only.
 
-    Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order:
-    they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then positions are
-    the best fit. Covariances also cover groups of points that could lie on the other side of their neighbors.
+    Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order.
+    They do if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
+    positions are the best fit. Covariances also cover groups of points that could lie on the other side of their
+    neighbors.
 
     Points that are not connected to an anchor by ranges or odometry get NaN coordinates.
     """
