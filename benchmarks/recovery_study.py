@@ -163,7 +163,7 @@ def draw(case: Case) -> tuple[Floats, Ranges, Anchors | None]:
     return truth, ranges, Anchors(points, truth[points] + errors, np.full(case.anchors, ANCHOR_SIGMA))
 
 
-def summarise(rows: Sequence[Row]) -> list[Summary]:
+def summarize(rows: Sequence[Row]) -> list[Summary]:
     """Medians over repetitions, in the order of the rows."""
     groups: dict[tuple[str, str, int, str], list[Row]] = {}
     for row in rows:
@@ -187,7 +187,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 
 def study_to_json(rows: Sequence[Row]) -> dict[str, Any]:
     """Every row and the medians."""
-    return {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
+    return {"medians": [asdict(one) for one in summarize(rows)], "rows": [asdict(row) for row in rows]}
 
 
 def _rows(case: Case, methods: Sequence[str]) -> Iterator[Row]:
@@ -276,7 +276,7 @@ def main() -> None:
     if given.json:
         print(json.dumps(study_to_json(rows), indent=2))
         return
-    print_study(summarise(rows), f"{given.count:,} images per route")
+    print_study(summarize(rows), f"{given.count:,} images per route")
     for name in words(given.methods):
         if given.count > method(name).most:
             print(f"{name} takes at most {method(name).most} images and was left out")

@@ -102,7 +102,7 @@ class PlainLoop:
         self.encoder = Encoder.create(weights_file=weights_file, size=size).to(device)
         for parameter in self.encoder.aggregator.parameters():
             nn.init.normal_(parameter, std=0.1)
-        self.optimiser = torch.optim.Adam(self.encoder.parameters(), 1e-6)
+        self.optimizer = torch.optim.Adam(self.encoder.parameters(), 1e-6)
         self.loss = Loss("triplet+huber", feature_scale_squared=2.0, positive_radius=10.0)
 
     def decode(self, row: int) -> Pixels:
@@ -124,11 +124,11 @@ class PlainLoop:
 
         def work() -> None:
             for batch in self.batches(steps, images):
-                self.optimiser.zero_grad()
+                self.optimizer.zero_grad()
                 with torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
                     descriptors = self.encoder(batch).view(anchors, self.loss.layout.images, -1)
                     torch.autograd.backward(self.loss(descriptors, apart).total.mean())
-                self.optimiser.step()
+                self.optimizer.step()
 
         return steps * images / seconds_of(work)
 

@@ -12,7 +12,8 @@ from mappable.files import reading
 
 PRESETS = resources.files("mappable") / "presets"
 LONGEST_SHOWN = 80  # characters of a value in an error message
-FORMER_NAMES = {"normalised": "normalized"}  # settings files, encoder files and results of earlier versions have these
+# Names in settings files, encoder files and results of earlier versions.
+FORMER_NAMES = {"normalised": "normalized"}  # codespell:ignore
 
 
 class Given(NamedTuple):
