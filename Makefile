@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# Studies of minutes and hours, and what benchmarks share, are not part of `make bench`.
+# Studies that take minutes or hours, and shared modules, are not part of `make bench`.
 STUDIES := $(addprefix benchmarks/,fit_learned_noise.py learned_noise.py recovery_study.py simulated_ranges.py)
 BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -9,13 +9,13 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 .PHONY: help demo quick test test-long bench docs clean
 
 help:
-	@echo "make demo       set up from nothing, then draw a simulated street, train three encoders on it, and report (writes ./demo)"
-	@echo "make quick      the quick tests: no process, server, drawing or training; under a minute on 2 cores"
-	@echo "make test       set up from nothing, then check style, types and the import rule, and run the tests; 4 minutes each on 2 cores"
-	@echo "make test-long  the rest of the tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
-	@echo "make bench      the benchmarks, each beside what a user would pick instead"
+	@echo "make demo       set up, draw a simulated street, train three encoders on it, and write a report into ./demo"
+	@echo "make quick      run the quick tests: no process, server, drawing or training; under a minute on 2 cores"
+	@echo "make test       set up (4 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
+	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
+	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
-	@echo "make clean      remove what the above made"
+	@echo "make clean      remove everything that these commands create"
 
 demo: .venv/installed
 	$(BIN)/mappable demo --overwrite
@@ -42,16 +42,15 @@ docs: .venv/documenting
 clean:
 	rm -rf .venv demo site
 
-# torch goes first and by itself: with 2.13.0 in place, no later package can bring another build of it along.
+# torch is installed first and alone: once 2.13.0 is in place, no other package can bring another build of it.
 .venv/torch: constraints.txt
 	scripts/system-packages $(PYTHON)
 	$(PYTHON) -m venv .venv
 	$(PIP) torch
 	@touch $@
 
-.venv/installed: .venv/torch pyproject.toml scripts/vendor
+.venv/installed: .venv/torch pyproject.toml hatch_build.py scripts/vendor
 	$(PIP) --editable ".[serve,video]"
-	$(BIN)/python scripts/vendor
 	@touch $@
 
 .venv/developing: .venv/installed

@@ -1,4 +1,4 @@
-"""For `torch.hub`: an encoder that Mappable has trained, as a module."""
+"""Entry point for `torch.hub`: loads an encoder that Mappable has trained, as a module."""
 
 import sys
 from pathlib import Path
@@ -9,15 +9,15 @@ dependencies = ["torch", "numpy", "PIL", "pyarrow", "safetensors"]
 
 
 def get_trained_model(path: str | Path, device: str = "cpu") -> torch.nn.Module:
-    """The encoder of a file encoder.safetensors, or of the folder of a training run, ready for inference.
+    """Load an encoder for inference from a file encoder.safetensors, or from the folder of a training run.
 
-    It takes uint8 images (n, height, width, 3), red-green-blue and best of the size that `about.size` says, and gives
-    descriptors (n, dimensions), float32 and of length one; normalisation is inside.
+    It takes uint8 images (n, height, width, 3) in RGB, preferably of the size `about.size`. It returns descriptors
+    (n, dimensions) in float32 with length one. The encoder normalizes images itself.
     """
     try:
         from mappable.features.encoder import Encoder
         from mappable.features.files import encoder_file
-    except ModuleNotFoundError:  # it is not installed, but lies beside this file
+    except ModuleNotFoundError:  # the package is not installed, but lies beside this file
         sys.path.append(str(Path(__file__).parent / "src"))
         from mappable.features.encoder import Encoder
         from mappable.features.files import encoder_file

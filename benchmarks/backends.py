@@ -1,11 +1,11 @@
-"""How long a query takes on a CPU: one image to its descriptor, by torch and by onnxruntime.
+"""Time of a query on a CPU, from one image to its descriptor, with torch and with onnxruntime.
 
     python benchmarks/backends.py
 
-The same encoder, VGG-16 and NetVLAD with 64 clusters, describes the same images in turn: torch as it is, in float32;
-`FastEncoder` in the default precision, which is bfloat16 where the CPU has it; and onnxruntime from the exported file,
-in float32 and in int8. Descriptors are compared with those of torch in float32. On a machine that does other work too,
-trust the time on the CPU with `--threads 1` alone.
+The same encoder, VGG-16 and NetVLAD with 64 clusters, describes the same images in turn. torch runs in float32.
+`FastEncoder` runs in the default precision: bfloat16 if the CPU supports it. onnxruntime runs the exported file in
+float32 and in int8. Descriptors are compared with those of torch in float32. On a machine that does other work, trust
+only the CPU time with `--threads 1`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Way = Callable[[Pixels], NDArray[np.float32]]
 
 
 def make_images(count: int, size: Size) -> Pixels:
-    """Smooth colours with patches on them."""
+    """Smooth colors with patches on them."""
     random = np.random.default_rng(0)
     layers = []
     for cells, resampling in ((6, Image.Resampling.BICUBIC), (20, Image.Resampling.NEAREST)):
@@ -48,7 +48,7 @@ def make_images(count: int, size: Size) -> Pixels:
 
 
 def ways_of(encoder: Encoder, images: Pixels, folder: Path) -> dict[str, Way]:
-    """What describes one image (1, height, width, 3), by its name."""
+    """The functions that describe one image (1, height, width, 3), by name."""
     exported = to_onnx(encoder)
     (folder / "float32.onnx").write_bytes(exported)
     (folder / "int8.onnx").write_bytes(to_int8(exported, images))
@@ -85,13 +85,13 @@ def main() -> None:
     for size in SIZES:
         images = make_images(IMAGES, size)
         encoder = Encoder.create(weights_file=given.weights_file, size=size)
-        encoder.initialise(images)
+        encoder.initialize(images)
         with TemporaryDirectory() as folder:
             report(ways_of(encoder, images, Path(folder)), images, given.rounds)
 
 
 def report(ways: dict[str, Way], images: Pixels, rounds: int) -> None:
-    """Print a table: medians of all rounds, all ways in turn for each image."""
+    """Print a table of medians over all rounds; all methods take turns for each image."""
     described = {name: np.concatenate([way(image[None]) for image in images]) for name, way in ways.items()}
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(rounds):

@@ -1,10 +1,10 @@
-"""The pictures of docs/concepts.md, from what `make demo` leaves and from made-up routes.
+"""Draws the pictures of docs/concepts.md, from the output of `make demo` and from simulated routes.
 
     make demo
     python scripts/concepts.py demo docs
 
-It writes concepts-distances.png, concepts-place.png, concepts-calibration.png and concepts-recovery.png. All images are
-drawn by the package; the seeds are fixed. Two encoders describe 250 images each, which takes a minute on two cores.
+It writes concepts-distances.png, concepts-place.png, concepts-calibration.png and concepts-recovery.png. The package
+draws all images; the seeds are fixed. Two encoders describe 250 images each, which takes a minute on two cores.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
-from mappable.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
+from mappable.plotting import BLACK, BLUE, GRAY, GREEN, ORANGE, VERMILION
 from mappable.recovery.align import align
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
@@ -37,15 +37,15 @@ from mappable.recovery.unanchored.pipeline import recover
 
 BEFORE, AFTER = "off-the-shelf-seed0", "triplet+huber-ours-seed0"
 NEAR, FAR = 10.0, 25.0  # the radii of the demo
-DPI, COLOURS = 100, 64
-FARTHEST = 40.0  # metres that the first picture shows
+DPI, COLORS = 100, 64
+FARTHEST = 40.0  # longest distance in the first picture, in metres
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("demo", type=Path, help="folder that `make demo` made")
+    parser.add_argument("demo", type=Path, help="output folder of `make demo`")
     parser.add_argument("out", type=Path, help="folder for the pictures")
-    parser.add_argument("--only", help="one picture: distances, place, calibration or recovery")
+    parser.add_argument("--only", help="draw only this picture: distances, place, calibration or recovery")
     given = parser.parse_args()
     mpl.rcParams.update({"font.size": 9.5, "axes.spines.top": False, "axes.spines.right": False})
     drawings = {
@@ -60,10 +60,10 @@ def main() -> None:
 
 
 def save(figure: Figure, file: Path) -> None:
-    """As a PNG of few colours, which is small."""
+    """Write a small PNG with few colors."""
     stream = io.BytesIO()
     figure.savefig(stream, dpi=DPI, facecolor="white")
-    Image.open(stream).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    Image.open(stream).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(file, optimize=True)
     print(f"{file}: {file.stat().st_size / 1e3:.0f} kB")
 
 
@@ -74,7 +74,7 @@ def described(demo: Path, model: str, *sequences: str) -> tuple[Places, Encoder,
 
 
 def distances(demo: Path) -> Figure:
-    """Feature distance against metres, between the images of two test runs, before and after training."""
+    """Plot feature distance against metres between the images of two test runs, before and after training."""
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, model, title in (
@@ -90,11 +90,11 @@ def distances(demo: Path) -> Figure:
         bands = [apart[(metres >= low) & (metres < low + 2)] for low in edges[:-1]]
         low, middle, high = np.array([np.quantile(band, [0.1, 0.5, 0.9]) for band in bands]).T
         some = np.random.default_rng(0).choice(np.flatnonzero(near), 2500, replace=False)
-        axes.plot(metres[some], apart[some], ",", color=GREY, zorder=0)
+        axes.plot(metres[some], apart[some], ",", color=GRAY, zorder=0)
         axes.fill_between(edges[:-1] + 1, low, high, color=BLUE, alpha=0.25, label="8 of 10 pairs")
         axes.plot(edges[:-1] + 1, middle, color=BLUE, linewidth=2.2, label="the middle one")
         scale = np.sqrt(squared_scale(demo))
-        axes.plot([0, NEAR], [0, scale], "--", color=VERMILLION, linewidth=2.2, label="what the loss asks for")
+        axes.plot([0, NEAR], [0, scale], "--", color=VERMILION, linewidth=2.2, label="what the loss asks for")
         for radius, name in ((NEAR, "r₁"), (FAR, "r₂")):
             axes.axvline(radius, color=BLACK, linewidth=0.8, linestyle=":")
             axes.text(radius + 0.4, 0.03, name, va="bottom")
@@ -120,7 +120,7 @@ def located(demo: Path, *sequences: str) -> tuple[Places, Map, list[Location]]:
 
 
 def place(demo: Path) -> Figure:
-    """One image at night: what it looks like, the nearest landmark, and both on the map."""
+    """Show one image at night, its nearest landmark, and both on the map."""
     places, opened, found = located(demo, "test-night")
     rows = {str(name): row for row, name in enumerate(opened.places.place_id)}
     landmarks = opened.places.positions
@@ -131,8 +131,8 @@ def place(demo: Path) -> Figure:
     good = [
         n for n, one in enumerate(found) if one.confident and moved[n] > 1 and one.low is not None and one.low > 0.5
     ]
-    n = min(good, key=lambda n: abs(off[n] - np.median(off)))  # as good as most
-    print(f"{places.path[n]}: off by {off[n]:.2f} m, the median of the run is {np.median(off):.2f} m")
+    n = min(good, key=lambda n: abs(off[n] - np.median(off)))  # a typical image: its error is close to the median
+    print(f"{places.path[n]}: error {off[n]:.2f} m, median of the run {np.median(off):.2f} m")
     one, truth, nearest = found[n], places.positions[n], landmarks[rows[found[n].landmark]]
     figure = Figure(figsize=(8, 3.9), layout="constrained")
     grid = figure.subplot_mosaic([["image", "map"], ["landmark", "map"]], width_ratios=[1, 2.3])
@@ -143,7 +143,7 @@ def place(demo: Path) -> Figure:
         grid[name].set_title(titles[name], fontsize=9.5)
         grid[name].axis("off")
     axes = grid["map"]
-    axes.plot(*landmarks.T, "o", color=GREY, markersize=5, label="landmarks")
+    axes.plot(*landmarks.T, "o", color=GRAY, markersize=5, label="landmarks")
     low, high = float(one.low or 0), float(one.high or 0)
     for radius in (low, high):
         axes.add_patch(Circle(nearest, radius, fill=False, color=ORANGE, linewidth=1.8, linestyle="-"))
@@ -159,7 +159,7 @@ def place(demo: Path) -> Figure:
 
 
 def calibration(demo: Path) -> Figure:
-    """Metres to the nearest landmark by feature distance, with the interval, and what confidence is worth."""
+    """Plot metres to the nearest landmark by feature distance, with the interval, and errors by confidence."""
     places, opened, found = located(demo, "test-overcast", "test-night", "test-rain")
     rows = {str(name): row for row, name in enumerate(opened.places.place_id)}
     nearest = opened.places.positions[[rows[one.landmark] for one in found]]
@@ -175,16 +175,16 @@ def calibration(demo: Path) -> Figure:
     left.fill_between(grid, low, high, color=BLUE, alpha=0.2, label="90 % interval, by this distance alone")
     left.plot(grid, middle, color=BLUE, linewidth=2)
     left.plot(feature[sure], metres[sure], "o", color=GREEN, markersize=3, label="test images, confident")
-    left.plot(feature[~sure], metres[~sure], "x", color=VERMILLION, markersize=4, label="not confident")
+    left.plot(feature[~sure], metres[~sure], "x", color=VERMILION, markersize=4, label="not confident")
     left.set(xlabel="distance of descriptors to the nearest landmark", ylabel="metres to that landmark")
     left.set_yscale("symlog", linthresh=10)
     left.set(ylim=(-0.3, 250), yticks=[0, 5, 10, 100], yticklabels=["0", "5", "10", "100"])
     left.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False, fontsize=8.5)
-    for chosen, colour, name in ((sure, GREEN, "confident"), (~sure, VERMILLION, "not confident")):
+    for chosen, color, name in ((sure, GREEN, "confident"), (~sure, VERMILION, "not confident")):
         sorted_errors = np.sort(errors[chosen])
         share = 100 * np.arange(1, len(sorted_errors) + 1) / len(sorted_errors)
         style = "-" if chosen is sure else "--"
-        right.plot(sorted_errors, share, style, color=colour, linewidth=2, label=f"{name}: {chosen.sum()} images")
+        right.plot(sorted_errors, share, style, color=color, linewidth=2, label=f"{name}: {chosen.sum()} images")
     right.set(xscale="log", xlim=(0.1, 400), xlabel="metres off", ylabel="% of them within that", ylim=(0, 102))
     right.set(xticks=[0.1, 1, 10, 100], xticklabels=["0.1", "1", "10", "100"])
     right.legend(loc="lower right", frameon=False, fontsize=8.5)
@@ -193,25 +193,25 @@ def calibration(demo: Path) -> Figure:
     )
     print(
         f"intervals hold for {inside[sure].mean():.1%} of {sure.sum()} confident images; within {NEAR:g} m:",
-        f"{(errors[sure] <= NEAR).mean():.1%} of these, {(errors[~sure] <= NEAR).mean():.1%} of the others",
+        f"{(errors[sure] <= NEAR).mean():.1%} of them, {(errors[~sure] <= NEAR).mean():.1%} of the other images",
     )
     return figure
 
 
 def recovery() -> Figure:
-    """What distances up to 10 m leave open, and what a few known positions settle."""
+    """Show what distances up to 10 m cannot determine, and what a few known positions add."""
     sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
     from simulated_ranges import NOISES, measure, route
 
-    truth = route("open", 400, seed=3)[:, ::-1] * [-1, 1]  # turned, as a page is wider than high
+    truth = route("open", 400, seed=3)[:, ::-1] * [-1, 1]  # rotated, because a page is wider than high
     ranges = measure(truth, NOISES["mid"], seed=3)
     figure = Figure(figsize=(8, 5.8), layout="constrained")
     (one, two), (three, four) = figure.subplots(2, 2)
     corner = straightest(truth)
     swung = mirrored_beyond(truth, corner)
     one.plot(*truth.T, color=BLACK, linewidth=2, label="the route")
-    one.plot(*swung[corner:].T, "--", color=VERMILLION, linewidth=2, label="its end, swung over")
-    one.plot(*truth[corner], "o", color=VERMILLION)
+    one.plot(*swung[corner:].T, "--", color=VERMILION, linewidth=2, label="its end, swung over")
+    one.plot(*truth[corner], "o", color=VERMILION)
     exact = np.linalg.norm(truth[ranges.i] - truth[ranges.j], axis=1)
     other = np.linalg.norm(swung[ranges.i] - swung[ranges.j], axis=1)
     print(f"swung: {(np.abs(other - exact) < 0.2).mean():.1%} of {len(ranges)} ranges stay within 0.2 m")
@@ -223,9 +223,9 @@ def recovery() -> Figure:
     two.set_title("from distances alone: the order and the length", fontsize=10)
     broken = without(ranges, 130, 260)
     parts = recover(broken, seed=0)
-    for number, colour in zip(np.unique(parts.parts), (BLUE, ORANGE, GREEN), strict=False):
+    for number, color in zip(np.unique(parts.parts), (BLUE, ORANGE, GREEN), strict=False):
         points = parts.positions[parts.parts == number]
-        three.plot(*(points - np.array([0, 60 * number])).T, color=colour, linewidth=2, label=f"part {number + 1}")
+        three.plot(*(points - np.array([0, 60 * number])).T, color=color, linewidth=2, label=f"part {number + 1}")
     three.set_title("two gaps in the chain: three maps, which nothing joins", fontsize=10)
     known = np.arange(0, 400, 40)
     anchored = recover_anchored(ranges, Anchors(known, truth[known], sigma=0.5))
@@ -240,12 +240,12 @@ def recovery() -> Figure:
         axes.tick_params(labelsize=8)
     for sentence in (*alone.undetermined, "", *parts.undetermined):
         print(sentence)
-    print("off by", [round(rms(points, truth), 1) for points in (fitted, anchored.positions)], "m")
+    print("RMS errors", [round(rms(points, truth), 1) for points in (fitted, anchored.positions)], "m")
     return figure
 
 
 def straightest(points: Floats) -> int:
-    """A point of a straight stretch near half of the way, where nothing tells one side from the other."""
+    """A point on a straight stretch near the middle of the route; there, ranges cannot tell left from right."""
     ahead = np.arctan2(*np.diff(points, axis=0).T[::-1])
     turn = np.abs(np.angle(np.exp(1j * (ahead[12:] - ahead[:-12]))))
     middle = np.arange(len(turn))
@@ -253,7 +253,7 @@ def straightest(points: Floats) -> int:
 
 
 def mirrored_beyond(points: Floats, at: int) -> Floats:
-    """The same points up to `at`, and beyond it their mirror image on the line of travel there."""
+    """The same points up to `at`; after it, their mirror image across the direction of travel at that point."""
     along = points[at + 3] - points[at - 3]
     along /= np.linalg.norm(along)
     rest = points[at:] - points[at]
@@ -262,7 +262,7 @@ def mirrored_beyond(points: Floats, at: int) -> Floats:
 
 
 def without(ranges: Ranges, *gaps: int) -> Ranges:
-    """The ranges without those that lead across some points."""
+    """Drop the ranges that cross one of the points `gaps`."""
     kept = np.ones(len(ranges), dtype=bool)
     for gap in gaps:
         kept &= (np.minimum(ranges.i, ranges.j) >= gap) | (np.maximum(ranges.i, ranges.j) < gap)

@@ -1,4 +1,4 @@
-"""Fills docs/house.md from the first lines of all module docstrings; what stands above the marker is written by hand.
+"""Fills docs/house.md from the first lines of all module docstrings; the part above the marker is written by hand.
 
 python scripts/house.py
 """
@@ -16,7 +16,7 @@ MARKER = "<!-- made by scripts/house.py from the first lines of the modules: edi
 
 
 def page(now: str) -> str:
-    """The page: its upper part as it is `now`, then a section per room, in the order of the import contract."""
+    """The new page: the upper part of the page `now`, then a section per room, in the order of the import contract."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
     names = re.findall(r"\w+", " ".join(reversed(contract["layers"])))
     rooms = [PACKAGE / name for name in names if (PACKAGE / name).is_dir()]
@@ -28,7 +28,7 @@ def page(now: str) -> str:
 
 
 def section(title: str, modules: Iterator[Path], room: Path) -> str:
-    """A heading, and a table with a row per module; the row of a sub-folder stands above its modules."""
+    """A heading, and a table with one row per module; the row of a sub-folder is above its modules."""
     rows = []
     for module in sorted(modules, key=lambda module: module.relative_to(room).with_suffix("").as_posix()):
         name = module.relative_to(room).as_posix().replace("/__init__.py", "/")
@@ -37,7 +37,7 @@ def section(title: str, modules: Iterator[Path], room: Path) -> str:
 
 
 def first_line(module: Path) -> str:
-    """What a module says about itself in one line."""
+    """The first line of a module's docstring."""
     text = ast.get_docstring(ast.parse(module.read_text("utf-8"))) or ""
     line, _, rest = text.partition("\n")
     if not line.endswith((".", "?")) or rest.partition("\n")[0]:

@@ -1,4 +1,4 @@
-"""Draws the pictures of the worlds in docs/ and fills in the table of statistics on the page about them.
+"""Draws the pictures of the simulated worlds in docs/, and fills in the table of statistics in docs/worlds.md.
 
 .venv/bin/python scripts/world_docs.py
 """
@@ -47,7 +47,7 @@ SHEETS = {
 
 
 def sheet(file: Path, name: str, groups: dict[str, tuple[str, ...]], columns: int) -> None:
-    """A contact sheet for which nothing is drawn but what is on it."""
+    """Draw a contact sheet; render only the images that it shows."""
     preset = find_preset(name)
     world, drives = plan(preset)
     places = table(preset, drives)
@@ -56,7 +56,7 @@ def sheet(file: Path, name: str, groups: dict[str, tuple[str, ...]], columns: in
     for sequences in groups.values():
         for rows in same_places(places, {one: rows_of[one] for one in sequences}, columns).values():
             wanted[rows] = True
-    wanted[rows_of[next(iter(groups.values()))[0]][0]] = True  # its size is that of all
+    wanted[rows_of[next(iter(groups.values()))[0]][0]] = True  # all images have its size
     images: dict[int, Pixels] = {}
     draw(preset, world, drives, wanted, images.__setitem__, size=preset.size, device="cpu")
     contact_sheet(places, images.__getitem__, file, groups=groups, columns=columns)
@@ -70,7 +70,7 @@ ROWS: dict[str, Callable[[Statistics], str]] = {
     "images: train / calibration / test": counts("train", "calibration", "test"),
     "region-b / wing / camera / leaving": counts("region-b", "wing", "camera", "leaving"),
     "route, m": lambda one: f"{one.length:,.0f}",
-    "images on the spot, a run": lambda one: f"{one.on_the_spot}",
+    "images on the spot, per run": lambda one: f"{one.on_the_spot}",
     "heights, m": lambda one: f"{one.height:.1f}",
     "look alike: places, groups": lambda one: f"{sum(one.look_alikes.values())}, {len(one.look_alikes)}",
     "landmarks; farthest training image, m": lambda one: f"{one.landmarks}; {one.covering_radius:.2f}",
@@ -79,7 +79,7 @@ ROWS: dict[str, Callable[[Statistics], str]] = {
 
 
 def fill_in(page: Path) -> None:
-    """Put the table of statistics in the place of the one on the page, below its heading."""
+    """Replace the table of statistics on the page."""
     found = []
     for preset in PRESETS.values():
         world, drives = plan(preset)
@@ -87,7 +87,7 @@ def fill_in(page: Path) -> None:
     lines = ["| | " + " | ".join(f"`{name}`" for name in PRESETS) + " |", "|---" * (len(PRESETS) + 1) + "|"]
     lines += [f"| {label} | " + " | ".join(map(write, found)) + " |" for label, write in ROWS.items()]
     before, rest = page.read_text().split("## Statistics\n", 1)
-    after = rest[rest.rindex("|\n", 0, rest.index("\n## ")) + 2 :]  # what follows the table that is there
+    after = rest[rest.rindex("|\n", 0, rest.index("\n## ")) + 2 :]  # the text after the old table
     page.write_text(before + "## Statistics\n\n" + "\n".join(lines) + "\n" + after)
 
 

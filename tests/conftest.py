@@ -22,19 +22,19 @@ from mappable.places.frames import Frame
 from mappable.places.packing import pack_images
 from mappable.places.table import Places
 
-# Tests run side by side, one on each core: threads within one, and in what it starts, would wait for each other.
+# Tests run in parallel, one per core: threads within a test, and in its child processes, would compete for cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them send.
+# A shell that starts the tests in the background makes them ignore Ctrl-C, but some tests send it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# A busy machine is no failure; and where a change is judged, the examples are the same each time.
+# A busy machine is not a failure. In CI, the examples are the same in every run.
 settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("tests")
 
 # The toy world: a line of 80 m, and images along it whose look changes smoothly with the position.
 WIDTH, HEIGHT = 64, 48
 PIXELS_PER_METRE = 4  # images 16 m apart have nothing in common
-# Split, first place and distance from one to the next in metres, light, colour of the light, noise in grey levels.
+# Split, first place and distance from one to the next in metres, light, color of the light, noise in gray levels.
 DRIVES = {
     "sun": ("train", 0.0, 4.0, 1.0, (1.0, 1.0, 0.9), 4.0),
     "dusk": ("train", 2.0, 4.0, 0.5, (1.0, 0.8, 0.9), 8.0),
@@ -68,7 +68,7 @@ build = Small
 '''
 
 
-# Three speeds (docs/house.md): a test without a mark is quick, and must do none of this.
+# Three speeds (docs/house.md): a test without a mark is quick, and must do nothing of this list.
 HEAVY_EVENTS = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn"}
 HEAVY = {
     "multiprocessing.process:BaseProcess.start": "starts a process",
@@ -78,11 +78,11 @@ HEAVY = {
     "mappable.learning.trainer:_Run.go": "trains",
     "mappable.features.backbones.vgg16:VGG16.__init__": "builds VGG-16",
 }
-# A test that uses one of these fixtures, or is in one of these folders, is medium without a mark.
+# A test that uses such a fixture, or is in such a folder, is medium without a mark.
 HEAVY_FIXTURES = {"client", "draw_runs", "start", "vgg16_v1"}
 HEAVY_FOLDERS = {"gpu"}
-# The other modules need PyTorch, which takes seconds to load: they are guarded from the first test after they load.
-# A run of all tests loads them before the first test, because it collects their doctests.
+# The other modules need PyTorch, which takes seconds to load. They are guarded from the first test after they load.
+# A run of all tests loads them before the first test, because pytest collects their doctests.
 LIGHT = ("matplotlib.figure", "multiprocessing.process", "socket")
 guarded: set[str] = set()
 running: list[str] = []  # the quick test that runs now, if one does
@@ -111,7 +111,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
 
 
 def guard(function: Callable[..., Any], does: str) -> Callable[..., Any]:
-    """The same function, which fails a quick test that calls it."""
+    """Wrap a function so that it fails a quick test that calls it."""
 
     @wraps(function)
     def guarded_function(*positional: Any, **named: Any) -> Any:
@@ -122,13 +122,13 @@ def guard(function: Callable[..., Any], does: str) -> Callable[..., Any]:
 
 
 def fail_quick(does: str) -> None:
-    """Fail the test that runs now if it is quick."""
+    """Fail the running test if it is quick."""
     if running:
         pytest.fail(f"a quick test {does}: mark {running[0]} with @pytest.mark.medium")
 
 
 def audit(event: str, _: tuple[object, ...]) -> None:
-    """Python calls this for each event of the system (PEP 578)."""
+    """Python calls this function for every audit event (PEP 578)."""
     if event in HEAVY_EVENTS:
         fail_quick("starts a process")
 
@@ -140,7 +140,7 @@ for light in LIGHT:
 
 @pytest.fixture
 def draw() -> Callable[..., Path]:
-    """Write a small real image file (format by suffix) whose pixels differ from file to file; makes its folders."""
+    """Write a small image file (format by suffix), create its folders; each file name gives other pixels."""
 
     def write(file: Path, size: tuple[int, int] = (64, 48), **save_options: Any) -> Path:
         seed = np.frombuffer(file.name.encode(), dtype=np.uint8)
@@ -154,13 +154,13 @@ def draw() -> Callable[..., Path]:
 
 @pytest.fixture
 def geotagged(draw: Callable[..., Path]) -> Callable[..., list[Path]]:
-    """Write photos of a walk as a phone does: 4 m north and 3 s from one to the next, looking north, in Oxford."""
+    """Write photos of a walk north in Oxford as a phone does: one every 4 m and 3 s, looking north."""
 
     def write(folder: Path, count: int, start: datetime = datetime(2026, 5, 1, 12, tzinfo=UTC)) -> list[Path]:
         files = []
         for number in range(count):
             exif = Image.Exif()
-            north = 51.752 + number * 4.0 / 111_250  # metres a degree
+            north = 51.752 + number * 4.0 / 111_250  # metres per degree
             exif.get_ifd(0x8825).update({1: "N", 2: _degrees(north), 3: "W", 4: _degrees(1.2577), 16: "T", 17: 0.0})
             moment = (start + timedelta(seconds=3 * number)).strftime("%Y:%m:%d %H:%M:%S")
             exif.get_ifd(0x8769).update({0x9003: moment, 0x9011: "+00:00"})
@@ -171,7 +171,7 @@ def geotagged(draw: Callable[..., Path]) -> Callable[..., list[Path]]:
 
 
 def _degrees(value: float) -> tuple[float, float, float]:
-    """Degrees, minutes and seconds, as photos have them."""
+    """Degrees, minutes and seconds, as in the EXIF data of photos."""
     minutes = value % 1 * 60
     return float(int(value)), float(int(minutes)), round(minutes % 1 * 60, 6)
 
@@ -180,17 +180,17 @@ def _degrees(value: float) -> tuple[float, float, float]:
 def toy() -> tuple[Places, Pixels]:
     """60 places in metres, and their images (60, 48, 64, 3): 40 to train on, 2 m apart, 10 to calibrate, 10 to test.
 
-    Both drives of the training split pass the whole line, one in sun and one at dusk, 4 m between their images, all of
-    which look along +x. Only the table is there, no files: see `toy_folder`.
+    The training split has two drives along the whole line, one in sun and one at dusk, with 4 m between images. All
+    images look along +x. This is only the table, without files: see `toy_folder`.
     """
     random = np.random.default_rng(0)
-    # Broad colours, so that images grow apart slowly, and fine ones, so that each has something of its own.
+    # Broad colors make images differ slowly with distance; fine ones make each image unique.
     wall: Floats = 0.6 * _paint(random, (3, 8)) + 0.4 * _paint(random, (6, 48))
     names, splits, along, images = [], [], [], []
-    for name, (split, first, step, light, colour, noise) in DRIVES.items():
+    for name, (split, first, step, light, color, noise) in DRIVES.items():
         for x in np.arange(first, LENGTH, step):
             left = int(x * PIXELS_PER_METRE)
-            clear: Floats = wall[:, left : left + WIDTH] * light * colour
+            clear: Floats = wall[:, left : left + WIDTH] * light * color
             images.append(np.clip(clear + random.normal(0, noise, clear.shape), 0, 255).astype(np.uint8))
             names.append(name)
             splits.append(split)
@@ -210,17 +210,17 @@ def toy() -> tuple[Places, Pixels]:
 
 
 def _paint(random: np.random.Generator, cells: tuple[int, int]) -> Floats:
-    """A wall (height, width, 3) along the whole line, of so many random colours in each direction."""
+    """A wall (height, width, 3) along the whole line, with `cells` random colors in height and width."""
     size = (WIDTH + int(LENGTH * PIXELS_PER_METRE), HEIGHT)
-    colours = Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8))
-    return np.asarray(colours.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
+    colors = Image.fromarray(random.integers(0, 256, (*cells, 3), dtype=np.uint8))
+    return np.asarray(colors.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
 
 
 @pytest.fixture(scope="session")
 def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy world as `mappable convert` leaves a set: image files, the table, and the images packed at 64x48.
 
-    Whoever spoils it takes a copy first.
+    A test that changes it makes a copy first.
     """
     folder = tmp_path_factory.mktemp("places") / "toy"
     places, pixels = toy[0].replace(root=folder), toy[1]
@@ -234,7 +234,7 @@ def toy_folder(toy: tuple[Places, Pixels], tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
-    """Draw each so many-th image of some runs of a preset, and none of its others: preparing a run takes its time."""
+    """Draw one in `every` images of some runs of a preset; other runs are not planned, because that takes long."""
     from mappable.worlds import drives
     from mappable.worlds.presets import find_preset
 
@@ -252,7 +252,7 @@ def draw_runs() -> Callable[..., tuple[Places, Pixels]]:
 
 @pytest.fixture
 def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of what is usually drawn from all that fits: what is said does not hang on it."""
+    """Draw 20 sweeps, a fifth of the default; the messages do not depend on the number."""
     from mappable.recovery.anchored.pipeline import recover_anchored
 
     monkeypatch.setitem(recover_anchored.__kwdefaults__, "sweeps", 20)
@@ -260,7 +260,7 @@ def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def backbones_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the file of the backbone `small`."""
+    """A folder with the file of the backbone `small`."""
     folder = tmp_path_factory.mktemp("backbones")
     (folder / "small.py").write_text(SMALL_BACKBONE)
     return folder
@@ -268,7 +268,7 @@ def backbones_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def small_backbone(backbones_folder: Path) -> Iterator[str]:
-    """The name of a backbone that exists because a file of that name does, in a folder where the package looks too."""
+    """The name of a backbone, whose file is in a folder that the package also searches."""
     from mappable.features import backbones
 
     backbones.__path__.append(str(backbones_folder))

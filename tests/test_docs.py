@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,16 @@ ROOT = Path(__file__).parent.parent
 
 def code_blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+def load_script(path: str) -> ModuleType:
+    """A Python file that is in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 @pytest.mark.medium
@@ -79,19 +90,8 @@ def test_the_robots_table_of_the_recipe_is_a_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
-    """By the hook that mkdocs calls, out of the program itself."""
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    page = (ROOT / "docs/commands.md").read_text()
-    assert sorted(re.findall(r"<!-- command (.+?) -->", page)) == sorted(map(" ".join, hooks.command_names()))
-    assert re.findall(r"^### (.+)$", page, flags=re.MULTILINE) == re.findall(r"<!-- command (.+?) -->", page)
-    made = hooks.on_page_markdown(page)
-    assert "<!--" not in made
-    assert "| `distance` | Distance from the image to" in hooks.on_page_markdown((ROOT / "docs/maps.md").read_text())
+def test_the_hook_of_the_site_fills_the_page_of_python_names() -> None:
+    hooks = load_script("docs/hooks.py")
     api = hooks.on_page_markdown((ROOT / "docs/api.md").read_text())
     assert "<!--" not in api
     for line in (
@@ -100,14 +100,19 @@ def test_every_command_is_on_the_page_of_commands_and_described_there() -> None:
         "::: mappable.maps.map.Map\n",
     ):
         assert line in api
-    for line in (
-        "`mappable map build PLACES OUT`",
-        "| `--storage float32|float16` | Type of stored descriptors; float16 takes half the space. Default: ",
-        "| `MAP` | Folder made by `mappable map build`. |",
-        "| `[OUT]` | Folder for everything that the demo makes. |",
-        "| `--on-bad-image stop|drop` |",
-    ):
-        assert line in made
+
+
+def test_the_page_on_contributing_includes_the_file_of_the_root_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = load_script("docs/hooks.py")
+    monkeypatch.setattr(hooks, "ROOT", tmp_path)
+    page = (ROOT / "docs/contributing.md").read_text()
+    assert "](../" not in hooks.on_page_markdown(page)  # without the file there is no link to it
+    (tmp_path / "CONTRIBUTING.md").write_text("# Contributing\n\nRead [the house](docs/house.md) first.\n")
+    made = hooks.on_page_markdown(page)
+    assert made.startswith("# Contributing\n\nRead [the house](house.md) first.\n")
+    assert "](../" not in made
 
 
 def test_every_column_is_explained_on_the_page_of_conventions() -> None:
@@ -189,18 +194,89 @@ def test_the_python_and_the_file_of_the_page_of_settings_are_right(tmp_path: Pat
 
 
 @pytest.mark.medium
-def test_the_python_of_the_readme_runs_on_a_converted_set(
+def test_the_training_of_the_quick_start_runs_on_photos_that_are_packed_in_two_sizes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     geotagged: Callable[..., list[Path]],
     asked: list[mappable.learning.Settings],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    geotagged(tmp_path / "my_photos/walk", 20)
-    mappable.convert("photos", "my_photos", "my_places")
+    geotagged(tmp_path / "my_photos/walk", 40)
+    places = mappable.convert("photos", "my_photos", "town")
+    mappable.places.pack_images(places, "town", size=(160, 120))  # as `mappable train --preset street-laptop` does
     names: dict[str, Any] = {}
-    exec(code_blocks("README.md", "python")[0], names)
-    assert names["images"].shape == (20, 180, 240, 3)
-    assert len(names["descriptors"]) == 20
-    assert (asked[0].backbone, asked[0].clusters, asked[0].iterations) == ("vgg16", 64, 1000)
-    assert (tmp_path / "model/encoder.safetensors").is_file()
+    exec(code_blocks("docs/quick-start.md", "python")[1], names)
+    assert len(names["descriptors"]) == 40
+    assert (asked[0].backbone, asked[0].clusters, asked[0].size) == ("vgg16", 64, (160, 120))
+    assert (tmp_path / "python_model/encoder.safetensors").is_file()
+    assert (tmp_path / "python_map/map.json").is_file()
+
+
+def test_the_readme_fits_on_one_screen_and_names_the_two_commands_of_a_checkout_first() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.split()) <= 600
+    commands = re.findall(r"^(make \w+|mappable [a-z]+)", readme, flags=re.MULTILINE)
+    assert commands[:2] == ["make demo", "make test"]
+
+
+def test_every_link_leads_to_a_page_and_a_heading() -> None:
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!http)([^)\s]+)\)", text):
+            name, _, anchor = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists(), f"{page.name}: {target}"
+            headings = re.findall(r"^#+ (.+)$", file.read_text(), flags=re.MULTILINE) if anchor else []
+            anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert anchor in anchors or not anchor, f"{page.name}: {target}"
+
+
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    page = (ROOT / "docs/glossary.md").read_text()
+    words = [word.lower() for word in re.findall(r"^\*\*(.+?)\*\*", page, flags=re.MULTILINE)]
+    assert len(words) >= 60
+    assert words == sorted(words)
+    letters = re.findall(r"^## (\w)$|^\*\*(\w)", page, flags=re.MULTILINE)
+    heading = ""
+    for letter, first in letters:
+        heading = letter or heading
+        assert not first or first == heading
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2])
+    assert sorted(listed) == sorted(
+        page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")
+    )
+
+
+@pytest.fixture(scope="module")
+def api_page() -> ModuleType:
+    return load_script("scripts/api_page.py")
+
+
+def test_the_page_of_python_names_is_what_the_source_says(api_page: ModuleType) -> None:
+    now = api_page.PAGE.read_text()
+    assert api_page.page(now) == now, "docs/api.md is stale: run `python scripts/api_page.py`"
+
+
+def test_the_page_of_python_names_has_every_public_name(api_page: ModuleType) -> None:
+    page = api_page.PAGE.read_text()
+    for name in mappable.__all__:
+        room = getattr(mappable, name)
+        if not isinstance(room, ModuleType):
+            assert f"| `mappable.{name}` |" in page
+            continue
+        section = page.split(f"<!-- names mappable.{name}:")[1].partition("<!-- end of names -->")[0]
+        assert re.findall(r"^### (\w+)$", section, flags=re.MULTILINE) != []
+        assert set(re.findall(r"^### (\w+)$", section, flags=re.MULTILINE)) == set(room.__all__)
+
+
+def test_a_signature_has_types_and_defaults_as_in_the_source(api_page: ModuleType) -> None:
+    shown = api_page.describe("mappable.places.cache", "find_pack")
+    assert "find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages" in shown
+    frame = api_page.describe("mappable.places.frames", "Frame")
+    assert "    unit: Unit = 'm',\n" in frame
+    assert "- `to_latlon(xyz: Floats) -> tuple[Floats, Floats]`: " in frame
+    with pytest.raises(SystemExit, match=r"cache\.py does not define no_such_name"):
+        api_page.definition("mappable.places.cache", "no_such_name")

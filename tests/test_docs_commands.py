@@ -1,11 +1,11 @@
-"""Every command of the documentation runs: all `sh` blocks of the README and of docs/, page by page, in their order.
+"""Runs every command of the documentation: all `sh` blocks of the README and of docs/, page by page, in their order.
 
-So does the Python between them, on the pages that PYTHON names; that of the others has tests of its own.
+The Python between the commands runs, too, on the pages that PYTHON names. The Python of other pages has its own tests.
 
-A page begins in an empty folder. What a command reads and no earlier one on the page has made is put there by MAKERS,
-under the name that the page uses. Commands are run as they are shown but for what QUICK, WORDS, WORLDS and the fixture
-`workshop` change, which makes them cheap; those that UNRUN names are not run, for the reason given there, but what they
-name must exist. A program that is in no table here fails, and so does an option that does not exist, also in the text.
+Each page starts in an empty folder. If a command reads something that no earlier command of the page has made, MAKERS
+puts it there under the name that the page uses. Commands run as shown, except for what QUICK, WORDS, WORLDS and the
+fixture `workshop` change to make them cheap. Commands in UNRUN do not run, for the reason given there, but what they
+name must exist. A program that no table here knows fails the test. So does an unknown option, also in running text.
 
 `make test-long` runs the pages that begin with a simulated town once more, at full length: see FULL_PAGES.
 """
@@ -96,9 +96,14 @@ FULL_MAKERS = {
     "town": "simulate street-v1-demo town",
     "model": "train town model --preset street-laptop",
 }
-# Pages whose Python is run here, and what of it is another number.
-PYTHON = {f"docs/{name}.md" for name in ("maps", "export", "evaluate", "own-data", "deployment", "interop")}
-NUMBERS = {"landmarks=200": "landmarks=20"}
+# Pages whose Python runs here, between the commands, and what replaces its expensive parts.
+PYTHON = {"README.md"} | {
+    f"docs/{name}.md" for name in ("quick-start", "maps", "export", "evaluate", "own-data", "deployment", "interop")
+}
+CHEAPER = {
+    "landmarks=200": "landmarks=20",
+    'load_settings("street-laptop")': f'load_settings("street-laptop", overrides={SMALL})',
+}
 ROBOT = "docs/deployment.md"  # its Python runs where there is no PyTorch
 OWN_READER = "robot_log"  # which the guide writes, and tests/test_docs.py runs
 
@@ -522,8 +527,8 @@ def run_python(workshop: Workshop, text: str, names: dict[str, Any] | None) -> N
     """Run a block of Python after those before it, or where there are no `names` in a process without PyTorch."""
     for name in re.findall(r'"([\w.]+)[/"]', text):
         workshop.put(name)
-    for number, other in NUMBERS.items():
-        text = text.replace(number, other)
+    for expensive, cheap in CHEAPER.items():
+        text = text.replace(expensive, cheap)
     if names is not None:
         exec(text, names)
         return

@@ -1,13 +1,17 @@
-"""A wheel, installed in an empty environment away from the checkout, does what the README shows."""
+"""A wheel built in a fresh clone, installed in an empty environment, runs the commands of the README and the page."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.error
 import urllib.request
 import venv
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,28 +19,81 @@ import pytest
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parent.parent
 PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
+CONSTRAINED = ["install", "--constraint", ROOT / "constraints.txt"]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the programs of an environment that holds nothing but the wheel and what it needs."""
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, *PIP, "wheel", ROOT, "--no-deps", "--wheel-dir", folder], check=True)
-    (wheel,) = folder.glob("mappable-*.whl")
-    venv.create(folder / "environment", with_pip=True)
-    programs = folder / "environment/bin"
-    install = [programs / "python", *PIP, "install", "--constraint", ROOT / "constraints.txt"]
-    subprocess.run([*install, "torch"], check=True)  # first and by itself, as in the Makefile
-    subprocess.run([*install, f"{wheel}[serve]"], check=True)
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of this checkout that git does not ignore, so without plotly.js."""
+    folder = tmp_path_factory.mktemp("clone") / "mappable"
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.split("\0")[:-1]:
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(clone: Path) -> Path:
+    """The wheel that `pip wheel .` builds in the clone."""
+    assert not (clone / "src/mappable/service/viewer/vendor").exists()
+    subprocess.run([sys.executable, *PIP, "wheel", clone, "--no-deps", "--wheel-dir", clone.parent], check=True)
+    (built,) = clone.parent.glob("mappable-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` folder of an environment that holds nothing but the wheel and its dependencies."""
+    programs = new_environment(tmp_path_factory.mktemp("installed"))
+    subprocess.run(
+        [programs / "python", *PIP, *CONSTRAINED, "torch"], check=True
+    )  # first and alone, as in the Makefile
+    subprocess.run([programs / "python", *PIP, *CONSTRAINED, f"{wheel}[serve]"], check=True)
     return programs
 
 
+def new_environment(folder: Path) -> Path:
+    """Create an environment with nothing but pip; return its `bin` folder."""
+    venv.create(folder, with_pip=True)
+    return folder / "bin"
+
+
 def environment() -> dict[str, str]:
-    """Ours, without the path to the checkout."""
+    """Environment variables without the path to the checkout."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-def test_the_wheel_does_what_the_readme_shows(installed: Path, tmp_path: Path) -> None:
+def test_the_wheel_contains_every_file_of_the_package(clone: Path, wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = clone / "src/mappable"
+    assert {f"mappable/{file.relative_to(package)}" for file in package.rglob("*") if file.is_file()} <= names
+    assert names >= {f"mappable/service/viewer/vendor/{name}" for name in ("plotly.min.js", "plotly-LICENSE.txt")}
+    assert "mappable/py.typed" in names
+    assert any(name.startswith("mappable/presets/") for name in names)
+    assert not [name for name in names if not name.startswith(("mappable/", "mappable-"))]
+
+
+def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path: Path) -> None:
+    python = new_environment(tmp_path / "builder") / "python"
+    subprocess.run([python, *PIP, *CONSTRAINED, "hatchling"], check=True)
+    build = [python, "-m", "hatchling", "build", "--directory", tmp_path, "--target"]
+    subprocess.run([*build, "sdist"], cwd=clone, check=True)
+    (packed,) = tmp_path.glob("mappable-*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    # Without a package index: plotly.js comes from the sdist.
+    offline = environment() | {"PIP_NO_INDEX": "1", "PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_FIND_LINKS": ""}
+    subprocess.run([*build, "wheel"], cwd=tmp_path / packed.name.removesuffix(".tar.gz"), env=offline, check=True)
+    (again,) = tmp_path.glob("mappable-*.whl")
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_wheel_does_what_the_readme_shows(
+    installed: Path, geotagged: Callable[..., list[Path]], tmp_path: Path
+) -> None:
     def mappable(line: str) -> str:
         words = [installed / "mappable", *line.split()]
         done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
@@ -44,6 +101,9 @@ def test_the_wheel_does_what_the_readme_shows(installed: Path, tmp_path: Path) -
         return done.stdout
 
     assert mappable("--version").startswith("mappable ")
+    geotagged(tmp_path / "walk", 6)
+    mappable("convert photos walk walk_places --size 64x48")
+    assert "6" in mappable("places show walk_places")
     mappable("simulate street-v1-demo town --every 20 --size 64x48")
     mappable("train town model --preset street-laptop --set iterations=2 --set size=64x48 --set init_images=10")
     mappable("map build town map --encoder model --landmarks 10")
@@ -53,7 +113,7 @@ def test_the_wheel_does_what_the_readme_shows(installed: Path, tmp_path: Path) -
 
 
 def assert_served(installed: Path, folder: Path) -> None:
-    """The installed server gives the page and the library that draws it."""
+    """The installed server serves the page, plotly.js and the other files that the page loads."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     server = subprocess.Popen(
@@ -72,6 +132,7 @@ def assert_served(installed: Path, folder: Path) -> None:
         assert "plotly.min.js" in page
         library = urllib.request.urlopen(f"{address}/viewer/vendor/plotly.min.js", timeout=30).read()
         assert len(library) > 1_000_000
+        assert urllib.request.urlopen(f"{address}/viewer/main.js", timeout=30).status == 200
     finally:
         server.terminate()
         server.wait(30)

@@ -1,4 +1,4 @@
-"""`python -m mappable`, which is what `torchrun -m mappable train` starts."""
+"""Entry point of `python -m mappable`; `torchrun -m mappable train` starts it."""
 
 from mappable.cli import main
 

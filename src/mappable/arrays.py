@@ -1,4 +1,4 @@
-"""Names for array types, and small functions on arrays that every room uses."""
+"""Array types and small array functions that every room uses."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ Strings = NDArray[np.object_]  # of str
 
 
 def evenly(available: int, count: int, *, nearest: bool = False) -> Ints:
-    """At most `count` of the indices below `available`, spread evenly, the first and the last among them.
+    """Choose at most `count` of the indices 0 to `available` - 1, evenly spaced; the first and the last are included.
 
-    Positions between two indices take the lower one, or with `nearest` the nearer one.
+    A position between two indices is rounded down, or with `nearest` to the nearer index.
 
     >>> evenly(10, 4).tolist()
     [0, 3, 6, 9]
@@ -24,7 +24,7 @@ def evenly(available: int, count: int, *, nearest: bool = False) -> Ints:
 
 
 def path_length(positions: Floats) -> Floats:
-    """The length of the path from the first of the positions (n, k) to each of them, shape (n,).
+    """Length of the path from the first position to each position: (n, k) positions give (n,) lengths.
 
     >>> path_length(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0]])).tolist()
     [0.0, 5.0, 6.0]

@@ -1,19 +1,31 @@
-"""The exceptions that a user can fix; the command line prints each as one sentence."""
+"""Exceptions for problems that the user can fix; the command line prints each as one sentence."""
+
+LONGEST_SHOWN = 80  # characters of a value in a message
+
+
+def shown(value: object) -> str:
+    """The value as Python writes it, cut if it is long, for an error message.
+
+    >>> shown("x" * 100) == repr("x" * 78 + "…")
+    True
+    """
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…{text[-1]}"
 
 
 class MappableError(Exception):
-    """Something is wrong that the user can mend; its text is one sentence that names what and where."""
+    """Base class: a problem that the user can fix. The message is one sentence that says what is wrong, and where."""
 
 
 class BadInputError(MappableError):
-    """A file, a row or a value given by the user cannot be used."""
+    """A file, a row or a value from the user is invalid."""
 
 
 class BadRowError(BadInputError):
-    """A row of a table cannot be used; whoever read the table from a file knows what the row is called there."""
+    """A row of a table is invalid; a reader of files replaces `row`, counted from 0, by the row number in the file."""
 
     def __init__(self, row: int, label: str, problem: str) -> None:
-        super().__init__(row, label, problem)  # all of it, so that it survives the way between processes
+        super().__init__(row, label, problem)  # all arguments, because pickling between processes needs them
         self.row = row
         self.label = label
         self.problem = problem

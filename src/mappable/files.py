@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one, and errors of the system that name the file."""
+"""Atomic file writing, and system errors that name the file."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 
 
 def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Let `write` fill a new file that replaces `file` only when it is complete and on disk."""
+    """Let `write` fill a temporary file, then replace `file` by it once it is complete and on disk."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_name(f".{file.name}.{uuid4().hex}")
@@ -28,12 +28,12 @@ def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a text file in UTF-8 that is complete or not there."""
+    """Write a UTF-8 text file atomically: after a crash it is complete or absent."""
     write_atomically(file, lambda stream: stream.write(text.encode()))
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's file names to disk: a new file survives a power cut only then."""
+    """Flush a folder's file names to disk; without this, a power cut can lose a new file."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -43,17 +43,17 @@ def sync_folder(folder: Path) -> None:
 
 
 def check_writable(file: Path | str) -> None:
-    """Raise if a file cannot be written, before the work whose result it will hold; folders may be missing."""
+    """Raise if `file` cannot be written; call this before long work. Missing folders are fine."""
     path = Path(file).absolute()
-    above = next(folder for folder in path.parents if folder.exists())
-    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
-        reason = "it is a folder" if path.is_dir() else f"{above} is no folder that can be written to"
+    existing = next(folder for folder in path.parents if folder.exists())
+    if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
+        reason = "it is a folder" if path.is_dir() else f"{existing} is not a writable folder"
         raise BadInputError(f"{file}: cannot be written ({reason})")
 
 
 @contextmanager
 def reading(file: Path | str) -> Iterator[None]:
-    """Within this, an error of the system, or text that is not UTF-8, becomes one that names the file."""
+    """Context in which a system error, or text that is not UTF-8, becomes an error that names the file."""
     try:
         yield
     except OSError as error:
@@ -64,7 +64,7 @@ def reading(file: Path | str) -> Iterator[None]:
 
 @contextmanager
 def writing(file: Path | str) -> Iterator[None]:
-    """Within this, an error of the system becomes one that names the file."""
+    """Context in which a system error becomes an error that names the file."""
     try:
         yield
     except OSError as error:

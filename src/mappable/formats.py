@@ -1,4 +1,4 @@
-"""The header of our file formats: JSON with `format` and `version`, written, read and checked in one place."""
+"""The JSON header of our file formats, with `format` and `version`: written, read and checked here."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,16 +12,16 @@ from safetensors import SafetensorError
 from mappable.errors import BadInputError
 from mappable.files import write_text
 
-KEY = "mappable"  # of our JSON in the metadata of Parquet, safetensors and ONNX files
+KEY = "mappable"  # key of our JSON in the metadata of Parquet, safetensors and ONNX files
 
 
 class LaterVersionError(BadInputError):
-    """A file that a later version of mappable wrote."""
+    """A later version of mappable wrote the file."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file: its `name`, its `version`, and a `remedy` for a file that is missing or damaged."""
+    """A file format: its `name`, its `version`, and the `remedy` that errors name for a missing or damaged file."""
 
     name: str
     version: int
@@ -29,36 +29,39 @@ class Format:
 
     @property
     def header(self) -> dict[str, Any]:
-        """What every such file begins with."""
+        """The first entries of every file of this format."""
         return {"format": self.name, "version": self.version}
 
     def text(self, values: Mapping[str, Any], *, indent: int | None = 2) -> str:
-        """JSON that begins with the header; one line without `indent`."""
+        """JSON text that begins with the header; `indent=None` puts it on one line."""
         return json.dumps({**self.header, **values}, indent=indent)
 
     def write(self, file: Path, values: Mapping[str, Any]) -> None:
-        """Write a JSON file, whole or not at all."""
+        """Write a JSON file atomically."""
         write_text(file, f"{self.text(values)}\n")
 
     def read(self, file: Path) -> dict[str, Any]:
-        """The values of a JSON file that has this header."""
+        """Read a JSON file, check its header, and return its other values."""
         with self.reading(file):
             return self.parse(file.read_bytes(), file)
 
     def parse(self, text: str | bytes | None, file: Path) -> dict[str, Any]:
-        """The values of JSON that has this header, None for none; `file` is where it was found."""
+        """Parse JSON text, check its header, and return its other values.
+
+        `text` is None if the file has no header. `file` is the file that errors name.
+        """
         with self.reading(file):
             if text is None:
-                raise ValueError("without a description by mappable")
+                raise ValueError("it has no mappable header")
             values: dict[str, Any] = json.loads(text)
             if not isinstance(values, dict):
-                raise ValueError("no table of names and values")
+                raise ValueError("its JSON is not an object")
             name, version = values.pop("format"), values.pop("version")
             if name != self.name:
                 raise ValueError(f"its format is {name!r}")
             if version > self.version:
                 raise LaterVersionError(
-                    f"{file}: written by a later version of mappable (format {version}); upgrade it"
+                    f"{file}: written by a later version of mappable (format {version}); upgrade mappable"
                 )
             if version < self.version:
                 raise BadInputError(
@@ -67,7 +70,7 @@ class Format:
             return values
 
     def is_header_of(self, text: bytes) -> bool:
-        """True for JSON of this format, in whatever version."""
+        """True for JSON of this format, in any version."""
         try:
             values = json.loads(text)
         except (ValueError, RecursionError):
@@ -76,16 +79,16 @@ class Format:
 
     @contextmanager
     def reading(self, file: Path) -> Iterator[None]:
-        """Turn what a missing or damaged file makes a reader raise into one sentence that names the file."""
+        """Context in which errors from a missing or damaged file become one sentence that names the file."""
         try:
             yield
         except (FileNotFoundError, NotADirectoryError) as error:
             missing = Path(error.filename or file)
-            what = f"no {self.name.removeprefix('mappable ')} here (there is no {missing.name})"
+            what = f"no {self.name.removeprefix('mappable ')} here ({missing.name} is missing)"
             raise BadInputError(f"{missing.parent}: {what}; {self.remedy}") from None
         except OSError as error:
             raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
-            said = (str(error) or type(error).__name__).splitlines()[0][:200]
-            what = f"not of the format {self.name!r} ({'lacks ' if isinstance(error, KeyError) else ''}{said})"
+            detail = (str(error) or type(error).__name__).splitlines()[0][:200]
+            what = f"not in the format {self.name!r} ({'lacks ' if isinstance(error, KeyError) else ''}{detail})"
             raise BadInputError(f"{file}: damaged, or {what}; {self.remedy}") from None

@@ -1,4 +1,4 @@
-"""Ctrl-C during work that must not be cut in two: finish and save the current step first."""
+"""Delayed Ctrl-C: work that must not be cut in two finishes and saves its current step first."""
 
 import os
 import signal
@@ -14,17 +14,17 @@ _held = False
 
 @contextmanager
 def held_back(active: bool = True, *, say: str = "") -> Iterator[Callable[[], bool]]:
-    """Within this, the first Ctrl-C (or SIGTERM) only makes the yielded function say True; it takes effect at the end.
+    """Context that delays the first Ctrl-C (or SIGTERM) to its end; the yielded function then returns True.
 
-    A second one takes effect at once. The user is told `say`. Not `active`, or within another such block, it does
-    nothing.
+    A second Ctrl-C takes effect at once. The first one prints `say`. The context does nothing if it is not `active`,
+    outside the main thread, or within another such context.
     """
     global _held
-    in_main_thread = threading.current_thread() is threading.main_thread()  # which alone may handle signals
+    in_main_thread = threading.current_thread() is threading.main_thread()  # only this thread may handle signals
     if not active or _held or not in_main_thread:
         yield lambda: False
         return
-    came: list[int] = []
+    received: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
 
@@ -33,18 +33,18 @@ def held_back(active: bool = True, *, say: str = "") -> Iterator[Callable[[], bo
             signal.signal(number, handler)
 
     def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+        received.append(number)
         restore()
         if say and speaks():  # Ctrl-C reaches every process of a group
-            os.write(2, f"\n{say}\n".encode())  # safe in a handler
+            os.write(2, f"\n{say}\n".encode())  # print is not safe in a signal handler
 
     _held = True
     for number in before:
         signal.signal(number, note)
     try:
-        yield lambda: bool(came)
+        yield lambda: bool(received)
     finally:
         restore()
         _held = False
-    if came:
-        signal.raise_signal(came[0])
+    if received:
+        signal.raise_signal(received[0])

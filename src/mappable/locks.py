@@ -1,6 +1,6 @@
-"""Locks between processes that work in one folder.
+"""Locks between processes that work in the same folder.
 
-OSError means that the lock cannot be written.
+A lock file that cannot be written raises OSError.
 """
 
 import sys
@@ -11,13 +11,13 @@ from typing import Any
 
 from mappable.errors import BadInputError
 
-PATIENCE = 1.0  # seconds before it is said what is waited for
+PATIENCE = 1.0  # seconds of waiting before a note is printed
 Lock = AbstractContextManager[Any]
 
 
 def take(file: Path, *, within: float = 0.0) -> Lock | None:
-    """The lock of that name; None where another process holds it for so many seconds."""
-    from filelock import FileLock, Timeout  # here, so that machines that keep no files need not have it
+    """Take the lock `file`; return None if another process still holds it after `within` seconds."""
+    from filelock import FileLock, Timeout  # imported here, so that machines that write no files do not need it
 
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -27,22 +27,25 @@ def take(file: Path, *, within: float = 0.0) -> Lock | None:
 
 
 def wait_for(file: Path, what: str) -> Lock:
-    """The lock of that name, as soon as no other process holds it; if that takes long, it is said what it does."""
+    """Wait until no other process holds the lock `file`, then take it.
+
+    `what` says what that process does, such as "fetches the weights"; a note prints it if waiting takes long.
+    """
     lock = take(file, within=PATIENCE)
     if lock is None:
         print(f"note: waiting for another process that {what}", file=sys.stderr)
     while lock is None:
-        lock = take(file, within=-1)  # however long it takes
+        lock = take(file, within=-1)  # without a timeout
     return lock
 
 
 @contextmanager
 def alone_in(folder: Path, doing: str) -> Iterator[None]:
-    """Within this, no other process can do the same in the folder, which is made; `doing` says what."""
+    """Context in which no other process can do the same in `folder`; `doing` says what, and the folder is created."""
     try:
         lock = take(folder / ".lock")
     except (FileExistsError, NotADirectoryError):
-        raise BadInputError(f"{folder}: is a file, or lies below one, but must be a folder") from None
+        raise BadInputError(f"{folder}: expected a folder, but it is a file or lies below a file") from None
     except OSError as error:
         raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
     if lock is None:

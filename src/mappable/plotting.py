@@ -1,4 +1,4 @@
-"""What all pictures share: colors, an empty figure, a plain grid, and writing to a file."""
+"""Shared by all pictures: colors, an empty figure, a plain grid, and writing to a file."""
 
 import warnings
 from pathlib import Path
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # safe for color-blind readers
-BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
-GREY, EMPTY = "#8a8a8a", "#e4e4e4"
-SHADES = "viridis"  # from dark to light, also in print
+BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
+GRAY, EMPTY = "#8a8a8a", "#e4e4e4"
+SHADES = "viridis"  # from dark to light, in color and in gray print
 SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 
 
 def new_figure(width: float, height: float, dpi: int = 120) -> "Figure":
-    """An empty figure with automatic layout, in inches, that needs no display."""
+    """Create an empty figure (size in inches) with automatic layout; it needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -28,29 +28,31 @@ def new_figure(width: float, height: float, dpi: int = 120) -> "Figure":
 
 
 def plain_axes(axes: "Axes", grid: str = "#dddddd") -> None:
-    """A faint grid behind the data, and no frame above and to the right."""
+    """Draw a faint grid behind the data, and no frame at the top and on the right."""
     axes.grid(color=grid, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def plain(text: str) -> str:
-    """Text in which matplotlib finds no formula."""
+    """Escape dollar signs, so that matplotlib does not read text as a formula."""
     return text.replace("$", r"\$")
 
 
 def check_suffix(file: Path | str) -> None:
-    """Refuse a file whose suffix names no picture format."""
+    """Raise if the suffix of a file is not a picture format."""
     if Path(file).suffix.lower() not in SUFFIXES:
-        raise BadInputError(f"{file}: pictures are written as {', '.join(SUFFIXES)}")
+        raise BadInputError(
+            f"{file}: the suffix is {Path(file).suffix!r}, but pictures are written as {', '.join(SUFFIXES)}"
+        )
 
 
 def write_figure(figure: "Figure", file: Path | str) -> None:
-    """Write a figure in the format that the suffix names; the folder is made."""
+    """Write a figure in the format of the file's suffix; create the folder if needed."""
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of letters that the font lacks
+            warnings.simplefilter("ignore", UserWarning)  # about letters that the font lacks
             figure.savefig(file)
     except (OSError, ValueError) as error:
         raise BadInputError(f"{file}: the picture cannot be written ({error})") from None

@@ -1,6 +1,6 @@
-"""Progress on standard error: a bar on a terminal, elsewhere a line per minute.
+"""Progress on standard error: a bar on a terminal, one line per minute otherwise.
 
-Lines come only from `advance`: a single step that takes longer than a minute prints nothing until it ends.
+Only `advance` prints lines, so a single step that takes longer than a minute prints nothing until it ends.
 """
 
 import os
@@ -17,7 +17,7 @@ MINUTE = 60.0
 
 
 class Advance(Protocol):
-    """Moves a bar on, and shows a note below it."""
+    """Advances a bar by `count`, and shows a note below it."""
 
     def __call__(self, count: int, note: str = "") -> None: ...
 
@@ -31,13 +31,13 @@ def track(items: Iterable[Item], what: str, total: int) -> Iterator[Item]:
 
 
 def speaks() -> bool:
-    """True in the one process of a group that prints: rank 0."""
+    """True in the only process of a group that prints: rank 0."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Advance]:
-    """Show progress of the work `what`: `advance(n)` counts n more of `total`, `advance(n, note)` also shows a text."""
+    """Show the progress of work titled `what`; `advance(n, note)` counts n more of `total` and shows a note."""
     if not speaks():
         yield lambda count, note="": None
         return
@@ -49,7 +49,7 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
     from rich.text import Text
 
     class NotedProgress(Progress):
-        """The note is below the bar: beside the bar a usual terminal has no room."""
+        """Shows the note below the bar, because most terminals have no room beside the bar."""
 
         note = ""
 
@@ -71,27 +71,27 @@ def progress_bar(what: str, total: int) -> Iterator[Advance]:
 
 def _lines(what: str, total: int) -> Iterator[Advance]:
     """Print a line per minute, and a last one when work that printed lines ends."""
-    start = told = time.monotonic()
+    start = printed = time.monotonic()
     done = before = 0
 
     def advance(count: int, note: str = "") -> None:
-        nonlocal done, before, told
+        nonlocal done, before, printed
         done += count
         now = time.monotonic()
-        if now - start < 1:  # work that goes on counts at once what an earlier process has done
+        if now - start < 1:  # resumed work counts at once what an earlier process did
             before = done
-        if now - told < MINUTE or done >= total:
+        if now - printed < MINUTE or done >= total:
             return
-        told = now
+        printed = now
         left = f", about {_duration((now - start) * (total - done) / (done - before))} left" if done > before else ""
-        _say(f"{what}: {done:,} of {total:,} ({100 * done // total} %){left}{', ' * bool(note)}{note}")
+        _print(f"{what}: {done:,} of {total:,} ({100 * done // total} %){left}{', ' * bool(note)}{note}")
 
     yield advance
-    if told > start:
-        _say(f"{what}: {done:,} of {total:,} in {_duration(time.monotonic() - start)}")
+    if printed > start:
+        _print(f"{what}: {done:,} of {total:,} in {_duration(time.monotonic() - start)}")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

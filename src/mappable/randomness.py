@@ -1,4 +1,4 @@
-"""Random numbers: each purpose has its own stream, so that drawing more for one does not change another."""
+"""Random numbers with a separate stream per purpose, so that drawing more for one purpose changes no other."""
 
 from enum import IntEnum, auto
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What random numbers are for; a new purpose goes to the end, so that the others keep theirs."""
+    """What random numbers are for. Add a new purpose at the end, so that the others keep their streams."""
 
     WEIGHTS = auto()
     CLUSTER_IMAGES = auto()
@@ -38,7 +38,7 @@ class Purpose(IntEnum):
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:
-    """The stream of a seed for a purpose; where the purpose comes again, for the epoch or period of that `number`.
+    """The random stream of a seed for a purpose; `number` tells apart repeated uses, such as epochs.
 
     >>> draws = {tuple(generator(3, purpose).random(2)) for purpose in Purpose}
     >>> len(draws) == len(Purpose)

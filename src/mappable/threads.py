@@ -1,4 +1,4 @@
-"""Worker threads: the number of cores, and results in the order of their tasks."""
+"""Worker threads: the number of cores, and results in task order."""
 
 import os
 from collections import deque
@@ -20,9 +20,9 @@ def cores() -> int:
 def in_order(
     pool: ThreadPoolExecutor, work: Callable[[Task], Result], tasks: Sequence[Task], ahead: int
 ) -> Iterator[Result]:
-    """Yield results of `work` in the order of `tasks`, with at most `ahead` of them running or waiting to be fetched.
+    """Yield results of `work` in the order of `tasks`; at most `ahead` of them run or wait to be fetched.
 
-    Ctrl-C takes effect between two results: anywhere else it could leave a lock of the pool held forever.
+    Ctrl-C takes effect between two results. Anywhere else it could leave a lock of the pool held forever.
     """
     waiting: deque[Future[Result]] = deque()
     try:
@@ -35,7 +35,7 @@ def in_order(
                     break
             while waiting and not interrupted():
                 yield waiting.popleft().result()
-        if interrupted():  # and its handler let it pass
+        if interrupted():  # and the signal's handler did not raise
             raise KeyboardInterrupt
     finally:
         for future in waiting:

@@ -1,4 +1,4 @@
-"""Trajectories in TUM's format, which evo and other tools read: `time x y z qx qy qz qw` in each row."""
+"""Trajectories in the TUM format, which evo and other tools read: a row per pose, `time x y z qx qy qz qw`."""
 
 from pathlib import Path
 
@@ -14,18 +14,18 @@ TUM = ("time", "x", "y", "z", "qx", "qy", "qz", "qw")
 
 
 def read_tum(file: Path) -> Table:
-    """A trajectory as a table with the columns of `TUM`."""
+    """Read a trajectory as a table with the columns `TUM`."""
     return read_words(file, TUM)
 
 
 def write_tum(file: Path | str, positions: Floats, times: ArrayLike | None = None) -> None:
-    """Write positions (n, 2 or 3) without rotation; without `times` in seconds, a point's number is its time.
+    """Write positions (n, 2 or 3) without rotation. Default for `times` (seconds): the number of the point.
 
     Points without a position (NaN) are left out.
     """
     seconds = np.arange(len(positions), dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
     if seconds.shape != (len(positions),):
-        raise BadInputError(f"there are {seconds.size:,} times, but {len(positions):,} positions")
+        raise BadInputError(f"{len(positions):,} positions need as many times, got {seconds.size:,}")
     flat = np.zeros((len(positions), 3))
     flat[:, : positions.shape[1]] = positions
     lines = [

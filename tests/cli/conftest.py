@@ -1,4 +1,4 @@
-"""What tests of maps on the command line share: a long wall, and a small encoder that can tell its parts apart."""
+"""Fixtures for tests of commands with maps: a long wall, and a small encoder that distinguishes its parts."""
 
 import shutil
 import signal
@@ -56,7 +56,7 @@ def draw_wall(folder: Path, drives: dict[str, tuple[str, float, float, float]], 
 
 @pytest.fixture(scope="session")
 def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the wall: 80 places to train on, 160 to calibrate by, 119 to test."""
+    """The folder of the wall: 80 places for training, 160 for calibration, 119 for tests."""
     folder = tmp_path_factory.mktemp("walls") / "wall"
     draw_wall(folder, DRIVES, seed=0)
     return folder
@@ -66,7 +66,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wall_encoder(small_backbone: str, wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an encoder of two layers, with random weights."""
     encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
-    encoder.initialise(load_places(wall).where(split="train"))
+    encoder.initialize(load_places(wall).where(split="train"))
     file = tmp_path_factory.mktemp("wall-encoder") / "encoder.safetensors"
     encoder.save(file)
     return file
@@ -74,7 +74,7 @@ def wall_encoder(small_backbone: str, wall: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="session")
 def wall_map(wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a map of the wall, of 60 landmarks; whoever changes it takes a copy first."""
+    """The folder of a map of the wall, with 60 landmarks; a test that changes it must copy it first."""
     out = tmp_path_factory.mktemp("maps") / "map"
     result = invoke("map", "build", wall, out, "--encoder", wall_encoder, "--landmarks", 60)
     assert result.exit_code == 0, result.output
@@ -83,7 +83,7 @@ def wall_map(wall: Path, wall_encoder: Path, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def copied_map(wall_map: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the wall's map."""
     return shutil.copytree(wall_map, tmp_path / "map")
 
 
@@ -91,7 +91,7 @@ def copied_map(wall_map: Path, tmp_path: Path) -> Path:
 def other_encoder(small_backbone: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of another encoder."""
     encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=2, backbone=small_backbone, seed=1)
-    encoder.initialise(np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8))
+    encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8))
     file = tmp_path_factory.mktemp("other-encoder") / "encoder.safetensors"
     encoder.save(file)
     return file
@@ -109,7 +109,7 @@ def mappable() -> Callable[..., Result]:
 
 @pytest.fixture(scope="session")
 def typed() -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Run `mappable ARGUMENTS` from the first line of `main` to the exit status, in this process, which is quicker."""
+    """Run `mappable ARGUMENTS` from the first line of `main` to the exit status, in this process (faster)."""
 
     def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
         command, out, errors = ["mappable", *map(str, arguments)], StringIO(), StringIO()

@@ -1,4 +1,4 @@
-"""`mappable compare`: the table, the JSON, and refusals."""
+"""`mappable compare`: the table, the JSON and the errors."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mappable.evaluation.result import Accuracy, Result
 
 @pytest.fixture
 def results(tmp_path: Path) -> list[Path]:
-    """Folders of an encoder off the shelf, which finds 30 of 60 queries, and of one that finds 54."""
+    """Result folders of the off-the-shelf encoder, which finds 30 of 60 queries, and of one that finds 54."""
     folders = []
     for name, right in (("off-the-shelf", 30), ("mine [v2]", 54)):
         errors = np.where(np.arange(60) % 30 < right // 2, 4.0, 40.0)

@@ -1,4 +1,4 @@
-"""What all commands share: the order of arguments, overwriting, `--json`, exit codes (docs/commands.md)."""
+"""Rules for all commands: order of arguments, overwriting, `--json`, exit codes (docs/commands.md)."""
 
 import json
 import os
@@ -30,7 +30,7 @@ Run = Callable[..., Result]
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """All commands by their words; of the readers of `convert` one."""
+    """All commands by their words; for `convert`, only the reader `manifest`."""
     below = {"manifest": command.get_command(None, "manifest")} if words == ("convert",) else {}
     below = below or getattr(command, "commands", {})
     for name, one in below.items():
@@ -40,7 +40,7 @@ def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, A
 
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
-# Words that a command understands, and that name something that does not exist.
+# Valid words for each command that name something that does not exist.
 MISTAKES = {
     "convert manifest": "convert manifest no out",
     "places show": "places show no",
@@ -69,7 +69,10 @@ MISTAKES = {
     "demo": "demo file",
     "selfcheck": "selfcheck --device no",
 }
-# They print no result: a server, a story, a picture and a file.
+# CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
+CONTINUING = {"convert", "simulate", "train", "reproduce", "demo"}
+CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}
+# These print no result: a server, a demonstration, a picture and a file.
 WITHOUT_JSON = {"serve", "demo", "map reliability", "map export"}
 
 
@@ -103,7 +106,7 @@ def test_exit_codes(name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest
     Path("file").touch()
     wrong = typed(*MISTAKES[name].split())
     assert wrong.returncode == 1
-    assert wrong.stdout == "" or name == "demo"  # which tells what it begins
+    assert wrong.stdout == "" or name == "demo"  # it prints its first step
     assert wrong.stderr.startswith("error: ")
     assert wrong.stderr.count("\n") == 1
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
@@ -114,7 +117,10 @@ def test_exit_codes(name: str, typed: Typed, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(TyperCommand, "invoke", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     stopped = typed(*MISTAKES[name].split())
     assert (stopped.returncode, stopped.stdout) == (130, "")
-    assert "goes on" in stopped.stderr
+    assert stopped.stderr.startswith("error: stopped; ")
+    assert ("continues" in stopped.stderr) == (name.split()[0] in CONTINUING)
+    assert ("all of the changes or none" in stopped.stderr) == (name in CHANGING)
+    assert ("starts over" in stopped.stderr) == (name.split()[0] not in CONTINUING and name not in CHANGING)
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error_that_names_a_similar_one(typed: Typed) -> None:
@@ -199,7 +205,7 @@ def test_json_is_all_that_standard_output_holds(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(report, "drawings", list)  # which take seconds
+    monkeypatch.setattr(report, "drawings", list)  # drawing takes seconds
     (tmp_path / "ranges.csv").write_text("i,j,metres\n0,1,1\n1,2,1\n0,2,1.5\n")
     (tmp_path / "images").mkdir()
     if "split" in words:

@@ -1,4 +1,4 @@
-"""`mappable demo`: what it makes and says, stopped, gone on with, and begun anew where another is in the way."""
+"""`mappable demo`: its files and output, when stopped, continued, and started over in the folder of another demo."""
 
 import json
 import shlex
@@ -50,14 +50,14 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
         f"mappable map build {shlex.quote(str(street))}",
         f"{len(places)} places",
         "upper bound",
-        "off by",
+        "error (m)",
         "not recovered: the route to recover has",
         "Triplet + Huber (ours)",
         "gain within 10 m",
     ):
         assert text in first.stdout
     served = f"mappable serve {shlex.quote(str(out / 'map'))} --study {quoted}"
-    assert first.stdout.endswith(f"report: {out / 'report.html'}\nlook at it: {served}\n")
+    assert first.stdout.endswith(f"report: {out / 'report.html'}\nview it in a browser: {served}\n")
     for name in ("contact-sheet.jpg", "map.png"):
         with Image.open(street / name) as picture:
             assert picture.width > 400
@@ -75,12 +75,12 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
 
 
 def test_fewer_images_are_trained_on_for_fewer_steps() -> None:
-    assert demo._steps(1) == f"iterations={demo.STEPS}"
-    assert demo._steps(10) == f"iterations={demo.STEPS // 10}"
+    assert demo._steps(1) == f"iterations={demo.TRAINING_STEPS}"
+    assert demo._steps(10) == f"iterations={demo.TRAINING_STEPS // 10}"
     assert demo._steps(10_000) == "iterations=1"
 
 
-def test_a_demo_that_was_stopped_says_that_it_goes_on(
+def test_a_demo_that_was_stopped_says_that_it_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop(*_: object) -> None:
@@ -90,4 +90,4 @@ def test_a_demo_that_was_stopped_says_that_it_goes_on(
     with pytest.raises(typer.Exit) as caught:
         demo._results(Study(None, None, tmp_path, []), [])  # type: ignore[arg-type]
     assert caught.value.exit_code == 130
-    assert capsys.readouterr().err == "stopped at iteration 1 of 2; the same command goes on from there\n"
+    assert capsys.readouterr().err == "stopped at iteration 1 of 2; the same command continues from there\n"

@@ -26,14 +26,14 @@ def encoder_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """VGG-16 with random weights, for images of 32x32."""
     file = tmp_path_factory.mktemp("model") / "encoder.safetensors"
     encoder = Encoder.create(weights="random", size=(32, 32), clusters=2)
-    encoder.initialise(np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8))
+    encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8))
     encoder.save(file)
     return file
 
 
 @pytest.fixture
 def collection(tmp_path: Path, draw: Draw) -> Path:
-    """A folder as `mappable convert` leaves it, without packed pixels."""
+    """A folder as `mappable convert` writes it, without packed pixels."""
     rows = []
     for number in range(6):
         draw(tmp_path / f"set/day/{number}.jpg")
@@ -126,7 +126,7 @@ def test_mistakes_are_found_before_any_image_is_described(
     out, foreign = tmp_path / "out", tmp_path / "foreign.safetensors"
     foreign.write_bytes(b"nothing")
     for arguments, problem in (
-        ((encoder_file, collection, collection), "holds a table of places already"),
+        ((encoder_file, collection, collection), "already contains a table of places"),
         ((encoder_file, collection, out, "--format", "hloc"), "ends in .h5"),
         ((encoder_file, collection, out, "--split", "calibration"), "no place has the split 'calibration'"),
         ((encoder_file, collection, out, "--device", "cuda"), "cuda"),

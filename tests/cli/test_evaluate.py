@@ -1,4 +1,4 @@
-"""`mappable evaluate` of a map and images whose positions are known, and `mappable reproduce` of what cannot be."""
+"""`mappable evaluate` with a map and images with known positions, and errors of `mappable reproduce`."""
 
 import json
 import shutil
@@ -82,7 +82,7 @@ def test_what_fails_is_named_and_the_exit_code_is_3(
 
 @pytest.fixture
 def later(wall: Path, tmp_path: Path) -> Path:
-    """The folder of a later visit, whose images are called as those of the first were."""
+    """The folder of a later visit, whose images have the same names as those of the first."""
     sun = load_places(wall).where(sequence="sun")
     shutil.copytree(wall / "sun", tmp_path / "later/sun")
     save_places(sun.replace(root=tmp_path / "later", split=""), tmp_path / "later/places.parquet")
@@ -128,40 +128,42 @@ def test_what_cannot_be_evaluated_is_one_sentence(mappable: Invoke, wall: Path, 
         assert problem in str(result.exception)
         assert not (tmp_path / "out" / "result.json").exists()
 
-    refused("does not know its radii", wall)
+    refused("does not record its radii", wall)
     refused("no such table", tmp_path / "nowhere", *RADII)
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(wall, elsewhere)
     places = load_places(elsewhere).where(split="test")
     save_places(places.replace(frame="town", frames=Frame("town")), elsewhere / "places.parquet")
-    refused("the queries are in frame town, but the map is in wall", elsewhere, *RADII)
+    refused("frame of the queries is town, expected wall", elsewhere, *RADII)
     (tmp_path / "file").touch()
     result = mappable("evaluate", wall_map, wall, tmp_path / "file", *RADII)
     assert "cannot be written" in str(result.exception)
-    refused("no protocol 'table3'", wall, *RADII, "--protocols", "table3")
+    refused("unknown protocol 'table3'", wall, *RADII, "--protocols", "table3")
     save_places(load_places(wall).where(split="train"), tmp_path / "train.parquet")
     refused("train.parquet: no place has the split 'test'", tmp_path / "train.parquet", *RADII)
     save_places(load_places(wall).where(split="train").replace(split=""), tmp_path / "train.parquet")
     refused(
-        "sun/00000.png is a landmark of the map; ask about images that are none", tmp_path / "train.parquet", *RADII
+        "sun/00000.png is a landmark of the map; evaluate with images that are not landmarks",
+        tmp_path / "train.parquet",
+        *RADII,
     )
-    refused("the radii are 5 and 2", wall, "--positive-radius", "5", "--negative-radius", "2")
+    refused("got 5 and 2", wall, "--positive-radius", "5", "--negative-radius", "2")
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("kitti",), "there is no set 'kitti'; there are oxford, cold"),
-        (("oxford",), "oxford: give the folder that holds the images"),
+        (("kitti",), "unknown set 'kitti', expected one of oxford, cold"),
+        (("oxford",), "oxford: no folder of images given"),
         (("nordland", "--images", "/nowhere"), "/nowhere"),
-        (("street-v1", "--rows", "tripel"), "there is no row 'tripel'"),
+        (("street-v1", "--rows", "tripel"), "unknown row 'tripel'"),
         (("street-v1", "--seeds", "0,x"), "--seeds is '0,x'"),
         (("street-v1", "--seeds", "0,0"), "different numbers"),
         (("street-v1", "--set", "marginn=3"), "marginn"),
         (("nordland", "--images", ".", "--protocols", "table2"), "table2"),
         (
             ("street-v1", "--as-printed"),
-            "--as-printed repeats the paper, whose sets are cold and oxford, not street-v1",
+            "--as-printed works with the paper's sets cold and oxford, got street-v1",
         ),
         (("oxford", "--as-printed"), "--as-printed needs 30,000 images of Pittsburgh 250k for the clusters; convert"),
         (("oxford", "--cluster-images", "."), "--cluster-images needs --as-printed"),
@@ -177,7 +179,7 @@ def test_a_study_that_cannot_be_is_one_sentence(
 
 @dataclass(frozen=True)
 class Farthest:
-    """How far off the worst query is."""
+    """The error of the worst query."""
 
     query: int
     metres: float

@@ -1,4 +1,4 @@
-"""What we write is what others read: evo, hloc's layout, and rerun, each by its own library."""
+"""Other tools read our files: evo and rerun by their own libraries, hloc by its documented layout."""
 
 import io
 import json
@@ -71,7 +71,7 @@ def drive(mappable: Run, wall: Path, wall_map: Path, tmp_path_factory: pytest.Te
 
 
 def read_pair(truth: Path, estimate: Path) -> tuple[PoseTrajectory3D, PoseTrajectory3D]:
-    """Both as evo reads them, of the times that both have."""
+    """Both trajectories as evo reads them, at the times that both have."""
     return associate_trajectories(*(read_tum_trajectory_file(str(file)) for file in (truth, estimate)))
 
 
@@ -130,7 +130,7 @@ def test_evos_own_command(drive: Drive, tmp_path: Path) -> None:
 
 
 def read_descriptors(file: Path) -> dict[str, Floats]:
-    """By the layout that hloc documents: a group an image, named by its path, with the data set `global_descriptor`."""
+    """By the layout that hloc documents: a group per image path, with the data set `global_descriptor`."""
     found: dict[str, Floats] = {}
     with h5py.File(file, "r") as opened:
         opened.visititems(lambda name, one: found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None)
@@ -264,7 +264,7 @@ def test_a_run_is_recorded_for_rerun(mappable: Run, drive: Drive, wall_map: Path
 
 @pytest.mark.usefixtures("with_rerun")
 def test_a_recording_of_what_is_partly_missing(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
-    """Images of landmarks that are gone, an image that does not decode, no true positions."""
+    """Landmark images no longer exist, one image does not decode, and there are no true positions."""
     images = tmp_path / "images"
     images.mkdir()
     for name in ("00020.png", "00040.png"):
@@ -307,7 +307,7 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
     refused(mappable("locate", tmp_path / "none", drive.table, "--rerun", "run.rrd"), "none: no map here")
     refused(mappable(*located, "--rerun", "old.rrd"), "old.rrd: exists", "--overwrite")
     refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "ends in .rrd")
-    refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered is for --rerun FILE")
+    refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered needs --rerun FILE")
     monkeypatch.setitem(sys.modules, "rerun", None)
     without = mappable(*located, "--rerun", "run.rrd")
     refused(without, "recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")

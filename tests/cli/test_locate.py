@@ -32,7 +32,7 @@ def refused(result: Result, *parts: str) -> None:
 
 
 def errors(wall: Path, entries: list[dict[str, object]]) -> list[float]:
-    """How far off images of the fog are, in metres."""
+    """Errors of the images of the drive `fog`, in metres."""
     true = {Path(path).name: at for path, at in zip(*_truth(wall), strict=True)}
     return [
         float(np.linalg.norm(np.subtract(one["coordinates"], true[Path(str(one["image"])).name]))) for one in entries
@@ -53,7 +53,7 @@ def test_images_are_located(mappable: Run, wall: Path, wall_map: Path) -> None:
         "distance to landmark (m)",
         "90 % interval",
         str(files[2]),
-        "confident of ",
+        "confident for ",
         "of 3 images; frame wall (m)",
     ):
         assert text in result.stdout
@@ -95,23 +95,23 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
 def test_python_gives_what_the_command_gives(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the block of the README and of the page to begin with."""
-    Image.open(wall / "fog/00020.png").save(tmp_path / "photo.jpg", quality=95)
+    """With the first code block of the README and of the quick start."""
     for name, source in (("drive", wall / "fog"), ("map", wall_map)):
         (tmp_path / name).symlink_to(source)
     monkeypatch.chdir(tmp_path)
-    for page, number in (("README.md", 1), ("docs/quick-start.md", 0)):
+    names: dict[str, Any] = {}
+    for page, photo in (("README.md", "new.jpg"), ("docs/quick-start.md", "photo.jpg")):
+        Image.open(wall / "fog/00020.png").save(tmp_path / photo, quality=95)
         text = (Path(__file__).parent.parent.parent / page).read_text()
-        names: dict[str, Any] = {}
-        exec(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[number], names)
-        assert [asdict(names["found"])] == pythonic(mappable("locate", "map", "photo.jpg", "--json").stdout)
-        drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
-        assert asdict(names["one"]) == drive[-1]
-        assert isinstance(names["opened"].locate(str(wall)), list)  # a converted folder
+        exec(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[0], names)
+        assert [asdict(names["found"])] == pythonic(mappable("locate", "map", photo, "--json").stdout)
+    drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
+    assert asdict(names["one"]) == drive[-1]
+    assert isinstance(names["opened"].locate(str(wall)), list)  # a converted folder
 
 
 def pythonic(text: str) -> list[dict[str, Any]]:
-    """JSON with tuples for lists, as the fields of a `Location` are."""
+    """JSON with tuples instead of lists, like the fields of a `Location`."""
 
     def tuples(value: Any) -> Any:
         if isinstance(value, dict):
@@ -168,7 +168,7 @@ def test_an_image_that_does_not_decode_does_not_stop_the_others(
     assert "not an image in a known format" in shown.stdout
     nothing = mappable("locate", wall_map, paths[0], "--sequence")
     assert nothing.exit_code == 3
-    assert "confident of 0 of 1 images" in nothing.stdout
+    assert "confident for 0 of 1 images" in nothing.stdout
 
 
 @pytest.mark.medium
@@ -214,13 +214,13 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     image = wall / "fog/00020.png"
     assert mappable("locate", wall_map, image, "--encoder", wall_encoder).exit_code == 0
     refused(mappable("locate", wall_map, image, "--encoder", other_encoder), "but the map is of encoder")
-    refused(mappable("locate", wall_map, tmp_path), "a folder without images")
+    refused(mappable("locate", wall_map, tmp_path), "the folder has no images")
     refused(mappable("locate", wall, image), "no map here")
     refused(mappable("locate", wall_map, image, "--coverage", 2), "coverage")
     refused(mappable("locate", wall_map, image, "--csv", tmp_path), "cannot be written")
     save_places(load_places(wall)[:0], tmp_path / "none.parquet")
     for command in (("locate", wall_map), ("densify", wall_map)):
-        refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: a table without images")
+        refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: the table has no images")
     assert mappable("locate", wall_map).exit_code == 2  # nothing is asked about
 
 
@@ -261,7 +261,7 @@ def test_images_without_positions_become_landmarks(
     assert added > 20
     assert f"{added} of 119 images added" in dense.stdout
     assert f"{60 + added} landmarks, {added} of them at estimated positions" in dense.stdout
-    assert dense.stderr.startswith("warning: images that were added lie outside of ")
+    assert dense.stderr.startswith("warning: some added images are outside ")
     assert dense.stderr.count("\n") == 1
     assert all(file.is_file() for file in grown.places.files)
     assert grown.places.place_id[:60].tolist() == Map.open(wall_map).places.place_id.tolist()
@@ -313,7 +313,7 @@ def test_positions_are_recovered_from_images(mappable: Run, wall: Path, wall_map
     assert "160 points scored" in scored.stdout, scored.output
     near = mappable("recover", "images", wall_map, wall / "rain", tmp_path / "near", "--radius", 6)
     assert near.exit_code == 0, near.output
-    refused(mappable(*arguments, "--truth", wall), "has 359 places, but there are 160 points")
+    refused(mappable(*arguments, "--truth", wall), "has 359 places", "160 points")
 
 
 def test_what_cannot_be_recovered_from(

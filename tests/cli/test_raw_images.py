@@ -1,4 +1,4 @@
-"""A map of raw images: whatever is asked of it is decoded as its own images were, or refused by name."""
+"""A map of raw images: queries are decoded like its own images, or an error names the query."""
 
 import json
 import shutil
@@ -30,9 +30,9 @@ def raw_wall(wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("raw") / "wall"
     places = load_places(wall)
     for path in places.path:
-        colour = np.asarray(Image.open(wall / path))[:, ::-1]
-        raw = colour[..., 1].copy()  # GBRG: the first row is G B G B, the second R G R G
-        raw[0::2, 1::2], raw[1::2, 0::2] = colour[0::2, 1::2, 2], colour[1::2, 0::2, 0]
+        color = np.asarray(Image.open(wall / path))[:, ::-1]
+        raw = color[..., 1].copy()  # GBRG: the first row is G B G B, the second R G R G
+        raw[0::2, 1::2], raw[1::2, 0::2] = color[0::2, 1::2, 2], color[1::2, 0::2, 0]
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(raw).save(folder / path)
     height, width = raw.shape
@@ -77,9 +77,9 @@ def test_raw_files_are_located_as_their_decoded_images_are(
     assert from_raw.exit_code == 0, from_raw.output
     straight = []
     for file in files:
-        colour = RawDecoding("GBRG", str(raw_wall / "lens.bin")).decode(np.asarray(Image.open(file)))
+        color = RawDecoding("GBRG", str(raw_wall / "lens.bin")).decode(np.asarray(Image.open(file)))
         straight.append(tmp_path / file.name)
-        Image.fromarray(colour).save(straight[-1])
+        Image.fromarray(color).save(straight[-1])
     assert located(from_raw) == located(mappable("locate", moved_map, *straight, "--json"))
     true = load_places(raw_wall).where(split="test").positions[::10]
     off = np.linalg.norm([one["coordinates"] for one in located(from_raw)] - true, axis=1)
@@ -89,8 +89,8 @@ def test_raw_files_are_located_as_their_decoded_images_are(
     replace(ordinary, places=ordinary.places.replace(decoding=None), files={"encoder": ordinary.files["encoder"]}).save(
         tmp_path / "ordinary"
     )
-    grey = located(mappable("locate", tmp_path / "ordinary", *files, "--json"))  # as it was before maps said it
-    assert np.median(np.linalg.norm([one["coordinates"] for one in grey] - true, axis=1)) > 10
+    gray = located(mappable("locate", tmp_path / "ordinary", *files, "--json"))  # as it was before maps said it
+    assert np.median(np.linalg.norm([one["coordinates"] for one in gray] - true, axis=1)) > 10
 
 
 def test_python_tables_densify_and_recover_decode_alike(
@@ -144,14 +144,14 @@ def test_embed_decodes_as_the_map_that_has_the_encoder(
     table = without_decoding(raw_wall, tmp_path / "raw")
     _, expected = described(wall_encoder, raw_wall)  # by the table's own decoding
     np.testing.assert_array_equal(described(moved_map, table)[1], expected)
-    pack_images(load_places(table), table, size=(64, 48))  # grey, because that table knows of no raw images
+    pack_images(load_places(table), table, size=(64, 48))  # gray, because that table knows of no raw images
     packed, found = described(moved_map, table)
     assert not packed
     np.testing.assert_array_equal(found, expected)
-    colours = without_decoding(wall, tmp_path / "colour")
-    from_files = described(moved_map, colours)[1]
-    pack_images(load_places(colours), colours, size=(64, 48))
-    packed, found = described(moved_map, colours)
+    colors = without_decoding(wall, tmp_path / "color")
+    from_files = described(moved_map, colors)[1]
+    pack_images(load_places(colors), colors, size=(64, 48))
+    packed, found = described(moved_map, colors)
     assert packed
     np.testing.assert_array_equal(found, from_files)
 
@@ -159,19 +159,19 @@ def test_embed_decodes_as_the_map_that_has_the_encoder(
 def test_what_cannot_be_decoded_is_refused_by_name_and_color_is_not(
     mappable: Run, raw_wall: Path, wall: Path, wall_encoder: Path, moved_map: Path, tmp_path: Path
 ) -> None:
-    raw, colour, small = raw_wall / "fog/00020.png", wall / "fog/00020.png", tmp_path / "small.png"
+    raw, color, small = raw_wall / "fog/00020.png", wall / "fog/00020.png", tmp_path / "small.png"
     Image.open(raw).resize((32, 24)).save(small)
-    result = mappable("locate", moved_map, small, colour, "--json")
+    result = mappable("locate", moved_map, small, color, "--json")
     assert result.exit_code == 3
     name = next(moved_map.glob("undistortion-*.bin")).name
-    reason = "a raw GBRG image, because it has one channel, but an image of 32x24 needs 1,536 finite numbers, and its"
-    assert result.stderr == f"error: {small}: {reason} undistortion table {name} has 6,144 numbers\n"
+    reason = f"one channel, so it is a raw GBRG image, but its undistortion table {name} has 6,144 numbers"
+    assert result.stderr == f"error: {small}: {reason}, expected 1,536 finite numbers for an image of 32x24\n"
     shutil.copytree(moved_map, tmp_path / "old")  # a map of earlier versions, which kept no table of the lens
     opened = Map.open(tmp_path / "old")
     gone = opened.places.replace(decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
     replace(opened, places=gone, files={"encoder": opened.files["encoder"]}).save(tmp_path / "old")
-    result = mappable("locate", tmp_path / "old", raw, colour, "--json")
+    result = mappable("locate", tmp_path / "old", raw, color, "--json")
     assert result.exit_code == 3
-    assert f"{raw}: a raw GBRG image" in result.stderr
+    assert f"{raw}: one channel, so it is a raw GBRG image" in result.stderr
     assert "undistortion table lens.bin cannot be read (No such file or directory)" in result.stderr
     assert [one["error"] is None for one in json.loads(result.stdout)] == [False, True]

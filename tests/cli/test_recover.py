@@ -1,4 +1,4 @@
-"""`mappable recover`: from a file of distances to positions, with one sentence for everything that is wrong."""
+"""`mappable recover`: from a file of distances to positions, with one sentence for each mistake."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ TRUTH = route("loop", 150, seed=2, length=300.0)
 
 
 def run(*arguments: object) -> Result:
-    """`mappable recover`, of a file unless the first word says otherwise."""
+    """Run `mappable recover`: with `file`, unless the first word is another subcommand."""
     words = [*map(str, arguments)]
     verb = [] if words[0] in ("file", "--help") else ["file"]
     return CliRunner().invoke(app, ["recover", *verb, *words])
@@ -72,7 +72,7 @@ def test_positions_are_recovered_and_what_is_undetermined_is_said(ranges_file: P
     for text in (
         "150 points in 2 dimensions",
         "1 part",
-        "thrown out as false",
+        "removed as false",
         "times the stated sigma",
         "undetermined:",
         "mirror image",
@@ -134,9 +134,9 @@ def test_odometry_and_turns_are_heeded(ranges_file: Path, tmp_path: Path) -> Non
         errors.append(scores["in the map's coordinates"]["rmse"])
     assert errors[2] < errors[1] < errors[0]
     wrong = text_file(tmp_path / "wrong.csv", "point,radians", ["1,0.2", "2,90"])
-    refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--turns", wrong), "wrong.csv, row 3: radians '90'")
+    refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--turns", wrong), "wrong.csv, row 3", "'90'")
     wrong = text_file(tmp_path / "wrong.csv", "i,j,x,y", ["1,1,0,0"])
-    refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--odometry", wrong), "row 2: j '1' is the same")
+    refused(run(ranges_file, tmp_path / "no", "--anchors", anchors, "--odometry", wrong), "row 2", "must differ from i")
     for option in (("--turns", turns), ("--odometry", odometry), ("--unordered",)):
         refused(run(ranges_file, tmp_path / "no", *option), f"{option[0]} needs known positions")
 
@@ -153,7 +153,10 @@ def test_three_dimensions_are_those_of_the_known_positions_or_asked_for(tmp_path
     known = run(file, tmp_path / "known", "--anchors", anchors, "--unordered", "--truth", truth)
     assert "60 points in 3 dimensions" in known.stdout, known.exception
     assert json.loads((tmp_path / "known/summary.json").read_text())["scores"]["in the map's coordinates"]["rmse"] < 1.0
-    refused(run(file, tmp_path / "no", "--anchors", anchors, "--dimensions", 2), "anchors.csv: has 3 dimensions, but 2")
+    refused(
+        run(file, tmp_path / "no", "--anchors", anchors, "--dimensions", 2),
+        "anchors.csv: positions have 3 dimensions, expected 2",
+    )
 
 
 def test_a_matrix_of_squared_distances_with_its_scale(tmp_path: Path) -> None:
@@ -197,7 +200,7 @@ def test_the_same_command_gives_the_same_files(ranges_file: Path, tmp_path: Path
     [
         ("i,j,metres\n0,1,-1\n", ("row 2", "'-1'")),
         ("i,j,metres\n0,1,nan\n", ("row 2", "'nan'")),
-        ("i,j,metres\n0,1,1\n", ("2 points", "at least 3")),
+        ("i,j,metres\n0,1,1\n", ("at least 3 points", "got 2")),
         ("i,j,metres\n", ("no ranges",)),
     ],
 )
@@ -212,9 +215,9 @@ def test_bad_ranges_are_one_sentence(tmp_path: Path, text: str, parts: tuple[str
     [
         (np.arange(16.0).reshape(4, 4), (), "differs from its mirror image"),
         (-np.ones((4, 4)), (), "is negative"),
-        (np.full((4, 4), np.nan), (), "is not a number"),
-        (np.ones((4, 4)), ("--radius", 0.1), "leaves no pair"),
-        (np.ones((2, 2)), (), "at least 3"),
+        (np.full((4, 4), np.nan), (), "not a finite number"),
+        (np.ones((4, 4)), ("--radius", 0.1), "leave no pair"),
+        (np.ones((2, 2)), (), "at least 3 points"),
     ],
 )
 def test_bad_matrices_are_one_sentence(tmp_path: Path, matrix: Floats, options: tuple[object, ...], part: str) -> None:
@@ -225,12 +228,14 @@ def test_bad_matrices_are_one_sentence(tmp_path: Path, matrix: Floats, options: 
 def test_mistaken_options_are_one_sentence(ranges_file: Path, tmp_path: Path) -> None:
     out, anchors = tmp_path / "out", positions_file(tmp_path / "anchors.csv", TRUTH[:5])
     refused(run(tmp_path / "no.csv", out), "no.csv: no such file")
-    refused(run(ranges_file, ranges_file), "ranges.csv", "is no folder")
-    refused(run(ranges_file, out, "--scale", 2), "for a matrix")
-    refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "default method alone")
+    refused(run(ranges_file, ranges_file), "ranges.csv", "not a writable folder")
+    refused(run(ranges_file, out, "--scale", 2), "--scale", "matrix in an .npy file")
+    refused(run(ranges_file, out, "--anchors", anchors, "--method", "sdp"), "use the default method")
     refused(run(ranges_file, out, "--anchors", positions_file(tmp_path / "a.csv", TRUTH[:1], [900])), "900")
     truth = positions_file(tmp_path / "truth.csv", TRUTH)
-    refused(run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: has 2 dimensions, but 3")
+    refused(
+        run(ranges_file, out, "--truth", truth, "--dimensions", 3), "truth.csv: positions have 2 dimensions, expected 3"
+    )
     turns = text_file(tmp_path / "turns.csv", "point,radians", ["3,0.1"])
     refused(run(ranges_file, out, "--anchors", anchors, "--turns", turns, "--unordered"), "--turns", "--unordered")
     assert not out.exists()
@@ -240,7 +245,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     ranges_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mappable.recovery.task.recover_drive", lambda *_, **__: pytest.fail("has begun"))
-    refused(run(ranges_file, ranges_file / "out"), "cannot be written", "is no folder")
+    refused(run(ranges_file, ranges_file / "out"), "cannot be written", "not a writable folder")
 
 
 @pytest.mark.medium

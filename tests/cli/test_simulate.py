@@ -45,11 +45,11 @@ def test_simulate_then_convert(tmp_path: Path, typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("moon", "out"), "there is no preset 'moon'; the presets are street-v1"),
+        (("moon", "out"), "unknown preset 'moon': use one of street-v1"),
         (("street-v1", "out", "--parts", "attic"), "has no part 'attic'"),
-        (("street-v1", "out", "--size", "big"), "'big' is not WIDTHxHEIGHT"),
+        (("street-v1", "out", "--size", "big"), "'big', expected WIDTHxHEIGHT"),
         (("street-v1-3d", "/proc/here", *TINY), "/proc/here"),
-        (("street-v1-3d", "out", "--device", "abacus", *TINY), "device is 'abacus', but must be cpu or cuda"),
+        (("street-v1-3d", "out", "--device", "abacus", *TINY), "device must be cpu or cuda, got 'abacus'"),
     ],
 )
 def test_mistakes_are_answered_with_one_sentence(
@@ -74,7 +74,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == "error: stopped; what is finished is kept, and the same command goes on from there\n"
+    assert errors.startswith("error: stopped; ")
+    assert errors.endswith("the same command continues from there\n")
     assert list(tmp_path.glob("images/*/*.png"))
 
 

@@ -125,7 +125,7 @@ def test_settings_come_from_preset_file_and_command_line_in_that_order(
     error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "postive_radius=3").exception
     assert "did you mean 'positive_radius'?" in str(error)
     error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "positive_radius=30").exception
-    assert "positive_radius is 30, but should be smaller than negative_radius" in str(error)
+    assert "positive_radius is 30, expected less than negative_radius" in str(error)
 
 
 def test_a_simulated_world_has_its_own_preset(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_run_that_was_stopped_is_no_error(
 
     monkeypatch.setattr("mappable.learning.trainer.train", stop)
     result = run(toy_folder, tmp_path / "out", "--settings", small)
-    sentence = "stopped at iteration 6 of 10; the same command goes on from there\n"
+    sentence = "stopped at iteration 6 of 10; the same command continues from there\n"
     assert result.exit_code == 130
     assert result.stderr.splitlines(keepends=True)[1:] == [sentence]
 
@@ -229,7 +229,7 @@ def test_at_a_terminal_a_bar_shows_loss_speed_and_time_left(
             shown += chunk
     os.close(ours)
     assert running.wait() == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colours
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colors
     number = r"\d+\.\d{4}"
     assert re.search(rf"training triplet\+huber ━+ 3/3 0:00:00\s+loss {number} · visual {number}", text)
     assert re.search(rf"geometric {number} · active \d+ % · [\d,]+ images/s\s", text)

@@ -18,7 +18,7 @@ Weights = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def weights(typed: Weights, monkeypatch: pytest.MonkeyPatch) -> Weights:
-    """Run `mappable weights ARGUMENTS` with a cache of its own, and a pip that finds nothing."""
+    """Run `mappable weights ARGUMENTS` with a separate cache, and a pip that finds nothing."""
 
     def run(cache: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
         for name, value in {"MAPPABLE_CACHE": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}.items():
@@ -73,8 +73,11 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("vgg19",), "there is no weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"),
-        (("--file", "mine.pth"), "--file mine.pth: say which set it holds, vgg16-v1 or vgg16-caffe"),
+        (("vgg19",), "unknown weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"),
+        (
+            ("--file", "mine.pth"),
+            "--file mine.pth: needs SET, the name of the set in the file: vgg16-v1 or vgg16-caffe",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(arguments: tuple[str, ...], part: str, weights: Weights, tmp_path: Path) -> None:

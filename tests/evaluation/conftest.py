@@ -1,4 +1,4 @@
-"""What tests of figures share: results of three models on a made-up street in sun, rain and at night."""
+"""Fixtures for tests of figures: results of three models on a synthetic street in sun, rain and at night."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from mappable.places.table import Places
 
 IMAGES, STEP = 30, 6.0  # of a drive, and metres between them
 DRIVES = {"train-sun": "train", "train-rain": "train", "test-sun": "test", "test-rain": "test", "test-night": "test"}
-# Of each model: metres over which its descriptors change, and their noise; of each condition how much more of it.
+# Per model: metres over which its descriptors change, and their noise. Per condition: a factor of the noise.
 MODELS = {"off-the-shelf": (3.0, 0.7), "triplet": (8.0, 0.3), "triplet+huber": (25.0, 0.12)}
 NOISIER = {"sun": 1.0, "rain": 1.5, "night": 2.5}
 DRAWN = ("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "qualitative")
@@ -28,7 +28,7 @@ DRAWN = ("table1", "curves", "proportionality", "distance-matrices", "landmark-s
 
 @pytest.fixture(scope="session")
 def setup() -> Setup:
-    """Two drives to choose 20 landmarks among, and three to locate."""
+    """Two drives with 20 landmarks, and three drives to locate."""
     x = np.arange(IMAGES) * STEP
     road = np.column_stack([x, 30 * np.sin(x / 40)])
     at = np.concatenate([road + 0.7 * number for number in range(len(DRIVES))])
@@ -54,7 +54,7 @@ def results(setup: Setup) -> list[Result]:
 
 @pytest.fixture(scope="session")
 def images() -> Images:
-    """Grey images, as bright as the number of their row."""
+    """Gray images, as bright as their row number."""
 
     def load(rows: Ints) -> Pixels:
         return np.repeat(rows, 12 * 16 * 3).reshape(-1, 12, 16, 3).astype(np.uint8)
@@ -81,7 +81,7 @@ def _describe(places: Places, scale: float, noise: float, seed: int) -> Floats32
 
 
 def _localized(result: Result) -> Localization:
-    """Intervals of 4 m around what is 1 m too much, and no confidence at night."""
+    """Intervals of 4 m around a distance that is 1 m too long; not confident at night."""
     known = result.get(Accuracy)
     assert known is not None
     truly = known.errors
@@ -118,7 +118,7 @@ def _localized(result: Result) -> Localization:
 
 
 def _recovered(setup: Setup) -> MapRecovery:
-    """As good as the truth, but for shifts of 1, 2, 3 and 4 m."""
+    """The truth, shifted by 1, 2, 3 and 4 m."""
     rows = setup.rows_of(setup.route, setup.queries)
     truth = setup.places.positions[rows]
     apart: Floats = np.linalg.norm(truth[:, None] - truth, axis=2)

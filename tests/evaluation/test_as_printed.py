@@ -1,4 +1,4 @@
-"""The paper's own start: what it asks for, what it refuses, and what the report says of it."""
+"""The paper's own start: its inputs, its errors, and its sentence in the report."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from mappable.places.table import Places
 
 @pytest.fixture
 def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """16 images are enough, whose local features are as many as the clusters."""
+    """Let 16 images suffice, with as many local features as clusters."""
     monkeypatch.setattr(as_printed, "CLUSTER_IMAGES", 16)
 
 
@@ -45,7 +45,7 @@ def test_all_rows_of_the_table_have_the_papers_settings(name: str, tmp_path: Pat
         assert (one.anchors, one.positives, one.negatives, one.hard_negatives) == (2, 6, 6, 3)
         assert (one.margin, one.second_margin, one.huber_delta, one.clusters) == (0.1, 0.2, 1, 64)
         assert (one.geometric_weight, one.feature_scale_squared) == (0.5, 2)
-        assert (one.geometric_pairs, one.positives_from, one.normalised) == ("anchor", "all", True)
+        assert (one.geometric_pairs, one.positives_from, one.normalized) == ("anchor", "all", True)
         assert (one.mirrored, one.light, one.averaging, one.whitening) == (0, 0, 0, None)
         assert one.iterations == 0 if never_trained else one.epochs == {"oxford": 2, "cold": 1}[name]
         assert one.cache_every == {"oxford": 1000, "cold": 400}[name]
@@ -57,13 +57,13 @@ def test_30_000_images() -> None:
 
 
 @pytest.mark.usefixtures("few_images")
-def test_what_is_missing_is_one_sentence_that_says_what_to_get(tmp_path: Path) -> None:
+def test_a_missing_input_is_one_sentence_with_a_remedy(tmp_path: Path) -> None:
     convert = r"; convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES"
     with pytest.raises(BadInputError, match=rf"nowhere.*no such table of places{convert}"):
         printed_settings("oxford", tmp_path / "nowhere")
-    with pytest.raises(BadInputError, match=rf"holds 4 images, expected at least 16{convert}"):
+    with pytest.raises(BadInputError, match=rf"has 4 images, expected at least 16{convert}"):
         printed_settings("oxford", converted(tmp_path / "few", 4))
-    with pytest.raises(BadInputError, match=rf"frame 'street', expected Pittsburgh 250k{convert}"):
+    with pytest.raises(BadInputError, match=rf"frame is 'street', expected Pittsburgh 250k{convert}"):
         printed_settings("oxford", converted(tmp_path / "other", 16, "street"))
     for change in ("weights=vgg16-v1", "init_images=3,4", " init_source =train"):
         with pytest.raises(BadInputError, match=rf"--as-printed sets .*leave out {change}"):

@@ -1,4 +1,4 @@
-"""The block bootstrap: its draws against a loop, how often its interval holds the truth, and what it refuses."""
+"""The block bootstrap: its draws against a loop, the coverage of its interval, and its errors."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ from mappable.evaluation.bootstrap import Interval, block_bootstrap, route_block
 
 @pytest.fixture
 def route() -> tuple[Floats, Ints]:
-    """Values of 95 queries that resemble each other within blocks of 10, the last of which is half as long."""
+    """Values of 95 queries that are similar within blocks of 10; the last block is half as long."""
     random = np.random.default_rng(0)
     blocks = route_blocks(np.arange(95.0), 10.0)
     return random.normal(size=10)[blocks] + 0.1 * random.normal(size=95), blocks
 
 
 def loop_bootstrap(values: Floats, blocks: Ints, draws: int) -> tuple[float, float]:
-    """The interval by drawing blocks one after another, with random numbers of its own."""
+    """The interval from drawing blocks one after another, with separate random numbers."""
     random, names = np.random.default_rng(1), np.unique(blocks)
     means = []
     for _ in range(draws):
@@ -33,7 +33,7 @@ def loop_bootstrap(values: Floats, blocks: Ints, draws: int) -> tuple[float, flo
 
 
 @pytest.mark.medium
-def test_the_interval_is_that_of_a_loop_over_draws(route: tuple[Floats, Ints]) -> None:
+def test_the_interval_equals_a_loop_over_draws(route: tuple[Floats, Ints]) -> None:
     found = block_bootstrap(*route, seed=0)
     assert found.mean == pytest.approx(route[0].mean())
     assert (found.low, found.high) == pytest.approx(loop_bootstrap(*route, draws=10_000), abs=0.03)
@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_interval_and_another_a_similar_one(route: 
 
 
 @pytest.mark.medium
-def test_of_several_runs_some_are_drawn_too(route: tuple[Floats, Ints]) -> None:
+def test_several_runs_are_drawn_too(route: tuple[Floats, Ints]) -> None:
     values, blocks = route
     runs = np.stack([values - 0.2, values, values + 0.3])
     found, one = block_bootstrap(runs, blocks, seed=0), block_bootstrap(values, blocks, seed=0)
@@ -73,14 +73,14 @@ def test_of_several_runs_some_are_drawn_too(route: tuple[Floats, Ints]) -> None:
     assert found.high > one.high
 
 
-def test_runs_that_are_alike_make_no_interval_wider(route: tuple[Floats, Ints]) -> None:
+def test_equal_runs_do_not_widen_the_interval(route: tuple[Floats, Ints]) -> None:
     values, blocks = route
     found, one = block_bootstrap(np.stack([values] * 3), blocks, seed=0), block_bootstrap(values, blocks, seed=0)
     assert (found.mean, found.low, found.high) == pytest.approx((one.mean, one.low, one.high))
 
 
-def test_one_run_of_three_that_stands_out_does_not_make_a_method_better() -> None:
-    """The gain of one run is beyond any doubt, over all three it is on average, but the two others show none."""
+def test_one_outlier_of_three_runs_does_not_make_a_method_better() -> None:
+    """One run of three has a clear gain, so the mean has too, but the two others show none."""
     blocks = route_blocks(np.arange(400.0), 10.0)
     gains = np.stack([np.full(400, 27.0), np.full(400, 0.5), np.full(400, -0.5)])
     assert block_bootstrap(gains.mean(axis=0), blocks, seed=0).above_zero
@@ -89,13 +89,13 @@ def test_one_run_of_three_that_stands_out_does_not_make_a_method_better() -> Non
 
 
 @pytest.mark.medium
-def test_methods_whose_runs_are_others_are_compared_run_by_run_at_random(route: tuple[Floats, Ints]) -> None:
+def test_methods_with_unmatched_runs_are_compared_with_random_runs(route: tuple[Floats, Ints]) -> None:
     hard, blocks = route
     first, second = np.stack([hard + 1.0, hard + 1.2]), np.stack([hard, hard + 0.1, hard + 0.5])
     found = block_bootstrap(first, blocks, seed=0, minus=second)
     assert found.mean == pytest.approx(first.mean() - second.mean())
     random, means = np.random.default_rng(1), []
-    for _ in range(10_000):  # the route is the same for both, so that blocks make no difference here
+    for _ in range(10_000):  # the route is the same for both, so blocks make no difference here
         means.append(np.mean(random.choice([1.0, 1.2], 2)) - np.mean(random.choice([0.0, 0.1, 0.5], 3)))
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
     one = block_bootstrap(hard + 1.0, blocks, seed=0, minus=hard)
@@ -104,7 +104,9 @@ def test_methods_whose_runs_are_others_are_compared_run_by_run_at_random(route: 
         block_bootstrap(hard, blocks, seed=0, minus=np.arange(3.0))
 
 
-def test_two_methods_that_fail_on_the_same_stretches_are_told_apart_only_in_pairs(route: tuple[Floats, Ints]) -> None:
+def test_only_the_paired_bootstrap_separates_methods_that_fail_on_the_same_stretches(
+    route: tuple[Floats, Ints],
+) -> None:
     hard, blocks = route
     better = hard + 0.05 + 0.01 * np.random.default_rng(3).normal(size=len(hard))
     alone, beside = block_bootstrap(better, blocks, seed=0), block_bootstrap(hard, blocks, seed=0)
@@ -135,8 +137,8 @@ def test_the_mean_of_shares_lies_within_the_values(right: list[bool], length: in
 
 
 @pytest.mark.medium
-def test_the_interval_holds_the_truth_about_as_often_as_it_says_and_one_of_single_queries_does_not() -> None:
-    """40 stretches of 20 queries each, with a chance of their own to be right, which is 0.5 on average."""
+def test_the_block_interval_has_its_stated_coverage_and_an_interval_over_queries_does_not() -> None:
+    """40 stretches of 20 queries each; each stretch has its own probability of a correct match, 0.5 on average."""
     random, blocks = np.random.default_rng(4), route_blocks(np.arange(800.0), 20.0)
     by_blocks, by_queries, trials = 0, 0, 200
     for trial in range(trials):
@@ -163,22 +165,22 @@ def test_blocks_of_a_route_with_gaps_are_numbered_by_position() -> None:
     assert route_blocks(np.array([0.0, 1.0, 1000.0]), 20.0).tolist() == [0, 0, 50]
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(
     ("values", "blocks", "sentence"),
     [
-        ([1.0, 0.0, 1.0], [0, 1], "there are values of 3 queries, but 2 blocks"),
-        ([1.0, 0.0], [[0, 1]], "there are values of 2 queries, but 1 x 2 blocks"),
-        ([], [], "values are one number a query, or a row of them a run, not 1 x 0 of them"),
-        ([[[1.0]]], [0], "values are one number a query, or a row of them a run, not 1 x 1 x 1 of them"),
-        ([1.0, np.nan], [0, 1], "the value of query 1 is nan, but must be a number"),
-        ([[1.0, 1.0], [np.inf, 1.0]], [0, 1], "the value of query 0 is inf, but must be a number"),
-        ([1.0, 0.0, 1.0], [4, 4, 4], "all 3 queries are in one block, but blocks are drawn among several"),
+        ([1.0, 0.0, 1.0], [0, 1], "values have 3 queries, but there are 2 blocks"),
+        ([1.0, 0.0], [[0, 1]], "values have 2 queries, but there are 1 x 2 blocks"),
+        ([], [], "values: expected one number per query, or one row per run, got 1 x 0"),
+        ([[[1.0]]], [0], "values: expected one number per query, or one row per run, got 1 x 1 x 1"),
+        ([1.0, np.nan], [0, 1], "value of query 1 is nan, expected a number"),
+        ([[1.0, 1.0], [np.inf, 1.0]], [0, 1], "value of query 0 is inf, expected a number"),
+        ([1.0, 0.0, 1.0], [4, 4, 4], "all 3 queries are in one block, expected two blocks or more"),
     ],
 )
-def test_values_and_blocks_that_do_not_fit_are_refused(values: Floats, blocks: Ints, sentence: str) -> None:
+def test_values_and_blocks_that_do_not_match_raise(values: Floats, blocks: Ints, sentence: str) -> None:
     with pytest.raises(BadInputError) as caught:
         block_bootstrap(np.array(values), np.array(blocks), seed=0)
     assert str(caught.value) == sentence
@@ -187,12 +189,12 @@ def test_values_and_blocks_that_do_not_fit_are_refused(values: Floats, blocks: I
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"draws": 0}, "draws is 0, but must be at least 1"),
-        ({"probability": 1.0}, "probability is 1, but must be between 0 and 1"),
-        ({"probability": np.nan}, "probability is nan, but must be between 0 and 1"),
+        ({"draws": 0}, "draws must be 1 or more, got 0"),
+        ({"probability": 1.0}, "probability must be between 0 and 1, got 1"),
+        ({"probability": np.nan}, "probability must be between 0 and 1, got nan"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, float], sentence: str) -> None:
+def test_invalid_options_raise(options: dict[str, float], sentence: str) -> None:
     with pytest.raises(BadInputError) as caught:
         block_bootstrap(np.arange(2.0), np.arange(2), seed=0, **options)  # type: ignore[arg-type]
     assert str(caught.value) == sentence
@@ -201,15 +203,15 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, float], sente
 @pytest.mark.parametrize(
     ("along", "length", "sentence"),
     [
-        ([0.0, 1.0], 0.0, "the length of blocks is 0, but must be above 0"),
-        ([0.0, 1.0], np.inf, "the length of blocks is inf, but must be above 0"),
-        ([0.0, 1.0], np.nan, "the length of blocks is nan, but must be above 0"),
-        ([], 20.0, "positions along a route are one number a query, not 0 of them"),
-        ([[0.0, 1.0]], 20.0, "positions along a route are one number a query, not 1 x 2 of them"),
-        ([0.0, np.nan], 20.0, "the position of query 1 is nan, but must be a number"),
+        ([0.0, 1.0], 0.0, "block length must be above 0, got 0"),
+        ([0.0, 1.0], np.inf, "block length must be above 0, got inf"),
+        ([0.0, 1.0], np.nan, "block length must be above 0, got nan"),
+        ([], 20.0, "positions along the route: expected one number per query, got 0"),
+        ([[0.0, 1.0]], 20.0, "positions along the route: expected one number per query, got 1 x 2"),
+        ([0.0, np.nan], 20.0, "position of query 1 is nan, expected a number"),
     ],
 )
-def test_positions_that_give_no_blocks_are_refused(along: Floats, length: float, sentence: str) -> None:
+def test_invalid_positions_raise(along: Floats, length: float, sentence: str) -> None:
     with pytest.raises(BadInputError) as caught:
         route_blocks(np.array(along), length)
     assert str(caught.value) == sentence

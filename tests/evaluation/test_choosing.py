@@ -1,4 +1,4 @@
-"""Settings that are varied and chosen: which models that makes, and that no test image has a say in it."""
+"""Varied and chosen settings: the planned models, and that no test image is used."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,12 +34,12 @@ def test_a_row_is_followed_by_its_variations() -> None:
 
 
 @pytest.mark.parametrize("text", ["margin", "margin=", "margin=,", ""])
-def test_a_variation_without_values_is_refused(text: str) -> None:
+def test_a_variation_without_values_raises(text: str) -> None:
     with pytest.raises(BadInputError, match="KEY=VALUE,VALUE"):
         vary([ROWS["triplet"]], [text])
 
 
-def test_the_papers_rows_train_the_papers_way_unless_the_user_says_otherwise() -> None:
+def test_the_papers_rows_use_the_papers_settings_unless_the_user_changes_them() -> None:
     named = replace(find_set("street-v1"), preset="street", paper=("iterations=7",))
     usual, other = (plan(named, [ROWS["triplet+huber"]], [0], values)[0].settings for values in ([], ["margin=0.4"]))
     assert (usual.iterations, usual.margin, usual.light, usual.geometric_weight) == (7, 0.1, 0, 0.5)
@@ -66,7 +66,7 @@ def film() -> Places:
     )
 
 
-def test_nordland_is_chosen_by_the_second_half_of_the_training_stretch(film: Places) -> None:
+def test_nordland_settings_are_chosen_on_the_second_half_of_the_training_stretch(film: Places) -> None:
     named = find_set("nordland")
     setup = named.setup(film, load_settings(named.preset), choose=True)
     assert set(film.split[setup.queries]) == set(film.split[setup.references]) == {"train"}
@@ -76,7 +76,7 @@ def test_nordland_is_chosen_by_the_second_half_of_the_training_stretch(film: Pla
 
 
 @pytest.mark.parametrize("name", ["street-v1", "rooms-v1"])
-def test_worlds_are_chosen_by_images_for_calibration(name: str) -> None:
+def test_settings_of_worlds_are_chosen_on_calibration_images(name: str) -> None:
     named, runs = find_set(name), np.repeat(np.array(find_preset(name).runs, dtype=object), 8)
     places = Places(
         path=[f"{run.name}/{number}.png" for number, run in enumerate(runs)],
@@ -95,15 +95,13 @@ def test_worlds_are_chosen_by_images_for_calibration(name: str) -> None:
     assert "night-rain" not in set(setup.places.condition[setup.references])
 
 
-def test_a_set_without_images_to_choose_by_is_refused(film: Places) -> None:
+def test_choosing_without_spare_images_raises(film: Places) -> None:
     assert SETS["oxford"].choosing is None
     with pytest.raises(BadInputError, match=r"oxford.*test"):
         SETS["oxford"].setup(film, load_settings("oxford"), choose=True)
 
 
-def test_no_model_is_begun_that_might_end_too_late(
-    monkeypatch: pytest.MonkeyPatch, film: Places, tmp_path: Path
-) -> None:
+def test_no_model_starts_that_might_end_too_late(monkeypatch: pytest.MonkeyPatch, film: Places, tmp_path: Path) -> None:
     clock = [0.0]
     monkeypatch.setattr(reproduce.time, "monotonic", lambda: clock[0])
     named = find_set("nordland")

@@ -1,4 +1,4 @@
-"""The claims: each holds, fails, holds partly or cannot be decided, as the results have it."""
+"""Claims: each holds, fails, holds partly or is not decidable, depending on the results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ NEAR, FAR, LOST = 5.0, 20.0, 100.0  # errors, where the radii are 10 and 25
 def result(
     row: str, percent: float, *, seed: int = 0, lost: float = 0.0, blocks: int = BLOCKS, **settings: Any
 ) -> Result:
-    """Of a model that finds so many percent within 10 m, evenly along the route; `lost` percent are beyond 25 m."""
+    """A model that finds `percent` within 10 m, evenly along the route; `lost` percent are farther than 25 m."""
     place = (np.arange(QUERIES) * 37 % 100) + 0.5  # each block has all of them
     errors = np.where(place < percent, NEAR, np.where(place < 100 - lost, FAR, LOST))
     accuracy = Accuracy(
@@ -60,7 +60,7 @@ def claim(number: str, results: Sequence[Result]) -> Claim:
 
 
 def table(percent: Mapping[str, float] = NONE) -> list[Result]:
-    """All rows of the table: 50 %, or as told; combinations 80 %."""
+    """All rows of the table: 50 %, combinations 80 %, unless `percent` says otherwise."""
     usual = {row.name: 80.0 if row.combined else 50.0 for row in TABLE_1}
     return [result(row, share) for row, share in (usual | percent).items()]
 
@@ -89,7 +89,7 @@ def test_combinations_are_compared_with_their_visual_losses(changed: Mapping[str
     assert claim("i", table(changed)).verdict == verdict
 
 
-def test_the_numbers_of_a_comparison_are_told() -> None:
+def test_the_evidence_has_the_numbers_of_a_comparison() -> None:
     found = claim("i", table())
     assert len(found.evidence) == 4
     assert found.evidence[0].startswith("Triplet + dist. 80.0 %, Triplet 50.0 %: +30.0 points [")
@@ -106,7 +106,7 @@ def test_a_missing_row_or_a_single_block_decides_nothing() -> None:
     assert claim("ii", one_block).verdict == "not decidable"
 
 
-def test_models_with_our_values_do_not_stand_in_for_the_papers() -> None:
+def test_models_with_our_settings_do_not_replace_the_papers() -> None:
     ours = [result(f"{name}{OURS}", 99.0) for name in COMBINED]
     others = [one for one in table() if one.row not in COMBINED]
     assert claim("i", [*others, *ours]).verdict == "not decidable"
@@ -124,8 +124,8 @@ def test_geometric_losses_are_at_or_below_off_the_shelf(distance: float, huber: 
     assert claim("ii", table({"distance": distance, "huber": huber})).verdict == verdict
 
 
-def test_what_may_be_far_above_off_the_shelf_is_not_at_it() -> None:
-    """One of a few blocks makes all the difference, so that the interval is wide and holds 0."""
+def test_a_wide_interval_above_off_the_shelf_is_not_decided() -> None:
+    """One of a few blocks makes all the difference, so the interval is wide and contains 0."""
     unsure = result("distance", 50.0, blocks=4)
     first = unsure.blocks == 0
     unsure.scored["table1"].errors[first] = NEAR  # type: ignore[attr-defined]
@@ -144,8 +144,8 @@ def test_almost_all_are_within_the_negative_radius(lost: Sequence[float], verdic
     found = claim("iii", [result(row, 80.0, lost=share) for row, share in zip(COMBINED, lost, strict=True)])
     assert found.verdict == verdict
     assert found.evidence[0] == f"Triplet + dist. {100 - lost[0]:.2f} %."
-    assert "99.75 % of the queries have a landmark within 25 m at all." in found.evidence
-    assert found.evidence[-1] == "The paper says so of COLD only, within 4 m; oxford is judged by the same bar."
+    assert "99.75 % of the queries have any landmark within 25 m." in found.evidence
+    assert found.evidence[-1] == "The paper states this for COLD only, within 4 m; oxford is judged by the same number."
 
 
 # (iv) Huber varies less
@@ -167,13 +167,13 @@ def test_spreads_over_seeds_are_compared(huber: float, distance: float, verdict:
     assert found.evidence[1].startswith("Triplet + Huber and Triplet + dist., 8 and 8 seeds: standard deviations of ")
     few = claim("iv", every[1])
     assert few.verdict == "not decidable"
-    assert few.evidence[1] == "Huber dist. and Dist.: 0 and 0 seeds, but 8 of each are needed."
+    assert few.evidence[1] == "Huber dist. and Dist.: 0 and 0 seeds; the test needs 8 of each."
 
 
-def test_few_seeds_do_not_tell_how_runs_vary() -> None:
+def test_few_seeds_do_not_decide_how_much_runs_vary() -> None:
     found = claim("iv", [*runs("huber", 60.0, 1.0, 7), *runs("distance", 60.0, 6.0)])
     assert found.verdict == "not decidable"
-    assert found.evidence[0] == "Huber dist. and Dist.: 7 and 8 seeds, but 8 of each are needed."
+    assert found.evidence[0] == "Huber dist. and Dist.: 7 and 8 seeds; the test needs 8 of each."
 
 
 # (v) Robust to γ
@@ -192,11 +192,11 @@ def test_values_of_gamma_are_compared(worst: float, verdict: str) -> None:
     found = claim("v", results)
     assert found.verdict == verdict
     assert found.evidence[0].startswith(
-        f"Triplet + Huber: {worst:.1f} % with γ = 0.5, 80.0 % with γ = 5; from the worst"
+        f"Triplet + Huber: {worst:.1f} % with γ = 0.5, 80.0 % with γ = 5; difference of best and worst"
     )
 
 
-def test_what_rests_on_one_seed_is_not_decided_and_can_be_seen() -> None:
+def test_a_difference_that_rests_on_one_seed_is_not_decided_but_shown() -> None:
     shares = {0.5: (79.0, 20.0, 78.0), 5.0: (80.0, 80.0, 79.0)}
     runs = [
         result("triplet+huber", share, geometric_weight=weight, seed=seed)
@@ -224,7 +224,7 @@ def test_values_of_gamma_with_other_settings_that_differ_are_not_compared() -> N
         ],
     )
     assert found.verdict == "not decidable"
-    assert found.evidence == ("No loss was trained with several values of γ and all else equal.",)
+    assert found.evidence == ("No loss was trained with several values of γ and otherwise equal settings.",)
 
 
 def test_the_weight_of_a_loss_that_never_trained_does_not_count() -> None:
@@ -232,7 +232,7 @@ def test_the_weight_of_a_loss_that_never_trained_does_not_count() -> None:
     shelf = replace(result(OFF_THE_SHELF, 20.0), settings=preset)
     found = claim("v", [shelf, result("triplet+huber", 80.0, geometric_weight=0.5)])
     assert found.verdict == "not decidable"
-    assert found.evidence == ("No loss was trained with several values of γ and all else equal.",)
+    assert found.evidence == ("No loss was trained with several values of γ and otherwise equal settings.",)
 
 
 def test_results_without_the_table_do_not_count() -> None:

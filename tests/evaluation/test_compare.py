@@ -1,4 +1,4 @@
-"""Comparing results on disk: pairing by id, seeds of one model, and what cannot be compared."""
+"""Compare results on disk: pairing by id, seeds of one model, and results that cannot be compared."""
 
 import hashlib
 import json
@@ -112,7 +112,7 @@ def test_queries_are_paired_by_id_whatever_their_order(write: Write) -> None:
     assert (ahead.mean, ahead.verdict) == (pytest.approx(-30.0), "worse")
 
 
-def test_queries_that_not_all_have_are_left_out_and_with_them_what_is_known_of_all_only(write: Write) -> None:
+def test_queries_that_some_results_lack_are_left_out_with_recall_and_landmark_seeds(write: Write) -> None:
     whole, part = write("a", 30), write("b", 20, first=20, queries=80)  # q0 to q59, q20 to q99; they find q0-29, q20-39
     found = compare([whole, part])
     assert found.queries == 40
@@ -122,8 +122,8 @@ def test_queries_that_not_all_have_are_left_out_and_with_them_what_is_known_of_a
     assert first.by_condition["sun"]["queries"] == 20
     assert found.notes == ()
     assert found.differences == (
-        "the queries differ: 60 of 100 are not in all results and are left out; so are recall and landmark "
-        "seeds, which are known of all queries of a result only",
+        "the queries differ: 60 of 100 are not in all results and are left out; recall and landmark seeds are left "
+        "out too, because they need all queries of a result",
     )
     seeds = compare([whole, write("a", 36, queries=90, seed=1)])
     assert [line.summary.seeds for line in seeds.lines] == [(0, 1)]
@@ -140,7 +140,7 @@ def test_results_that_differ_in_their_seed_alone_are_one_model(write: Write) -> 
     assert found.lines[1].difference.mean == pytest.approx(40.0)
     assert found.notes == ()
     some = compare([*rivals, seeds[1]])
-    assert some.notes == ("Good: the difference is that of seed 1 of both",)
+    assert some.notes == ("Good: the difference compares seed 1 of both",)
     assert some.lines[1].difference is not None
     assert some.lines[1].difference.mean == pytest.approx(50.0)
 
@@ -159,7 +159,7 @@ def test_other_settings_the_same_seed_no_seed_or_another_map_are_another_model(w
     assert [one.partition(":")[0] for one in found.differences] == ["the landmarks differ"]
 
 
-def test_what_differs_beside_the_model_is_said_in_a_sentence_each(write: Write) -> None:
+def test_each_difference_besides_the_model_is_one_sentence(write: Write) -> None:
     own = {"landmarks": "l1", "calibration": "c1"}
     first = write("a", 30, map=own)
     assert compare([first, write("b", 30, map=own)]).differences == ()
@@ -182,32 +182,32 @@ def test_one_stretch_of_a_route_decides_nothing(write: Write) -> None:
     found = compare([write("a", 0, blocks=np.zeros(60, dtype=int)), write("b", 60)])
     assert found.lines[1].difference is not None
     assert found.lines[1].difference.verdict == "not decided"
-    assert found.notes == ("all queries are in one stretch of the route, so that no difference can be decided",)
+    assert found.notes == ("all queries are in one stretch of the route, so no difference can be decided",)
 
 
-# What is refused
+# Errors
 
 
-def test_results_that_cannot_be_compared_are_refused(write: Write) -> None:
+def test_results_that_cannot_be_compared_raise(write: Write) -> None:
     first = write("a", 30)
     other = write("b", 30, frame="hill")
-    refused(f"{other}: its frame is 'hill', but that of {first} is 'town'", first, other)
+    refused(f"{other}: frame is 'hill', expected 'town' as in {first}", first, other)
     other = write("b", 30, unit="frames")
-    refused(f"{other}: its unit is frames, but that of {first} is m", first, other)
+    refused(f"{other}: unit is frames, expected m as in {first}", first, other)
     other = write("b", 30, positive_radius=1.0, negative_radius=4.0)
-    refused(f"{other}: its radii are 1 and 4 m, but those of {first} are 10 and 25 m", first, other)
+    refused(f"{other}: radii are 1 and 4 m, expected 10 and 25 m as in {first}", first, other)
     other, third = write("b", 30, first=50), write("c", 30, first=100)
-    such = "none of its 60 queries, such as 'q100', is in"
-    refused(f"{third}: {such} {first}, such as 'q0'", first, third)
-    refused(f"{third}: {such} all of {first}, {other}, such as 'q0'", first, other, third)
+    none, ids = "none of its 60 queries is shared with", "its first query is 'q100', theirs is 'q0'"
+    refused(f"{third}: {none} {first}; {ids}", first, third)
+    refused(f"{third}: {none} all of {first}, {other}; {ids}", first, other, third)
 
 
-def test_results_without_table1_or_with_half_of_it_are_refused(write: Write) -> None:
+def test_results_without_table1_or_with_half_of_it_raise(write: Write) -> None:
     first = write("a", 30)
-    other = write("b", 30, scored={}, skipped={"table1": "there are no queries"})
-    refused(f"{other}: has no table1, by which results are compared (there are no queries)", first, other)
+    other = write("b", 30, scored={}, skipped={"table1": "no queries"})
+    refused(f"{other}: no table1 result to compare (no queries)", first, other)
     other = write("b", 30, scored={})
-    refused(f"{other}: has no table1, by which results are compared", first, other)
+    refused(f"{other}: no table1 result to compare", first, other)
     arrays = load_file(first / "arrays.safetensors")
     save_file(arrays | {"table1/errors": np.zeros(59)}, first / "arrays.safetensors")
     facts = json.loads((first / RESULT).read_text())
@@ -217,7 +217,7 @@ def test_results_without_table1_or_with_half_of_it_are_refused(write: Write) -> 
         compare([first, other])
 
 
-def test_one_result_or_the_same_twice_is_refused(write: Write) -> None:
+def test_one_result_or_the_same_twice_raises(write: Write) -> None:
     first = write("a", 30)
-    refused("at least two results are compared, not 1", first)
-    refused(f"{first}: is given more than once", first, first)
+    refused("compare needs two results or more, got 1", first)
+    refused(f"{first}: given 2 times, expected once", first, first)

@@ -24,7 +24,7 @@ def frames(file: Path) -> list[Image.Image]:
 
 
 @pytest.mark.medium
-def test_both_move(
+def test_both_animations_move(
     results: list[Result], setup: Setup, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proportionality, "FRAMES", 3)
@@ -49,6 +49,6 @@ def test_a_file_that_would_be_too_large_has_fewer_frames(tmp_path: Path, monkeyp
     noise = [Image.fromarray(random.integers(0, 256, (40, 40, 3), dtype=np.uint8)) for _ in range(8)]
     film.write_gif(tmp_path / "all.gif", noise)
     assert len(frames(tmp_path / "all.gif")) == 8
-    monkeypatch.setattr(film, "MOST", 1000)
+    monkeypatch.setattr(film, "MOST_BYTES", 1000)
     film.write_gif(tmp_path / "some.gif", noise)
     assert len(frames(tmp_path / "some.gif")) == 2

@@ -1,4 +1,4 @@
-"""The report as Markdown: tables that Markdown reads, and names that mean nothing to it."""
+"""The report as Markdown: tables, and names whose special characters are escaped."""
 
 from mappable.evaluation.claims import Claim
 from mappable.evaluation.markdown import markdown_of, table_markdown
@@ -11,16 +11,17 @@ def test_a_table() -> None:
     shown = table(
         "accuracy",
         Column("Model", ["a|b_c", "other", "bound"]),
+        Column("Note", ["first", "", ""]),
         Column("Found", [Spread(70.0, 1.25), Spread(80.04, None), 99.0], group="Within 10 m, %"),
         best=[70.0, 80.0, 99.0],
         references=1,
     )
     assert table_markdown(shown).splitlines() == [
-        "| Model | Within 10 m, %: Found |",
-        "| :-- | --: |",
-        r"| a\|b\_c | 70.0 ± 1.2 |",
-        "| **other** | **80.0** |",
-        "| *bound* | *99.0* |",
+        "| Model | Note | Within 10 m, %: Found |",
+        "| :-- | :-- | --: |",
+        r"| a\|b\_c | first | 70.0 ± 1.2 |",
+        "| **other** |  | **80.0** |",
+        "| *bound* |  | *99.0* |",
     ]
 
 

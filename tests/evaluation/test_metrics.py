@@ -49,7 +49,7 @@ def test_a_curve_counts_queries_for_each_tolerance(errors: list[float], toleranc
 # Recall
 
 
-def test_recall_is_that_of_a_loop() -> None:
+def test_recall_equals_a_loop() -> None:
     random = np.random.default_rng(0)
     positives, has_positive = random.random((200, 20)) < 0.1, random.random(200) < 0.8
     has_positive |= positives.any(axis=1)
@@ -70,7 +70,7 @@ def test_queries_without_a_positive_do_not_count_and_a_small_map_will_do() -> No
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_correlations_are_those_of_scipy(kind: type) -> None:
+def test_correlations_equal_scipy(kind: type) -> None:
     random = np.random.default_rng(1)
     metres = random.integers(0, 60, 500).astype(kind) / 2  # with ties
     feature = np.minimum(metres / 20 + random.normal(0, 0.2, 500), 1.3).astype(kind)
@@ -124,7 +124,7 @@ def loop_precision_recall(score: Floats, right: Bools, possible: int) -> tuple[l
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=40), st.integers(0, 5))
-def test_precision_and_recall_are_those_of_a_loop(answers: list[tuple[int, bool]], missed: int) -> None:
+def test_precision_and_recall_equal_a_loop(answers: list[tuple[int, bool]], missed: int) -> None:
     score, right = np.array([one / 10 for one, _ in answers]), np.array([good for _, good in answers])
     possible = max(int(right.sum()) + missed, 1)
     thresholds, precision, recall, average = precision_recall(score, right, possible)

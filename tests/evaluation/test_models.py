@@ -19,7 +19,7 @@ Make = Callable[..., list[Result]]
 
 @pytest.fixture
 def made(results: list[Result]) -> Make:
-    """Results of some rows that know nothing but their accuracy."""
+    """Results of some rows with accuracy only."""
 
     def make(**accuracies: float) -> list[Result]:
         known = results[0].get(Accuracy)
@@ -45,7 +45,7 @@ def test_seeds_of_a_row_are_one_model(results: list[Result]) -> None:
     np.testing.assert_allclose(models[1].mean(Curves, lambda one: one.percent), np.mean(curves, axis=0))
 
 
-def test_three_stand_for_all(made: Make) -> None:
+def test_a_figure_shows_three_models(made: Make) -> None:
     shelf, combined = {"off-the-shelf": 10.0}, {"triplet+huber": 80.0, "lazy-quadruplet+huber": 90.0}
     pure = {"triplet": 70.0, "quadruplet": 99.0}
     assert rows(made(**shelf, **combined, **pure)) == ["off-the-shelf", "quadruplet", "lazy-quadruplet+huber"]
@@ -67,7 +67,7 @@ def test_the_models_of_the_papers_figures_are_also_shown(made: Make) -> None:
     assert few_of(models[:2], paper.FIGURE_1) == models[:2], "those that were trained"
 
 
-def test_the_best_has_trained_and_combines_losses_if_any_does(made: Make) -> None:
+def test_the_best_model_is_trained_and_combines_losses_if_possible(made: Make) -> None:
     models = models_of(made(**{"off-the-shelf": 99.0, "triplet": 90.0, "triplet+huber": 80.0, "mine": 95.0}), Accuracy)
     assert best_of(models).row == "triplet+huber"
     assert [one.row for one in before_and_after(models)] == ["off-the-shelf", "triplet+huber"]

@@ -12,7 +12,7 @@ def test_every_row_of_the_table_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cold", "oxford"])
-def test_its_claims_are_true_of_its_own_table(name: str) -> None:
+def test_its_claims_hold_for_its_own_table(name: str) -> None:
     table = paper.TABLE_1[name]
     combined = [row for row in rows.TABLE_1 if row.combined]
     assert len(combined) == 4
@@ -26,10 +26,10 @@ def test_times_add_up(name: str) -> None:
     assert steps["describe"].mean + steps["kd-tree"].mean == pytest.approx(steps["total"].mean)
 
 
-def test_errors_of_maps_are_shares_of_the_length() -> None:
+def test_errors_of_maps_match_their_percentages() -> None:
     for error in paper.RECOVERY["oxford"].values():
         assert round(100 * error.metres / paper.RECOVERY_LENGTH, 2) == error.percent
 
 
-def test_correlations_are_of_known_rows() -> None:
+def test_correlations_name_known_rows() -> None:
     assert paper.PEARSON["cold"].keys() <= rows.ROWS.keys()

@@ -1,4 +1,4 @@
-"""The report: its numbers are those of the results, and a browser shows all of it without asking anybody for more."""
+"""The report: its numbers equal the results, and a browser shows all of it without further requests."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from mappable.evaluation.protocol import Drawing, NothingToDrawError, Section, V
 from mappable.evaluation.protocols import PROTOCOLS
 from mappable.evaluation.protocols.curves import Curves
 from mappable.evaluation.protocols.distance_matrices import Matrices
-from mappable.evaluation.protocols.generalisation import Generalisation, RegionAccuracy
+from mappable.evaluation.protocols.generalization import Generalization, RegionAccuracy
 from mappable.evaluation.protocols.landmark_sweep import Sweep
 from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.protocols.map_recovery.compute import MapRecovery, MaskQuality, Method
@@ -31,7 +31,7 @@ from mappable.evaluation.report import draw_all, drawings, embedded, failures_of
 from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.rows import OURS, ROWS, TABLE_1
 from mappable.evaluation.setup import Setup, setup_of
-from mappable.evaluation.summary import difference, summarise
+from mappable.evaluation.summary import difference, summarize
 from mappable.evaluation.tables import Column, table
 from mappable.places.frames import Frame
 from mappable.places.table import Places
@@ -64,7 +64,7 @@ def setup() -> Setup:
 
 
 def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
-    """What a model might have come to, in the shape that protocols have it."""
+    """A possible result of a model, in the format of the protocols."""
     off = QUALITY[row]
     random = np.random.default_rng([len(row), seed])
     errors, bound = random.exponential(off, len(setup.queries)), np.append(np.full(len(setup.queries) - 1, 2.5), 11.0)
@@ -104,7 +104,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             bound_positive=[70.0, 100.0],
             bound_negative=[100.0, 100.0],
         ),
-        "generalisation": Generalisation(
+        "generalization": Generalization(
             {
                 "region B": {
                     "1.0": RegionAccuracy(rows, landmarks, 10.0, near - 9, far, 99.0),
@@ -189,7 +189,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
 
 
 class Tables(HTMLParser):
-    """The texts of a page's tables, by their ids: a list of cells a row."""
+    """The texts of a page's tables by id: one list of cells per row."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ def results(setup: Setup) -> list[Result]:
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A small picture for each name, one of them with an SVG beside it."""
+    """A small image per name; one has an SVG beside it."""
     folder = tmp_path_factory.mktemp("figures")
     made = {
         name: folder / f"{name}.{'gif' if 'animation' in name else 'png'}" for name in [one.name for one in drawings()]
@@ -242,7 +242,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def page(
     results: list[Result], setup: Setup, figures: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The report of all of it."""
+    """The report of all results."""
     return write_report(results, setup, figures, tmp_path_factory.mktemp("report"), command="mappable made <up> 'x'")
 
 
@@ -272,7 +272,7 @@ addEventListener("load", () => {
 
 
 def dump(page: Path, home: Path, width: int) -> tuple[str, str]:
-    """What a page becomes in Chromium, and what Chromium has to say about it."""
+    """The page as Chromium renders it, and the messages of Chromium."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = [path for name in names if (path := shutil.which(name))]
     assert found, f"no browser to open the report with: install one of {', '.join(names)} (make test does so as root)"
@@ -296,13 +296,13 @@ def test_a_browser_shows_it_on_a_phone_without_errors_or_requests(page: Path, tm
     assert len(found["images"]) == len(drawings()) - 1  # no setting was varied
     assert all(width > 0 for width in found["images"])
     assert found["loaded"] == []
-    assert found["scripts"] == 1  # the probe; names of users have not become any
+    assert found["scripts"] == 1  # only the probe, because names of users stay text
     assert found["wide"] <= 0
     assert "CONSOLE" not in said
     assert Tables(shown).tables == tables_of(page)
 
 
-def test_the_page_asks_for_nothing_else(page: Path) -> None:
+def test_the_page_needs_no_other_files(page: Path) -> None:
     text = page.read_text("utf-8")
     assert re.findall(r"""(?:src|href)="(?!data:|#)|url\(|@import""", text) == []
     assert "<script" not in text
@@ -321,7 +321,7 @@ def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Resul
         medians = [np.median(errors) for errors in own]
         told = rows[ROWS[row].title]
         assert told[1] == f"{np.mean(near):.1f} ± {np.std(near, ddof=1):.1f}"
-        interval = summarise([one for one in results if one.row == row])[0].interval
+        interval = summarize([one for one in results if one.row == row])[0].interval
         assert interval is not None
         assert told[2] == f"[{interval.low:.1f}, {interval.high:.1f}]"
         assert told[3].endswith("± 1.0")  # over landmarks
@@ -330,7 +330,7 @@ def test_the_accuracies_are_those_of_the_results(page: Path, results: list[Resul
     assert rows["Upper bound"][1:] == ["100.0", "–", "99.0 ± 1.0", "100.0", "2.50"]
 
 
-def test_the_headline_tells_the_gain(page: Path, results: list[Result]) -> None:
+def test_the_headline_has_the_gain(page: Path, results: list[Result]) -> None:
     best, shelf = ([one for one in results if one.row == row] for row in ("triplet+huber", "off-the-shelf"))
     apart = difference(best, shelf)
     assert apart is not None
@@ -341,7 +341,7 @@ def test_the_headline_tells_the_gain(page: Path, results: list[Result]) -> None:
     assert list(headline["percentages"]) == ["Off-the-shelf", "Triplet + Huber", "Upper bound"]
 
 
-def test_the_best_model_stands_beside_every_other_one(page: Path, results: list[Result]) -> None:
+def test_the_best_model_is_compared_with_every_other_model(page: Path, results: list[Result]) -> None:
     by_row = {row: [one for one in results if one.row == row] for row in QUALITY}
     rows = tables_of(page)["gains"][1:]
     assert [row[0] for row in rows] == [ROWS[row].title for row in ("off-the-shelf", "triplet")]
@@ -356,7 +356,7 @@ def test_the_best_model_stands_beside_every_other_one(page: Path, results: list[
 def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results: list[Result]) -> None:
     data, shown = data_of(page), tables_of(page)
     assert [one["name"] for one in data["sections"]] == [
-        *("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalisation"),
+        *("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalization"),
         *("localization", "map-recovery", "qualitative", "timing", "animations", "settings", "run", "skipped"),
     ]
     tables = {name: one for section in data["sections"] for name, one in section["tables"].items()}
@@ -373,7 +373,7 @@ def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results:
     assert "--rows table1" in left[0][1]
 
 
-def test_claims_are_judged_where_the_models_are_there(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+def test_claims_are_judged_if_their_models_are_trained(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     like = {row.name: results[-1] if row.combined else results[0] for row in TABLE_1}
     every = [replace(one, row=name, title=ROWS[name].title, seed=0) for name, one in like.items()]
     data = data_of(write_report(every, setup, {}, tmp_path, command="mappable x"))
@@ -384,7 +384,7 @@ def test_claims_are_judged_where_the_models_are_there(setup: Setup, results: lis
     assert "The paper&#39;s claims" in (tmp_path / "report.html").read_text()
 
 
-def test_the_best_row_stands_out(page: Path) -> None:
+def test_the_best_row_is_highlighted(page: Path) -> None:
     text = page.read_text("utf-8")
     best = re.findall(r'<tr class="best"><th scope="row">(.*?)</th>', text)
     assert set(best) == {"Triplet + Huber"}
@@ -395,8 +395,8 @@ def test_single_sections_have_their_numbers(page: Path) -> None:
     shown = tables_of(page)
     assert shown["correlations"][1] == ["Model", "all", "squared", "≤ 25\u00a0m", "all", "≤ 25\u00a0m"]
     assert shown["correlations"][2][:3] == ["Off-the-shelf", "0.286 ± 0.000", "0.186 ± 0.000"]
-    assert shown["generalisation"][1] == ["Model", "10\u00a0m apart", "12.5\u00a0m apart"]
-    assert shown["generalisation"][-1] == ["Landmarks", "30", "24"]
+    assert shown["generalization"][1] == ["Model", "10\u00a0m apart", "12.5\u00a0m apart"]
+    assert shown["generalization"][-1] == ["Landmarks", "30", "24"]
     assert [row[0] for row in shown["recovery"][1:]] == [
         *("straight line", "SDP (trace form), classical MDS", "recover", "recover_anchored")
     ]
@@ -404,16 +404,16 @@ def test_single_sections_have_their_numbers(page: Path) -> None:
     assert shown["timing"][1] == ["Off-the-shelf", "2 cores of x86_64", "30", *(f"{n}.50 ± 0.25" for n in range(1, 5))]
     assert [row[0] for row in shown["timing"][-2:]] == ["Paper, COLD", "Paper, Oxford"]
     assert shown["models"][1:3] == [
-        ["Off-the-shelf", "0, 1", "never trained", "1.5", "ab12cd34"],
+        ["Off-the-shelf", "0, 1", "not trained", "1.5", "ab12cd34"],
         ["Triplet", "0, 1", "loss triplet", "1.5", "ab12cd34"],
     ]
     assert [row[0] for row in shown["examples"][1:]] == ["1/0.jpg", "1/5.jpg"]
 
 
-def test_sentences_tell_what_was_counted_and_how_to_repeat_it(page: Path) -> None:
+def test_sentences_say_what_was_counted_and_how_to_repeat_it(page: Path) -> None:
     data = data_of(page)
     told = " ".join(section(data, "table1")["sentences"])
-    assert "1 query has no landmark within 10 m; such queries count as not found" in told
+    assert "1 query has no landmark within 10 m. Such queries count as not found" in told
     assert "0.441" in " ".join(section(data, "proportionality")["sentences"])
     assert section(data, "run")["commands"] == ["mappable made <up> 'x'", "mappable x"]
     assert "mappable made &lt;up&gt; &#39;x&#39;" in page.read_text("utf-8")
@@ -422,7 +422,7 @@ def test_sentences_tell_what_was_counted_and_how_to_repeat_it(page: Path) -> Non
 # Other results
 
 
-def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> None:
+def test_one_model_of_a_user_makes_a_page(setup: Setup, tmp_path: Path) -> None:
     few = made_up(setup, "triplet", 0)
     scored = {name: few.scored[name] for name in ("table1", "localization")}
     one = replace(
@@ -437,12 +437,15 @@ def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> N
     text = written.read_text("utf-8")
     assert "<b>" not in text
     best = re.findall(r'<tr class="best"><th scope="row">(.*?)</th>', text)
-    assert best == ["sequence", "ours, single images"]  # the best way and the best rule, but no model of one
+    assert best == [
+        "sequence",
+        "ours, single images",
+    ]  # the best method and the best rule; a single model is not highlighted
     errors = scored["localization"].top1
     near = [int(np.sum(factor * errors <= 10)) for factor in (1.0, 0.8, 0.5)]
     assert data["headline"]["gain"].endswith(
-        f"within 10 m by the way sequence, and {100 * near[0] / 120:.1f} % by the nearest landmark; it is confident of "
-        f"80, and right about {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of these."
+        f"within 10 m with the method sequence, and {100 * near[0] / 120:.1f} % with the nearest landmark. It is "
+        f"confident about 80 queries, {np.sum(0.5 * errors[np.arange(120) % 3 > 0] <= 10)} of them correctly."
     )
     ways = ["nearest", "refined", "sequence"]
     told = [[way, f"{count} of 120"] for way, count in zip(ways, near, strict=True)]
@@ -451,7 +454,7 @@ def test_one_model_of_a_user_makes_a_page_too(setup: Setup, tmp_path: Path) -> N
     assert "standard deviation over training runs" not in text
 
 
-def test_the_papers_numbers_stand_beside_those_of_its_sets(results: list[Result], setup: Setup, tmp_path: Path) -> None:
+def test_the_papers_numbers_are_shown_for_its_sets(results: list[Result], setup: Setup, tmp_path: Path) -> None:
     renamed = [replace(one, set="oxford") for one in results]
     shown = tables_of(write_report(renamed, replace(setup, name="oxford"), {}, tmp_path, command=""))
     headings, rows = shown["accuracy"][1], {row[0]: row for row in shown["accuracy"][2:]}
@@ -463,17 +466,17 @@ def test_the_papers_numbers_stand_beside_those_of_its_sets(results: list[Result]
     assert not shown["timing"][-2][0].startswith("Paper")
 
 
-def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path: Path) -> None:
+def test_generalization_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path: Path) -> None:
     nine = np.arange(9)
     shares = {"triplet": 70.0, "quadruplet": 80.0, "triplet+huber": 90.0}
     shares |= {f"triplet{OURS}": 85.0, f"triplet+huber{OURS}": 97.0}
     results = []
     for row, share in shares.items():
-        found = Generalisation({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0)}})
+        found = Generalization({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0)}})
         started = empty_result(setup, row=row, title=ROWS[row].title, seed=0, encoder="", settings={})
-        results.append(replace(started, set="cold", scored={"generalisation": found}))
+        results.append(replace(started, set="cold", scored={"generalization": found}))
     shown = tables_of(write_report(results, replace(setup, name="cold"), {}, tmp_path, command=""))
-    assert shown["generalisation"][2:] == [
+    assert shown["generalization"][2:] == [
         ["Visual (2 models)", "75.0"],
         ["Combined (1 model)", "90.0"],
         ["Visual (ours) (1 model)", "85.0"],
@@ -483,10 +486,10 @@ def test_generalisation_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
         ["Upper bound", "99.0"],
         ["Landmarks", "9"],
     ]
-    assert shown["generalisation-of-models"][2] == ["Triplet", "70.0"]
+    assert shown["generalization-of-models"][2] == ["Triplet", "70.0"]
 
 
-def test_a_map_that_was_not_calibrated_is_told_of(setup: Setup, tmp_path: Path) -> None:
+def test_a_map_without_calibration_has_a_note(setup: Setup, tmp_path: Path) -> None:
     known = made_up(setup, "triplet", 0)
     before = known.get(Localization)
     assert before is not None
@@ -503,23 +506,25 @@ def test_a_map_that_was_not_calibrated_is_told_of(setup: Setup, tmp_path: Path) 
     assert found["tables"]["positions"]["columns"] == ["Model", "Top-1: median, m", "Top-1: ≤ 10 m, %"]
 
 
-def test_a_small_svg_is_taken_and_a_large_one_is_not(figures: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_svg_is_embedded_and_a_large_one_is_not(
+    figures: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert embedded(figures["curves"]).startswith("data:image/svg+xml;base64,")
     assert embedded(figures["table1"]).startswith("data:image/png;base64,")
     assert embedded(figures["localization-animation"]).startswith("data:image/gif;base64,")
-    monkeypatch.setattr(report, "SMALL", 10)
+    monkeypatch.setattr(report, "EMBEDDED_SVG_BYTES", 10)
     assert embedded(figures["curves"]).startswith("data:image/png;base64,")
 
 
-def test_names_that_are_no_unicode_are_written_all_the_same(setup: Setup, tmp_path: Path) -> None:
+def test_names_that_are_not_unicode_are_written(setup: Setup, tmp_path: Path) -> None:
     one = replace(made_up(setup, "triplet", 0), row="mine", title="m\udce4in")
     assert "m?in" in write_report([one], setup, {}, tmp_path, command="").read_text("utf-8")
 
 
-# What is refused
+# Errors
 
 
-def test_a_report_of_nothing_or_of_another_set_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+def test_a_report_of_nothing_or_of_another_set_raises(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"made-up.*results"):
         write_report([], setup, {}, tmp_path, command="")
     other = replace(setup, name="elsewhere")
@@ -527,14 +532,14 @@ def test_a_report_of_nothing_or_of_another_set_is_refused(setup: Setup, results:
         write_report(results, other, {}, tmp_path, command="")
 
 
-def test_a_folder_that_cannot_be_written_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_raises(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.touch()
     with pytest.raises(BadInputError, match=r"taken/report.json.*(File exists|Not a directory)"):
         write_report(results, setup, {}, taken, command="")
 
 
-def test_a_figure_that_is_gone_is_refused(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+def test_a_missing_figure_raises(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"gone.png"):
         write_report(results, setup, {"curves": tmp_path / "gone.png"}, tmp_path, command="")
 
@@ -546,7 +551,7 @@ def broken(*_: Any) -> Any:
     raise KeyError("masked")
 
 
-def test_a_section_that_fails_is_named_and_the_others_stand(
+def test_a_failed_section_is_named_and_the_others_are_written(
     setup: Setup, results: list[Result], figures: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = [one["name"] for one in data_of(write_report(results, setup, figures, tmp_path, command="x"))["sections"]]
@@ -570,7 +575,7 @@ def test_a_section_that_fails_is_named_and_the_others_stand(
     assert "What failed" in page.with_name("report.md").read_text("utf-8")
 
 
-def test_a_figure_that_fails_is_named_and_the_others_stand(
+def test_a_failed_figure_is_named_and_the_others_are_written(
     setup: Setup, results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     film = [Image.new("RGB", (8, 8)), Image.new("RGB", (8, 8), "teal")]
@@ -588,7 +593,7 @@ def nothing_to_draw(_: View) -> Any:
     raise NothingToDrawError("nothing")
 
 
-def test_a_protocol_that_failed_is_named_with_its_models(setup: Setup, results: list[Result], tmp_path: Path) -> None:
+def test_a_failed_protocol_is_named_with_its_models(setup: Setup, results: list[Result], tmp_path: Path) -> None:
     failed = [replace(one, failed={"timing": "no clock"}) if one.row == "triplet" else one for one in results]
     page = write_report(failed, setup, {}, tmp_path, command="")
     assert tables_of(page)["failed"][1] == ["protocol timing", "no clock", "Triplet, seed 0; Triplet, seed 1"]

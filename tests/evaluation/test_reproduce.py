@@ -1,4 +1,4 @@
-"""Whole studies, from a set's native tree to the report: tiny sets, a tiny network, and everything else as it is."""
+"""Whole studies, from a set's original files to the report: tiny sets and a tiny network, all other parts unchanged."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from mappable.cli.app import app
 from mappable.errors import BadInputError
 from mappable.evaluation import as_printed
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
-from mappable.evaluation.protocols.generalisation import Generalisation
+from mappable.evaluation.protocols.generalization import Generalization
 from mappable.evaluation.protocols.proportionality import Proportionality
 from mappable.evaluation.report import failures_of, write_report
 from mappable.evaluation.reproduce import (
@@ -62,7 +62,7 @@ QUICK = [name for name in PROTOCOLS if name != "map-recovery"]
 
 @pytest.fixture(scope="session")
 def small(small_backbone: str) -> list[str]:
-    """Settings of a network that trains in no time."""
+    """Settings of a tiny network that trains quickly."""
     return [
         *(f"backbone={small_backbone}", "weights=random", "clusters=2", "size=64x48", "init_images=4"),
         *("epochs=null", "iterations=2", "positives=2", "negatives=2", "hard_negatives=1", "landmarks=8"),
@@ -70,7 +70,7 @@ def small(small_backbone: str) -> list[str]:
 
 
 def photograph(file: Path, number: float) -> None:
-    """An image whose look changes smoothly with the number."""
+    """An image that changes smoothly with the number."""
     columns, rows = np.meshgrid(np.arange(64), np.arange(48))
     waves = [np.sin(columns / 6 + number), np.cos(rows / 5 - number / 3), np.sin((columns + rows) / 9 + number / 2)]
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def oxford(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The runs of the paper, 12 m each, and those of the regions it generalises to."""
+    """The runs of the paper, 12 m each, and those of its generalization regions."""
     root = tmp_path_factory.mktemp("cold")
     conditions = ("cloudy", "night", "sunny")
     runs = [f"freiburg/seq{path}_{one}{run}" for path in (1, 2) for one in conditions for run in (1, 2, 3)]
@@ -147,7 +147,7 @@ def accuracy(result: Result) -> Accuracy:
 
 
 def regions(result: Result) -> list[str]:
-    found = result.get(Generalisation)
+    found = result.get(Generalization)
     return [] if found is None else list(found.regions)
 
 
@@ -161,7 +161,7 @@ def test_oxford(run: Run, oxford: Path) -> None:
     assert [result.row for result in results] == ["off-the-shelf", "triplet+huber"]
     assert results[0].settings["iterations"] == 0
     assert (results[1].settings["geometric_weight"], results[1].settings["feature_scale_squared"]) == (0.5, 2)
-    assert set(results[0].skipped) == {"generalisation", "landmark-sweep"}
+    assert set(results[0].skipped) == {"generalization", "landmark-sweep"}
     page = write_report(results, setup, {}, study.out, command="mappable reproduce oxford").read_text()
     assert "79.46" in page  # what the paper has
     report = json.loads((study.out / "report.json").read_text())
@@ -169,7 +169,7 @@ def test_oxford(run: Run, oxford: Path) -> None:
 
 
 def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights in the layout of the Caffe file, which tests do not have: random but for what tells the set."""
+    """Random weights in the layout of the Caffe file, except for the values that identify the file."""
     random, weights = torch.Generator().manual_seed(0), {}
     for name, shape in SHAPES.items():
         spread = (2 / (9 * shape[1])) ** 0.5 if name.endswith("weight") else 0.0
@@ -185,7 +185,7 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     command = ["reproduce", *map(str, words), "--set", "size=48x32", "--set", "clusters=4", "--set", "landmarks=8"]
     monkeypatch.setattr("mappable.features.weights.fetch_address", unavailable)
     missing = CliRunner().invoke(app, command).exception
-    assert "vgg16-caffe is not in the cache and cannot be fetched" in str(missing)
+    assert "vgg16-caffe is not in the cache" in str(missing)
     assert str(missing).endswith("give its file with: mappable weights vgg16-caffe --file FILE")
     torch.save(weights, tmp_path / "caffe.pth")
     for each in (["weights", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth")], command):
@@ -220,13 +220,13 @@ def test_cold(run: Run, cold: Path) -> None:
     assert "83.47" in page.read_text()  # what the paper has
 
 
-def test_cold_without_the_other_regions_goes_without_them(run: Run, cold: Path, tmp_path: Path) -> None:
+def test_cold_runs_without_the_other_regions(run: Run, cold: Path, tmp_path: Path) -> None:
     (tmp_path / "freiburg").mkdir()
     for folder in (cold / "freiburg").glob("seq[12]_*"):
         (tmp_path / "freiburg" / folder.name).symlink_to(folder)
     study, _, _ = run("cold", tmp_path / "freiburg", rows=["off-the-shelf"], protocols=["table1"])
     assert [one.name for one in study.setup.regions] == ["Freiburg A"]
-    assert sum("no generalisation to" in note.text for note in study.setup.places.notes) == 2
+    assert sum("no generalization test in" in note.text for note in study.setup.places.notes) == 2
 
 
 def test_nordland(run: Run, nordland: Path) -> None:
@@ -235,7 +235,7 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert (setup.unit, setup.landmarks, setup.block) == ("frames", None, 20.0)
     assert (len(setup.references), len(setup.queries)) == (30, 30)
     assert (setup.places.x[setup.queries] >= 60).all()
-    assert {"generalisation", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
+    assert {"generalization", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
     told, page = study.report_on(models)
     assert [one.row for one in told] == [one.row for one in results]
     assert page is not None
@@ -243,7 +243,7 @@ def test_nordland(run: Run, nordland: Path) -> None:
 
 @pytest.mark.usefixtures("few_sweeps")
 @pytest.mark.parametrize(("name", "every"), [("street-v1-3d", 24), LONG_ROOMS])
-def test_a_world_that_is_drawn(run: Run, name: str, every: int) -> None:
+def test_a_rendered_world(run: Run, name: str, every: int) -> None:
     study, _, results = run(
         name, None, rows=["triplet+huber-ours"], every=every, protocols=None if "street" in name else QUICK
     )
@@ -276,7 +276,7 @@ def test_the_parts_of_a_world_are_regions_and_images_from_elsewhere() -> None:
         assert {one.split("-")[0] for one in places.sequence[setup.absent]} == {"leaving"}
 
 
-def test_nothing_is_done_twice_and_nothing_stale_is_taken(run: Run, nordland: Path, tmp_path: Path) -> None:
+def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Path, tmp_path: Path) -> None:
     few = {"rows": ["triplet"], "protocols": ["table1", "curves"]}
     study, models, (first,) = run("nordland", nordland, **few)
     encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
@@ -308,9 +308,7 @@ def _settings_of(model: PlannedModel, margin: str) -> list[str]:
     ]
 
 
-def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_other_images_are_not(
-    run: Run, nordland: Path
-) -> None:
+def test_descriptors_of_a_stopped_run_are_resumed_unless_the_images_changed(run: Run, nordland: Path) -> None:
     few = {"rows": ["off-the-shelf"], "protocols": ["table1"]}
     study, models, (first,) = run("nordland", nordland, **few)
     (file,) = (study.out / DESCRIPTORS / models[0].folder).iterdir()
@@ -337,7 +335,7 @@ def test_descriptors_of_a_run_that_was_stopped_are_gone_on_with_and_those_of_oth
     assert other.keys["table1"] != first.keys["table1"]
 
 
-def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run: Run, nordland: Path) -> None:
+def test_other_protocols_are_kept_and_a_damaged_result_is_computed_again(run: Run, nordland: Path) -> None:
     study, models, (first,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["table1", "curves"])
     _, _, (again,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
     assert set(again.scored) == {"table1", "curves", "proportionality"}
@@ -345,14 +343,14 @@ def test_what_is_not_asked_for_again_is_kept_and_a_torn_result_is_made_anew(run:
     whole = (home / "arrays.safetensors").read_bytes()
     first.save(home)
     (home / "arrays.safetensors").write_bytes(whole)
-    with pytest.raises(BadInputError, match="belongs"):
+    with pytest.raises(BadInputError, match=r"arrays\.safetensors does not match"):
         Result.load(home)
     _, _, (healed,) = run("nordland", nordland, rows=["off-the-shelf"], protocols=["proportionality"])
     assert set(healed.scored) == {"proportionality"}
     assert healed.get(Proportionality) is not None
 
 
-def test_a_damaged_encoder_is_named_and_gives_way_if_it_may(run: Run, nordland: Path) -> None:
+def test_a_damaged_encoder_is_named_and_overwrite_replaces_it(run: Run, nordland: Path) -> None:
     few = {"rows": ["triplet"], "protocols": ["table1"]}
     study, models, (first,) = run("nordland", nordland, **few)
     encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
@@ -363,7 +361,7 @@ def test_a_damaged_encoder_is_named_and_gives_way_if_it_may(run: Run, nordland: 
     assert again.encoder == first.encoder
 
 
-def test_what_is_whole_is_not_described_again(run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complete_results_need_no_new_descriptors(run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"rows": ["off-the-shelf"], "protocols": ["table1", "curves"], "lean": True}
     study, _, (first,) = run("nordland", nordland, **few)
     monkeypatch.setattr(Study, "describe", lambda *_: pytest.fail("described again"))
@@ -391,11 +389,11 @@ def test_several_processes_share_the_models(run: Run, nordland: Path) -> None:
         assert [one.row for one in study.run(models)] == ["off-the-shelf", "triplet"]
     with wait_for(study.out / ".lock", "never"):
         assert [one.row for one in study.report_on(models)[0]] == ["off-the-shelf", "triplet"]
-    assert study.report_on(models[1:2]) == ([], None)  # all in the hands of others
+    assert study.report_on(models[1:2]) == ([], None)  # other processes hold all locks
     assert [one.row for one in study.run(models)] == ["off-the-shelf", "distance", "triplet"]
 
 
-def test_a_protocol_that_raises_costs_no_other_and_is_tried_again(
+def test_a_failed_protocol_does_not_stop_others_and_is_retried(
     run: Run, nordland: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: Scoring) -> None:
@@ -419,7 +417,7 @@ def test_a_protocol_that_raises_costs_no_other_and_is_tried_again(
     assert failures_of(page) == []
 
 
-def test_a_report_is_about_nothing_stale(run: Run, nordland: Path) -> None:
+def test_a_report_uses_no_stale_results(run: Run, nordland: Path) -> None:
     few = {"rows": ["triplet"], "protocols": ["table1"], "lean": True}
     study, models, _ = run("nordland", nordland, **few)
     (found,), page = study.report_on(models)
@@ -441,7 +439,7 @@ def test_a_report_is_about_nothing_stale(run: Run, nordland: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_damaged_image_of_a_world_is_drawn_again(run: Run) -> None:
+def test_a_damaged_image_of_a_world_is_rendered_again(run: Run) -> None:
     few = {"rows": ["off-the-shelf"], "protocols": ["table1"], "every": 60}
     study, _, (first,) = run("street-v1-3d", None, **few)
     file = study.setup.places.files[1]
@@ -463,12 +461,12 @@ def test_lean_keeps_no_descriptors(run: Run, nordland: Path) -> None:
         known_results(study, other)
 
 
-def test_what_cannot_be_is_refused(nordland: Path, small: list[str], tmp_path: Path) -> None:
+def test_impossible_studies_raise(nordland: Path, small: list[str], tmp_path: Path) -> None:
     named = find_set("nordland")
     models = plan(named, rows_named(["triplet"]), [0], small)
     with pytest.raises(BadInputError, match=r"nordland.*folder"):
         load_study(named, None, tmp_path, models)
-    with pytest.raises(BadInputError, match=r"street-v1.*drawn"):
+    with pytest.raises(BadInputError, match=r"street-v1.*rendered"):
         load_study(find_set("street-v1"), nordland, tmp_path, models)
     with pytest.raises(BadInputError, match=r"set.*'kitti'"):
         find_set("kitti")

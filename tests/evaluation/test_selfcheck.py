@@ -1,4 +1,4 @@
-"""`mappable selfcheck`: sound code passes, and a deliberate error fails in the check that is about it."""
+"""`mappable selfcheck`: correct code passes, and a deliberate error fails the matching check."""
 
 import json
 import sys
@@ -30,13 +30,13 @@ def run(name: str, seed: int = 0) -> Check:
 
 
 def changed(owner: Any, name: str, change: Callable[[Any], Any]) -> tuple[Any, str, Any]:
-    """What `monkeypatch.setattr` takes to change what a function returns."""
+    """Arguments of `monkeypatch.setattr` that change the return value of a function."""
     original = getattr(owner, name)
     return owner, name, lambda *args, **options: change(original(*args, **options))
 
 
 def without_mirror(points: Any, truth: Any, *, scale: bool = True) -> Alignment:
-    """As `align`, but by rotations alone."""
+    """As `align`, but with rotations only."""
     own, wanted = points - points.mean(0), truth - truth.mean(0)
     left, strengths, right = np.linalg.svd(wanted.T @ own)
     signs = np.ones(len(strengths))
@@ -97,7 +97,7 @@ def test_a_wrong_gradient_of_a_right_value_is_caught(monkeypatch: pytest.MonkeyP
     assert run("gradients").passed is False
 
 
-def test_errors_and_what_is_not_a_number_fail_and_what_is_not_installed_is_skipped(
+def test_errors_and_nan_fail_and_missing_packages_are_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(selfcheck, "align", lambda *_, **__: 1 / 0)
@@ -109,7 +109,7 @@ def test_errors_and_what_is_not_a_number_fail_and_what_is_not_installed_is_skipp
     assert (run("approximate search").passed, run("approximate search").error) == (None, "FAISS is not installed")
 
 
-def test_every_loss_is_checked_in_every_form() -> None:
+def test_every_variant_of_every_loss_is_checked() -> None:
     losses = list(selfcheck.all_losses())
     assert {one.name for one in losses} == set(LOSS_NAMES)
     assert len(set(losses)) == len(losses) == 4 + 10 * 4 + 4 * 2

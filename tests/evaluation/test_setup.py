@@ -1,4 +1,4 @@
-"""What is evaluated on: who is a query, what is refused, and where blocks of the bootstrap are."""
+"""Setups: references and queries, invalid setups, and blocks of the bootstrap."""
 
 from collections.abc import Callable
 
@@ -33,14 +33,14 @@ def made(places: Places, **others: object) -> Setup:
     return setup_of("town", places, positive_radius=5.0, negative_radius=15.0, **others)
 
 
-def test_splits_say_who_is_who(table: Callable[..., Places]) -> None:
+def test_splits_define_references_and_queries(table: Callable[..., Places]) -> None:
     setup = made(table(), landmarks=100)
     assert (setup.references.tolist(), setup.queries.tolist()) == ([0, 1, 2, 3], [4, 5, 6, 7])
     assert (setup.landmarks, setup.counts, setup.unit, setup.block) == (4, (), "m", 15.0)
     assert (setup.proportional, setup.matrices, setup.route) == (("b",), ("a", "b"), "b")
 
 
-def test_where_there_are_no_splits_roles_do(table: Callable[..., Places]) -> None:
+def test_roles_define_references_and_queries_without_splits(table: Callable[..., Places]) -> None:
     setup = made(table(split="", role=["reference"] * 4 + ["query"] * 4))
     assert (setup.references.tolist(), setup.queries.tolist()) == ([0, 1, 2, 3], [4, 5, 6, 7])
 
@@ -64,18 +64,18 @@ def test_where_there_are_no_splits_roles_do(table: Callable[..., Places]) -> Non
         ({}, {"positive_radius": 20.0}, r"radii.*20.*15"),
     ],
 )
-def test_what_cannot_be_evaluated_on_is_refused(
+def test_invalid_setups_raise(
     table: Callable[..., Places], columns: dict[str, object], others: dict[str, float], problem: str
 ) -> None:
     with pytest.raises(BadInputError, match=problem):
         setup_of("town", table(**columns), **{"positive_radius": 5.0, "negative_radius": 15.0} | others)
 
 
-def test_an_unknown_sequence_is_refused(table: Callable[..., Places]) -> None:
+def test_an_unknown_sequence_raises(table: Callable[..., Places]) -> None:
     with pytest.raises(BadInputError, match=r"sequence.*'c'"):
         made(table()).rows_of("c", np.arange(8))
 
 
-def test_blocks_are_stretches_of_the_route_for_all_conditions_alike(table: Callable[..., Places]) -> None:
+def test_blocks_are_the_same_stretches_for_all_conditions(table: Callable[..., Places]) -> None:
     places = table(x=[0.0, 10, 20, 30, 1, 12, 19, 31], split="test")
     assert blocks_of(places, np.arange(8), 20.0).tolist() == [0, 0, 1, 1, 0, 0, 1, 1]

@@ -1,4 +1,4 @@
-"""How figures look and are written."""
+"""Style and output files of figures."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_all_rows_look_different_and_as_in_the_paper() -> None:
         geometric_or_none = not ROWS[row].visual
         assert look.line == (":" if geometric_or_none else "-" if ROWS[row].combined else "--")
         assert look.hollow == row.endswith("-ours")
-        assert bool(look.mark) == (ROWS[row].combined or look.hollow)  # of which nothing would be seen without
+        assert bool(look.mark) == (ROWS[row].combined or look.hollow)  # nothing would be visible without it
     assert look_of("mine", 0) != look_of("yours", 1)
 
 
@@ -36,7 +36,7 @@ def test_the_same_figure_is_written_as_the_same_bytes(tmp_path: Path) -> None:
     assert "<svg" in files[1].read_text()
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInputError, match=r"file/one\.png.*written"):
         save(new_figure(1.0), tmp_path / "file", "one")

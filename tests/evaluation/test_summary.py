@@ -1,4 +1,4 @@
-"""Summaries of made-up results: means over seeds, intervals, and which of two models is better."""
+"""Summaries of synthetic results: means over seeds, intervals, and which of two models is better."""
 
 import json
 from dataclasses import asdict
@@ -12,14 +12,14 @@ from mappable.errors import BadInputError
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import Spread
 from mappable.evaluation.result import Accuracy, Result
-from mappable.evaluation.summary import Difference, difference, summarise, summary_of
+from mappable.evaluation.summary import Difference, difference, summarize, summary_of
 
 QUERIES = 60
 CONDITIONS = np.array(["sun", "rain"] * (QUERIES // 2), dtype=object)
 
 
 def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Result:
-    """A result with these errors, 6 queries a block; landmark seed 1 finds 10 % less than landmark seed 0."""
+    """A result with these errors, 6 queries per block; landmark seed 1 finds 10 % less than landmark seed 0."""
     accuracy = Accuracy(
         queries=np.arange(len(errors)),
         landmarks=np.arange(20),
@@ -54,14 +54,14 @@ def made(row: str, errors: Floats, seed: int | None = 0, **others: Any) -> Resul
 
 
 def errors_with(right: int, queries: int = QUERIES) -> Floats:
-    """10 m, which is within the radius, for the first queries, 20 m for the others."""
+    """Errors of 10 m, which is within the radius, for the first queries, and 20 m for the others."""
     return np.where(np.arange(queries) < right, 10.0, 20.0)
 
 
-def test_seeds_are_averaged_and_spread() -> None:
+def test_seeds_give_mean_and_deviation() -> None:
     first, second = errors_with(30), errors_with(36)
     second[-6:] = 30.0
-    (found,) = summarise([made("triplet", first, 0), made("triplet", second, 1)])
+    (found,) = summarize([made("triplet", first, 0), made("triplet", second, 1)])
     assert (found.row, found.title, found.set) == ("triplet", "Triplet", "street")
     assert (found.seeds, found.queries) == ((0, 1), 60)
     assert found.positive == Spread(pytest.approx(55.0), pytest.approx(np.sqrt(50.0)))  # of 50 and 60 %
@@ -72,7 +72,7 @@ def test_seeds_are_averaged_and_spread() -> None:
     assert found.landmarks_negative == Spread(pytest.approx(90.0), pytest.approx(np.sqrt(50.0)))
 
 
-def test_the_interval_is_that_of_the_mean_over_seeds_by_blocks() -> None:
+def test_the_interval_is_a_block_bootstrap_of_the_mean_over_seeds() -> None:
     errors = np.stack([errors_with(30), errors_with(36)])
     found = summary_of([made("triplet", one, seed) for seed, one in enumerate(errors)])
     right = 100.0 * (errors <= 10.0).mean(axis=0)
@@ -93,20 +93,20 @@ def test_numbers_by_condition_are_means_over_seeds() -> None:
     assert list(summary_of([nameless]).by_condition) == ["unnamed"]
 
 
-def test_one_seed_does_not_spread_and_one_block_has_no_interval() -> None:
+def test_one_seed_has_no_deviation_and_one_block_no_interval() -> None:
     found = summary_of([made("triplet", errors_with(30), blocks=np.zeros(QUERIES, dtype=int))])
     assert (found.positive, str(found.positive)) == (Spread(50.0, None), "50.00")
     assert found.interval is None
     assert json.loads(json.dumps(asdict(found)))["positive"] == {"mean": 50.0, "std": None}
 
 
-def test_rows_are_in_the_order_of_the_table_then_as_they_come() -> None:
+def test_rows_follow_the_order_of_the_table_then_of_the_results() -> None:
     names = ["mine", "triplet+huber", "another", "off-the-shelf", "triplet", "mine"]
     results = [made(name, errors_with(30), seed) for seed, name in enumerate(names)]
     untold = made("distance", errors_with(30), scored={})
-    rows = [found.row for found in summarise([*results, untold])]
+    rows = [found.row for found in summarize([*results, untold])]
     assert rows == ["off-the-shelf", "triplet", "triplet+huber", "mine", "another"]
-    assert summarise([untold]) == []
+    assert summarize([untold]) == []
 
 
 # Differences
@@ -133,7 +133,7 @@ def test_a_gain_on_one_stretch_only_is_not_decided() -> None:
     assert (found.mean, found.verdict) == (pytest.approx(10.0), "not decided")
 
 
-def test_shared_seeds_are_compared_and_else_the_means_of_all() -> None:
+def test_shared_seeds_are_compared_or_else_all_seeds() -> None:
     first = [made("a", errors_with(right), seed) for seed, right in ((0, 60), (1, 30), (2, 36))]
     second = [made("b", errors_with(right), seed) for seed, right in ((2, 24), (1, 30), (7, 0))]
     shared = difference(first, second)
@@ -143,7 +143,7 @@ def test_shared_seeds_are_compared_and_else_the_means_of_all() -> None:
     apart = difference(first[:1], second)
     assert apart is not None
     assert (apart.seeds, apart.mean) == ((), pytest.approx(70.0))  # 100 % to 30 %
-    assert "none in common" in apart.compared
+    assert "share none" in apart.compared
     unseeded = difference([made("a", errors_with(60), None)], [made("b", errors_with(30), None)])
     assert unseeded is not None
     assert (unseeded.seeds, unseeded.mean) == ((), pytest.approx(50.0))
@@ -163,7 +163,7 @@ def test_an_interval_that_ends_at_zero_decides_nothing() -> None:
         assert Difference(interval.mean, interval, ()).verdict == "not decided"
 
 
-def test_results_of_different_queries_are_refused() -> None:
+def test_results_of_different_queries_raise() -> None:
     with pytest.raises(BadInputError) as caught:
         difference([made("a", errors_with(5))], [made("b", errors_with(5, 54), 3)])
-    assert str(caught.value) == "the results of 'A' (seed 0) and 'B' (seed 3) are of different queries"
+    assert str(caught.value) == "the results of 'A' (seed 0) and 'B' (seed 3) have different queries"

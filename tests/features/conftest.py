@@ -12,7 +12,7 @@ from mappable.features.weights import load_weights
 
 @pytest.fixture(scope="session")
 def vgg16_v1() -> dict[str, Tensor]:
-    """The real default weights, from the user's own cache: fetched once a machine, whoever asks first."""
+    """The real default weights, from the user's own cache: downloaded once per machine."""
     return load_weights("vgg16-v1")
 
 
@@ -28,5 +28,5 @@ def pictures() -> Pixels:
 def encoder(small_backbone: str, pictures: Pixels) -> Encoder:
     """A small encoder for images of 64x48, with 4 clusters: descriptors of 24 numbers."""
     small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
-    small.initialise(pictures)
+    small.initialize(pictures)
     return small

@@ -13,7 +13,7 @@ from torch import Tensor
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features import activations
-from mappable.features.activations import BATCH, frozen_activations
+from mappable.features.activations import BATCH_SIZE, frozen_activations
 from mappable.features.encoder import Encoder
 from mappable.places.pixels import ImageRows
 
@@ -158,5 +158,5 @@ def test_a_folder_that_cannot_be_written_to_is_named(encoder: Encoder, images: I
 
 
 def test_fewer_images_than_a_batch(encoder: Encoder, images: ImageRows, tmp_path: Path) -> None:
-    few = images.take(np.arange(BATCH - 3))
+    few = images.take(np.arange(BATCH_SIZE - 3))
     assert compute(encoder, few, tmp_path).equal(compute(encoder, few, None))

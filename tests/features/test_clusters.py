@@ -21,38 +21,38 @@ def blobs(count: int, each: int, spread: float = 0.05, seed: int = 0) -> tuple[T
     return torch.from_numpy(random.permutation(points)).float(), torch.from_numpy(middles).float()
 
 
-def inertia(points: Tensor, centres: Tensor) -> float:
-    """Sum of the squared distances from each point to its nearest centre, point by point."""
-    return sum(min(float((point - centre).square().sum()) for centre in centres) for point in points)
+def inertia(points: Tensor, centers: Tensor) -> float:
+    """Sum of the squared distances from each point to its nearest center, point by point."""
+    return sum(min(float((point - center).square().sum()) for center in centers) for point in points)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_middles_of_separate_groups_are_found(seed: int) -> None:
     points, middles = blobs(8, 40)
-    centres = kmeans(points, 8, seed)
-    nearest = torch.cdist(middles, centres).min(1)
+    centers = kmeans(points, 8, seed)
+    nearest = torch.cdist(middles, centers).min(1)
     assert sorted(nearest.indices.tolist()) == list(range(8))
     assert nearest.values.max() < 0.05
 
 
 @given(seed=st.integers(0, 1000), count=st.integers(2, 6), size=st.integers(6, 40), dimensions=st.integers(1, 4))
-def test_each_centre_is_the_mean_of_the_points_that_are_nearest_to_it(
+def test_each_center_is_the_mean_of_the_points_that_are_nearest_to_it(
     seed: int, count: int, size: int, dimensions: int
 ) -> None:
     points = torch.from_numpy(np.random.default_rng(seed).normal(size=(size, dimensions))).double()
-    centres = kmeans(points, count, seed)
-    labels = torch.cdist(points, centres).argmin(1)
-    for number, centre in enumerate(centres):
-        torch.testing.assert_close(points[labels == number].mean(0), centre)
+    centers = kmeans(points, count, seed)
+    labels = torch.cdist(points, centers).argmin(1)
+    for number, center in enumerate(centers):
+        torch.testing.assert_close(points[labels == number].mean(0), center)
 
 
-def test_the_same_seed_gives_the_same_centres_and_another_one_others() -> None:
+def test_the_same_seed_gives_the_same_centers_and_another_one_others() -> None:
     points = torch.from_numpy(np.random.default_rng(0).normal(size=(300, 4))).float()
     assert torch.equal(kmeans(points, 10, 1), kmeans(points, 10, 1))
     assert not torch.equal(kmeans(points, 10, 1), kmeans(points, 10, 2))
 
 
-def test_more_iterations_bring_points_nearer_to_their_centres() -> None:
+def test_more_iterations_bring_points_nearer_to_their_centers() -> None:
     points = torch.from_numpy(np.random.default_rng(0).normal(size=(300, 4))).float()
     spent = [inertia(points, kmeans(points, 6, 0, iterations)) for iterations in (1, 3, 10, 100)]
     assert spent == sorted(spent, reverse=True)
@@ -68,9 +68,9 @@ def test_a_cluster_that_loses_all_points_begins_anew_at_the_farthest(monkeypatch
 
 def test_points_that_coincide_do_no_harm() -> None:
     points = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).repeat(5, 1)
-    centres = kmeans(points, 4, 0)
-    assert centres.isfinite().all()
-    assert inertia(points, centres) == 0
+    centers = kmeans(points, 4, 0)
+    assert centers.isfinite().all()
+    assert inertia(points, centers) == 0
 
 
 def test_fewer_points_than_clusters_are_refused() -> None:

@@ -15,7 +15,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 4, 3), dtype=np.uint8)
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     encoder = Encoder.create(weights="random", size=(32, 24), clusters=4)
-    encoder.initialise(IMAGES, most=5, locations=2)
+    encoder.initialize(IMAGES, most=5, locations=2)
     return encoder
 
 
@@ -56,13 +56,13 @@ def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
     for count in (0, 6):
         with pytest.raises(BadInputError, match=rf"{count}.*5"):
             FastEncoder(encoder, landmarks).nearest(IMAGES, count)
-    with pytest.raises(BadInputError, match=r"2048.*5 x 7"):
+    with pytest.raises(BadInputError, match=r"5 x 7.*2048"):
         FastEncoder(encoder, landmarks[:, :7])
     with pytest.raises(BadInputError, match="landmark 3"):
         FastEncoder(encoder, np.where(np.arange(5)[:, None] == 3, np.nan, landmarks))
     with pytest.raises(BadInputError, match="list"):
         FastEncoder(encoder).embed(IMAGES.tolist())
-    with pytest.raises(BadInputError, match="precision 'half'"):
+    with pytest.raises(BadInputError, match="precision is 'half'"):
         FastEncoder(encoder, precision="half")  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="24 x 32 x 3"):
         FastEncoder(encoder).embed(IMAGES[:, :8])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
-from mappable.features.inputs import AHEAD, DeviceInputs, HostInputs, Inputs, tensor_inputs
+from mappable.features.inputs import BATCHES_AHEAD, DeviceInputs, HostInputs, Inputs, tensor_inputs
 from mappable.places.pixels import ImageRows
 
 
@@ -72,7 +72,7 @@ def test_no_more_is_read_ahead_than_said() -> None:
     assert source.asked == []  # before the first is asked for
     for taken, rows in enumerate(PORTIONS, 1):
         assert next(reading)[:, 0].tolist() == [10 * row for row in rows]
-        expected = min(taken + AHEAD - 1, len(PORTIONS))
+        expected = min(taken + BATCHES_AHEAD - 1, len(PORTIONS))
         deadline = time.monotonic() + 10
         while len(source.asked) < expected and time.monotonic() < deadline:
             time.sleep(0.001)

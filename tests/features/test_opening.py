@@ -27,7 +27,7 @@ def test_what_holds_no_encoder_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (run / "encoder.pt").touch()
     for source, problem in (
-        (tmp_path / "empty", r"empty: no encoder here .*encoder\.safetensors"),
+        (tmp_path / "empty", r"empty: contains no encoder\.safetensors"),
         (tmp_path / "none.safetensors", r"none\.safetensors: no such encoder file"),
         (run / "encoder.pt", r"encoder\.pt: .*\.safetensors or \.onnx"),
         ("vgg16-v1", "vgg16-v1: .*clusters.*mappable train"),

@@ -62,5 +62,5 @@ def test_as_many_dimensions_as_the_descriptors_allow(dimensions: int) -> None:
 
 
 def test_descriptors_that_hardly_differ_are_refused() -> None:
-    with pytest.raises(BadInputError, match="3 ways"):
+    with pytest.raises(BadInputError, match="3 dimensions"):
         fit_whitening(torch.eye(2, 20).repeat(5, 1), 3)

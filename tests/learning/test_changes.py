@@ -39,7 +39,7 @@ def test_all_images_of_a_tuple_are_mirrored_or_none(settings: NewSettings, pixel
         np.testing.assert_array_equal(after, before[:, :, ::-1] if is_mirrored else before)
 
 
-def test_each_image_has_its_own_contrast_and_brightness_of_colours(settings: NewSettings, pixels: Tensor) -> None:
+def test_each_image_has_its_own_contrast_and_brightness_of_colors(settings: NewSettings, pixels: Tensor) -> None:
     changes = drawn(settings(light=0.2))
     light = changes.light.numpy().astype(float)
     assert light.shape == (TUPLES, IMAGES, 4)

@@ -153,7 +153,7 @@ def test_more_processes_than_anchors_are_refused(
 ) -> None:
     results = start_two(*train_arguments(settings(anchors=1), tmp_path / "out"))
     assert [code for code, _ in results] == [1, 1]
-    assert "error: anchors 1 cannot be divided among 2 processes; raise it" in results[0][1]
+    assert "error: anchors is 1, expected at least one per process (2 processes)" in results[0][1]
 
 
 def test_shares_cover_everything_once_and_differ_by_one_at_most() -> None:

@@ -62,7 +62,7 @@ def test_against_loops_over_all_pairs(
 
 
 def test_of_many_images_some_are_looked_at(places: Places, features: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feature_scale, "IMAGES", 25)
+    monkeypatch.setattr(feature_scale, "MAX_IMAGES", 25)
     asked: list[Ints] = []
 
     def describe(rows: Ints) -> Tensor:

@@ -16,6 +16,7 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.folder import OtherRunError
+from mappable.learning.setting_layers import FORMER_NAMES
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.locks import alone_in
@@ -50,9 +51,9 @@ def test_an_older_encoder_gives_way_only_when_the_new_run_is_ready_to_begin(
     held = contents(tmp_path)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     refused: list[tuple[dict[str, Any], bool, str]] = [
-        ({"weights": "vgg61"}, False, "there is no weight set 'vgg61'"),
+        ({"weights": "vgg61"}, False, "unknown weight set 'vgg61'"),
         ({}, True, "TensorBoard is not installed"),
-        ({"positive_radius": 1.0}, False, "none of the 40 training places has another within 1 m"),
+        ({"positive_radius": 1.0}, False, "none of the 40 training places has another place within 1 m"),
     ]
     for changes, tensorboard, problem in refused:
         with pytest.raises(BadInputError, match=problem):
@@ -108,7 +109,7 @@ def test_a_finished_run_is_not_trained_again(
     assert train(*toy, watching, out=tmp_path).fingerprint == before
     assert contents(tmp_path) == held
     file = tmp_path / "encoder.safetensors"
-    problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or begin anew with --overwrite"
+    problem = r"margin 0\.1 \(now 0\.3\), seed 0 \(now 1\); use the same settings, or start again with --overwrite"
     with pytest.raises(BadInputError, match=problem):
         train(*toy, settings(iterations=3, margin=0.3, seed=1), out=tmp_path)
     with pytest.raises(BadInputError, match="other training images"):
@@ -134,6 +135,20 @@ def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
         train(*toy, settings(iterations=1, averaging=0.6), out=tmp_path)
 
 
+def test_a_run_of_a_version_that_called_a_setting_otherwise_is_continued(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    encoder = train(*toy, settings(iterations=1), out=tmp_path)
+    former = {current: former for former, current in FORMER_NAMES.items()}
+    recorded = {former.get(name, name): value for name, value in encoder.about.settings.items()}
+    assert recorded.keys() != encoder.about.settings.keys()
+    encoder.about = replace(encoder.about, settings=recorded)
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
+    with pytest.raises(BadInputError, match=r"normalized True \(now False\)"):
+        train(*toy, settings(iterations=1, normalized=False), out=tmp_path)
+
+
 @pytest.fixture
 def stopped(toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path) -> Path:
     """The folder of a run that was stopped by Ctrl-C in its fourth step of ten."""
@@ -149,7 +164,7 @@ def stopped(toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: 
 def test_a_stopped_run_goes_on_only_with_the_same_settings_and_images(
     toy: Toy, settings: NewSettings, stopped: Path
 ) -> None:
-    file = r"checkpoint\.safetensors: was made"
+    file = r"checkpoint\.safetensors: trained"
     for changes, problem in (
         ({"loss": "triplet"}, r"with loss 'triplet\+huber' \(now 'triplet'\); use the same settings"),
         ({"iterations": 20, "size": (64, 32)}, r"with iterations 10 \(now 20\)"),

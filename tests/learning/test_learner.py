@@ -34,7 +34,7 @@ def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
         plain = {"optimizer": "sgd", "momentum": 0.0, "learning_rate": 0.1, "anchors": 5}
         chosen = settings(**plain | changes)
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-        encoder.initialise(toy[1][:8])
+        encoder.initialize(toy[1][:8])
         rows = ImageRows(toy[1], np.arange(60))
         inputs: Inputs = HostInputs(rows)
         if chosen.trainable == "conv5":
@@ -52,7 +52,7 @@ def loss() -> Loss:
 
 @pytest.fixture
 def tuples(toy: Toy, loss: Loss) -> Tuples:
-    """Five tuples, of which the second must not be learnt from."""
+    """Five tuples; the second is not valid for training."""
     sampler = Sampler(toy[0].where(split="train"), positive_radius=5.0, negative_radius=12.0, negatives=4)
     drawn = sampler.draw(sampler.anchors(0, 1, 5), loss.layout, period=0)
     return replace(drawn, valid=torch.tensor([True, False, True, True, True]))
@@ -193,7 +193,7 @@ def test_a_restored_learner_takes_the_same_steps(
     state = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in learner.state().items()}
     step(learner, loss, tuples)
     other.restore(state)  # as a checkpoint has it; each tensor lies like the parameter that it belongs to
-    for parameter, entries in other.optimiser.state.items():
+    for parameter, entries in other.optimizer.state.items():
         laid_out = [entry.stride() for entry in entries.values() if entry is not None and entry.ndim]
         assert laid_out == [parameter.stride()] * {"adam": 2, "sgd": 1}[optimizer]
     step(other, loss, tuples)

@@ -61,7 +61,7 @@ def test_the_hardest_negatives_are_the_nearest_in_a_loop(cache: FeatureCache) ->
 
 def test_too_few_negatives_in_the_cache_leave_the_anchor_itself(cache: FeatureCache) -> None:
     negatives = torch.zeros(2, PLACES, dtype=torch.bool)
-    negatives[0, [3, 5, 6, 8]] = True  # of which the cache holds 5 and 8
+    negatives[0, [3, 5, 6, 8]] = True  # the cache contains 5 and 8
     rows, found = cache.hardest(torch.tensor([1, 2]), negatives, 3)
     assert found.tolist() == [2, 0]
     assert sorted(rows[0, :2].tolist()) == [5, 8]

@@ -122,14 +122,14 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
 ) -> None:
     chosen, out = settings(checkpoint_every=100, whitening=5), tmp_path / "out"
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
-    sentence = f"stopped at iteration 6 of 10, which is saved in {out}; the same command goes on from there"
+    sentence = f"stopped at iteration 6 of 10, which is saved in {out}; the same command continues from there"
     assert (code, text.splitlines()[-1]) == (130, sentence)
-    assert "finishing this step and saving; once more, and it stops at once\n" in text
+    assert "finishing this step and saving; a second Ctrl-C stops at once\n" in text
     # In the last step it is too late to stop: all is finished and saved first.
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 4)).wait()
     assert (code, text.splitlines()[-1]) == (
         130,
-        "error: stopped; what is finished is kept, and the same command goes on from there",
+        "error: stopped; finished work is kept, and the same command continues from there",
     )
     whole = train(*toy, chosen)
     assert_identical(out / "encoder.safetensors", whole)
@@ -146,7 +146,7 @@ def test_ctrl_c_before_the_first_step_keeps_the_activations_that_are_computed(
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, *WHILE_FREEZING)).wait()
     assert (code, text.splitlines()[-1]) == (
         130,
-        "error: stopped; what is finished is kept, and the same command goes on from there",
+        "error: stopped; finished work is kept, and the same command continues from there",
     )
     code, text = start(*train_arguments(chosen, out)).wait()
     assert code == 0, text

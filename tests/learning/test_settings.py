@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from mappable.errors import BadInputError
 from mappable.learning.losses import LOSS_NAMES
 from mappable.learning.setting_kinds import kind_text
-from mappable.learning.setting_layers import read_preset
+from mappable.learning.setting_layers import FORMER_NAMES, read_preset
 from mappable.learning.settings import (
     SYNONYMS,
     Settings,
@@ -23,6 +23,7 @@ from mappable.learning.settings import (
     preset_names,
     settings_to_yaml,
     value_text,
+    with_defaults,
 )
 from mappable.worlds.presets import PRESETS as WORLDS
 
@@ -60,9 +61,23 @@ def test_a_file_lies_over_the_preset_and_single_values_over_both(tmp_path: Path)
 
 
 def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -> None:
-    by_text = load_settings("street", None, ["size=64x48", "seed=1", "normalised=false", "seed=2", "yaw_limit = 1"])
-    values = {"size": (64, 48), "seed": np.int64(2), "normalised": False, "yaw_limit": np.float32(1)}
+    by_text = load_settings("street", None, ["size=64x48", "seed=1", "normalized=false", "seed=2", "yaw_limit = 1"])
+    values = {"size": (64, 48), "seed": np.int64(2), "normalized": False, "yaw_limit": np.float32(1)}
     assert by_text == load_settings("street", None, values)
+
+
+def test_a_setting_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
+    assert FORMER_NAMES == {"normalised": "normalized"}  # codespell:ignore
+    file = tmp_path / "mine.yaml"
+    for former, current in FORMER_NAMES.items():
+        file.write_text(f"{former}: false\n")
+        for layers in ((file,), (None, [f"{former}=false"]), (None, {former: False})):
+            assert getattr(load_settings("street", *layers), current) is False
+        assert getattr(load_settings("street", file, [f"{current}=true"]), current) is True
+        assert with_defaults({former: False})[current] is False
+        assert former not in with_defaults({former: False})
+        file.write_text(f"{former}: false\n{current}: true\n")
+        assert refusal("street", file).endswith(f"{current} occurs twice, first in {file}, line 1")
 
 
 @pytest.mark.parametrize(("preset", "kept"), [("street", "iterations"), ("oxford", "epochs")])
@@ -78,14 +93,16 @@ def test_a_budget_of_a_later_layer_takes_the_place_of_the_other_kind(preset: str
 
 def test_exactly_one_budget_is_given() -> None:
     assert refusal("street", None, ["epochs=1", "iterations=5"]) == (
-        "--set: give either iterations or epochs; both are given"
+        "--set: set either iterations or epochs; both are set"
     )
-    assert refusal("street", None, ["iterations=none"]).endswith("neither is given")
-    assert refusal(None, None, {"positive_radius": 1, "negative_radius": 2}).endswith("neither is given")
+    assert refusal("street", None, ["iterations=none"]).endswith("neither is set")
+    assert refusal(None, None, {"positive_radius": 1, "negative_radius": 2}).endswith("neither is set")
 
 
 def test_without_preset_the_radii_must_be_given() -> None:
-    assert refusal(None, None, ["iterations=1"]).startswith("positive_radius is not set; set it, or name one of the")
+    assert refusal(None, None, ["iterations=1"]).startswith(
+        "positive_radius is not set; set it, or choose one of the presets"
+    )
     settings = load_settings(overrides={"positive_radius": 1, "negative_radius": 2, "epochs": 1})
     assert (settings.loss, settings.learning_rate, settings.size) == ("triplet+huber", 1e-6, (240, 180))
 
@@ -108,7 +125,7 @@ yaw_limit: 0.5236 # 30 degrees
 learning_rate: 1e-6
 iterations: 1e3
 geometric_weight: 5
-normalised: no
+normalized: no
 whitening: None
 weights_file: ~
 momentum:  .5
@@ -116,7 +133,7 @@ momentum:  .5
     settings = settings_of(tmp_path, text)
     assert (settings.size, settings.feature_scale_squared, settings.cache_size) == ((160, 120), "measure", "all")
     assert (settings.yaw_limit, settings.learning_rate, settings.iterations) == (0.5236, 1e-6, 1000)
-    assert (settings.geometric_weight, settings.normalised, settings.momentum) == (5.0, False, 0.5)
+    assert (settings.geometric_weight, settings.normalized, settings.momentum) == (5.0, False, 0.5)
     assert (settings.whitening, settings.weights_file) == (None, None)
     assert type(settings.iterations) is int
 
@@ -141,13 +158,13 @@ def test_a_file_of_comments_and_an_empty_one_change_nothing(tmp_path: Path) -> N
 
 def test_a_mistyped_name_is_answered_with_the_nearest_right_one(tmp_path: Path) -> None:
     assert refusal_of_file(tmp_path, "seed: 1\npostive_radius: 3\n") == (
-        "mine.yaml, line 2: there is no setting 'postive_radius'; did you mean 'positive_radius'?"
+        "mine.yaml, line 2: unknown setting 'postive_radius'; did you mean 'positive_radius'?"
     )
     assert refusal(None, None, ["learning-rate=1"]) == (
-        "--set: there is no setting 'learning-rate'; did you mean 'learning_rate'?"
+        "--set: unknown setting 'learning-rate'; did you mean 'learning_rate'?"
     )
-    assert refusal("street", None, {"zzz": 1}).startswith("there is no setting 'zzz'; there are positive_radius, ")
-    assert refusal("street", None, {"1": 1}).startswith("there is no setting '1'; there are")
+    assert refusal("street", None, {"zzz": 1}).startswith("unknown setting 'zzz'; the settings are positive_radius, ")
+    assert refusal("street", None, {"1": 1}).startswith("unknown setting '1'; the settings are")
 
 
 @pytest.mark.parametrize("name", SYNONYMS)
@@ -157,37 +174,37 @@ def test_the_names_of_the_paper_lead_to_the_settings(name: str) -> None:
 
 
 WRONG = [
-    ("seed: true", "seed is true, but should be a whole number from 0 to 4294967295"),
-    ("anchors: 2.5", "anchors is 2.5, but should be a whole number of at least 1"),
-    ("anchors: 0", "anchors is 0, but should be a whole number of at least 1"),
-    ("anchors: many", "anchors is 'many', but should be a whole number of at least 1"),
-    ("anchors:", "anchors is none, but should be a whole number of at least 1"),
-    ("seed: 1e99", "seed is '1e99', but should be a whole number from 0 to 4294967295"),
-    ("margin: -1", "margin is -1, but should be a number of at least 0"),
-    ("margin: .nan", "margin is nan, but should be a number of at least 0"),
-    ("margin: nan", "margin is 'nan', but should be a number of at least 0"),
-    ("learning_rate: .inf", "learning_rate is inf, but should be a number above 0"),
-    ("learning_rate: 1e999", "learning_rate is '1e999', but should be a number above 0"),
+    ("seed: true", "seed is true, expected a whole number from 0 to 4294967295"),
+    ("anchors: 2.5", "anchors is 2.5, expected a whole number, 1 or more"),
+    ("anchors: 0", "anchors is 0, expected a whole number, 1 or more"),
+    ("anchors: many", "anchors is 'many', expected a whole number, 1 or more"),
+    ("anchors:", "anchors is none, expected a whole number, 1 or more"),
+    ("seed: 1e99", "seed is '1e99', expected a whole number from 0 to 4294967295"),
+    ("margin: -1", "margin is -1, expected a number, 0 or more"),
+    ("margin: .nan", "margin is nan, expected a number, 0 or more"),
+    ("margin: nan", "margin is 'nan', expected a number, 0 or more"),
+    ("learning_rate: .inf", "learning_rate is inf, expected a number above 0"),
+    ("learning_rate: 1e999", "learning_rate is '1e999', expected a number above 0"),
     ("learning_rate: 0x" + "f" * 300, "learning_rate is "),
-    ("momentum: 1", "momentum is 1, but should be a number of at least 0 and below 1"),
-    ("momentum: [1, 2]", "momentum is [1, 2], but should be"),
-    ("normalised: 1", "normalised is 1, but should be true or false"),
-    ("normalised: 'yes'", "normalised is 'yes', but should be true or false"),
-    ("optimizer: adamw", "optimizer is 'adamw', but should be adam or sgd"),
-    ("precision: half", "precision is 'half', but should be auto, float32 or bfloat16"),
-    ("fit: squeeze", "fit is 'squeeze', but should be crop, pad or stretch"),
-    ("yaw_limit: 30", "yaw_limit is 30, but should be an angle in radians, above 0 and at most pi (30 degrees are"),
-    ("feature_scale_squared: guess", "feature_scale_squared is 'guess', but should be a number above 0 or measure"),
-    ("cache_size: 0", "cache_size is 0, but should be a whole number of at least 1 or all"),
-    ("cache_size: true", "cache_size is true, but should be a whole number of at least 1 or all"),
-    ("size: 160", "size is 160, but should be WIDTHxHEIGHT, such as 240x180, of at least 16 pixels each"),
-    ("size: 160x0", "size is '160x0', but should be"),
-    ("size: 15x160", "size is '15x160', but should be"),
-    ("size: 99999x99999", "size is '99999x99999', but should be"),
-    ("size: [160, 120, 3]", "size is [160, 120, 3], but should be"),
-    ("weights: 16", "weights is 16, but should be text"),
-    ("init_source: ' '", "init_source is ' ', but should be text"),
-    ("loss: tripet+huber", "there is no loss 'tripet+huber'; did you mean 'triplet+huber'? There are triplet, "),
+    ("momentum: 1", "momentum is 1, expected a number, 0 or more and below 1"),
+    ("momentum: [1, 2]", "momentum is [1, 2], expected"),
+    ("normalized: 1", "normalized is 1, expected true or false"),
+    ("normalized: 'yes'", "normalized is 'yes', expected true or false"),
+    ("optimizer: adamw", "optimizer is 'adamw', expected adam or sgd"),
+    ("precision: half", "precision is 'half', expected auto, float32 or bfloat16"),
+    ("fit: squeeze", "fit is 'squeeze', expected crop, pad or stretch"),
+    ("yaw_limit: 30", "yaw_limit is 30, expected an angle in radians, above 0 and at most pi (30 degrees are"),
+    ("feature_scale_squared: guess", "feature_scale_squared is 'guess', expected a number above 0, or measure"),
+    ("cache_size: 0", "cache_size is 0, expected a whole number, 1 or more, or all"),
+    ("cache_size: true", "cache_size is true, expected a whole number, 1 or more, or all"),
+    ("size: 160", "size is 160, expected WIDTHxHEIGHT, such as 240x180, each 16 pixels or more"),
+    ("size: 160x0", "size is '160x0', expected"),
+    ("size: 15x160", "size is '15x160', expected"),
+    ("size: 99999x99999", "size is '99999x99999', expected"),
+    ("size: [160, 120, 3]", "size is [160, 120, 3], expected"),
+    ("weights: 16", "weights is 16, expected text"),
+    ("init_source: ' '", "init_source is ' ', expected text"),
+    ("loss: tripet+huber", "unknown loss 'tripet+huber'; did you mean 'triplet+huber'? The losses are triplet, "),
 ]
 
 
@@ -197,8 +214,8 @@ def test_a_wrong_value_is_named_with_its_line_and_what_is_right(tmp_path: Path, 
 
 
 def test_a_wrong_value_in_a_program_is_named_without_a_source() -> None:
-    assert refusal("street", None, {"seed": True}).startswith("seed is true, but")
-    assert refusal("street", None, {"seed": np.nan}).startswith("seed is nan, but")
+    assert refusal("street", None, {"seed": True}).startswith("seed is true, expected")
+    assert refusal("street", None, {"seed": np.nan}).startswith("seed is nan, expected")
     with pytest.raises(BadInputError, match=r"margin.*-1"):
         Settings(positive_radius=1, negative_radius=2, iterations=1, margin=-1)
 
@@ -211,19 +228,22 @@ def test_a_long_value_is_shortened() -> None:
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
-        (["positive_radius=30"], "positive_radius is 30, but should be smaller than negative_radius, which is 25"),
-        (["negative_radius=10"], "positive_radius is 10, but should be smaller than negative_radius, which is 10"),
-        (["micro_batch=9"], "micro_batch is 9, but should be at most anchors, which is 8"),
-        (["clusters=9", "init_images=4", "init_locations=2"], "clusters is 9, but should be at most init_images times"),
-        (["hard_negatives=7"], "hard_negatives 7 of 6 negatives: "),
-        (["hard_negatives=6", "loss=quadruplet"], "hard_negatives 6 of 6 negatives: "),
-        (["negatives=0", "hard_negatives=0"], "negatives 0: "),
+        (["positive_radius=30"], "positive_radius is 30, expected less than negative_radius (25)"),
+        (["negative_radius=10"], "positive_radius is 10, expected less than negative_radius (10)"),
+        (["micro_batch=9"], "micro_batch is 9, expected at most anchors (8)"),
+        (
+            ["clusters=9", "init_images=4", "init_locations=2"],
+            "clusters is 9, expected at most init_images x init_locations (8)",
+        ),
+        (["hard_negatives=7"], "hard_negatives is 7, expected 0 to 6 "),
+        (["hard_negatives=6", "loss=quadruplet"], "hard_negatives is 6, expected 0 to 5 "),
+        (["negatives=0", "hard_negatives=0"], "negatives must be 1 or more for the loss 'triplet+huber', got 0"),
         (["second_hinge=residuals"], "second_hinge 'residuals' needs a quadruplet loss"),
         (
             ["mirrored=0.5", "trainable=conv5"],
-            "images cannot be changed (mirrored is 0.5, light 0.3) where trainable is conv5, which sees each of them",
+            "mirrored is 0.5 and light is 0.3, expected 0 for both, because trainable",
         ),
-        (["light=0.2", "trainable=conv5"], "images cannot be changed (mirrored is 0, light 0.2) where trainable is"),
+        (["light=0.2", "trainable=conv5"], "mirrored is 0 and light is 0.2, expected 0 for both, because trainable"),
     ],
 )
 def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(
@@ -233,7 +253,9 @@ def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(
 
 
 def test_the_last_layer_that_has_part_in_a_clash_is_blamed(tmp_path: Path) -> None:
-    assert refusal_of_file(tmp_path, "negative_radius: 3").startswith("mine.yaml, line 1: positive_radius is 10, but")
+    assert refusal_of_file(tmp_path, "negative_radius: 3").startswith(
+        "mine.yaml, line 1: positive_radius is 10, expected"
+    )
 
 
 def test_what_goes_together_is_taken() -> None:
@@ -247,7 +269,7 @@ def test_what_goes_together_is_taken() -> None:
 
 def test_the_loss_has_all_its_options() -> None:
     options = {"margin": 0.3, "second_margin": 0.4, "geometric_weight": 3.0, "huber_delta": 0.5, "positive_radius": 7.0}
-    options |= {"geometric_pairs": "all", "normalised": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
+    options |= {"geometric_pairs": "all", "normalized": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
     loss = load_settings("street", None, options).build_loss(1.5)
     assert {name: getattr(loss, name) for name in options} == options
     assert (loss.feature_scale_squared, loss.second_hinge) == (1.5, "features")
@@ -258,9 +280,9 @@ def test_the_loss_has_all_its_options() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("seed: 1\nseed: 2\n", "mine.yaml, line 2: seed is there twice, first in "),
-        ("seed 1\n", "mine.yaml: holds no settings; each is a line such as `seed: 1`"),
-        ("- seed\n", "mine.yaml: holds no settings"),
+        ("seed: 1\nseed: 2\n", "mine.yaml, line 2: seed occurs twice, first in "),
+        ("seed 1\n", "mine.yaml: contains no settings; write one per line, such as `seed: 1`"),
+        ("- seed\n", "mine.yaml: contains no settings"),
         ("seed: 1\nanchors 2\n", "mine.yaml, line 3: not YAML (could not find expected ':')"),
         ("seed: 1\n  anchors: 2\n", "mine.yaml, line 2: not YAML (mapping values are not allowed here)"),
         ("seed: 1\n\tanchors: 2\n", "mine.yaml, line 2: not YAML ("),
@@ -269,7 +291,7 @@ def test_the_loss_has_all_its_options() -> None:
         ("seed: 1\n---\nseed: 2\n", "mine.yaml, line 2: not YAML (but found another document)"),
         ("seed: !!python/object:os.system 1\n", "mine.yaml, line 1: not YAML (could not determine a constructor"),
         ("seed: 2026-02-31\n", "mine.yaml: not YAML (day"),
-        ("? [seed]\n: 1\n", "mine.yaml, line 1: there is no setting"),
+        ("? [seed]\n: 1\n", "mine.yaml, line 1: unknown setting"),
     ],
 )
 def test_wrong_yaml_is_one_sentence_with_file_and_line(tmp_path: Path, text: str, sentence: str) -> None:
@@ -284,18 +306,18 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_single_setting_without_name_or_value_is_refused() -> None:
-    assert refusal("street", None, ["seed"]) == "--set 'seed' is not KEY=VALUE, such as seed=1"
-    assert refusal("street", None, ["=1"]).startswith("--set '=1' is not KEY=VALUE")
-    assert refusal("street", None, ["loss=[a"]).startswith("--set 'loss=[a': '[a' is not a value as YAML has it")
-    assert refusal("street", None, ["seed="]).startswith("--set: seed is none, but should be")
+    assert refusal("street", None, ["seed"]) == "--set 'seed': expected KEY=VALUE, such as seed=1"
+    assert refusal("street", None, ["=1"]).startswith("--set '=1': expected KEY=VALUE")
+    assert refusal("street", None, ["loss=[a"]).startswith("--set 'loss=[a': '[a' is not a YAML value")
+    assert refusal("street", None, ["seed="]).startswith("--set: seed is none, expected")
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
     assert (
         refusal("stret")
-        == "there is no preset 'stret'; the presets are cold, nordland, oxford, rooms, street, street-laptop"
+        == "unknown preset 'stret'; the presets are cold, nordland, oxford, rooms, street, street-laptop"
     )
-    assert refusal("../presets/street").startswith("there is no preset")
+    assert refusal("../presets/street").startswith("unknown preset")
 
 
 # Presets, and writing settings down
@@ -309,7 +331,7 @@ def test_the_presets_of_the_paper_have_its_values() -> None:
     assert (cold.epochs, cold.cache_every, cold.landmarks, cold.size) == (1, 400, 100, (320, 240))
     for paper in (oxford, cold):
         assert (paper.margin, paper.second_margin, paper.geometric_weight) == (0.1, 0.2, 0.5)
-        assert (paper.feature_scale_squared, paper.huber_delta, paper.normalised) == (2.0, 1.0, True)
+        assert (paper.feature_scale_squared, paper.huber_delta, paper.normalized) == (2.0, 1.0, True)
         assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (2, 6, 6, 3)
         assert (paper.optimizer, paper.learning_rate, paper.weight_decay, paper.trainable) == ("adam", 1e-6, 0.0, "all")
 

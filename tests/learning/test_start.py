@@ -12,7 +12,7 @@ from mappable.arrays import Ints, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.settings import Settings
-from mappable.learning.start import _resident
+from mappable.learning.start import _to_device
 from mappable.learning.trainer import train
 from mappable.places.files import load_places
 from mappable.places.pixels import ImageRows
@@ -33,7 +33,7 @@ def test_clusters_of_another_set(
 ) -> None:
     found = train(*toy, settings(iterations=0, init_source=str(toy_folder)))
     expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-    expected.initialise(load_places(toy_folder), most=8, locations=20, precision="float32")
+    expected.initialize(load_places(toy_folder), most=8, locations=20, precision="float32")
     assert found.fingerprint == expected.fingerprint
     assert found.about.init_source == str(toy_folder)
     assert f"clusters: k-means on images of {toy_folder}\n" in capsys.readouterr().err
@@ -100,7 +100,7 @@ def test_images_go_to_the_device_some_at_a_time(toy: Toy, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(ImageRows, "read", watched)
     order = np.arange(60)[::-1]
-    found = _resident(ImageRows(toy[1], order), torch.device("cpu"))
+    found = _to_device(ImageRows(toy[1], order), torch.device("cpu"))
     assert found.dtype == torch.uint8
     np.testing.assert_array_equal(found.numpy(), toy[1][order])
     assert asked == [32, 28]

@@ -63,8 +63,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Tuples]:
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers are read as on a GPU: those of four steps together, when those of the next four are on their way."""
-    monkeypatch.setitem(trainer.TOGETHER, "cpu", 4)
-    monkeypatch.setitem(trainer.LATER, "cpu", 1)
+    monkeypatch.setitem(trainer.STEPS_PER_GROUP, "cpu", 4)
+    monkeypatch.setitem(trainer.GROUPS_IN_FLIGHT, "cpu", 1)
 
 
 def reported(folder: Path) -> list[float]:
@@ -175,7 +175,7 @@ def test_no_iterations_give_the_encoder_off_the_shelf(toy: Toy, settings: NewSet
     places, pixels = toy
     found = train(places, pixels, settings(iterations=0), out=tmp_path)
     expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-    expected.initialise(pixels[places.split == "train"], most=8, locations=20, precision="float32")
+    expected.initialize(pixels[places.split == "train"], most=8, locations=20, precision="float32")
     assert found.fingerprint == expected.fingerprint
     assert [line["iteration"] for line in lines(tmp_path)] == [0]
 
@@ -239,13 +239,13 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
     places, pixels = toy
     untrained = places.replace(split=["test"] * 60)
     for table, images, changes, problem in (
-        (places, pixels[:, :24], {}, "images of n x 48 x 64 x 3 numbers, not of 60 x 24 x 64 x 3"),
-        (places, pixels / 255, {}, "uint8 numbers, not of float64"),
+        (places, pixels[:, :24], {}, "shape 60 x 24 x 64 x 3, expected n x 48 x 64 x 3"),
+        (places, pixels / 255, {}, "float64, expected uint8"),
         (untrained, pixels, {}, r"60 places.*'train'"),
-        (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another within 1 m"),
-        (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 others at least 99 m away"),
-        (places, pixels, {"anchors": 41}, "a batch of 41 anchors needs more than the 40 usable places"),
-        (places, pixels, {"whitening": 40}, "whitening is 40, but 40 images allow for 39 at most"),
+        (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another place within 1 m"),
+        (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 places at least 99 m away"),
+        (places, pixels, {"anchors": 41}, r"41 anchors.*40 places"),
+        (places, pixels, {"whitening": 40}, r"whitening is 40, .*39.*40 images"),
         (places, pixels, {"weights": "vgg19"}, "vgg19"),
     ):
         with pytest.raises(BadInputError, match=problem):
@@ -264,16 +264,14 @@ def test_places_that_are_no_anchors_are_named(
     x[[3, 30]] = (1000.0, 2000.0)
     train(toy[0].replace(x=x), toy[1], settings(iterations=20))
     first, second = toy[0].place_id[[3, 30]]
-    sentence = "2 of 40 places are no anchors, for they lack another one within the positive radius"
+    sentence = "2 of 40 places cannot be anchors because no other place is within the positive radius"
     assert f"{sentence}: {first}, {second}\n" in capsys.readouterr().err
     assert not {3, 30} & set(torch.cat([tuples.rows[:, 0] for tuples in steps]).tolist())
 
 
 def test_quadruplets_that_the_places_have_no_room_for_are_refused(toy: Toy, settings: NewSettings) -> None:
     """Three places each 40 m from the others do not fit into 78 m."""
-    problem = (
-        "none of the first 8 anchors has an other negative 40 m from it and its negatives, as lazy-quadruplet wants"
-    )
+    problem = r"lazy-quadruplet: none of the first 8 anchors has an other negative 40 m from"
     with pytest.raises(BadInputError, match=problem):
         train(*toy, settings(loss="lazy-quadruplet", negative_radius=40.0))
     train(*toy, settings(loss="lazy-triplet", negative_radius=40.0, iterations=1))
@@ -338,7 +336,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_images(
     text = str(caught.value)
     assert text.startswith("the loss became nan at iteration 5, on the tuple images/")
     assert text.count("images/") == 6
-    assert f"; the checkpoint of iteration 3 is kept in {tmp_path}; look at these images, or lower learning" in text
+    assert f"; the checkpoint of iteration 3 is kept in {tmp_path}; check these images, or lower learning" in text
     assert [line["iteration"] for line in lines(tmp_path) if "loss" in line] == [1, 2, 3, 4]
     assert train(*toy, settings(), out=tmp_path).fingerprint == whole.fingerprint
 
@@ -349,7 +347,7 @@ def test_weights_that_are_no_numbers_are_never_saved(
 ) -> None:
     """A step may overflow though its loss, which was taken before, is a number."""
     wild = settings(iterations=iterations, learning_rate=1e30, weight_decay=1e30, optimizer="sgd", checkpoint_every=1)
-    problem = "weights became infinite or no numbers at iteration 1, on the tuples of the anchors images/.*nothing was"
+    problem = "weights became infinite or NaN at iteration 1, on the tuples of the anchors images/.*nothing was"
     with pytest.raises(BadInputError, match=problem):
         train(*toy, wild, out=tmp_path)
     assert not list(tmp_path.glob("*.safetensors"))

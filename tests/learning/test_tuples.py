@@ -212,7 +212,7 @@ def test_the_loss_has_its_pairs_in_the_order_of_the_tuples() -> None:
     assert loss(features, drawn.squared_distances).residual.tolist() == [0.0] * len(sampler.usable)
 
 
-# Anchor 0 at 0 m has 4 positives and 7 negatives, of which those at 100 m and beyond leave few others.
+# Anchor 0 at 0 m has 4 positives and 7 negatives. Negatives at 100 m and beyond leave few other negatives.
 CROWD = line(0, 1, 2, 3, 4, 100, 101, 130, 131, 160, 161, 190)
 MANY = np.zeros(12_000, dtype=np.int64)
 
@@ -307,8 +307,8 @@ def test_the_size_of_a_chunk_does_not_matter(layout: Layout, monkeypatch: pytest
 
     usable, whole = everything()
     for pairs, anchors in ((1, 1000), (1000, 1000), (10**6, 7)):
-        monkeypatch.setitem(tuples.PAIRS_A_CHUNK, "cpu", pairs)
-        monkeypatch.setitem(tuples.ANCHORS_A_CHUNK, "cpu", anchors)
+        monkeypatch.setitem(tuples.PAIRS_PER_CHUNK, "cpu", pairs)
+        monkeypatch.setitem(tuples.ANCHORS_PER_CHUNK, "cpu", anchors)
         again, parts = everything()
         assert again.tolist() == usable.tolist()
         assert torch.equal(parts.rows, whole.rows)
@@ -320,7 +320,7 @@ def test_anchors_are_looked_for_in_the_cache_once_and_not_chunk_by_chunk(monkeyp
     """The answer makes a GPU wait."""
     checked = []
     monkeypatch.setattr(FeatureCache, "check", lambda _, anchors: checked.append(anchors.tolist()))
-    monkeypatch.setitem(tuples.ANCHORS_A_CHUNK, "cpu", 3)
+    monkeypatch.setitem(tuples.ANCHORS_PER_CHUNK, "cpu", 3)
     drawn = draw(Sampler(world(), positive_radius=4, negative_radius=6), TRIPLET)
     assert checked == [drawn.rows[:, 0].tolist()]
 

@@ -183,7 +183,7 @@ def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe)
     refused("has unit 'm', but what is added has unit", *described(1, first=5, frames=Frame("town", "frames")))
     refused("has dimensions 2, but what is added has dimensions 3", *described(1, first=5, z=[0.0], dimensions=3))
     refused("the map has a landmark '2.jpg' already", *described(3, first=2))
-    refused("frame 'town' means two things", *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))))
+    refused("frame 'town' has two definitions", *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))))
     short = described(1, first=5)[1][:, :7]
     short /= np.linalg.norm(short)
     refused("has descriptor length 8, but what is added has descriptor length 7", described(1, first=5)[0], short)

@@ -31,7 +31,7 @@ def test_z_counts_if_the_user_or_the_table_says_so(root: Path, tmp_path: Path) -
 
 def test_options_do_not_apply_to_a_table_of_our_own(root: Path, tmp_path: Path) -> None:
     save_places(read_places("manifest", root), tmp_path / "own/places.parquet")
-    with pytest.raises(BadInputError, match="taken as it is"):
+    with pytest.raises(BadInputError, match="options of the reader do not apply"):
         read_places("manifest", tmp_path / "own", unit="frames")
 
 
@@ -60,7 +60,7 @@ def test_sequences_that_were_kept_from_training_stay_so(root: Path, tmp_path: Pa
     (root / "places.csv").write_text(f"{table}c.jpg,2,0,wednesday\n")
     again = convert("manifest", root, out)
     assert again.split.tolist() == ["train", "calibration", "train"]
-    assert "the split is the one that the table had; --overwrite forgets it" in map(str, again.notes)
+    assert "the splits of the existing table were kept; --overwrite discards them" in map(str, again.notes)
     assert convert("manifest", root, out, overwrite=True).split.tolist() == ["", "", ""]
 
 

@@ -21,13 +21,13 @@ PATTERNS = get_args(Bayer)
 SIZES = [(2, 2), (2, 3), (3, 2), (3, 3), (4, 6), (5, 4), (7, 9)]  # height, width
 
 
-def mosaic(colour: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
-    """What a sensor behind that filter sees of a colour image."""
-    height, width = colour.shape[:2]
+def mosaic(color: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
+    """What a sensor behind that filter sees of a color image."""
+    height, width = color.shape[:2]
     raw = np.empty((height, width), dtype=np.uint8)
     for row in range(height):
         for column in range(width):
-            raw[row, column] = colour[row, column, "RGB".index(bayer[2 * (row % 2) + column % 2])]
+            raw[row, column] = color[row, column, "RGB".index(bayer[2 * (row % 2) + column % 2])]
     return raw
 
 
@@ -37,9 +37,9 @@ def mirrored(index: int, count: int) -> int:
 
 
 def slow_demosaic(raw: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
-    """Each colour of each pixel as the mean of the nearest samples of that colour in its 3x3 window."""
+    """Each color of each pixel as the mean of the nearest samples of that color in its 3x3 window."""
     height, width = raw.shape
-    colour = np.empty((height, width, 3), dtype=np.uint8)
+    color = np.empty((height, width, 3), dtype=np.uint8)
     for row, column, channel in np.ndindex(height, width, 3):
         samples: dict[int, list[int]] = {}
         for down in (-1, 0, 1):
@@ -49,8 +49,8 @@ def slow_demosaic(raw: NDArray[np.uint8], bayer: str) -> NDArray[np.uint8]:
                     value = int(raw[mirrored(y, height), mirrored(x, width)])
                     samples.setdefault(abs(down) + abs(right), []).append(value)
         nearest = samples[min(samples)]
-        colour[row, column, channel] = int(Fraction(sum(nearest), len(nearest)) + Fraction(1, 2))
-    return colour
+        color[row, column, channel] = int(Fraction(sum(nearest), len(nearest)) + Fraction(1, 2))
+    return color
 
 
 def identity_table(height: int, width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -69,9 +69,9 @@ def random_image(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
 
 @pytest.mark.parametrize("bayer", PATTERNS)
 @pytest.mark.parametrize(("height", "width"), SIZES)
-def test_one_colour_comes_back_at_every_pixel_up_to_the_border(bayer: Bayer, height: int, width: int) -> None:
-    colour = np.full((height, width, 3), (200, 30, 90), dtype=np.uint8)
-    assert np.array_equal(demosaic(mosaic(colour, bayer), bayer), colour)
+def test_one_color_comes_back_at_every_pixel_up_to_the_border(bayer: Bayer, height: int, width: int) -> None:
+    color = np.full((height, width, 3), (200, 30, 90), dtype=np.uint8)
+    assert np.array_equal(demosaic(mosaic(color, bayer), bayer), color)
 
 
 @pytest.mark.parametrize("bayer", PATTERNS)
@@ -93,9 +93,9 @@ def test_demosaicing_agrees_with_the_slow_one_on_extreme_images(
 
 
 @pytest.mark.parametrize("bayer", PATTERNS)
-def test_a_file_of_four_colours_comes_back_with_those_colours(bayer: Bayer, tmp_path: Path) -> None:
-    colours = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (250, 200, 10)]], dtype=np.uint8)
-    image = colours.repeat(20, axis=0).repeat(30, axis=1)
+def test_a_file_of_four_colors_comes_back_with_those_colors(bayer: Bayer, tmp_path: Path) -> None:
+    colors = np.array([[(255, 0, 0), (0, 255, 0)], [(0, 0, 255), (250, 200, 10)]], dtype=np.uint8)
+    image = colors.repeat(20, axis=0).repeat(30, axis=1)
     Image.fromarray(mosaic(image, bayer)).save(tmp_path / "raw.png")
     decoded = load_image(tmp_path / "raw.png", (60, 40), "stretch", RawDecoding(bayer))
     for row, column in ((10, 15), (10, 45), (30, 15), (30, 45)):
@@ -111,16 +111,18 @@ def test_an_image_too_small_for_a_mosaic_is_reported_by_name(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK"])
 def test_an_image_in_color_is_read_as_it_is(mode: str, draw: Callable[..., Path], tmp_path: Path) -> None:
-    file = tmp_path / "colour.tiff"
+    file = tmp_path / "color.tiff"
     Image.open(draw(tmp_path / "drawn.png")).convert(mode).save(file)
     assert np.array_equal(load_image(file, (8, 6), decoding=RawDecoding("GBRG")), load_image(file, (8, 6)))
 
 
 @pytest.mark.parametrize("mode", ["1", "LA", "I;16", "I", "F"])
 def test_an_image_without_color_that_is_no_raw_one_is_refused(mode: str, tmp_path: Path) -> None:
-    file = tmp_path / "grey.tiff"
+    file = tmp_path / "gray.tiff"
     Image.new(mode, (8, 6)).save(file)
-    with pytest.raises(BadImageError, match=rf"grey\.tiff: a raw GBRG image has one 8-bit channel.*is {mode}"):
+    with pytest.raises(
+        BadImageError, match=rf"gray\.tiff: mode is {mode}, expected one 8-bit channel for a raw GBRG image"
+    ):
         load_image(file, (8, 6), decoding=RawDecoding("GBRG"))
 
 
@@ -156,7 +158,7 @@ def test_the_first_half_of_the_table_is_columns_and_the_second_rows(tmp_path: Pa
     assert (moved[:, 5:] == 0).all()
 
 
-def test_half_a_pixel_aside_is_the_mean_of_two_neighbours(tmp_path: Path) -> None:
+def test_half_a_pixel_aside_is_the_mean_of_two_neighbors(tmp_path: Path) -> None:
     image = random_image(4, 6)
     columns, rows = identity_table(4, 6)
     moved = undistort(image, write_table(tmp_path / "table.bin", columns + 0.5, rows))
@@ -190,9 +192,9 @@ def test_raw_files_are_demosaiced_and_then_undistorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (np.zeros(2 * 6 * 8 - 1), r"8x6 needs 96.*table\.bin has 95"),
-        (np.zeros(2 * 6 * 8 + 1), r"8x6 needs 96.*table\.bin has 97"),
-        (np.full(2 * 6 * 8, np.nan), r"8x6 needs 96 finite.*table\.bin has 96"),
+        (np.zeros(2 * 6 * 8 - 1), r"table\.bin has 95 numbers, expected 96.*8x6"),
+        (np.zeros(2 * 6 * 8 + 1), r"table\.bin has 97 numbers, expected 96.*8x6"),
+        (np.full(2 * 6 * 8, np.nan), r"table\.bin has 96 numbers, expected 96 finite.*8x6"),
         (None, r"undistortion table table\.bin cannot be read \(No such file"),
     ],
 )
@@ -205,4 +207,4 @@ def test_a_table_that_does_not_fit_the_image_is_an_error_that_names_both(
     Image.fromarray(random_image(6, 8)[..., 0]).save(tmp_path / "raw.png")
     with pytest.raises(BadImageError, match=problem) as error:
         decode_image((tmp_path / "raw.png").read_bytes(), (8, 6), decoding=RawDecoding("GBRG", str(table)), name="raw")
-    assert str(error.value).startswith("raw: a raw GBRG image, because it has one channel, but ")
+    assert str(error.value).startswith("raw: one channel, so it is a raw GBRG image, but ")

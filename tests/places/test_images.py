@@ -55,8 +55,8 @@ def triangle_weights(full: int, start: float, stop: float, count: int) -> np.nda
     """How much each of `full` pixels gives to each of `count` pixels spread over [start, stop]: a triangle as wide as
     two of the larger pixels, which is linear interpolation when enlarging and an antialiased mean when shrinking."""
     scale = (stop - start) / count
-    centres = start + (np.arange(count) + 0.5) * scale
-    distance = np.abs(np.arange(full)[None] + 0.5 - centres[:, None]) / max(scale, 1.0)
+    centers = start + (np.arange(count) + 0.5) * scale
+    distance = np.abs(np.arange(full)[None] + 0.5 - centers[:, None]) / max(scale, 1.0)
     weights = np.clip(1 - distance, 0, None)
     return weights / weights.sum(axis=1, keepdims=True)
 
@@ -85,7 +85,7 @@ def reference(data: bytes, size: tuple[int, int], fit: str) -> np.ndarray:
     return canvas
 
 
-# Pillow rounds to whole grey levels after each of its two passes, so it may be half a level off twice.
+# Pillow rounds to whole gray levels after each of its two passes, so it may be half a level off twice.
 ROUNDING = 1.1
 
 
@@ -135,7 +135,7 @@ def test_an_orientation_that_means_nothing_changes_nothing(orientation: int) -> 
 def test_a_jpeg_decoded_at_a_fraction_of_its_size_agrees_with_the_full_one(
     full: tuple[int, int], orientation: int, fit: Any
 ) -> None:
-    """Scaling in the frequency domain is not a triangle filter, so smooth images agree to a grey level in the mean."""
+    """Scaling in the frequency domain is not a triangle filter, so smooth images agree to a gray level in the mean."""
     data = turned(waves(*full, period=200), orientation, "JPEG", quality=95)
     difference = np.abs(decode_image(data, (80, 60), fit) - reference(data, (80, 60), fit))
     assert difference.mean() < 1.0
@@ -155,7 +155,7 @@ def test_a_jpeg_is_never_decoded_smaller_than_needed_along_either_side(turn: boo
     assert np.abs(found - reference(data, size, "stretch")).mean() < 10
 
 
-def test_the_centre_is_kept_by_default() -> None:
+def test_the_center_is_kept_by_default() -> None:
     stripes = np.repeat(np.array([[(255, 0, 0), (0, 255, 0), (0, 0, 255)]], dtype=np.uint8), 100, axis=1)
     wide = Image.fromarray(np.repeat(stripes, 100, axis=0))  # 300x100: red, green, blue
     middle = decode_image(encoded(wide, "PNG"), (50, 50))
@@ -190,65 +190,65 @@ def test_tiny_and_narrow_images_come_out_at_the_wanted_size(fit: Any, full: tupl
         assert np.abs(middle - np.array((10.0, 200.0, 30.0))).max() <= tolerance
 
 
-def grey_ramp(width: int = 32, height: int = 24) -> np.ndarray:
+def gray_ramp(width: int = 32, height: int = 24) -> np.ndarray:
     return np.tile(np.linspace(0, 255, width).astype(np.uint8), (height, 1))
 
 
-RAMP = Image.fromarray(grey_ramp())
-COLOURS = waves(32, 24, period=20)
-SIXTEEN_BITS = Image.fromarray(grey_ramp().astype(np.uint16) * 257)
+RAMP = Image.fromarray(gray_ramp())
+COLORS = waves(32, 24, period=20)
+SIXTEEN_BITS = Image.fromarray(gray_ramp().astype(np.uint16) * 257)
 
 
 def with_alpha(image: Image.Image) -> Image.Image:
     image = image.copy()
-    image.putalpha(Image.fromarray(grey_ramp()[:, ::-1].copy()))
+    image.putalpha(Image.fromarray(gray_ramp()[:, ::-1].copy()))
     return image
 
 
 def transparent_palette() -> bytes:
-    return encoded(COLOURS.quantize(16), "PNG", transparency=bytes(range(0, 160, 10)))
+    return encoded(COLORS.quantize(16), "PNG", transparency=bytes(range(0, 160, 10)))
 
 
 KINDS: dict[str, tuple[Callable[[], bytes], Callable[[], Any], float]] = {
-    # name: (the file, the grey or colour values that it stands for, tolerance)
-    "grey JPEG": (lambda: encoded(RAMP, "JPEG", quality=95), lambda: RAMP, 4),
-    "grey PNG": (lambda: encoded(RAMP, "PNG"), lambda: RAMP, 0),
-    "16-bit grey PNG": (lambda: encoded(SIXTEEN_BITS, "PNG"), lambda: RAMP, 0),
-    "16-bit grey TIFF": (lambda: encoded(SIXTEEN_BITS, "TIFF"), lambda: RAMP, 0),
-    "32-bit grey TIFF": (lambda: encoded(Image.fromarray(grey_ramp().astype(np.int32) * 257), "TIFF"), lambda: RAMP, 0),
+    # name: (the file, the gray or color values that it stands for, tolerance)
+    "gray JPEG": (lambda: encoded(RAMP, "JPEG", quality=95), lambda: RAMP, 4),
+    "gray PNG": (lambda: encoded(RAMP, "PNG"), lambda: RAMP, 0),
+    "16-bit gray PNG": (lambda: encoded(SIXTEEN_BITS, "PNG"), lambda: RAMP, 0),
+    "16-bit gray TIFF": (lambda: encoded(SIXTEEN_BITS, "TIFF"), lambda: RAMP, 0),
+    "32-bit gray TIFF": (lambda: encoded(Image.fromarray(gray_ramp().astype(np.int32) * 257), "TIFF"), lambda: RAMP, 0),
     "too bright 32-bit TIFF": (
         lambda: encoded(Image.new("I", (32, 24), 2**20), "TIFF"),
         lambda: Image.new("L", (32, 24), 255),
         0,
     ),
-    "16-bit PGM": (lambda: b"P5 32 24 65535\n" + (grey_ramp().astype(">u2") * 257).tobytes(), lambda: RAMP, 0),
+    "16-bit PGM": (lambda: b"P5 32 24 65535\n" + (gray_ramp().astype(">u2") * 257).tobytes(), lambda: RAMP, 0),
     "1-bit PNG": (
         lambda: encoded(RAMP.point(lambda v: 255 * (v > 99), "1"), "PNG"),
         lambda: RAMP.point(lambda v: 255 * (v > 99)),
         0,
     ),
-    "palette PNG": (lambda: encoded(COLOURS.quantize(16), "PNG"), lambda: COLOURS.quantize(16), 0),
-    "palette PNG with transparency": (transparent_palette, lambda: COLOURS.quantize(16), 0),
-    "grey PNG with a transparent value": (lambda: encoded(RAMP, "PNG", transparency=0), lambda: RAMP, 0),
-    "colour PNG with a transparent value": (
-        lambda: encoded(COLOURS, "PNG", transparency=(0, 0, 0)),
-        lambda: COLOURS,
+    "palette PNG": (lambda: encoded(COLORS.quantize(16), "PNG"), lambda: COLORS.quantize(16), 0),
+    "palette PNG with transparency": (transparent_palette, lambda: COLORS.quantize(16), 0),
+    "gray PNG with a transparent value": (lambda: encoded(RAMP, "PNG", transparency=0), lambda: RAMP, 0),
+    "color PNG with a transparent value": (
+        lambda: encoded(COLORS, "PNG", transparency=(0, 0, 0)),
+        lambda: COLORS,
         0,
     ),
-    "RGBA PNG": (lambda: encoded(with_alpha(COLOURS), "PNG"), lambda: COLOURS, 0),
+    "RGBA PNG": (lambda: encoded(with_alpha(COLORS), "PNG"), lambda: COLORS, 0),
     "LA PNG": (lambda: encoded(with_alpha(RAMP), "PNG"), lambda: RAMP, 0),
-    "RGBA WebP": (lambda: encoded(with_alpha(COLOURS), "WEBP", lossless=True, exact=True), lambda: COLOURS, 0),
-    "CMYK JPEG": (lambda: encoded(COLOURS.convert("CMYK"), "JPEG", quality=98), lambda: COLOURS, 12),
-    "CMYK TIFF": (lambda: encoded(COLOURS.convert("CMYK"), "TIFF"), lambda: COLOURS, 2),
+    "RGBA WebP": (lambda: encoded(with_alpha(COLORS), "WEBP", lossless=True, exact=True), lambda: COLORS, 0),
+    "CMYK JPEG": (lambda: encoded(COLORS.convert("CMYK"), "JPEG", quality=98), lambda: COLORS, 12),
+    "CMYK TIFF": (lambda: encoded(COLORS.convert("CMYK"), "TIFF"), lambda: COLORS, 2),
     "progressive JPEG": (
-        lambda: encoded(COLOURS, "JPEG", quality=98, progressive=True, subsampling=0),
-        lambda: COLOURS,
+        lambda: encoded(COLORS, "JPEG", quality=98, progressive=True, subsampling=0),
+        lambda: COLORS,
         8,
     ),
-    "colour JPEG": (lambda: encoded(COLOURS, "JPEG", quality=98, subsampling=0), lambda: COLOURS, 8),
-    "BMP": (lambda: encoded(COLOURS, "BMP"), lambda: COLOURS, 0),
-    "PPM": (lambda: encoded(COLOURS, "PPM"), lambda: COLOURS, 0),
-    "deflated TIFF": (lambda: encoded(COLOURS, "TIFF", compression="tiff_deflate"), lambda: COLOURS, 0),
+    "color JPEG": (lambda: encoded(COLORS, "JPEG", quality=98, subsampling=0), lambda: COLORS, 8),
+    "BMP": (lambda: encoded(COLORS, "BMP"), lambda: COLORS, 0),
+    "PPM": (lambda: encoded(COLORS, "PPM"), lambda: COLORS, 0),
+    "deflated TIFF": (lambda: encoded(COLORS, "TIFF", compression="tiff_deflate"), lambda: COLORS, 0),
 }
 
 
@@ -270,11 +270,11 @@ def test_of_sixteen_bits_the_upper_eight_are_kept() -> None:
 
 
 def test_bytes_after_the_end_of_a_jpeg_are_no_damage() -> None:
-    check_image(encoded(COLOURS, "JPEG") + b"\0\0appended by a phone")
+    check_image(encoded(COLORS, "JPEG") + b"\0\0appended by a phone")
 
 
 def png(width: int, height: int, pixels: bytes = b"tiny") -> bytes:
-    """A grey PNG by hand, whose header need not be true."""
+    """A gray PNG by hand, whose header need not be true."""
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(pixels)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -376,7 +376,7 @@ def test_a_flipped_bit_in_the_pixels_of_a_png_is_found_by_the_strict_check() -> 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("damage", [b"garbage", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\x05\x01\x12"])
 def test_damaged_exif_data_leave_the_pixels_alone(damage: bytes, kind: str) -> None:
-    plain, damaged = encoded(COLOURS, kind), encoded(COLOURS, kind, exif=b"Exif\0\0" + damage)
+    plain, damaged = encoded(COLORS, kind), encoded(COLORS, kind, exif=b"Exif\0\0" + damage)
     assert np.array_equal(decode_image(damaged, (32, 24)), decode_image(plain, (32, 24)))
 
 
@@ -446,7 +446,7 @@ def test_four_threads_decode_the_same_bytes_as_one() -> None:
         assert list(pool.map(decode, files * 4)) == [decode(data) for data in files] * 4
 
 
-def test_a_raw_image_becomes_colour_before_it_is_resized() -> None:
+def test_a_raw_image_becomes_color_before_it_is_resized() -> None:
     mosaic = np.zeros((8, 12), dtype=np.uint8)
     mosaic[1::2, 0::2] = 200  # the red pixels of GBRG
     found = decode_image(encoded(Image.fromarray(mosaic), "PNG"), (12, 8), decoding=RawDecoding("GBRG"))

@@ -74,7 +74,7 @@ def test_an_id_in_both_tables_is_refused() -> None:
 
 
 def test_a_file_in_both_tables_is_refused() -> None:
-    with pytest.raises(BadRowError, match=r"'one/a.jpg'.*appears"):
+    with pytest.raises(BadRowError, match=r"duplicate path 'one/a.jpg'"):
         concatenate([table("/d/one", "a.jpg"), table("/d", "one/a.jpg")])
 
 
@@ -94,13 +94,13 @@ def test_different_frames_stay_apart() -> None:
     ],
 )
 def test_one_name_for_two_frames_is_refused(other: Frame) -> None:
-    with pytest.raises(BadInputError, match=r"frame.*'town'.*things"):
+    with pytest.raises(BadInputError, match=r"frame 'town' has two definitions"):
         concatenate([table("/d", "a.jpg"), table("/d", "b.jpg", frames=other)])
 
 
 def test_one_name_in_two_zones_is_refused() -> None:
     frames = [Frame("town", crs="EPSG:32632"), Frame("town", crs="EPSG:32633")]
-    with pytest.raises(BadInputError, match=r"frame.*'town'.*things"):
+    with pytest.raises(BadInputError, match=r"frame 'town' has two definitions"):
         concatenate([table("/d", "a.jpg", frames=frames[0]), table("/d", "b.jpg", frames=frames[1])])
 
 
@@ -127,17 +127,17 @@ def test_origins_are_unified_and_original_coordinates_stay(
 
 def test_tables_of_different_dimensions_or_decodings_are_refused() -> None:
     flat, tall = table("/d", "a.jpg"), table("/d", "b.jpg", z=[0.0], dimensions=3)
-    with pytest.raises(BadInputError, match=r"2.*3.*concatenated"):
+    with pytest.raises(BadInputError, match=r"2 and 3 dimensions"):
         concatenate([flat, tall])
     assert concatenate([tall]).dimensions == 3
     raw = table("/d", "b.jpg", decoding=RawDecoding("GBRG"))
-    with pytest.raises(BadInputError, match="decoded differently"):
+    with pytest.raises(BadInputError, match="different raw decodings"):
         concatenate([flat, raw])
     assert concatenate([raw, table("/d", "c.jpg", decoding=RawDecoding("GBRG"))]).decoding == RawDecoding("GBRG")
 
 
 def test_nothing_to_join_is_refused_and_an_empty_table_adds_nothing() -> None:
-    with pytest.raises(BadInputError, match="concatenate"):
+    with pytest.raises(BadInputError, match="no tables"):
         concatenate([])
     some = table("/d", "a.jpg")
     assert concatenate([some[[]], some]) == some

@@ -36,5 +36,5 @@ def test_json_loses_nothing(note: Note) -> None:
 
 def test_counts_stand_beside_the_paper_s() -> None:
     note = count_beside_paper([("train", 15_000, 15_006), ("test", 3, 12_329)])
-    assert str(note) == "train 15,000 images (the paper: 15,006); test 3 images (the paper: 12,329)"
+    assert str(note) == "train 15,000 images (paper: 15,006); test 3 images (paper: 12,329)"
     assert not note.warning

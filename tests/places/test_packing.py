@@ -115,8 +115,15 @@ def test_size_and_fit_have_packs_of_their_own(places: Places, tmp_path: Path) ->
     pack_images(places[:3], tmp_path / "out", size=(16, 12))
     assert find_pack(tmp_path / "out", size=(16, 12)).size == (16, 12)
     assert find_pack(tmp_path / "out", size=SIZE, fit="pad").fit == "pad"
-    with pytest.raises(BadInputError, match=r"3.*16x12-crop.*32x24-crop.*32x24-pad"):
+    listed = "; give size and fit of one pack: 16x12-crop, 32x24-crop, 32x24-pad"
+    with pytest.raises(BadInputError, match=f"out: contains 3 packs{listed}"):
         find_pack(tmp_path / "out")
+    with pytest.raises(BadInputError, match=f"out: contains 2 packs of 32x24{listed}"):
+        find_pack(tmp_path / "out", size=SIZE)
+    with pytest.raises(BadInputError, match=f"out: contains no pack of 16x12-pad{listed}"):
+        find_pack(tmp_path / "out", size=(16, 12), fit="pad")
+    with pytest.raises(BadInputError, match="empty: contains no packed images; run `mappable convert`"):
+        find_pack(tmp_path / "empty")
 
 
 def test_raw_decodings_are_told_apart_by_the_content_of_their_table(tmp_path: Path) -> None:
@@ -189,7 +196,7 @@ def test_a_pack_that_was_cut_off_is_refused_by_readers_and_completed_by_the_next
     pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
     expected = pack.images.copy()
     os.truncate(pack.folder / "images.npy", 128 + 50 * 24 * 32 * 3 + 7)
-    with pytest.raises(BadInputError, match="shorter"):
+    with pytest.raises(BadInputError, match="truncated"):
         PackedImages(pack.folder)
     again, _ = pack_images(places, tmp_path / "out", size=SIZE)
     np.testing.assert_array_equal(again.load(places), expected)
@@ -206,7 +213,7 @@ def test_a_torn_last_line_of_the_journal_is_passed_over(places: Places, tmp_path
     assert len(PackedImages(journal.parent)) == sum(len(json.loads(line)) for line in whole.splitlines()[:lines])
     decoded.clear()
     pack, _ = pack_images(places[:99], tmp_path / "out", size=SIZE)
-    assert 0 < len(decoded) <= packing.CHUNK
+    assert 0 < len(decoded) <= packing.IMAGES_PER_JOURNAL_LINE
     np.testing.assert_array_equal(pack.load(places[:99])[98], load_image(places.files[98], SIZE))
 
 
@@ -251,7 +258,7 @@ def test_two_processes_cannot_fill_one_pack_at_once(places: Places, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(places: Places, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"there.*pack\.json"):
+    with pytest.raises(BadInputError, match=r"no pack.*pack\.json"):
         PackedImages(tmp_path)
     (tmp_path / "pack.json").write_text("{")
     with pytest.raises(BadInputError, match=r"pack\.json.*damaged"):
@@ -309,7 +316,7 @@ def test_places_of_a_concatenated_table_find_their_rows(places: Places, tmp_path
 
 def test_a_size_or_fit_that_cannot_be_leaves_no_folder_behind(places: Places, tmp_path: Path) -> None:
     for settings in ({"size": (0, 24)}, {"size": SIZE, "fit": "squash"}):
-        with pytest.raises(BadInputError, match="is not"):
+        with pytest.raises(BadInputError, match="expected"):
             pack_images(places, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
 

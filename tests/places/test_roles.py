@@ -1,4 +1,4 @@
-"""What each image of a table is for: training, landmarks, calibration or questions, for any mix of splits and roles."""
+"""The use of each image (training, landmarks, calibration or queries), for any mix of splits and roles."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappable.places.frames import Frame
-from mappable.places.roles import asked, taken
+from mappable.places.roles import describe_use, rows_to_locate
 from mappable.places.table import ROLES, SPLITS, Places
 
 
@@ -26,7 +26,7 @@ def table(*rows: tuple[str, str], frame: list[str] | None = None) -> Places:
 
 
 def groups(places: Places) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Rows that train, may be landmarks, calibrate and are asked about."""
+    """Rows of training images, references, calibration images and queries."""
     rows = places.training(), places.references(), places.calibration(), places.queries()
     return rows[0].tolist(), rows[1].tolist(), rows[2].tolist(), rows[3].tolist()
 
@@ -85,15 +85,15 @@ def test_no_image_has_two_uses(rows: list[tuple[str, str]]) -> None:
 
 
 def test_a_table_of_its_own_is_asked_about_as_a_whole_if_it_marks_nothing() -> None:
-    assert asked(table(("", ""), ("", ""))).tolist() == [0, 1]
-    assert asked(table(("", ""), ("test", ""))).tolist() == [1]
-    assert asked(table(("", ""), ("calibration", ""))).tolist() == []
+    assert rows_to_locate(table(("", ""), ("", ""))).tolist() == [0, 1]
+    assert rows_to_locate(table(("", ""), ("test", ""))).tolist() == [1]
+    assert rows_to_locate(table(("", ""), ("calibration", ""))).tolist() == []
 
 
 def test_what_is_taken_and_left_out_is_counted() -> None:
     places = table(*[("train", "")] * 1204, *[("test", "")] * 2, ("calibration", ""), ("", ""))
     counted = "1,204 references; 1 calibration image, 2 queries and 1 other image left out"
-    assert taken(places, "training on", references=places.training()) == f"training on {counted}"
+    assert describe_use(places, "training on", references=places.training()) == f"training on {counted}"
     rows = {"references": places.references(), "calibration": places.calibration(), "queries": places.queries()}
-    assert "left out" not in taken(places[:1207], "using", **rows)
-    assert taken(places[:0], "using", queries=np.arange(0)) == "using nothing"
+    assert "left out" not in describe_use(places[:1207], "using", **rows)
+    assert describe_use(places[:0], "using", queries=np.arange(0)) == "using nothing"

@@ -70,5 +70,5 @@ def test_the_map_picture_is_an_image_with_ink_on_it(tmp_path: object) -> None:
     draw_map(two, f"{tmp_path}/map.png")
     with Image.open(f"{tmp_path}/map.png") as picture:
         pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3).astype(int)
-    for colour in ((0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)):
-        assert (np.abs(pixels - colour).sum(axis=1) < 60).sum() > 50
+    for color in ((0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)):
+        assert (np.abs(pixels - color).sum(axis=1) < 60).sum() > 50

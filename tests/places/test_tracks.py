@@ -114,7 +114,7 @@ def test_one_sample_is_a_track_and_no_time_is_a_question() -> None:
 def test_samples_out_of_order_or_none_are_refused() -> None:
     with pytest.raises(BadInputError, match="samples"):
         track([])
-    with pytest.raises(BadInputError, match=r"time.*3.*2.*7"):
+    with pytest.raises(BadInputError, match=r"sample 2.*time is 3.*7"):
         track([1, 7, 3])
-    with pytest.raises(BadInputError, match=r"time.*7.*1.*7"):
+    with pytest.raises(BadInputError, match=r"sample 1.*time is 7.*7"):
         track([7, 7])

@@ -34,7 +34,7 @@ def refused() -> list[tuple[Floats, Bools, str]]:
     return [
         (lopsided, mask, "differs from its mirror image"),
         (-squared, mask, "is negative"),
-        (np.full((6, 6), np.nan), mask, "is not a number"),
+        (np.full((6, 6), np.nan), mask, "is not a finite number"),
         (squared, np.eye(6, dtype=bool), "keeps no pair of points at all"),
         (squared[:2, :2], mask[:2, :2], "at least 3"),
     ]

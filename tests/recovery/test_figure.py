@@ -59,7 +59,7 @@ def test_the_matrices_are_those_of_the_points_in_order() -> None:
 
 
 def test_of_many_points_some_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure, "MOST", 40)
+    monkeypatch.setattr(figure, "MATRIX_POINTS", 40)
     shown = figure._matrices(RANGES, np.arange(120), TRUTH, None)
     assert shown["measured"].shape == shown["recovered"].shape == (40, 40)
     assert np.isfinite(shown["measured"]).sum() > 40

@@ -65,18 +65,18 @@ def test_there_may_be_more_points_than_are_named(tmp_path: Path) -> None:
     ("text", "part"),
     [
         ("", "the file is empty"),
-        ("i,j,metres\n", "there are no ranges"),
+        ("i,j,metres\n", "no ranges"),
         ("i,j,distance\n0,1,2\n", "no column metres"),
         ("i,j,metres\n0,1\n", "row 2: 2 values, but there are 3 columns"),
-        ("i,j,metres\n0,1,2\n\n1,2,x\n", "row 4: metres 'x' is not a number"),
-        ("i,j,metres\n0,1,nan\n", "row 2: metres 'nan' is not a finite number"),
-        ("i,j,metres\n0,1,-2\n", "row 2: metres '-2' must be at least 0"),
-        ("i,j,metres\n0,1.5,2\n", "row 2: j '1.5' is not a point"),
-        ("i,j,metres\n-1,1,2\n", "row 2: i '-1' is not a point"),
-        ("i,j,metres\n0,1,2\n1,1,2\n", "row 3: i '1' is a range of a point with itself"),
-        ("i,j,metres\n0,1,2\n1,2,2\n1,0,2\n", "row 4: j '0' is a pair with i that an earlier row has"),
-        ("i,j,metres\n0,1,2\n1,9,2\n", "row 3: j '9' is beyond the 5 points"),
-        ("i,j,metres,sigma\n0,1,2,0\n", "row 2: sigma '0' must be above 0"),
+        ("i,j,metres\n0,1,2\n\n1,2,x\n", "row 4|metres|'x'|number"),
+        ("i,j,metres\n0,1,nan\n", "row 2|metres|'nan'|finite"),
+        ("i,j,metres\n0,1,-2\n", "row 2|metres|'-2'|0"),
+        ("i,j,metres\n0,1.5,2\n", "row 2|j|'1.5'|number of a point"),
+        ("i,j,metres\n-1,1,2\n", "row 2|i|'-1'|number of a point"),
+        ("i,j,metres\n0,1,2\n1,1,2\n", "row 3|i|'1'|must differ from j"),
+        ("i,j,metres\n0,1,2\n1,2,2\n1,0,2\n", "row 4|j|'0'|earlier row"),
+        ("i,j,metres\n0,1,2\n1,9,2\n", "row 3|j|'9'|number of points, 5"),
+        ("i,j,metres,sigma\n0,1,2,0\n", "row 2|sigma|'0'|above 0"),
         ('i,j,metres\n0,1,"2\n', "row 2: cannot be read"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_bad_table_of_ranges_is_refused_by_file_row_and_value(tmp_path: Path, 
     with pytest.raises(BadInputError) as refused:
         read_ranges(file, count=5)
     assert str(file) in str(refused.value)
-    assert part in str(refused.value)
+    assert all(word in str(refused.value) for word in part.split("|"))
     assert "\n" not in str(refused.value)
 
 
@@ -143,13 +143,13 @@ def test_a_matrix_becomes_ranges_by_its_scale_and_radius_or_mask(save: Callable[
 @pytest.mark.parametrize(
     ("matrix", "options", "part"),
     [
-        (np.zeros((3, 4)), {}, "is 3 x 4, but a matrix of distances is square"),
-        (np.full((3, 3), np.nan), {}, "0, 1 (nan) is not a number"),
+        (np.zeros((3, 4)), {}, "3 x 4|square"),
+        (np.full((3, 3), np.nan), {}, "[0, 1] is nan|finite"),
         (-np.ones((3, 3)), {}, "is negative"),
         (np.arange(9.0).reshape(3, 3), {}, "differs from its mirror image"),
-        (np.ones((3, 3)), {"scale": -1.0}, "scale is -1.0"),
-        (np.ones((3, 3)), {"radius": 0.5}, "leaves no pair"),
-        (np.array([["a", "b"], ["c", "d"]]), {}, "not numbers"),
+        (np.ones((3, 3)), {"scale": -1.0}, "scale|-1.0"),
+        (np.ones((3, 3)), {"radius": 0.5}, "leave no pair"),
+        (np.array([["a", "b"], ["c", "d"]]), {}, "expected numbers"),
     ],
 )
 def test_a_bad_matrix_is_refused(save: Callable[..., Path], matrix: Any, options: dict[str, Any], part: str) -> None:
@@ -157,22 +157,22 @@ def test_a_bad_matrix_is_refused(save: Callable[..., Path], matrix: Any, options
     with pytest.raises(BadInputError) as refused:
         read_matrix(file, **options)
     assert str(refused.value).startswith(str(file))
-    assert part in str(refused.value)
+    assert all(word in str(refused.value) for word in part.split("|"))
 
 
 @pytest.mark.parametrize(
     ("mask", "part"),
     [
-        (np.ones((2, 2), dtype=bool), "is (2, 2), but the matrix"),
+        (np.ones((2, 2), dtype=bool), "(2, 2)|the matrix"),
         (np.triu(np.ones((3, 3), dtype=bool)), "is not symmetric"),
-        (np.ones((3, 3)), "a mask is true or false"),
-        (np.eye(3, dtype=bool), "leaves no pair"),
+        (np.ones((3, 3)), "float64|true and false"),
+        (np.eye(3, dtype=bool), "leave no pair"),
     ],
 )
 def test_a_bad_mask_is_refused(save: Callable[..., Path], mask: Any, part: str) -> None:
     with pytest.raises(BadInputError) as refused:
         read_matrix(save(np.ones((3, 3))), mask=save(mask, "mask.npy"))
-    assert part in str(refused.value)
+    assert all(word in str(refused.value) for word in part.split("|"))
 
 
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
@@ -204,15 +204,15 @@ def test_known_positions_are_read(tmp_path: Path, dimensions: int) -> None:
     [
         ("point,x,y\n", "no known positions"),
         ("point,x\n0,1\n", "no column y"),
-        ("point,x,y\n0,1,inf\n", "row 2: y 'inf' is not a finite number"),
-        ("point,x,y\n0,1,1\n0,2,2\n", "row 3: point '0' is in an earlier row"),
-        ("point,x,y,sigma\n0,1,1,-1\n", "row 2: sigma '-1' must be above 0"),
+        ("point,x,y\n0,1,inf\n", "row 2|y|'inf'|finite"),
+        ("point,x,y\n0,1,1\n0,2,2\n", "row 3|point|'0'|earlier row"),
+        ("point,x,y,sigma\n0,1,1,-1\n", "row 2|sigma|'-1'|above 0"),
     ],
 )
 def test_bad_known_positions_are_refused(tmp_path: Path, text: str, part: str) -> None:
     with pytest.raises(BadInputError) as refused:
         read_anchors(text_file(tmp_path, text))
-    assert part in str(refused.value)
+    assert all(word in str(refused.value) for word in part.split("|"))
 
 
 def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Path) -> None:
@@ -228,16 +228,16 @@ def test_the_truth_is_a_table_in_order_or_numbered_or_a_trajectory(tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "text", "part"),
     [
-        ("truth.csv", "x,y\n0,1\n", "has 1 positions, but there are 3 points"),
-        ("truth.csv", "point,x,y\n5,0,1\n", "row 2: point '5' is beyond the 3 points"),
-        ("truth.txt", "1 2 3\n", "row 1: 3 values, but there must be 8"),
-        ("truth.txt", "0 1 2 x 0 0 0 1\n", "row 1: z 'x' is not a number"),
+        ("truth.csv", "x,y\n0,1\n", "1 positions for 3 points"),
+        ("truth.csv", "point,x,y\n5,0,1\n", "row 2|point|'5'|number of points, 3"),
+        ("truth.txt", "1 2 3\n", "row 1: 3 values, expected 8"),
+        ("truth.txt", "0 1 2 x 0 0 0 1\n", "row 1|z|'x'|number"),
     ],
 )
 def test_a_bad_truth_is_refused(tmp_path: Path, name: str, text: str, part: str) -> None:
     with pytest.raises(BadInputError) as refused:
         read_truth(text_file(tmp_path, text, name), 3)
-    assert part in str(refused.value)
+    assert all(word in str(refused.value) for word in part.split("|"))
 
 
 # What is written

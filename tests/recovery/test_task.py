@@ -50,7 +50,7 @@ def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> N
         (Task(method="magic"), "'magic'"),
         (Task(anchors=tmp_path / "no.csv"), "no.csv: no such file"),
         (Task(anchors, turns=written(tmp_path / "turns.csv", "point,radians\n1,x\n")), "turns.csv, row 2"),
-        (Task(anchors=anchors, dimensions=2), "anchors.csv: has 3 dimensions, but 2"),
+        (Task(anchors=anchors, dimensions=2), "anchors.csv: positions have 3 dimensions, expected 2"),
     ):
         with pytest.raises(BadInputError) as refused:
             recover_to_folder(task, measured_too_early, tmp_path / "out")
@@ -63,5 +63,5 @@ def test_what_is_wrong_is_found_before_anything_is_measured(tmp_path: Path) -> N
 def test_a_truth_of_fewer_dimensions_is_refused(tmp_path: Path) -> None:
     truth = written(tmp_path / "truth.csv", "x,y\n0,0\n2,0\n2,2\n0,2\n")
     assert recover_to_folder(Task(truth=truth), square, tmp_path / "out").scores
-    with pytest.raises(BadInputError, match=r"truth\.csv: has 2 dimensions, but 3"):
+    with pytest.raises(BadInputError, match=r"truth\.csv: positions have 2 dimensions, expected 3"):
         recover_to_folder(Task(truth=truth, dimensions=3), square, tmp_path / "no")

@@ -1,4 +1,4 @@
-"""What tests of the server share: a painted wall, a map of it, and a server that answers, in a thread."""
+"""Fixtures for tests of the server: a painted wall, a map of it, and a server that runs in a thread."""
 
 import http.client
 import io
@@ -62,9 +62,9 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 @pytest.fixture(scope="session")
 def map_folder(small_backbone: str, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a map of the wall, with its encoder; whoever changes it takes a copy first."""
+    """The folder of a map of the wall, with its encoder; a test that changes it must copy it first."""
     encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
-    encoder.initialise(wall.where(split="train"))
+    encoder.initialize(wall.where(split="train"))
     folder = tmp_path_factory.mktemp("served-map")
     encoder.save(folder / "encoder.safetensors")
     build_map(encoder, wall, landmarks=40).save(folder / "map", folder / "encoder.safetensors")
@@ -73,7 +73,7 @@ def map_folder(small_backbone: str, wall: Places, tmp_path_factory: pytest.TempP
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def error(self) -> str:
-        """The one sentence of a refusal, without anything that is not the client's business."""
+        """The sentence of an error, without a traceback."""
         told: str = self.json["error"]
         assert "\n" not in told
         assert "Traceback" not in told
@@ -94,7 +94,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Client:
-    """Asks a server."""
+    """A client of a server."""
 
     port: int
     headers: Mapping[str, str]
@@ -148,13 +148,13 @@ Start = Callable[..., Client]
 
 
 def stacks() -> str:
-    """What each thread is doing: why a server does not stop."""
+    """The stack of each thread, to see why a server does not stop."""
     return "\n\n".join("".join(traceback.format_stack(frame)) for frame in sys._current_frames().values())
 
 
 @pytest.fixture(scope="session")
 def start(small_backbone: str) -> Iterator[Start]:
-    """Serve the map of a folder, in a thread, within limits and perhaps with a token."""
+    """Serve the map of a folder, in a thread, with limits and optionally a token."""
     servers = []
 
     def run(folder: Path, limits: Limits = LIMITS, token: str | None = None, study: StudyView | None = None) -> Client:
@@ -179,7 +179,7 @@ def start(small_backbone: str) -> Iterator[Start]:
 
 @pytest.fixture(scope="session")
 def client(start: Start, map_folder: Path) -> Client:
-    """Asks a server that all tests share; its time for a body is a second."""
+    """A client of a server that all tests share; its timeout for a body is 1 s."""
     return start(map_folder)
 
 

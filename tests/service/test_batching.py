@@ -1,4 +1,4 @@
-"""Micro-batches: their size is what pays, nobody waits for one to fill, and nothing is lost."""
+"""Micro-batches: the fastest size is chosen, no request waits for a batch to fill, and nothing is lost."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mappable.arrays import Floats32, Pixels
-from mappable.service.batching import LARGEST, SECONDS, Batcher, measure
+from mappable.service.batching import LARGEST_BATCH, MEASURING_SECONDS, Batcher, measure
 
 NOISE = np.random.default_rng(0)
 
@@ -26,7 +26,7 @@ def image(number: int) -> Pixels:
     ("seconds", "expected"),
     [
         (lambda images: 0.002 * images, 1),
-        (lambda images: 0.005, LARGEST),
+        (lambda images: 0.005, LARGEST_BATCH),
         (lambda images: 0.005 * max(1, images / 4), 4),
         (lambda images: 0.005 + 0.002 * images, 16),  # a larger one gains less than a tenth
         (lambda images: 0.01 * images * NOISE.uniform(0.96, 1.0), 1),
@@ -45,7 +45,7 @@ def test_the_size_is_what_pays(seconds: Callable[[int], float], expected: int) -
     size = measure(slowly, (8, 6), lambda: now)
     assert size.images == expected
     assert size.per_second == pytest.approx(expected / seconds(expected), rel=0.05)
-    assert now < max(SECONDS, 2 * seconds(1))
+    assert now < max(MEASURING_SECONDS, 2 * seconds(1))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def sizes() -> list[int]:
 
 @pytest.fixture
 def batcher(gate: threading.Event, sizes: list[int]) -> Batcher:
-    """One that begins its second batch when the gate opens."""
+    """A batcher that starts its second batch when the gate opens."""
 
     def waiting(pixels: Pixels) -> Floats32:
         if len(sizes) > 1:

@@ -1,4 +1,4 @@
-"""`mappable serve`: what it refuses before it serves."""
+"""`mappable serve`: errors before the server starts."""
 
 import socket
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`POST /locate`: images to positions, as `mappable locate` says them."""
+"""`POST /locate`: images to positions, the same as by `mappable locate`."""
 
 import json
 from dataclasses import asdict
@@ -17,7 +17,7 @@ Images = list[tuple[str, bytes]]
 
 @pytest.fixture(scope="session")
 def expected(map_folder: Path, wall: Places) -> list[Any]:
-    """What the map says of the test drive, image by image, without a server."""
+    """The locations of the test drive, image by image, without a server."""
     opened = Map.open(map_folder)
     encoder = Encoder.load(map_folder.parent / "encoder.safetensors")
     descriptors = encoder.embed(wall.where(split="test"))

@@ -1,4 +1,4 @@
-"""`POST /locate` with the bytes of raw images, of a map whose landmarks are raw images."""
+"""`POST /locate` with raw images, for a map whose landmarks are raw images."""
 
 import io
 import shutil
@@ -30,7 +30,7 @@ def lens(wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def raw_client(start: Any, map_folder: Path, wall: Places, lens: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Asks a server of a map of raw images; the images and their lens are no longer there."""
+    """A client of a server with a map of raw images; the images and their lens table no longer exist."""
     folder = tmp_path_factory.mktemp("raw-map")
     for path in wall.path:
         (folder / "images" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -44,10 +44,10 @@ def raw_client(start: Any, map_folder: Path, wall: Places, lens: Path, tmp_path_
 
 
 def as_raw(data: bytes) -> bytes:
-    """What an RGGB camera sees through that lens."""
-    colour = np.asarray(Image.open(io.BytesIO(data)))[::-1]
-    raw = colour[..., 1].copy()
-    raw[0::2, 0::2], raw[1::2, 1::2] = colour[0::2, 0::2, 0], colour[1::2, 1::2, 2]
+    """The raw image of an RGGB camera with that lens."""
+    color = np.asarray(Image.open(io.BytesIO(data)))[::-1]
+    raw = color[..., 1].copy()
+    raw[0::2, 0::2], raw[1::2, 1::2] = color[0::2, 0::2, 0], color[1::2, 1::2, 2]
     return as_png(raw)
 
 
@@ -80,5 +80,5 @@ def test_a_raw_image_of_another_size_is_refused_by_name_and_the_others_are_locat
     answer = raw_client.post_files("/locate", [("small.png", small), (name, as_raw(data))])
     assert answer.status == 207
     bad, good = answer.json["positions"]
-    assert bad["error"].startswith("small.png: a raw RGGB image, because it has one channel, but an image of 20x10")
+    assert bad["error"].startswith("small.png: one channel, so it is a raw RGGB image")
     assert good["error"] is None

@@ -1,4 +1,4 @@
-"""The server as its owner sees it: map, pictures, health, metrics, tokens, a full queue, a lost map, a stop."""
+"""Operating the server: map, pictures, health, metrics, tokens, a full queue, a lost map, a stop."""
 
 import json
 import shutil
@@ -128,7 +128,7 @@ def test_a_token_is_asked_for(start: Start, map_folder: Path, images: Images) ->
 
 @pytest.fixture
 def hindered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
-    """What encoders that are made now do before they describe images: nothing, unless a test says otherwise."""
+    """A function that new encoders call before they describe images: it does nothing, unless a test replaces it."""
     before, embed = {"embed": lambda: None}, FastEncoder.embed
 
     def later(self: FastEncoder, pixels: Any) -> Any:
@@ -169,7 +169,7 @@ def test_a_late_answer_is_given_up(
     hindered["embed"] = lambda: free.wait(20) and None
     answer = client.post("/locate", images[0][1])
     assert answer.status == 503
-    assert answer.error == "there was no answer within 0.5 s"
+    assert answer.error == "the response took longer than 0.5 s"
     assert client.get("/map").status == 200
     free.set()
     assert client.post("/locate", images[0][1]).status == 200
@@ -177,7 +177,7 @@ def test_a_late_answer_is_given_up(
 
 @contextmanager
 def deaf(client: Any) -> Iterator[socket.socket]:
-    """A client that asks for more than sockets hold, and does not read."""
+    """A client that requests more than socket buffers hold, and does not read."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", client.port))
@@ -189,7 +189,7 @@ def test_clients_that_do_not_read_are_cut_off(start: Start, map_folder: Path) ->
     client, began = start(map_folder, Limits(timeout=0.5, connections=2)), time.perf_counter()
     with deaf(client), deaf(client):
         time.sleep(0.2)
-        assert client.get("/health").error == "there are too many connections"
+        assert client.get("/health").error.startswith("too many open connections")
         while client.get("/health").status != 200:
             assert time.perf_counter() - began < 10
             time.sleep(0.1)
@@ -231,7 +231,7 @@ def test_a_failure_inside_tells_the_client_nothing(
     hindered["embed"] = fail
     answer = client.post("/locate", images[0][1])
     assert answer.status == 500
-    assert answer.error == "something went wrong here; the server's log says what"
+    assert answer.error == "internal error of the server; its log has the details"
     hindered["embed"] = lambda: None
     assert client.post("/locate", images[0][1]).status == 200
 
@@ -270,14 +270,14 @@ def test_a_map_that_vanishes_is_served_from_memory(
     assert client.post("/locate", images[0][1]).json == before
     gone = client.get(address)
     assert gone.status == 410
-    assert gone.error.endswith("is not where it was")
+    assert gone.error.endswith("no longer exists")
     assert str(tmp_path) not in gone.error
     assert client.get("/health").json["status"] == "ok"
 
 
 @pytest.fixture
 def command(backbones_folder: Path) -> list[str]:
-    """`mappable`, in a process of its own."""
+    """`mappable` in a separate process."""
     known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
     return [sys.executable, "-c", f"{known}from mappable.cli import main; main()"]
 

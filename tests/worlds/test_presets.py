@@ -98,10 +98,10 @@ def test_the_protocol_of_a_frozen_preset_never_changes() -> None:
 def test_an_unknown_preset_or_part_lists_the_known_ones() -> None:
     with pytest.raises(BadInputError) as caught:
         find_preset("street")
-    assert str(caught.value) == f"there is no preset 'street'; the presets are {', '.join(PRESETS)}"
+    assert str(caught.value) == f"unknown preset 'street': use one of {', '.join(PRESETS)}"
     with pytest.raises(BadInputError) as caught:
         PRESETS["street-v1"].select(["main", "attic"])
-    assert str(caught.value) == f"street-v1 has no part 'attic'; its parts are {', '.join(PARTS)}"
+    assert str(caught.value) == f"street-v1 has no part 'attic': use one of {', '.join(PARTS)}"
 
 
 def test_parts_are_selected_in_the_order_of_the_preset() -> None:

@@ -24,7 +24,7 @@ def world(request: pytest.FixtureRequest) -> Building:
 
 @pytest.fixture(scope="module")
 def house() -> Building:
-    return rooms.build(0, storeys=True)
+    return rooms.build(0, stories=True)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_pictures_look_alike_and_hang_where_the_table_says(world: Building) -> N
     assert len(groups) >= 3
     for same in groups.values():
         assert len(same) >= 2
-        assert len({(one.seed, one.colour, one.length, round(one.high - one.low, 9)) for one in same}) == 1
+        assert len({(one.seed, one.color, one.length, round(one.high - one.low, 9)) for one in same}) == 1
 
 
 def test_a_seed_gives_one_world_and_another_seed_another(world: Building) -> None:
@@ -241,11 +241,11 @@ def test_windows_look_outside(world: Building) -> None:
 def test_what_cannot_be_walked_is_refused(world: Building) -> None:
     with pytest.raises(BadInputError, match=r"route.*'attic'"):
         rooms.traverse(world, "attic", spacing=0.35, seed=0)
-    with pytest.raises(BadInputError, match="0 metres"):
+    with pytest.raises(BadInputError, match=r"above 0 metres, got 0"):
         rooms.traverse(world, "main", spacing=0.0, seed=0)
 
 
-def test_two_storeys_are_joined_by_a_ramp(house: Building) -> None:
+def test_two_stories_are_joined_by_a_ramp(house: Building) -> None:
     assert list(house.routes) == ["main"]
     run = rooms.traverse(house, "main", spacing=0.35, seed=1)
     assert run.z.min() == 0.0

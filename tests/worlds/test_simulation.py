@@ -15,11 +15,11 @@ from PIL import Image
 from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.places import distance_along, find_pack, load_places
-from mappable.worlds import drives
+from mappable.worlds import drives, simulation
 from mappable.worlds.contact_sheet import same_places
 from mappable.worlds.drives import draw, plan, table
 from mappable.worlds.presets import find_preset
-from mappable.worlds.simulation import Simulated, find_simulated, image_hash, simulate, write_simulated
+from mappable.worlds.simulation import Simulated, code_only, find_simulated, image_hash, simulate, write_simulated
 
 pytestmark = pytest.mark.medium
 
@@ -168,6 +168,57 @@ def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: 
     assert find_simulated(NAME, tmp_path, every=few) is None  # stopped before the end
 
 
+SOURCE = '''"""Módule — first line.
+
+Second line.
+"""
+
+SIGN = "é # no comment"  # a comment
+
+
+def paint(seed: int) -> str:
+    """One line."""
+    # why
+    return f"""{seed} # {SIGN}"""
+
+
+class Wall:
+    """A wall, 'with' ünicode."""  # and a comment
+
+    def height(self) -> float:
+        """Metres,
+        over two lines."""
+        "no docstring"
+        return 2.5
+'''
+
+
+def test_the_digest_of_the_drawing_code_reads_code_only() -> None:
+    kept = """\
+SIGN = "é # no comment"
+def paint(seed: int) -> str:
+    return f\"\"\"{seed} # {SIGN}\"\"\"
+class Wall:
+    def height(self) -> float:
+        "no docstring"
+        return 2.5
+"""
+    assert code_only(SOURCE) == kept
+    for prose in ("Second line.", "a comment", "One line.", "# why", "ünicode", "over two lines."):
+        assert code_only(SOURCE.replace(prose, f"{prose} More." if prose != "# why" else "")) == kept
+    for code in ("no comment", "SIGN", "{seed} # ", "no docstring", "2.5"):
+        assert code_only(SOURCE.replace(code, "other")) != kept
+
+
+def test_every_file_that_draws_counts_in_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(simulation, "code_only", lambda source: str(read.append(source)))
+    simulation._drawing_code.__wrapped__()
+    folder = Path(simulation.__file__).parent
+    drawing = [file for file in folder.rglob("*.py") if file.name not in simulation.NOT_DRAWING]
+    assert sorted(read) == sorted(file.read_text() for file in drawing)
+
+
 @pytest.mark.parametrize("name", ["street-v1-3d", "rooms-v1-3d"])
 def test_a_run_alone_has_the_same_poses(name: str) -> None:
     world, planned = plan(find_preset(name))
@@ -196,7 +247,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_result(written: Path, tmp_p
 def test_a_folder_that_holds_another_world_is_refused_unless_it_may_be_overwritten(copy: Path) -> None:
     with pytest.raises(BadInputError) as caught:
         write_simulated(NAME, copy, size=(16, 12), every=FEW)
-    assert str(caught.value).startswith(f"{copy}: holds {NAME}, with another size; choose another folder")
+    assert str(caught.value).startswith(f"{copy}: the folder has {NAME} with a different size: choose another")
     with pytest.raises(BadInputError, match=rf"{NAME}.*preset"):
         write_simulated("rooms-v1-3d", copy, size=SMALL, every=FEW)
     write_simulated(NAME, copy, size=(16, 12), every=100, overwrite=True, pixels=False)
@@ -230,7 +281,7 @@ def test_mistakes_are_named() -> None:
         simulate("moon")
     with pytest.raises(BadInputError, match=rf"{NAME}.*part.*'wing'"):
         simulate(NAME, parts=["wing"])
-    with pytest.raises(BadInputError, match="every is 0"):
+    with pytest.raises(BadInputError, match=r"every.*got 0"):
         simulate(NAME, every=0)
     with pytest.raises(BadInputError, match=r"device.*'abacus'"):
         simulate(NAME, every=FEW, device="abacus")

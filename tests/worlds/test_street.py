@@ -135,7 +135,7 @@ def test_parked_vehicles_stand_in_nothing_else() -> None:
 def test_hoardings_stand_before_houses_and_change_from_run_to_run() -> None:
     network = Network(town().scene.roads)
     for solid in hoardings(drive(1)):
-        assert (network.distance(outline(solid)) > network.half + 1).all()  # which leaves the kerb free
+        assert (network.distance(outline(solid)) > network.half + 1).all()  # which leaves the curb free
     assert 20 < len(hoardings(drive(1))) < 80
     assert not set(hoardings(drive(1))) & set(hoardings(drive(2)))
 
@@ -177,7 +177,7 @@ def test_the_pool_is_fifteen_per_cent_and_its_houses_are_exactly_alike(seed: int
     looks: dict[str, set[object]] = {}
     for alias in world.aliases:
         house = of_alias(alias, houses)
-        look = (house.length, house.width, round(house.high - house.low, 9), house.roof, house.colour, house.seed)
+        look = (house.length, house.width, round(house.high - house.low, 9), house.roof, house.color, house.seed)
         looks.setdefault(alias.group, set()).add(look)
     assert sorted(looks) == [f"facade-{number}" for number in range(1, 6)]
     assert all(len(alike) == 1 for alike in looks.values())
@@ -305,5 +305,5 @@ def test_everything_stands_on_the_ground_of_the_hill_town() -> None:
 def test_wrong_wishes_are_refused() -> None:
     with pytest.raises(BadInputError, match=r"route.*'moon'"):
         traverse(town(), "moon", spacing=1.0, seed=0)
-    with pytest.raises(BadInputError, match="0 metres"):
+    with pytest.raises(BadInputError, match=r"above 0 metres, got 0"):
         traverse(town(), "main", spacing=0.0, seed=0)

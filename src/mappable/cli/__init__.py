@@ -1,4 +1,7 @@
-"""The command line: one thin file per verb: parse, call one function, print. Exit codes: docs/commands.md."""
+"""The command line: one thin file per command that parses, calls one function and prints.
+
+docs/commands.md lists the exit codes.
+"""
 
 import signal
 import sys
@@ -7,13 +10,16 @@ from types import FrameType
 from mappable.errors import MappableError
 from mappable.progress import speaks
 
+CONTINUING = {"convert", "simulate", "train", "reproduce", "demo"}  # the same command continues stopped work
+CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}  # they replace a file in one step
+
 
 class _Stopped(BaseException):
-    """Ctrl-C; not KeyboardInterrupt, which the command-line library would swallow without a word."""
+    """Ctrl-C. Not KeyboardInterrupt, which the command-line library would catch without a message."""
 
 
 def main() -> None:
-    """Run the command line; print errors that the user can fix as one sentence, without a traceback."""
+    """Run the command line; print an error that the user can fix as one sentence, without a traceback."""
     try:
         signal.signal(signal.SIGINT, _stop)
         from mappable.cli.app import app
@@ -22,15 +28,24 @@ def main() -> None:
     except MappableError as error:
         _fail(str(error), 1)
     except _Stopped:
-        _fail("stopped; what is finished is kept, and the same command goes on from there", 130)
+        _fail(_after_ctrl_c(sys.argv[1:]), 130)
     except MemoryError:
-        _fail("there is not enough memory; a smaller image size or fewer workers may help", 1)
+        _fail("out of memory; try a smaller image size or fewer workers", 1)
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {(error.strerror or str(error)).lower()}", 1)
 
 
 def _stop(signal_number: int, frame: FrameType | None) -> None:
     raise _Stopped
+
+
+def _after_ctrl_c(words: list[str]) -> str:
+    """What Ctrl-C leaves behind, and what the same command does next; `words` are those after `mappable`."""
+    if {*words[:1]} & CONTINUING:
+        return "stopped; finished work is kept, and the same command continues from there"
+    if {" ".join(words[:1]), " ".join(words[:2])} & CHANGING:
+        return "stopped; the map or table has either all of the changes or none"
+    return "stopped; the same command starts over"
 
 
 def _fail(text: str, code: int) -> None:

@@ -1,5 +1,7 @@
-"""All commands together."""
+"""The application `mappable`: all commands and groups of commands."""
 
+import inspect
+import re
 from typing import Annotated
 
 import typer
@@ -51,20 +53,36 @@ def _mappable(
     """Options of `mappable` itself."""
 
 
-app.add_typer(convert.app, name="convert")
-app.add_typer(places.app, name="places")
-app.command()(simulate.simulate)
-app.command(cls=ListingCommand)(weights.weights)
-app.command(cls=ListingCommand)(train.train)
-app.command()(embed.embed)
-app.command()(export.export)
-app.add_typer(map.app, name="map")
-app.command()(locate.locate)
-app.command()(densify.densify)
-app.add_typer(recover.app, name="recover")
-app.command()(serve.serve)
-app.command(cls=ListingCommand)(evaluate.evaluate)
-app.command()(compare.compare)
-app.command(cls=ListingCommand)(reproduce.reproduce)
-app.command()(demo.demo)
-app.command()(selfcheck.selfcheck)
+IMAGES, ENCODERS, MAPS = "Images and tables", "Encoders", "Maps"  # panels of the help, as on docs/commands.md
+RECOVERY, EVALUATION, INSTALLATION = "Recovery", "Evaluation", "Installation"
+
+app.add_typer(convert.app, name="convert", rich_help_panel=IMAGES)
+app.add_typer(places.app, name="places", rich_help_panel=IMAGES)
+app.command(rich_help_panel=IMAGES)(simulate.simulate)
+app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(weights.weights)
+app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(train.train)
+app.command(rich_help_panel=ENCODERS)(embed.embed)
+app.command(rich_help_panel=ENCODERS)(export.export)
+app.add_typer(map.app, name="map", rich_help_panel=MAPS)
+app.command(rich_help_panel=MAPS)(locate.locate)
+app.command(rich_help_panel=MAPS)(densify.densify)
+app.command(rich_help_panel=MAPS)(serve.serve)
+app.add_typer(recover.app, name="recover", rich_help_panel=RECOVERY)
+app.command(rich_help_panel=EVALUATION, cls=ListingCommand)(evaluate.evaluate)
+app.command(rich_help_panel=EVALUATION)(compare.compare)
+app.command(rich_help_panel=EVALUATION, cls=ListingCommand)(reproduce.reproduce)
+app.command(rich_help_panel=EVALUATION)(demo.demo)
+app.command(rich_help_panel=INSTALLATION)(selfcheck.selfcheck)
+
+
+def _join_lines(group: typer.Typer) -> None:
+    """Make each paragraph of a help text one line, which the terminal wraps at its own width."""
+    for command in group.registered_commands:
+        if command.callback is not None:
+            command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command.callback) or "")
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _join_lines(below.typer_instance)
+
+
+_join_lines(app)

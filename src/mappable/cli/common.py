@@ -1,4 +1,4 @@
-"""What several verbs share: types of arguments and options, and how they open encoders and images."""
+"""Shared by several commands: types of arguments and options, and functions that open tables and images."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mappable.cli.output import print_taken
+from mappable.cli.output import print_used_images
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -17,50 +17,51 @@ if TYPE_CHECKING:
     from mappable.places.pixels import Images
     from mappable.places.table import Places
 
-PARTLY = 3  # exit code: done, but something is missing that standard error names
+INCOMPLETE = 3  # exit code: the command finished, but standard error names something that is missing
 
-MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder made by `mappable map build`.")]
+MapFolder = Annotated[Path, typer.Argument(metavar="MAP", help="Folder written by `mappable map build`.")]
 Table = Annotated[
     Path,
     typer.Argument(
-        metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`, or a table of places."
+        metavar="PLACES", help="Folder written by `mappable convert` or `mappable simulate`, or a table of places."
     ),
 ]
 ImagePaths = Annotated[
     list[Path],
-    typer.Argument(metavar="IMAGES...", help="Image files, folders of images, or folders made by `mappable convert`."),
-]
-EncoderPath = Annotated[
-    Path,
     typer.Argument(
-        metavar="ENCODER",
-        help="The file encoder.safetensors or an .onnx file, or the folder of a training run or a map.",
+        metavar="IMAGES...", help="Image files, folders of images, or folders written by `mappable convert`."
     ),
 ]
+ENCODER_HELP = "File encoder.safetensors, an .onnx file, or the folder of a training run or a map."
+EncoderPath = Annotated[Path, typer.Argument(metavar="ENCODER", help=ENCODER_HELP)]
 Split = Literal["train", "calibration", "test"]
-OfSplit = Annotated[Split | None, typer.Option("--split", help="Use only the places of this split.")]
+OnlySplit = Annotated[Split | None, typer.Option("--split", help="Use only the places of this split (default: all).")]
 Device = Annotated[
-    str, typer.Option(help="Device: auto, cpu, cuda or cuda:N. auto takes a GPU if the machine has one.")
+    str, typer.Option(help="Device that computes: auto, cpu, cuda or cuda:N. auto uses a GPU if there is one.")
 ]
-ByBackend = Annotated[
+BackendOption = Annotated[
     Literal["torch", "onnx"] | None,
     typer.Option(
         "--backend",
-        help="Library that computes the encoder; onnx is onnxruntime (default: onnx for an .onnx file, else torch). "
-        "With onnx any other encoder is exported to the cache, once.",
+        help="Library that runs the encoder; onnx means onnxruntime (default: onnx for an .onnx file, else torch). "
+        "onnx exports any other encoder to the cache, once.",
     ),
 ]
 EncoderFile = Annotated[
     Path | None,
-    typer.Option("--encoder", help="The encoder's file, for a map that keeps no copy of it.", metavar="FILE"),
+    typer.Option("--encoder", help="Encoder file, for a map that keeps no copy (default: the map's).", metavar="FILE"),
 ]
-Together = Annotated[
+AsSequence = Annotated[
     bool,
-    typer.Option("--sequence", help="Treat the images of each folder, or sequence of a table, as one drive, in order."),
+    typer.Option(
+        "--sequence", help="Treat the images of each folder, or of each sequence in a table, as one drive in order."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; standard output holds nothing else.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the result that OUT holds.")]
-OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON; standard output contains nothing else.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result in OUT.")]
+OverwriteFiles = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0)]
 
 
@@ -68,8 +69,8 @@ def print_json(result: Any) -> None:
     typer.echo(json.dumps(result, indent=2))
 
 
-def check_new(overwrite: bool, *files: Path | None) -> None:
-    """Refuse, before the work, to replace a result or to write where that is impossible; None is no file."""
+def check_outputs(overwrite: bool, *files: Path | None) -> None:
+    """Raise, before the work starts, if a file exists or cannot be written; None stands for no file."""
     from mappable.files import check_writable
 
     for file in files:
@@ -79,56 +80,59 @@ def check_new(overwrite: bool, *files: Path | None) -> None:
                 raise BadInputError(f"{file}: exists already; choose another name, or replace it with --overwrite")
 
 
-def packed(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | None":
-    """The images of places as the folder of their table has them packed for the encoder, if it has."""
+def packed_images(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | None":
+    """The packed images of the places at the encoder's size, or None if the table's folder does not have them."""
     from mappable.places.cache import find_packed
 
     return find_packed(table, places, encoder.about.size, encoder.about.fit)
 
 
-def images_of(
+def packed_or_files(
     table: Path, places: "Places", encoder: "ImageEncoder", decoding: "RawDecoding | None" = None
 ) -> "Places | Images":
-    """The packed images, or else the places, whose files are decoded then; raw ones as the map's `decoding` says."""
+    """The packed images, or else the places, whose files are decoded later.
+
+    Raw images are decoded by `decoding`, which is that of the map.
+    """
     places = places.decoded_as(decoding)
-    images = packed(table, places, encoder)
+    images = packed_images(table, places, encoder)
     return places if images is None else images
 
 
-def some_places(table: Path) -> "Places":
-    """The places of a table that must have some."""
+def load_some_places(table: Path) -> "Places":
+    """The places of a table; raises if the table has no rows."""
     from mappable.places.files import load_places
 
     places = load_places(table)
     if not len(places):
-        raise BadInputError(f"{table}: names no place")
+        raise BadInputError(f"{table}: the table has no places; give a table with at least one row")
     return places
 
 
-def queries_of(table: Path) -> "Places":
-    """The places of a table to locate; prints how many, and refuses a table without queries."""
+def load_queries(table: Path) -> "Places":
+    """The queries of a table; prints how many there are, and raises if there are none."""
     from mappable.places.files import load_places
-    from mappable.places.roles import asked
+    from mappable.places.roles import rows_to_locate
 
     places = load_places(table)
-    rows = asked(places)
+    rows = rows_to_locate(places)
     if not len(rows):
-        none = "no place has the split 'test', or the role 'query' and no split"
-        raise BadInputError(f"{table}: {none}; keep a sequence for the test (`mappable places split --test`)")
-    print_taken(places, "asking about", queries=rows)
+        problem = "no place has the split 'test', or the role 'query' and no split"
+        raise BadInputError(f"{table}: {problem}; reserve a sequence for tests with `mappable places split --test`")
+    print_used_images(places, "locating", queries=rows)
     return places[rows]
 
 
-def warn_of_new_paths(before: "Map", after: "Map") -> None:
-    """Say so if the landmarks of a map that has grown are no longer under the paths that they had."""
+def warn_if_paths_changed(before: "Map", after: "Map") -> None:
+    """Warn if the image paths of existing landmarks are now relative to another folder."""
     if after.places.root != before.places.root:
-        root = f"{before.places.root}, so all paths are now relative to {after.places.root}"
-        typer.echo(f"warning: images that were added lie outside of {root}; ids are as they were", err=True)
+        change = f"image paths in the map are now relative to {after.places.root}; ids are unchanged"
+        typer.echo(f"warning: some added images are outside {before.places.root}: {change}", err=True)
 
 
-def end_with(bad: Sequence[str]) -> None:
-    """Print what is missing, such as images that could not be read; if there is any, the exit code says so."""
-    for error in bad:
-        typer.echo(f"error: {error}", err=True)
-    if bad:
-        raise typer.Exit(PARTLY)
+def report_failures(failures: Sequence[str]) -> None:
+    """Print each failure, such as an unreadable image; exit with the code INCOMPLETE if there are any."""
+    for failure in failures:
+        typer.echo(f"error: {failure}", err=True)
+    if failures:
+        raise typer.Exit(INCOMPLETE)

@@ -1,4 +1,4 @@
-"""`mappable compare RESULT RESULT...`: models side by side, and whether one is better than the first."""
+"""`mappable compare RESULTS...`: show models side by side, and whether each is better than the first."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,19 +19,19 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="RESULTS...",
-            help="Folders that hold a result.json of `mappable evaluate` or `mappable reproduce`, or these files.",
+            help="Files result.json of `mappable evaluate` or `mappable reproduce`, or the folders that contain them.",
         ),
     ],
     by_condition: Annotated[
-        bool, typer.Option("--by-condition", help="Also print a table per condition of the queries.")
+        bool, typer.Option("--by-condition", help="Also print a table with one column per condition of the queries.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare results on the queries that all of them have.
+    """Compare results on the queries that all of them share.
 
-    Landmarks, calibrations, encoders and queries that differ are named first. Results that differ in nothing but their
-    seed are one model. A model is better or worse than the first if the 95 %
-    interval of the difference, by stretches of the route and by seeds, excludes 0.
+    The first lines name landmarks, calibrations, encoders and queries that differ. Results that differ only in their
+    seed are one model. A model is better or worse than the first if the 95 % interval of the difference excludes 0.
+    The interval accounts for stretches of the route and for seeds.
     """
     from mappable.evaluation.compare import compare as compare_results
 
@@ -76,7 +76,7 @@ def _difference(line: "Line") -> tuple[str, str, str]:
 
 
 def _print_conditions(comparison: "Comparison") -> None:
-    """A column per condition, with the number of its queries."""
+    """Print a table with one column per condition; each heading has the number of queries."""
     conditions = {name: one["queries"] for name, one in comparison.lines[0].summary.by_condition.items()}
     title = f"% within {comparison.positive_radius:g} {comparison.unit}, by condition"
     columns = [f"{name} ({queries:,})" for name, queries in conditions.items()]

@@ -1,4 +1,4 @@
-"""`mappable convert READER ROOT OUT`: any image collection becomes a table of places and packed pixels."""
+"""`mappable convert READER ROOT OUT`: convert an image collection to a table of places and packed pixels."""
 
 import inspect
 import re
@@ -19,12 +19,14 @@ from mappable.places.readers import Reader, find_reader, reader_names
 
 
 class Readers(TyperGroup):
-    """One sub-command a reader, made from the reader's own signature and docstring when it is asked for."""
+    """One subcommand per reader, made on demand from the reader's signature and docstring."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return reader_names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in reader_names():  # a usage error, like any unknown command
+            ctx.fail(f"unknown reader {cmd_name!r}; the readers are {', '.join(reader_names())}")
         return _command(find_reader(cmd_name))
 
 
@@ -39,7 +41,7 @@ app = typer.Typer(
 
 @app.callback()
 def _readers() -> None:
-    """Options belong to the readers."""
+    """The group itself has no options."""
 
 
 def _run(
@@ -47,25 +49,32 @@ def _run(
     options: dict[str, Any],
     *,
     root: Annotated[
-        Path, typer.Argument(metavar="ROOT", help="The collection: a folder, or a file where the reader takes one.")
+        Path, typer.Argument(metavar="ROOT", help="The collection: a folder, or a file if the reader accepts one.")
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for places.parquet and the packed pixels.")],
-    size: Annotated[str | None, typer.Option(help="Pack images at WIDTHxHEIGHT.", metavar="WxH")] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Size of the packed images, WIDTHxHEIGHT in pixels (default: the reader's).", metavar="WxH"),
+    ] = None,
     fit: Annotated[
-        Fit, typer.Option(help="crop: keep the centre; pad: black bars; stretch: ignore the aspect ratio.")
+        Fit,
+        typer.Option(
+            help="How images get the aspect ratio of --size. crop: keep the center; pad: add black bars; "
+            "stretch: distort."
+        ),
     ] = "crop",
     dimensions: Annotated[
         int | None,
-        typer.Option(help="3 if z counts in distances, else 2 (default: 2, or the table's own).", min=2, max=3),
+        typer.Option(help="3 if distances include z, else 2 (default: 2, or the table's own).", min=2, max=3),
     ] = None,
     on_bad_image: Annotated[
-        OnBadImage, typer.Option(help="stop at a damaged or missing image, or drop and list it.")
+        OnBadImage, typer.Option(help="At a damaged or missing image: stop, or drop the image and list it.")
     ] = "stop",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Decode every file strictly and check what was packed before.")
+        bool, typer.Option("--verify", help="Decode every file strictly, and check images packed earlier.")
     ] = False,
-    no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write the table alone.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another set that OUT holds.")] = False,
+    no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")] = False,
     workers: Annotated[
         int | None, typer.Option(help="Threads that decode images (default: one per core).", min=1)
     ] = None,
@@ -92,11 +101,11 @@ def _run(
         print_json(asdict(summarize(places)))
         return
     print_summary(summarize(places))
-    typer.echo(f"written to {out}; look at it with: mappable places show {shlex.quote(str(out))}")
+    typer.echo(f"written to {out}; show it again with: mappable places show {shlex.quote(str(out))}")
 
 
 def _command(reader: Reader) -> Any:
-    """The sub-command of one reader: the arguments of `_run`, then the reader's own options."""
+    """The subcommand of one reader: the arguments of `_run`, then the reader's own options."""
 
     def run(**values: Any) -> None:
         own = {option.name: values.pop(option.name) for option in reader.options}
@@ -127,6 +136,6 @@ def _command(reader: Reader) -> Any:
 
 
 def _fenced(text: str) -> str:
-    """Markdown with its indented blocks fenced: at the start of a help text an indented block would lose its shape."""
+    """Markdown with fences around indented blocks; without fences, help would reflow a block at its start."""
     block = re.compile(r"(?:^ {4}.*\n?|^\n(?= {4}))+", re.MULTILINE)
     return block.sub(lambda match: f"\n```text\n{dedent(match[0]).strip()}\n```\n", text)

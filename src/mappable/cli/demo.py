@@ -1,4 +1,4 @@
-"""`mappable demo`: the whole story on a street that it draws itself: train, map, locate, recover, report."""
+"""`mappable demo`: all steps on a simulated street: draw, train, map, locate, recover, report."""
 
 import shlex
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.arrays import evenly
-from mappable.cli.common import end_with
+from mappable.cli.common import report_failures
 from mappable.cli.output import print_accuracy, print_recovery, print_world
 from mappable.errors import BadInputError
 from mappable.places.picture import draw_map
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 SET = "street-v1-demo"
 ROWS = ("off-the-shelf", "triplet", "triplet+huber-ours")
-STEPS = 200
-SHOWN = 9  # test images whose positions are printed
+TRAINING_STEPS = 200  # two thirds of the preset's iterations
+LOCATED_IMAGES = 9  # test images whose positions are printed
 
 
 def demo(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for everything that the demo makes.")] = Path(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for everything that the demo writes.")] = Path(
         "demo"
     ),
     every: Annotated[
-        int, typer.Option(help="Keep every N-th image of each run, for a quicker look.", metavar="N", min=1)
+        int, typer.Option(help="Keep every N-th image of each run, for a quicker demo.", metavar="N", min=1)
     ] = 1,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a demo of another version, or with another N, that OUT holds.")
+        bool, typer.Option("--overwrite", help="Replace a demo in OUT of another version, or with another --every.")
     ] = False,
 ) -> None:
-    """Draw a street in sun, snow, rain and at night, train encoders on it, and show what the paper's idea gains.
+    """Draw a street in different weather and light, train encoders on it, and show what the paper's method gains.
 
-    Each step names the command that does it. Stop it whenever you like: the same command goes on from there.
+    Each step prints the command that does the same. You may stop at any time: the same command continues from there.
     """
     from mappable.evaluation.report import failures_of
     from mappable.evaluation.reproduce import load_study, plan
@@ -49,7 +49,7 @@ def demo(
     named, street = find_set(SET), out / PLACES
     models = plan(named, rows_named(ROWS), [0], [_steps(every)])
     fewer = f" --every {every}" if every > 1 else ""
-    typer.echo("1. Draw a street in nine runs, in all kinds of weather and light (under two minutes on two cores).")
+    typer.echo("1. Draw nine runs along a street, in sun, snow, rain and at night (under two minutes on two cores).")
     typer.echo(f"   mappable simulate {SET} {_quoted(street)}{fewer}")
     again = f"mappable reproduce {SET} {_quoted(out)} --rows {','.join(ROWS)}{fewer} --set {_steps(every)}"
     study = load_study(named, None, out, models, every=every, overwrite=overwrite, command=again)
@@ -58,12 +58,12 @@ def demo(
     typer.echo(f"\n   the same places in each condition: {street / SHEET}")
     typer.echo(f"   the map of all runs:               {street / 'map.png'}")
     typer.echo(
-        "\n2. VGG-16 with ImageNet weights as it is, and its last block trained by a triplet loss alone and with the\n"
-        "   paper's geometric term, each put to all tests (about four minutes)."
+        "\n2. Evaluate three encoders (about four minutes). The first is VGG-16 with ImageNet weights, untrained.\n"
+        "   A triplet loss trains the last block of the second; the third adds the paper's geometric term."
     )
     typer.echo(f"   {again}\n")
     results = _results(study, models)
-    typer.echo("\n3. A map of the last one, and where images of the test runs are on it.")
+    typer.echo("\n3. Build a map with the last encoder, and locate images of the test runs on it.")
     opened = _build_map(study, models[-1], out / "map")
     typer.echo(
         f"   mappable map build {_quoted(street)} {_quoted(out / 'map')} --encoder {_encoder(study, models[-1])}"
@@ -71,13 +71,13 @@ def demo(
     images = _quoted(street / "images/test-night")
     typer.echo(f"   mappable locate {_quoted(out / 'map')} {images} --sequence\n")
     _locate_some(study, models[-1], opened)
-    typer.echo("\n4. The way of a test run from feature distances alone, and between ten known positions.\n")
+    typer.echo("\n4. Recover the path of a test run from feature distances alone, and with ten known positions.\n")
     print_recovery(results[-1])
-    typer.echo("\n5. What it all comes to: test images whose nearest landmark, by descriptor, is near.\n")
+    typer.echo("\n5. Summary: share of test images whose nearest landmark by descriptor is nearby.\n")
     page = study.report(results)
     print_accuracy(results, page)
-    typer.echo(f"look at it: mappable serve {_quoted(out / 'map')} --study {_quoted(out)}")
-    end_with(failures_of(page))
+    typer.echo(f"view it in a browser: mappable serve {_quoted(out / 'map')} --study {_quoted(out)}")
+    report_failures(failures_of(page))
 
 
 def _quoted(path: Path) -> str:
@@ -91,12 +91,12 @@ def _encoder(study: "Study", model: "PlannedModel") -> str:
 
 
 def _steps(every: int) -> str:
-    """Two thirds of what the preset has, which is enough to see; fewer for fewer images."""
-    return f"iterations={max(STEPS // every, 1)}"
+    """The setting of the training steps: enough to show the effect, and fewer for fewer images."""
+    return f"iterations={max(TRAINING_STEPS // every, 1)}"
 
 
 def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
-    """One model after the other; only of the last is the map recovered, for that takes its time."""
+    """Train and score one model after the other; recover positions only with the last one, because that is slow."""
     from mappable.evaluation.result import Accuracy
     from mappable.learning.trainer import TrainingStopped
 
@@ -109,15 +109,15 @@ def _results(study: "Study", models: "list[PlannedModel]") -> "list[Result]":
                 typer.echo(f"   {result.title}: {found.positive[0]:.1f} % within {radius:g} {result.unit}")
             results.append(result)
     except TrainingStopped as stopped:
-        typer.echo(f"{stopped}; the same command goes on from there", err=True)
+        typer.echo(f"{stopped}; the same command continues from there", err=True)
         raise typer.Exit(130) from None
     if len(results) < len(models):
-        raise BadInputError(f"{study.out}: another process is at work there right now; run it again later")
+        raise BadInputError(f"{study.out}: another process is using this folder; run the command again later")
     return results
 
 
 def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
-    """The map that was evaluated, of the descriptors that are there already."""
+    """The evaluated map, built from descriptors that were computed for the evaluation."""
     import numpy as np
 
     from mappable.evaluation.reproduce import MODELS
@@ -135,12 +135,11 @@ def _build_map(study: "Study", model: "PlannedModel", folder: Path) -> "Map":
 
 
 def _locate_some(study: "Study", model: "PlannedModel", opened: "Map") -> None:
-
     from mappable.cli.locate import print_locations
     from mappable.maps.locate import Locator
 
     queries = study.setup.queries
-    some = queries[evenly(len(queries), SHOWN, nearest=True)]
+    some = queries[evenly(len(queries), LOCATED_IMAGES, nearest=True)]
     _, made = study.describe(model)
     places = study.setup.places[some]
     found = Locator(opened).locate(made[some], encoder=made.encoder, images=places.place_id.tolist())

@@ -1,4 +1,4 @@
-"""`mappable densify MAP IMAGES...`: images without positions become landmarks, where the map knows where they are."""
+"""`mappable densify MAP IMAGES...`: add images without positions as landmarks, if the map locates them confidently."""
 
 from typing import Annotated
 
@@ -6,27 +6,26 @@ import typer
 
 from mappable.cli.common import (
     AsJson,
+    AsSequence,
     Device,
     EncoderFile,
     ImagePaths,
     MapFolder,
-    Together,
-    end_with,
-    packed,
+    packed_images,
     print_json,
-    warn_of_new_paths,
+    report_failures,
+    warn_if_paths_changed,
 )
 
 
 def densify(
     folder: MapFolder,
     images: ImagePaths,
-    sequence: Together = False,
+    sequence: AsSequence = False,
     within: Annotated[
         float | None,
         typer.Option(
-            help="Add only images whose position has at most this standard deviation (default: the spacing of the "
-            "landmarks).",
+            help="Largest standard deviation of an added image's position (default: the spacing of the landmarks).",
             metavar="METRES",
         ),
     ] = None,
@@ -34,10 +33,10 @@ def densify(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Add images without positions to a map, where the map is confident of their estimated positions.
+    """Add images without positions to a map, at positions that the map estimates confidently.
 
-    They are marked as estimated; landmarks whose positions were measured stay as they are. If it is killed, the map
-    stays as it was.
+    The map marks their positions as estimated. Landmarks with measured positions do not change. If the command is
+    killed, the map stays as it was.
     """
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
@@ -47,7 +46,7 @@ def densify(
     opened = Map.verify(folder)
     places = find_images(images, opened.places.decoding)
     loaded = encoder_of(opened, encoder, device)
-    pixels = packed(images[0], places, loaded) if len(images) == 1 else None
+    pixels = packed_images(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
     saved = placed.map.save(folder) if placed.added else opened
     left_out, estimated = dict(placed.left_out.most_common()), int(saved.estimated.sum())
@@ -59,5 +58,5 @@ def densify(
         for reason, count in left_out.items():
             typer.echo(f"{count:,} left out: {reason}")
         typer.echo(f"{folder}: {len(saved):,} landmarks, {estimated:,} of them at estimated positions")
-    warn_of_new_paths(opened, saved)
-    end_with(placed.bad)
+    warn_if_paths_changed(opened, saved)
+    report_failures(placed.bad)

@@ -1,4 +1,4 @@
-"""`mappable embed ENCODER PLACES OUT`: descriptors of images, for NumPy or for hloc."""
+"""`mappable embed ENCODER PLACES OUT`: compute descriptors of images, for NumPy or for hloc."""
 
 import time
 from pathlib import Path
@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from mappable.cli.common import AsJson, ByBackend, Device, EncoderPath, OfSplit, Overwrite, Table, check_new, print_json
+from mappable.cli.common import (
+    AsJson,
+    BackendOption,
+    Device,
+    EncoderPath,
+    OnlySplit,
+    Overwrite,
+    Table,
+    check_outputs,
+    print_json,
+)
 from mappable.errors import BadInputError
 
 
@@ -14,29 +24,31 @@ def embed(
     encoder_file: EncoderPath,
     table: Table,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder to write to; for hloc a file whose name ends in .h5.")
+        Path, typer.Argument(metavar="OUT", help="Folder to write; with --format hloc, a file with the suffix .h5.")
     ],
     file_format: Annotated[
         Literal["npy", "hloc"],
-        typer.Option("--format", help="npy: descriptors.npy and places.parquet, same order; hloc: one HDF5 file."),
+        typer.Option(
+            "--format", help="npy: descriptors.npy and places.parquet in the same order; hloc: one HDF5 file."
+        ),
     ] = "npy",
-    split: OfSplit = None,
+    split: OnlySplit = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Images per batch (default: 256 on a GPU, else 32).", min=1)
     ] = None,
     device: Device = "auto",
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        typer.Option(help="Precision of the convolutions; auto: bfloat16 if the device has it. Not for .onnx."),
+        typer.Option(help="Precision of the convolutions; auto: bfloat16 if the device supports it. Not for .onnx."),
     ] = "auto",
-    backend: ByBackend = None,
+    backend: BackendOption = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the descriptors of images: one vector of length one per image.
+    """Compute the descriptors of images: one vector of unit length per image.
 
-    Images come from the packed pixels of the encoder's size, if PLACES has them, else from their files. If ENCODER is a
-    map of raw images, images of PLACES with one channel are decoded as the map's images are.
+    Reads packed pixels if PLACES has them in the encoder's size, else the image files. If ENCODER is a map
+    of raw images, images with one channel are decoded like those of the map.
     """
     from mappable.features.export import DESCRIPTORS, check_folder, check_hloc, write_descriptors, write_hloc
     from mappable.maps.encoders import decoding_of, open_encoder
@@ -44,13 +56,13 @@ def embed(
     from mappable.places.files import load_places
 
     (check_hloc if file_format == "hloc" else check_folder)(out)
-    check_new(overwrite, out if file_format == "hloc" else out / DESCRIPTORS)
+    check_outputs(overwrite, out if file_format == "hloc" else out / DESCRIPTORS)
     places = load_places(table).decoded_as(decoding_of(encoder_file))
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
         places = places.where(split=split)
         if not len(places):
-            raise BadInputError(f"{table}: no place has the split {split!r}; the splits here are: {listed}")
+            raise BadInputError(f"{table}: no place has the split {split!r}; the splits of the table are: {listed}")
     encoder = open_encoder(encoder_file, device, backend)
     images = find_packed(table, places, encoder.about.size, encoder.about.fit)
     start = time.perf_counter()
@@ -65,6 +77,6 @@ def embed(
         facts = {"descriptors": len(places), "dimensions": encoder.dimensions, "encoder": fingerprint}
         print_json(facts | {"packed": images is not None, "device": str(encoder.device), "images_per_second": rate})
         return
-    typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers by encoder {fingerprint}")
+    typer.echo(f"{len(places):,} descriptors of {encoder.dimensions:,} numbers, computed by encoder {fingerprint}")
     typer.echo(f"from {'image files' if images is None else 'packed pixels'} on {encoder.device}, {rate:,.1f} images/s")
     typer.echo(f"written to {out}")

@@ -1,4 +1,4 @@
-"""`mappable evaluate MAP QUERIES OUT`: how well a map locates images whose positions are known."""
+"""`mappable evaluate MAP QUERIES OUT`: measure how well a map locates images with known positions."""
 
 import shlex
 import sys
@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, check_new, end_with, queries_of
+from mappable.cli.common import (
+    AsJson,
+    Device,
+    EncoderFile,
+    MapFolder,
+    Overwrite,
+    check_outputs,
+    load_queries,
+    report_failures,
+)
 from mappable.cli.output import print_ways
 
 
@@ -17,12 +26,12 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="QUERIES",
-            help="Folder made by `mappable convert` or `mappable simulate`: the split test, or the role query, or "
-            "without splits and roles all places are located.",
+            help="Folder written by `mappable convert` or `mappable simulate`. Locates the split test, else the role "
+            "query; without splits and roles all places.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the result, the figures and the report.")],
-    name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the map's folder).")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the result in tables (default: the name of MAP).")] = None,
     positive_radius: Annotated[
         float | None,
         typer.Option(
@@ -32,14 +41,14 @@ def evaluate(
     ] = None,
     negative_radius: Annotated[
         float | None,
-        typer.Option(
-            help="Wider radius that is reported as well (default: the encoder's negative radius).", metavar="METRES"
-        ),
+        typer.Option(help="Second, wider radius to report (default: the encoder's negative radius).", metavar="METRES"),
     ] = None,
     block: Annotated[
         float | None,
         typer.Option(
-            help="Length of the stretches that confidence intervals draw (default: the wider radius).", metavar="METRES"
+            help="Length of the route stretches that the bootstrap of confidence intervals draws "
+            "(default: the wider radius).",
+            metavar="METRES",
         ),
     ] = None,
     protocols: Annotated[
@@ -54,21 +63,21 @@ def evaluate(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Locate images whose positions are known, and report the errors per condition, with confidence intervals.
+    """Locate images with known positions, and report the errors per condition, with confidence intervals.
 
-    A table shows three ways to locate: at the nearest landmark, refined between landmarks, and as a sequence. Another
-    compares what is confident with plain rules. The result can be compared with others: `mappable compare`.
+    One table shows three ways to locate: at the nearest landmark, refined between landmarks, and as a sequence.
+    Another table compares the map's confidence with simple rules that accept or reject answers.
+    `mappable compare` compares the result with others.
     """
-
     from mappable.evaluation.evaluate import evaluate_map
     from mappable.evaluation.report import PAGE, draw_all, failures_of, write_report
     from mappable.evaluation.result import RESULT
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
 
-    check_new(overwrite, out / RESULT, out / PAGE)
+    check_outputs(overwrite, out / RESULT, out / PAGE)
     opened = Map.open(folder)
-    places = queries_of(queries)
+    places = load_queries(queries)
     loaded = encoder_of(opened, encoder, device)
     command = shlex.join(["mappable", *sys.argv[1:]])
     result, setup, images = evaluate_map(
@@ -86,4 +95,4 @@ def evaluate(
     figures, failed = draw_all([result], setup, images.read, out / "figures")
     page = write_report([result], setup, figures, out, command=command, failed=failed)
     print_ways(result, page, as_json)
-    end_with(failures_of(page))
+    report_failures(failures_of(page))

@@ -1,4 +1,4 @@
-"""`mappable locate MAP IMAGES...`: where images were taken, in metres, and whether to believe it."""
+"""`mappable locate MAP IMAGES...`: find where images were taken, in metres, and how reliable each position is."""
 
 import math
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from rich.text import Text
 
 from mappable.cli.common import (
     AsJson,
-    ByBackend,
+    AsSequence,
+    BackendOption,
     Device,
     EncoderFile,
     ImagePaths,
     MapFolder,
     OverwriteFiles,
-    Together,
-    check_new,
-    end_with,
+    check_outputs,
     print_json,
+    report_failures,
 )
 from mappable.cli.output import print_table
 from mappable.errors import BadInputError
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 def locate(
     folder: MapFolder,
     images: ImagePaths,
-    sequence: Together = False,
+    sequence: AsSequence = False,
     coverage: Annotated[
-        float | None, typer.Option(help="Share of images whose interval holds the true distance (default: the map's).")
+        float | None,
+        typer.Option(help="Share of intervals that contain the true distance, from 0 to 1 (default: the map's)."),
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write the result as a CSV table.", metavar="FILE")] = None,
     tum: Annotated[
@@ -48,35 +49,36 @@ def locate(
     pairs: Annotated[
         Path | None,
         typer.Option(
-            help="Also write pairs of images and near landmarks for hloc. Image paths are relative to the folder that "
-            "holds all images.",
+            help="Also write pairs of images and nearby landmarks for hloc. "
+            "Image paths are relative to the folder that contains all images.",
             metavar="FILE",
         ),
     ] = None,
     rerun: Annotated[
         Path | None,
         typer.Option(
-            help="Also write a recording for rerun's viewer (.rrd). Positions of tables in the map's frame count as "
-            "true positions.",
+            help="Also write a recording (.rrd) for the viewer of rerun. "
+            "Positions in tables in the map's frame count as true positions.",
             metavar="FILE",
         ),
     ] = None,
     recovered: Annotated[
         Path | None,
         typer.Option(
-            help="With --rerun: also show what `mappable recover images` made of the same images.", metavar="FOLDER"
+            help="With --rerun: folder of `mappable recover images` for the same images; also show its path.",
+            metavar="FOLDER",
         ),
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
-    backend: ByBackend = None,
+    backend: BackendOption = None,
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
-    """Locate images: coordinates in the map, the nearest landmark, and the distance to it with an interval.
+    """Locate images: print coordinates in the map, the nearest landmark, and the distance to it with an interval.
 
-    Where the map is georeferenced, latitude and longitude are told, too. The distance has an interval, and where the
-    map does not know, it says why. An image that cannot be decoded does not stop the others; the exit code is 3 then.
+    A georeferenced map also gives latitude and longitude. If the map is not confident of a position, the output says
+    why. An image that cannot be decoded does not stop the others; the exit code is then 3.
     """
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
     from mappable.maps.location import NotLocated
@@ -87,7 +89,7 @@ def locate(
     landmarks = opened.map
     places = find_images(images, landmarks.places.decoding)
     files = [file for file in (csv, tum, pairs, rerun) if file is not None]
-    check_new(overwrite, *files)
+    check_outputs(overwrite, *files)
     if len({file.resolve() for file in files}) < len(files):
         raise BadInputError("--csv, --tum, --pairs and --rerun must name different files")
     if tum is not None:
@@ -96,7 +98,7 @@ def locate(
         check_words(landmarks, places)
     recording = None if rerun is None else _Recording(rerun, landmarks, images, places, recovered)
     if recovered is not None and rerun is None:
-        raise BadInputError("--recovered is for --rerun FILE, which shows it: give both")
+        raise BadInputError("--recovered needs --rerun FILE, the recording that shows it: give both")
     pixels = opened.packed(images, places)
     found = opened.locate_places(places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:
@@ -111,37 +113,37 @@ def locate(
     else:
         print_locations(landmarks, found)
     if sequence:
-        _say_alone(found)
-    _say_unlike(landmarks, found)
+        _note_images_located_alone(found)
+    _note_unusual_images(landmarks, found)
     if recording is not None:
         recording.write(found, pixels)
-    end_with([one.error for one in found if isinstance(one, NotLocated)])
+    report_failures([one.error for one in found if isinstance(one, NotLocated)])
 
 
-def _say_alone(found: "Sequence[Outcome]") -> None:
-    """Say how many images of drives were located alone."""
+def _note_images_located_alone(found: "Sequence[Outcome]") -> None:
+    """Print how many images of drives were located one by one."""
     from mappable.maps.location import Location
 
     alone = sum(isinstance(one, Location) and not one.together for one in found)
     if alone:
-        why = "the steps of their drives are too long, or the drives too short, to help"
-        typer.echo(f"note: {alone:,} of {len(found):,} images were located alone: {why}", err=True)
+        why = "their drives are too short, or the steps between images too long, to use the sequence"
+        typer.echo(f"note: {alone:,} of {len(found):,} images were located one by one: {why}", err=True)
 
 
-def _say_unlike(opened: "Map", found: "Sequence[Outcome]") -> None:
-    """Say if the images look unlike those that the map was calibrated by."""
+def _note_unusual_images(opened: "Map", found: "Sequence[Outcome]") -> None:
+    """Print a note if the images look different from those that calibrated the map."""
     import numpy as np
 
     from mappable.maps.location import Location
 
     nearest = [one.candidates[0].feature_distance for one in found if isinstance(one, Location) and one.candidates]
-    told = "" if opened.calibration is None else opened.calibration.doubt(np.array(nearest))
-    if told:
-        typer.echo(f"note: {told}", err=True)
+    doubt = "" if opened.calibration is None else opened.calibration.doubt(np.array(nearest))
+    if doubt:
+        typer.echo(f"note: {doubt}", err=True)
 
 
 class _Recording:
-    """What a recording takes, read and checked before the images are described, and then written."""
+    """A recording for rerun. Its inputs are read and checked before the images are described."""
 
     def __init__(self, file: Path, opened: "Map", images: list[Path], places: "Places", recovered: Path | None) -> None:
         from mappable.maps.rerun_export import check_rerun
@@ -158,20 +160,20 @@ class _Recording:
 
         bad = export_rerun(self.file, Run(self.map, self.places, found, self.truth, self.shape), pixels)
         if bad:
-            which = f"{len(bad):,} images of landmarks cannot be read and are left out of the recording"
+            which = f"the recording lacks {len(bad):,} landmark images that cannot be read"
             typer.echo(f"warning: {which}; the first is {bad[0]}", err=True)
         typer.echo(f"recording written to {self.file}", err=True)
 
 
 def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | None" = None) -> None:
-    """Print a line per image; with the true positions (n, k) also the error of each."""
+    """Print one line per image; if the true positions (n, k) are given, also the error of each."""
     from mappable.maps.location import AXES, Location
 
     axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if opened.frame.crs else ())]
     located = [one for one in found if isinstance(one, Location)]
     coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
     numbers = [*axes, f"distance to landmark ({opened.unit})", f"{coverage}interval"]
-    numbers += [] if true is None else ["off by"]
+    numbers += [] if true is None else [f"error ({opened.unit})"]
     rows: list[list[str | Text]] = []
     for row, one in enumerate(found):
         if not isinstance(one, Location):
@@ -180,11 +182,11 @@ def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | N
             continue
         distance = "" if one.distance is None else f"{one.distance:.1f}"
         interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
-        told = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
+        status = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
         where = [f"{value:.2f}" for value in one.coordinates]
         where += [f"{value:.6f}" for value in (one.latitude, one.longitude) if value is not None]
-        off = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
-        rows.append([one.image, *where, distance, interval, *off, one.landmark, told])
+        error = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
+        rows.append([one.image, *where, distance, interval, *error, one.landmark, status])
     print_table(["image", *numbers, "landmark", ""], rows, numbers=numbers)
     confident = sum(one.confident for one in located)
-    typer.echo(f"confident of {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")
+    typer.echo(f"confident for {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")

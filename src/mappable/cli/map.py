@@ -1,4 +1,4 @@
-"""`mappable map`: build a map of landmarks, look at it, change it, check it, and hand it on."""
+"""`mappable map`: build, show, change, verify and export maps of landmarks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,29 +10,29 @@ from mappable.cli.common import (
     Device,
     EncoderFile,
     MapFolder,
-    OfSplit,
+    OnlySplit,
     Overwrite,
     Seed,
     Split,
     Table,
-    check_new,
-    images_of,
+    check_outputs,
+    load_queries,
+    load_some_places,
+    packed_or_files,
     print_json,
-    queries_of,
-    some_places,
-    warn_of_new_paths,
+    warn_if_paths_changed,
 )
 from mappable.cli.map_build import build
 from mappable.cli.output import print_map
 from mappable.errors import BadInputError
 
-app = typer.Typer(help="Build, show, change, check and export maps of landmarks.", no_args_is_help=True)
+app = typer.Typer(help="Build, show, change, verify and export maps of landmarks.", no_args_is_help=True)
 app.command()(build)
 
 
 @app.command()
 def show(folder: MapFolder, as_json: AsJson = False) -> None:
-    """Show what a map holds: landmarks, encoder, calibration, and what to know about them."""
+    """Show the landmarks, the encoder and the calibration of a map, with warnings about them."""
     from mappable.maps.map import Map
 
     print_map(Map.open(folder), as_json)
@@ -42,51 +42,55 @@ def show(folder: MapFolder, as_json: AsJson = False) -> None:
 def add(
     folder: MapFolder,
     table: Table,
-    split: OfSplit = None,
-    sequence: Annotated[str | None, typer.Option(help="Use only the places of this sequence.")] = None,
-    condition: Annotated[str | None, typer.Option(help="Use only the places of this condition.")] = None,
+    split: OnlySplit = None,
+    sequence: Annotated[str | None, typer.Option(help="Use only the places of this sequence (default: all).")] = None,
+    condition: Annotated[str | None, typer.Option(help="Use only the places of this condition (default: all).")] = None,
     landmarks: Annotated[
-        int | None, typer.Option(help="Add at most N of them, spread far apart.", metavar="N", min=1)
+        int | None,
+        typer.Option(help="Number of places to add, spread far apart (default: all places).", metavar="N", min=1),
     ] = None,
     spacing: Annotated[
-        float | None, typer.Option(help="Or: add one per METRES along each sequence.", metavar="METRES")
+        float | None,
+        typer.Option(help="Instead of --landmarks: add one place per METRES along each sequence.", metavar="METRES"),
     ] = None,
     encoder: EncoderFile = None,
     seed: Seed = 0,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Add landmarks at known positions, such as those of a new wing; nothing is trained again.
+    """Add landmarks at known positions, for example in a new wing of a building; no training is needed.
 
-    If it is killed, the map stays as it was. The calibration stays too, and is that of the landmarks before.
+    The calibration does not change: it is still that of the earlier landmarks. If the command is killed, the map stays
+    as it was.
     """
     from mappable.maps.build import choose
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
-    from mappable.places.files import load_places
 
     if landmarks is not None and spacing is not None:
         raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
     opened = Map.verify(folder)
-    wanted = {"split": split, "sequence": sequence, "condition": condition}
-    places = load_places(table).replace(notes=())  # which are about the whole collection
+    filters = {"split": split, "sequence": sequence, "condition": condition}
+    places = load_some_places(table).replace(notes=())  # the notes describe the whole collection
     places = places.decoded_as(opened.places.decoding)
-    places = places.where(**{name: value for name, value in wanted.items() if value is not None})
+    places = places.where(**{name: value for name, value in filters.items() if value is not None})
     if not len(places):
-        asked = ", ".join(f"{name} {value!r}" for name, value in wanted.items() if value is not None)
-        raise BadInputError(f"{table}: no place has {asked}" if asked else f"{table}: names no place")
+        given = ", ".join(f"{name} {value!r}" for name, value in filters.items() if value is not None)
+        raise BadInputError(f"{table}: no place has {given}; `mappable places show` lists the names")
     every = landmarks is None and spacing is None
     places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
     loaded = encoder_of(opened, encoder, device)
-    grown = opened.add(places, loaded.embed(images_of(table, places, loaded)), loaded.fingerprint)
+    grown = opened.add(places, loaded.embed(packed_or_files(table, places, loaded)), loaded.fingerprint)
     print_map(grown.save(folder), as_json)
-    warn_of_new_paths(opened, grown)
+    warn_if_paths_changed(opened, grown)
 
 
 @app.command()
 def remove(
     folder: MapFolder,
-    place_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the landmarks to remove.")],
+    place_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Ids of the landmarks to remove, as `locate` prints them.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Remove landmarks by their ids."""
@@ -98,21 +102,21 @@ def remove(
 @app.command()
 def merge(
     folder: MapFolder,
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Map whose landmarks are added; it stays as it is.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Map whose landmarks are added; it does not change.")],
     as_json: AsJson = False,
 ) -> None:
-    """Add the landmarks of another map of the same encoder and frame."""
+    """Add the landmarks of another map with the same encoder and frame."""
     from mappable.maps.map import Map
 
     opened = Map.verify(folder)
     merged = opened.merge(Map.verify(other))
     print_map(merged.save(folder), as_json)
-    warn_of_new_paths(opened, merged)
+    warn_if_paths_changed(opened, merged)
 
 
 @app.command()
 def verify(folder: MapFolder, as_json: AsJson = False) -> None:
-    """Read all files of a map, and check that they are what was written."""
+    """Read all files of a map, and check that they are undamaged."""
     from mappable.maps.map import Map
 
     verified = Map.verify(folder)
@@ -120,7 +124,8 @@ def verify(folder: MapFolder, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"map": str(folder), "landmarks": len(verified), "files": len(verified.files), "bytes": size})
         return
-    typer.echo(f"{folder}: sound, {len(verified):,} landmarks in {len(verified.files)} files of {size / 1e6:,.1f} MB")
+    files = f"{len(verified.files)} files of {size / 1e6:,.1f} MB together"
+    typer.echo(f"{folder}: undamaged; {len(verified):,} landmarks in {files}")
 
 
 @app.command()
@@ -130,31 +135,36 @@ def reliability(
     out: Annotated[Path, typer.Argument(metavar="OUT.png", help="Picture to write (.png, .svg or .pdf).")],
     split: Annotated[Split | None, typer.Option(help="Locate the places of this split (default: the queries).")] = None,
     elsewhere: Annotated[
-        Path | None, typer.Option(help="Places that are not on the map, drawn as well.", metavar="PLACES")
+        Path | None, typer.Option(help="Also draw these places, which are not on the map.", metavar="PLACES")
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw how reliable the map's intervals and confidence are, on images whose positions are known."""
+    """Draw how reliable the map's intervals and confidence are, measured on images with known positions."""
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.maps.reliability import draw_reliability
     from mappable.places.files import load_places
 
-    check_new(overwrite, out)
+    check_outputs(overwrite, out)
     opened = Map.open(folder)
-    places = queries_of(table) if split is None else load_places(table).where(split=split)
+    places = load_queries(table) if split is None else load_places(table).where(split=split)
     if not len(places):
         raise BadInputError(f"{table}: no place has the split {split!r}")
     if set(places.frame) != {opened.frame.name}:
-        raise BadInputError(f"{table}: is in frame {places.frame[0]!r}, but the map is in frame {opened.frame.name!r}")
+        other = next(name for name in places.frame if name != opened.frame.name)
+        raise BadInputError(f"{table}: has places in frame {other!r}, expected the map's frame {opened.frame.name!r}")
     loaded, raw = encoder_of(opened, encoder, device), opened.places.decoding
-    absent = None if elsewhere is None else loaded.embed(images_of(elsewhere, some_places(elsewhere), loaded, raw))
+    absent = (
+        None
+        if elsewhere is None
+        else loaded.embed(packed_or_files(elsewhere, load_some_places(elsewhere), loaded, raw))
+    )
     draw_reliability(
         out,
         opened,
-        loaded.embed(images_of(table, places, loaded, raw)),
+        loaded.embed(packed_or_files(table, places, loaded, raw)),
         places.positions,
         encoder=loaded.fingerprint,
         conditions=places.condition,
@@ -166,16 +176,16 @@ def reliability(
 @app.command()
 def export(
     folder: MapFolder,
-    out: Annotated[Path, typer.Argument(metavar="OUT.h5", help="File to write; its name ends in .h5.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.h5", help="File to write, with the suffix .h5.")],
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the landmarks' descriptors for hloc: HDF5 by image path, float32 and of length one."""
+    """Write the landmarks' descriptors for hloc: one HDF5 group per image path, float32, unit length."""
     from mappable.features.export import check_hloc
     from mappable.maps.export import export_landmarks
     from mappable.maps.map import Map
 
     check_hloc(out)
-    check_new(overwrite, out)
+    check_outputs(overwrite, out)
     opened = Map.verify(folder)
     export_landmarks(out, opened)
     typer.echo(f"{len(opened):,} descriptors of {opened.store.dimensions:,} numbers written to {out}")

@@ -1,4 +1,4 @@
-"""`mappable map build PLACES OUT`: choose landmarks, describe them, and calibrate what feature distances mean."""
+"""`mappable map build PLACES OUT`: choose landmarks, describe them, and calibrate feature distances in metres."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mappable.cli.common import (
+    ENCODER_HELP,
     AsJson,
-    ByBackend,
+    BackendOption,
     Device,
     Overwrite,
     Seed,
     Table,
-    check_new,
-    images_of,
-    packed,
-    some_places,
+    check_outputs,
+    load_some_places,
+    packed_images,
+    packed_or_files,
 )
-from mappable.cli.output import print_map, print_taken
+from mappable.cli.output import print_map, print_used_images
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -31,15 +32,15 @@ def build(
     encoder: Annotated[
         Path | None,
         typer.Option(
-            help="The file encoder.safetensors or an .onnx file, or the folder of a training run or a map.",
+            help=f"Required unless --descriptors is given. {ENCODER_HELP}",
             metavar="FILE",
         ),
     ] = None,
     descriptors: Annotated[
         Path | None,
         typer.Option(
-            help="Descriptors to use instead of an encoder: a folder made by `mappable embed`, an .npy file with one "
-            "row per place, or hloc's .h5.",
+            help="Descriptors to use instead of an encoder. A folder written by `mappable embed`, an .npy file with "
+            "one row per place, or an .h5 file of hloc.",
             metavar="FILE",
         ),
     ] = None,
@@ -57,20 +58,26 @@ def build(
     ] = None,
     spacing: Annotated[
         float | None,
-        typer.Option(help="Or: choose one landmark per METRES along each sequence.", metavar="METRES"),
+        typer.Option(
+            help="Instead of --landmarks: choose one landmark per METRES along each sequence.", metavar="METRES"
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Or: make every reference a landmark.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Instead of --landmarks: make every reference a landmark.")
+    ] = False,
     elsewhere: Annotated[
         Path | None,
         typer.Option(
-            help="Places that are not on the map: it learns to reject such images. With --descriptors a folder made "
-            "by `mappable embed`.",
+            help="Places that are not on the map; they teach the map to reject images from elsewhere. "
+            "With --descriptors: a folder written by `mappable embed`.",
             metavar="PLACES",
         ),
     ] = None,
-    coverage: Annotated[float, typer.Option(help="Share of images whose interval holds the true distance.")] = 0.9,
+    coverage: Annotated[
+        float, typer.Option(help="Share of intervals that contain the true distance, from 0 to 1.")
+    ] = 0.9,
     false_accepts: Annotated[
-        float, typer.Option(help="Share of images from elsewhere that may count as images on the map.")
+        float, typer.Option(help="Share of images from elsewhere that the map may accept, from 0 to 1.")
     ] = 0.05,
     storage: Annotated[
         Literal["float32", "float16"],
@@ -80,20 +87,23 @@ def build(
         bool | None,
         typer.Option(
             "--approximate/--exact",
-            help="Build an index for fast search (needs FAISS), or none (default: beyond 100,000 landmarks).",
+            help="Build an index for approximate, fast search (needs FAISS), or search exactly "
+            "(default: an index for more than 100,000 landmarks).",
         ),
     ] = None,
     seed: Seed = 0,
     device: Device = "auto",
-    backend: ByBackend = None,
+    backend: BackendOption = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a map: choose landmarks; calibrate on the remaining images what feature distances mean in metres.
+    """Build a map: choose landmarks, and calibrate on the remaining images what feature distances mean in metres.
 
-    Landmarks are chosen among the split `train` (without splits: the role `reference`, or all but queries). The split
-    `calibration` measures; without one, references that are no landmarks do. The map keeps a copy of the encoder: its
-    folder is all that `mappable locate` needs.
+    Landmarks come from the split `train`; without splits, from the role `reference`, or from all images but queries.
+    The split `calibration` calibrates the map; without that split, references that are not landmarks do. In that case,
+    at most half of the references become landmarks by default.
+
+    The map contains a copy of the encoder: `mappable locate` needs only the folder of the map.
     """
     from mappable.features.descriptors import read_descriptors
     from mappable.maps.build import Options, build_map, build_map_of
@@ -101,7 +111,7 @@ def build(
     from mappable.maps.folder import MAP, check_folder
 
     check_folder(out)
-    check_new(overwrite, out / MAP)
+    check_outputs(overwrite, out / MAP)
     if sum((landmarks is not None, spacing is not None, every)) > 1:
         raise BadInputError("--landmarks, --spacing and --all exclude each other: give one of them")
     options: Options = {
@@ -109,41 +119,41 @@ def build(
         "coverage": coverage, "false_accepts": false_accepts, "storage": storage,
     }  # fmt: skip
     encoder_file = None if encoder is None else find_encoder(encoder)
-    places = some_places(table)
+    places = load_some_places(table)
     if descriptors is not None:
         described = read_descriptors(descriptors, places)
         for note in described.notes:
             typer.echo(f"warning: {note}", err=True)
         absent = None if elsewhere is None else read_descriptors(elsewhere)
-        _print_taken(described.places)
+        _print_used_images(described.places)
         built = build_map_of(described, fingerprint, elsewhere=absent, **options)
     elif encoder_file is None:
-        raise BadInputError("a map needs an encoder: give --encoder FILE, or --descriptors made before")
+        raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
     else:
         loaded = open_encoder(encoder_file, device, backend)
         absent_images = None
         if elsewhere is not None:
-            absent_images = images_of(elsewhere, some_places(elsewhere), loaded, places.decoding)
-        _print_taken(places)
-        built = build_map(loaded, places, packed(table, places, loaded), elsewhere=absent_images, **options)
+            absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)
+        _print_used_images(places)
+        built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
     print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file), as_json)
     typer.echo(f"written to {out}", err=as_json)
 
 
-def _print_taken(places: "Places") -> None:
+def _print_used_images(places: "Places") -> None:
     references, calibration = places.references(), places.calibration()
-    print_taken(places, "building the map from", references=references, calibration=calibration)
+    print_used_images(places, "building the map from", references=references, calibration=calibration)
 
 
-def _wants_index(built: "Map", asked: bool | None) -> bool:
-    """Whether the map gets an index: as asked, else if it is large and FAISS is there."""
+def _wants_index(built: "Map", approximate: bool | None) -> bool:
+    """Whether the map gets an index: as the user says; by default, if it is large and FAISS is installed."""
     from importlib.util import find_spec
 
     from mappable.maps.approximate import WORTHWHILE
 
-    if asked is not None or len(built) <= WORTHWHILE:
-        return bool(asked)
+    if approximate is not None or len(built) <= WORTHWHILE:
+        return bool(approximate)
     if find_spec("faiss") is None:
-        typer.echo("warning: without FAISS the map gets no index, and search in it is exact, but slow", err=True)
+        typer.echo("warning: FAISS is not installed: the map gets no index, and its exact search is slow", err=True)
         return False
     return True

@@ -1,4 +1,4 @@
-"""Lists of names in help texts: `{presets}` becomes the names of the presets, when the help is shown."""
+"""Lists of names in help texts: `{presets}` becomes the names of all presets when help is shown."""
 
 import re
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-# Where the names are. They are looked up for the help of one command alone: some of these modules import PyTorch.
+# Module and attribute of each list. They are imported only for the help of one command: some modules import PyTorch.
 SOURCES = {
     "losses": "mappable.learning.losses:LOSS_NAMES",
     "map_protocols": "mappable.evaluation.protocols:MAP_PROTOCOLS",
@@ -20,7 +20,7 @@ SOURCES = {
 
 
 class ListingCommand(TyperCommand):
-    """A command whose help texts may hold names of SOURCES in braces."""
+    """A command whose help texts may contain keys of SOURCES in braces."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for parameter in self.params:
@@ -30,11 +30,11 @@ class ListingCommand(TyperCommand):
 
 
 def filled(text: str) -> str:
-    """A help text with the names instead of the braces."""
+    """A help text in which lists of names replace the keys in braces."""
     return re.sub(r"\{(\w+)\}", lambda match: ", ".join(_names(match[1])), text)
 
 
-def _names(of: str) -> list[str]:
-    module, _, name = SOURCES[of].partition(":")
+def _names(key: str) -> list[str]:
+    module, _, name = SOURCES[key].partition(":")
     found = getattr(import_module(module), name)
     return [*(found() if callable(found) else found)]

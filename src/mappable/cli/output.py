@@ -1,4 +1,4 @@
-"""How results look on a terminal."""
+"""Print results as tables and lines on the terminal, or as JSON."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
     from mappable.places.summary import Summary
     from mappable.places.table import Places
 
-WIDE = 10_000  # columns: a narrow terminal breaks long lines itself, while rich would cut numbers
+CONSOLE_COLUMNS = 10_000  # wide: a narrow terminal wraps long lines itself, but rich would cut off numbers
+SEQUENCES_SHOWN = 40  # rows of the table of sequences
 
 
 def new_console() -> Console:
-    """Where results are printed: text as it is, and lines of any length."""
-    return Console(width=WIDE, highlight=False, markup=False, emoji=False)
+    """A console that prints text unchanged, with lines of any length."""
+    return Console(width=CONSOLE_COLUMNS, highlight=False, markup=False, emoji=False)
 
 
 def print_table(
     headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, numbers: Collection[str], title: str | None = None
 ) -> None:
-    """Print a table; columns whose heading is among `numbers` are flush right."""
+    """Print a table; columns whose heading is in `numbers` are aligned right."""
     table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for heading in headings:
         table.add_column(Text(heading), justify="right" if heading in numbers else "left", no_wrap=True)
@@ -45,12 +46,12 @@ def print_table(
     new_console().print(table)
 
 
-def print_summary(summary: "Summary", most: int = 40) -> None:
-    """Counts a sequence, extent, spacing and warnings; long lists of sequences are cut at `most`."""
-    _print_sequences(summary, most)
+def print_summary(summary: "Summary") -> None:
+    """Print counts per sequence, extent, spacing and warnings; the table has at most SEQUENCES_SHOWN rows."""
+    _print_sequences(summary)
     console = new_console()
-    if len(summary.sequences) > most:
-        console.print(f"and {len(summary.sequences) - most:,} more sequences")
+    if len(summary.sequences) > SEQUENCES_SHOWN:
+        console.print(f"and {len(summary.sequences) - SEQUENCES_SHOWN:,} more sequences")
     for what, counts in (("conditions", summary.conditions), ("splits", summary.splits)):
         if any(counts):
             console.print(f"{what}: " + ", ".join(f"{name or 'none'} {count:,}" for name, count in counts.items()))
@@ -66,7 +67,7 @@ def print_summary(summary: "Summary", most: int = 40) -> None:
 
 
 def print_world(folder: Path, places: "Places") -> None:
-    """The summary of the places of a simulated world, what it asks of a method, and whether it is the frozen one."""
+    """Print the summary of a simulated world, its statistics, and whether its images match the frozen world."""
     from mappable.places.summary import summarize
     from mappable.places.world_record import read_record
     from mappable.worlds.statistics import Statistics
@@ -80,17 +81,17 @@ def print_world(folder: Path, places: "Places") -> None:
     for what, value in rows:
         console.print(f"{what:<{width}}{value}")
     if record["every"] > 1:
-        few = f"these are numbers of one image in {record['every']}"
-        console.print(f"note: {few}; they do not tell the length and spacing of a run")
+        kept = f"these numbers describe one image in {record['every']}"
+        console.print(f"note: {kept}, not the length and spacing of a full run")
     if record["frozen"]:
         console.print(f"the images are those of the frozen {record['preset']}")
     elif record["frozen"] is False:
-        reason = "most likely another processor or library rounds otherwise, and figures differ accordingly little"
+        reason = "most likely, another processor or library rounds differently, and results differ only slightly"
         console.print(f"note: the images differ from those of the frozen {record['preset']}; {reason}")
 
 
-def _print_sequences(summary: "Summary", most: int) -> None:
-    """A row per sequence; columns that are empty for all of them are left out."""
+def _print_sequences(summary: "Summary") -> None:
+    """Print one row per sequence, without columns that are empty for all sequences."""
     units = {frame.frame: frame.unit for frame in summary.frames}
     columns: dict[str, list[str]] = {"sequence": [one.sequence for one in summary.sequences]}
     columns["condition"] = [_joined(one.conditions) for one in summary.sequences]
@@ -102,7 +103,7 @@ def _print_sequences(summary: "Summary", most: int) -> None:
     columns["spacing"] = [f"{one.spacing:,.2f} {units[one.frame]}" for one in summary.sequences]
     columns["duration"] = ["" if one.duration_s is None else f"{one.duration_s:,.0f} s" for one in summary.sequences]
     shown = {heading: values for heading, values in columns.items() if any(values)}
-    rows = list(zip(*shown.values(), strict=True))[:most]
+    rows = list(zip(*shown.values(), strict=True))[:SEQUENCES_SHOWN]
     numbers = ("places", "length", "spacing", "duration")
     print_table(list(shown), rows, numbers=numbers, title=f"{summary.places:,} places")
 
@@ -112,39 +113,38 @@ def _joined(values: tuple[str, ...]) -> str:
 
 
 def print_training(out: Path, unit: str, as_json: bool = False) -> None:
-    """Print what the metrics of a run say: time, speed, and the monitor's accuracy before and after."""
+    """Print time and speed of a training run, and the monitor's accuracy before and after."""
     from mappable.learning.metrics import read_metrics
 
     lines = read_metrics(out)
     steps = [line for line in lines if "loss" in line]
-    looks = [line for line in lines if "accuracy" in line]
-    shares = [line["accuracy"] for line in ([looks[0], looks[-1]] if looks and steps else looks)]
+    scores = [line for line in lines if "accuracy" in line]
+    shares = [line["accuracy"] for line in ([scores[0], scores[-1]] if scores and steps else scores)]
     count = max(line["iteration"] for line in lines) if steps else 0
     seconds = steps[-1]["seconds"] if steps else 0.0
-    speed = (
-        harmonic_mean([line["images_per_second"] for line in steps]) if steps else None
-    )  # all images by all the time
+    # The harmonic mean is the number of all images divided by the total time.
+    speed = harmonic_mean([line["images_per_second"] for line in steps]) if steps else None
     if as_json:
         facts = {"iterations": count, "seconds": seconds, "images_per_second": speed, "accuracy": shares}
         typer.echo(json.dumps({"encoder": str(out / "encoder.safetensors")} | facts, indent=2))
         return
     if steps:
         typer.echo(f"training: {count:,} iterations in {seconds:.1f} s, {speed:,.0f} images/s")
-    if looks:
+    if scores:
         shown = " -> ".join(f"{100 * share:.1f} %" for share in shares)
-        typer.echo(f"calibration images whose nearest landmark is within {looks[0]['radius']:g} {unit}: {shown}")
+        typer.echo(f"calibration images whose nearest landmark is within {scores[0]['radius']:g} {unit}: {shown}")
     typer.echo(f"encoder: {out / 'encoder.safetensors'}")
 
 
-def print_taken(places: "Places", doing: str, **rows: "Ints") -> None:
-    """Print the images of a table that a command takes and those that it leaves out, on one line of standard error."""
-    from mappable.places.roles import taken
+def print_used_images(places: "Places", doing: str, **rows: "Ints") -> None:
+    """Print how many images of a table a command uses and how many it leaves out, on one line of standard error."""
+    from mappable.places.roles import describe_use
 
-    typer.echo(taken(places, doing, **rows), err=True)
+    typer.echo(describe_use(places, doing, **rows), err=True)
 
 
 def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:
-    """Print a line per model: correct queries, median error, gain over the first model; then the report's path."""
+    """Print one line per model (correct queries, median error, gain over the first model) and the report's path."""
     if as_json:
         typer.echo(json.dumps(_accuracy_json(results, page), indent=2))
         return
@@ -159,7 +159,7 @@ def _accuracy_json(results: "Sequence[Result]", page: Path | None) -> dict[str, 
 
 
 def _summaries(results: "Sequence[Result]") -> "tuple[list[Model], list[RowSummary]]":
-    """The models whose accuracy is known, and a summary of each."""
+    """The models with a known accuracy, and a summary of each."""
     from mappable.evaluation.models import models_of
     from mappable.evaluation.result import Accuracy
     from mappable.evaluation.summary import summary_of
@@ -169,9 +169,9 @@ def _summaries(results: "Sequence[Result]") -> "tuple[list[Model], list[RowSumma
 
 
 def print_ways(result: "Result", page: Path, as_json: bool = False) -> None:
-    """Print how a map locates, by way, and which answers to accept, by rule; then the report's path.
+    """Print a table per way to locate, a table per rule that accepts answers, and the report's path.
 
-    Where the protocol `localization` was not run, print the accuracy alone.
+    If the protocol `localization` was not run, print only the accuracy.
     """
     from mappable.evaluation.protocols.localization.compute import Localization
     from mappable.evaluation.protocols.localization.ways import count_rules, count_ways
@@ -182,16 +182,16 @@ def print_ways(result: "Result", page: Path, as_json: bool = False) -> None:
         return
     ways, rules = count_ways(found, radius), count_rules(found, radius)
     if as_json:
-        told = {"ways": _as_dicts(ways), "rules": _as_dicts(rules)}
-        typer.echo(json.dumps(_accuracy_json([result], page) | told, indent=2))
+        counts = {"ways": _as_dicts(ways), "rules": _as_dicts(rules)}
+        typer.echo(json.dumps(_accuracy_json([result], page) | counts, indent=2))
         return
     within, bound = f"within {radius:g} {unit}", found.bound <= radius
     headings = (
         within,
         "median error",
         "confident",
-        "right of these",
-        f"{100 * found.coverage:g} % intervals that hold",
+        "confident and correct",
+        f"{100 * found.coverage:g} % intervals with the true distance",
     )
     rows = [
         (
@@ -219,7 +219,7 @@ def _as_dicts(counted: "Mapping[str, DataclassInstance]") -> dict[str, Any]:
 
 
 def _print_rules(rules: "dict[str, RuleCounts]") -> None:
-    headings = ("average precision", "accepted", "wrong of these")
+    headings = ("average precision", "accepted", "accepted but wrong")
     rows = []
     for name, one in rules.items():
         wrong = "" if one.false_discovery is None else f" ({one.false_discovery:.1f} %)"
@@ -237,26 +237,26 @@ def _print_models(models: "Sequence[Model]", summaries: "Sequence[RowSummary]") 
     rows = []
     for model, one in zip(models, summaries, strict=True):
         gain = difference(model.results, models[0].results) if model is not models[0] else None
-        told = "" if gain is None else f"{gain.mean:+.1f}"
+        gained = "" if gain is None else f"{gain.mean:+.1f}"
         if gain is not None and gain.interval is not None:
-            told += f" ({gain.interval.low:+.1f} to {gain.interval.high:+.1f})"
+            gained += f" ({gain.interval.low:+.1f} to {gain.interval.high:+.1f})"
         seeds = f", {len(one.seeds)} seeds" if len(one.seeds) > 1 else ""
         median = f"{one.median.mean:.1f} {first.unit}"
-        rows.append((one.title + seeds, f"{one.positive.mean:.1f} %", f"{one.negative.mean:.1f} %", median, told))
+        rows.append((one.title + seeds, f"{one.positive.mean:.1f} %", f"{one.negative.mean:.1f} %", median, gained))
     print_table(("", *headings), rows, numbers=headings)
     typer.echo(f"{summaries[0].queries:,} test images; gains in percentage points, with 95 % intervals")
 
 
 def print_recovery(result: "Result") -> None:
-    """How far the recovered way is off, beside ways that know nothing of the images."""
+    """Print the error of the recovered path, beside that of methods that do not use the images."""
     from mappable.evaluation.protocols.map_recovery.compute import MapRecovery
 
     found = result.get(MapRecovery)
     if found is None:
         reasons = {**result.skipped, **result.failed}
-        typer.echo(f"not recovered: {reasons.get('map-recovery', 'nobody asked for it')}")
+        typer.echo(f"not recovered: {reasons.get('map-recovery', 'the protocol map-recovery was not run')}")
         return
-    numbers = (f"error [{result.unit}]", "% of the length")
+    numbers = (f"error ({result.unit})", "% of the length")
     rows = []
     for row in found.methods:
         deviation = "" if row.std is None else f" ± {row.std:.1f}"
@@ -265,7 +265,7 @@ def print_recovery(result: "Result") -> None:
 
 
 def print_map(shown: "Map", as_json: bool = False) -> None:
-    """Print what a map holds; what to know about it goes to standard error."""
+    """Print landmarks, encoder and calibration of a map; its warnings go to standard error."""
     from mappable.maps.summary import summarize_map
 
     one = summarize_map(shown)
@@ -274,23 +274,23 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
         return
     sides = " x ".join(f"{high - low:,.1f}" for low, high in zip(one.low, one.high, strict=True))
     estimated = f" ({one.estimated:,} at estimated positions)" if one.estimated else ""
-    typer.echo(f"{one.landmarks:,} landmarks{estimated}, {one.spacing:.2f} {one.unit} from one to the next")
+    typer.echo(f"{one.landmarks:,} landmarks{estimated}, spacing {one.spacing:.2f} {one.unit}")
     typer.echo(f"frame {one.frame}: {sides} {one.unit}")
     kept = "kept with the map" if one.encoder_kept else "not kept with the map"
-    typer.echo(f"encoder {one.encoder}, {kept}; {one.descriptor:,} numbers a descriptor, {one.storage}")
+    typer.echo(f"encoder {one.encoder}, {kept}; {one.descriptor:,} numbers per descriptor, {one.storage}")
     if one.recall:
         recall = ", ".join(f"{name} {100 * share:.1f} %" for name, share in one.recall.items())
         typer.echo(f"search is approximate: {recall}")
     if one.calibration is not None:
         known = one.calibration
-        away = f" and {known.elsewhere:,} of elsewhere" if known.elsewhere else ""
-        typer.echo(
-            f"calibrated on {known.images:,} images{away}: feature distances tell up to {known.reach:.1f} {one.unit}"
-        )
-        width = f"{100 * known.coverage:g} % intervals of about {known.width:.1f} {one.unit}"
-        if known.source == "calibration":  # other images tell nothing about those of another visit
-            typer.echo(f"confident of {100 * known.confident:.1f} % of them, with {width}")
+        away = f" and {known.elsewhere:,} from elsewhere" if known.elsewhere else ""
+        reach = f"feature distances measure up to {known.reach:.1f} {one.unit}"
+        typer.echo(f"calibrated on {known.images:,} images{away}: {reach}")
+        width = f"{100 * known.coverage:g} % intervals about {known.width:.1f} {one.unit} wide"
+        if known.source == "calibration":  # other images say nothing about images of another visit
+            typer.echo(f"confident for {100 * known.confident:.1f} % of the images, with {width}")
         if not known.elsewhere:
-            typer.echo("it has seen no images from elsewhere, and may take some for its own: build it with --elsewhere")
+            problem = "the map was calibrated without images from elsewhere, and may accept some"
+            typer.echo(f"{problem}: build it with --elsewhere")
     for note in one.notes:
         typer.echo(f"warning: {note}", err=True)

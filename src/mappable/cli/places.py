@@ -1,4 +1,4 @@
-"""`mappable places`: what a converted set holds, and which of it is kept from training."""
+"""`mappable places`: show a table of places, and split it into training, calibration and test."""
 
 from collections.abc import Collection
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import AsJson, OverwriteFiles, Table, check_new, print_json
+from mappable.cli.common import AsJson, OverwriteFiles, Table, check_outputs, print_json
 from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places
@@ -15,22 +15,26 @@ from mappable.places.picture import draw_map
 from mappable.places.roles import split_of
 
 SPLITS = ("train", "calibration", "test")
-LISTED = 10  # names of sequences in an error
+NAMES_IN_ERROR = 10  # sequences that an error lists
 
-app = typer.Typer(help="Look at tables of places, and split them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show tables of places, and split them into training, calibration and test.", no_args_is_help=True
+)
 
 
 @app.command()
 def show(
     table: Table,
-    picture: Annotated[Path | None, typer.Option(help="Also draw a map of the places.", metavar="FILE")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw a map of the places to this file.", metavar="FILE")
+    ] = None,
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
     """Show counts per sequence and condition, extent, spacing and warnings."""
     from mappable.places.summary import summarize
 
-    check_new(overwrite, picture)
+    check_outputs(overwrite, picture)
     places = load_places(table)
     summary = summarize(places)
     if as_json:
@@ -45,32 +49,36 @@ def show(
 @app.command()
 def split(
     table: Table,
-    calibration: Annotated[str, typer.Option(help="Sequences that calibrate maps.", metavar="SEQUENCE,SEQUENCE")] = "",
+    calibration: Annotated[
+        str, typer.Option(help="Sequences that calibrate maps (default: none).", metavar="SEQUENCE,SEQUENCE")
+    ] = "",
     test: Annotated[
-        str, typer.Option(help="Sequences that `mappable evaluate` locates.", metavar="SEQUENCE,SEQUENCE")
+        str,
+        typer.Option(help="Sequences that `mappable evaluate` locates (default: none).", metavar="SEQUENCE,SEQUENCE"),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Keep whole sequences from training; all others train, whatever the table said before, but queries are for test.
+    """Reserve whole sequences for calibration and test; all other images train, except queries, which test.
 
-    The names of sequences are those of `mappable places show`. Packed images stay as they are.
+    This replaces the earlier split of the table. Packed images do not change. `mappable places show` lists the names
+    of the sequences.
     """
     places = load_places(table)
     sequences = places.sequences()
-    kept: dict[str, str] = {}
+    reserved: dict[str, str] = {}
     for value, names in (("calibration", calibration), ("test", test)):
         for name in _names(names, sequences):
             if name not in sequences:
-                raise BadInputError(f"{table}: there is no sequence {name!r}; {_listed(sequences)}")
-            if name in kept:
-                raise BadInputError(f"the sequence {name!r} is given twice: it is for calibration or for test, once")
-            kept[name] = value
-    if not kept:
-        raise BadInputError("no sequence is to be kept from training: give --calibration, --test or both")
+                raise BadInputError(f"{table}: has no sequence {name!r}; {_listed(sequences)}")
+            if name in reserved:
+                raise BadInputError(f"sequence {name!r} is given twice; give it once, for calibration or for test")
+            reserved[name] = value
+    if not reserved:
+        raise BadInputError("no sequence to reserve: give --calibration, --test or both")
     both = zip(places.sequence, places.role, strict=True)
-    column = [kept.get(sequence, split_of(role)) for sequence, role in both]
+    column = [reserved.get(sequence, split_of(role)) for sequence, role in both]
     if "train" not in column:
-        raise BadInputError(f"{table}: no sequence is left to train on; {_listed(sequences)}")
+        raise BadInputError(f"{table}: no sequence is left for training; {_listed(sequences)}")
     save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
     counts = {}
     for one in SPLITS:
@@ -85,11 +93,12 @@ def split(
 
 
 def _names(text: str, known: Collection[str]) -> list[str]:
-    """The names that commas part, or the one name that has commas itself."""
+    """The names in a list separated by commas, or one name that contains commas itself."""
     return [text] if text and text in known else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _listed(sequences: Collection[str]) -> str:
-    """The names that there are, of many the first."""
-    some = ", ".join(repr(name) for name in list(sequences)[:LISTED])
-    return f"there {'is' if len(sequences) == 1 else 'are'} {some}{' and others' * (len(sequences) > LISTED)}"
+    """A clause with the names of the sequences, at most NAMES_IN_ERROR of them."""
+    some = ", ".join(repr(name) for name in list(sequences)[:NAMES_IN_ERROR])
+    rest = f" and {len(sequences) - NAMES_IN_ERROR:,} more" if len(sequences) > NAMES_IN_ERROR else ""
+    return f"its sequences are {some}{rest}" if len(sequences) > 1 else f"its only sequence is {some}"

@@ -1,4 +1,4 @@
-"""`mappable recover`: positions from distances alone, from a file or from images."""
+"""`mappable recover`: recover positions from distances, which come from a file or from images."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import AsJson, Device, EncoderFile, MapFolder, Overwrite, Seed, check_new, packed, print_json
+from mappable.cli.common import (
+    AsJson,
+    Device,
+    EncoderFile,
+    MapFolder,
+    Overwrite,
+    Seed,
+    check_outputs,
+    packed_images,
+    print_json,
+)
 from mappable.cli.names import ListingCommand
 from mappable.errors import BadInputError
 
@@ -15,45 +25,61 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.recovery.task import Measured, Task
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder for positions.csv, trajectory.txt and summary.json.")]
-Known = Annotated[Path | None, typer.Option(help="Known positions: point,x,y[,z][,sigma].", metavar="CSV")]
-Ways = Annotated[
-    Path | None,
-    typer.Option(help="With --anchors: displacements along the map's axes, i,j,x,y[,z][,sigma].", metavar="CSV"),
+OutFolder = Annotated[
+    Path, typer.Argument(metavar="OUT", help="Folder for positions.csv, trajectory.txt and summary.json.")
 ]
-Bends = Annotated[
+AnchorsFile = Annotated[
+    Path | None, typer.Option(help="Table of known positions, in metres: point,x,y[,z][,sigma].", metavar="CSV")
+]
+OdometryFile = Annotated[
     Path | None,
     typer.Option(
-        help="With --anchors: changes of direction, point,radians[,sigma]; left turns are positive.", metavar="CSV"
+        help="With --anchors: table of displacements along the map's axes, in metres: i,j,x,y[,z][,sigma].",
+        metavar="CSV",
+    ),
+]
+TurnsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="With --anchors: table of changes of direction: point,radians[,sigma]. Left turns are positive.",
+        metavar="CSV",
     ),
 ]
 Unordered = Annotated[
-    bool, typer.Option("--unordered", help="The points are not the images of one drive in order: assume no steps.")
+    bool,
+    typer.Option(
+        "--unordered", help="Assume no steps between points, because they are not the images of one drive in order."
+    ),
 ]
-Steps = Annotated[
+AssumeSteps = Annotated[
     bool,
     typer.Option(
         "--assume-steps",
-        help="Assume a usual step where no range joins a point to the next, as `recover images` does.",
+        help="Assume a usual step where no range connects a point to the next, as `recover images` does.",
     ),
 ]
-Truth = Annotated[
+TruthFile = Annotated[
     Path | None,
     typer.Option(
-        help="True positions to score against: x,y[,z] of all points, point,x,y[,z] of some, TUM (.txt) or places.",
+        help="True positions in metres, to score the result. A table x,y[,z] of all points or point,x,y[,z] of some, "
+        "a TUM file (.txt), or places.",
         metavar="FILE",
     ),
 ]
 Dimensions = Annotated[
-    int | None, typer.Option(help="Dimensions: 2 or 3 (default: those of the anchors, else 2).", min=2, max=3)
+    int | None,
+    typer.Option(help="Number of coordinates, 2 or 3 (default: the same as the anchors, else 2).", min=2, max=3),
 ]
-Method = Annotated[str, typer.Option(help="Method: {methods}.")]
-Radius = Annotated[float | None, typer.Option(help="Use only ranges of at most this length.", metavar="METRES")]
-Drawn = Annotated[bool, typer.Option("--figure", help="Also draw recovery.png.")]
+Method = Annotated[str, typer.Option(help="Recovery method: {methods}. Anchors need the method default.")]
+Radius = Annotated[
+    float | None,
+    typer.Option(help="Use only ranges of at most this length (default: all ranges).", metavar="METRES"),
+]
+WithFigure = Annotated[bool, typer.Option("--figure", help="Also draw the positions to OUT/recovery.png.")]
 
 
 app = typer.Typer(
-    help="Recover positions from distances: from a file, or from images and what a map knows of their features.",
+    help="Recover positions from distances: from a file, or from images by the calibration of a map.",
     no_args_is_help=True,
 )
 
@@ -64,37 +90,41 @@ def from_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Ranges (.csv or .parquet: i,j,metres[,sigma]) or a matrix of squared distances (.npy).",
+            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), or matrix of squared distances (.npy).",
         ),
     ],
-    out: Out,
-    anchors: Known = None,
-    odometry: Ways = None,
-    turns: Bends = None,
+    out: OutFolder,
+    anchors: AnchorsFile = None,
+    odometry: OdometryFile = None,
+    turns: TurnsFile = None,
     unordered: Unordered = False,
-    truth: Truth = None,
+    truth: TruthFile = None,
     dimensions: Dimensions = None,
     method: Method = "default",
-    scale: Annotated[float, typer.Option(help="For a matrix: square metres per unit of squared distance.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="Only for a matrix: square metres per unit of squared distance.")] = 1.0,
     radius: Radius = None,
     mask: Annotated[
-        Path | None, typer.Option(help="For a matrix: use only the pairs that are true in this one.", metavar="NPY")
+        Path | None,
+        typer.Option(
+            help="Only for a matrix: use only the pairs that are true in this matrix (default: all).", metavar="NPY"
+        ),
     ] = None,
-    assume_steps: Steps = False,
-    figure: Drawn = False,
+    assume_steps: AssumeSteps = False,
+    figure: WithFigure = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recover the positions of images from measured distances between some of them.
+    """Recover the positions of images from measured distances between some of the images.
 
-    Points are numbered from 0 in the order of their images. Without known positions the map has coordinates of its own,
-    and what the distances leave open is said; with them it is in theirs, with covariances.
+    Points are numbered from 0 in the order of their images. With --anchors, the result is in the coordinates of the
+    anchors, with covariances. Without anchors, the result has its own coordinates, and the output lists what the
+    distances leave undetermined.
     """
     from mappable.recovery.task import Task
 
     hints = anchors, odometry, turns, not unordered, assume_steps
-    task = Task(*hints, truth, dimensions, method, radius, seed, _truth)
+    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth)
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -104,34 +134,37 @@ def from_images(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="Folder of images, or made by `mappable convert`; its positions are not used."
+            metavar="PATH",
+            help="Folder of images, or a folder written by `mappable convert`, whose positions are not used.",
         ),
     ],
-    out: Out,
+    out: OutFolder,
     encoder: EncoderFile = None,
     device: Device = "auto",
-    anchors: Known = None,
-    odometry: Ways = None,
-    turns: Bends = None,
+    anchors: AnchorsFile = None,
+    odometry: OdometryFile = None,
+    turns: TurnsFile = None,
     unordered: Unordered = False,
-    truth: Truth = None,
+    truth: TruthFile = None,
     dimensions: Dimensions = None,
     method: Method = "default",
     radius: Radius = None,
-    figure: Drawn = False,
+    figure: WithFigure = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Recover the positions of images from the feature distances between them, by the calibration of a map.
 
-    Points are the images in the order of their names, or of the rows of a table; all of them must decode. The map need
-    not show the same place; its landmarks are not used. Where no range joins an image to the next, a usual step is
-    assumed, and the result says so. Images that do not tell how far apart they are, are refused.
+    Points are the images in the order of their names, or of the rows of a table. All images must decode. The map may
+    be of another place, because its landmarks are not used.
+
+    Where no range connects an image to the next, the command assumes a usual step, and the result says so. The command
+    fails if the feature distances do not tell how far apart the images are.
     """
     from mappable.recovery.task import Task
 
-    task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _truth)
+    task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _read_truth)
     _recover(task, lambda: _from_images(path, folder, encoder, device, not unordered), out, figure, overwrite, as_json)
 
 
@@ -140,7 +173,7 @@ def _recover(
 ) -> None:
     from mappable.recovery.task import POSITIONS, recover_to_folder
 
-    check_new(overwrite, out / POSITIONS)
+    check_outputs(overwrite, out / POSITIONS)
     report = recover_to_folder(task, measure, out, figure=figure)
     if as_json:
         print_json(asdict(report))
@@ -161,7 +194,7 @@ def _from_images(path: Path, folder: Path, encoder: Path | None, device: str, or
     opened = Map.open(folder)
     places = find_images([path], opened.places.decoding)
     loaded = encoder_of(opened, encoder, device)
-    ranges = ranges_of_images(opened, loaded, places, packed(path, places, loaded), ordered=ordered)
+    ranges = ranges_of_images(opened, loaded, places, packed_images(path, places, loaded), ordered=ordered)
     facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}
     return Measured(ranges, str(path), facts, seconds_of(places))
 
@@ -173,13 +206,13 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     if file.suffix == ".npy":
         ranges = read_matrix(file, scale=scale, radius=radius, mask=mask)
     elif mask is not None or scale != 1.0:
-        raise BadInputError(f"{file}: --scale and --mask are for a matrix in a .npy file, not for ranges")
+        raise BadInputError(f"{file}: --scale and --mask need a matrix in an .npy file; leave them out for ranges")
     else:
         ranges = read_ranges(file)
     return Measured(ranges, str(file), {"file": str(file)})
 
 
-def _truth(file: Path, count: int) -> "Floats":
+def _read_truth(file: Path, count: int) -> "Floats":
     from mappable.places.unposed import is_table
     from mappable.recovery.files import read_truth
 
@@ -189,5 +222,5 @@ def _truth(file: Path, count: int) -> "Floats":
 
     positions = load_places(file).positions
     if len(positions) != count:
-        raise BadInputError(f"{file}: has {len(positions):,} places, but there are {count:,} points")
+        raise BadInputError(f"{file}: has {len(positions):,} places, expected one for each of {count:,} points")
     return positions

@@ -1,4 +1,4 @@
-"""`mappable reproduce SET [OUT]`: the paper's tables and figures, from training to the report."""
+"""`mappable reproduce SET [OUT]`: reproduce the paper's tables and figures, from training to the report."""
 
 import math
 import shlex
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import AsJson, Device, end_with
+from mappable.cli.common import AsJson, Device, report_failures
 from mappable.cli.output import print_accuracy
 from mappable.errors import BadInputError
 
@@ -24,24 +24,26 @@ def reproduce(
     root: Annotated[
         Path | None,
         typer.Option(
-            "--images", help="Folder of the images as downloaded; the simulated sets need none.", metavar="FOLDER"
+            "--images", help="Folder of the downloaded images; simulated sets do not need it.", metavar="FOLDER"
         ),
     ] = None,
     rows: Annotated[
         str,
         typer.Option(
-            help="Rows of the paper's table to train: {rows}. table1 is all eleven with the paper's γ and F²; "
-            "ours is the four combinations and the triplet alone, as the preset has them.",
+            help="Rows of the paper's table to train: {rows}. table1 means all eleven rows with the paper's γ and F². "
+            "ours means the four combinations and the triplet alone, with the values of the preset.",
             metavar="ROW,ROW",
         ),
     ] = "table1",
-    seeds: Annotated[str, typer.Option(help="Seeds of training, one model each.", metavar="N,N")] = "0",
+    seeds: Annotated[
+        str, typer.Option(help="Seeds of training; each seed trains one model per row.", metavar="N,N")
+    ] = "0",
     protocols: Annotated[
         str | None, typer.Option(help="Run only these protocols: {protocols} (default: all).", metavar="NAME,NAME")
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Set a setting for all rows; may be repeated.", metavar="KEY=VALUE"),
+        typer.Option("--set", help="Change a setting for all rows; may be repeated.", metavar="KEY=VALUE"),
     ] = None,
     variations: Annotated[
         list[str] | None,
@@ -55,49 +57,57 @@ def reproduce(
         bool,
         typer.Option(
             "--as-printed",
-            help="Start as the paper does (oxford, cold): weights vgg16-caffe, clusters of 30,000 Pittsburgh images.",
+            help="Start as the paper does: weights vgg16-caffe, clusters of 30,000 Pittsburgh images. "
+            "Only for oxford and cold.",
         ),
     ] = False,
     cluster_images: Annotated[
         Path | None,
         typer.Option(
-            help="Converted Pittsburgh 250k, for --as-printed (see: mappable convert pittsburgh).", metavar="PLACES"
+            help="With --as-printed (required): Pittsburgh 250k, written by `mappable convert pittsburgh`.",
+            metavar="PLACES",
         ),
     ] = None,
     choose: Annotated[
         bool,
-        typer.Option("--choose", help="Choose settings: test on images kept for that purpose, and use no test image."),
+        typer.Option("--choose", help="For choosing settings: test on images reserved for this, not on test images."),
     ] = False,
     minutes: Annotated[
         float,
         typer.Option(
-            help="Start no model that might end later than this; the same command goes on.", metavar="MINUTES", min=0.0
+            help="Start no model that would probably finish later than this; the same command continues later.",
+            metavar="MINUTES",
+            min=0.0,
         ),
     ] = math.inf,
     every: Annotated[
-        int, typer.Option(help="Keep every N-th image of each run of a simulated set, for a quicker look.", min=1)
+        int,
+        typer.Option(
+            help="Keep every N-th image of each run of a simulated set, for a quicker result.", metavar="N", min=1
+        ),
     ] = 1,
     device: Device = "auto",
     report_only: Annotated[
-        bool, typer.Option("--report-only", help="Train nothing; report on the finished models.")
+        bool, typer.Option("--report-only", help="Do not train; write the report on the finished models.")
     ] = False,
     lean: Annotated[
-        bool, typer.Option("--lean", help="Delete the descriptors of each model once it is scored; they are large.")
+        bool, typer.Option("--lean", help="Delete the descriptors of each model after scoring, because they are large.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace models made with other settings or images.")
+        bool, typer.Option("--overwrite", help="Replace models in OUT that were trained with other settings or images.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train the models of the paper's table I on a set, run the paper's evaluation on them, and write a report.
+    """Train and evaluate the models of the paper's table I by the paper's protocols, and write a report.
 
-    Stop it whenever you like: the same command goes on from there. What has not changed is not computed again, and what
-    was made with other settings or of other images is never taken for this.
+    You may stop at any time: the same command continues from there. It recomputes only what has changed, and never
+    reuses results of other settings or other images.
 
-    A protocol, section or figure that fails is named in the report and on standard error, and the exit code is 3; all
-    else stands, and the same command tries it again.
+    If a protocol, section or figure fails, the report and standard error name it, and the exit code is 3. All other
+    results are valid, and the same command tries the failed part again.
 
-    Start it several times at once, on a machine or on several with one disk, and they share the models.
+    To train in parallel, start the command several times, on one machine or on several that share a disk. The
+    processes divide the models among themselves.
     """
     from mappable.evaluation.as_printed import check_weights, printed_settings
     from mappable.evaluation.report import failures_of
@@ -139,7 +149,7 @@ def reproduce(
                     found = f": {accuracy.positive[0]:.1f} % within {result.positive_radius:g} {result.unit}"
                 typer.echo(f"{number} of {len(models)}: {result.title}, seed {result.seed}{found}", err=True)
         except TrainingStopped as stopped:
-            typer.echo(f"{stopped}; the same command goes on from there", err=True)
+            typer.echo(f"{stopped}; the same command continues from there", err=True)
             raise typer.Exit(130) from None
     if report_only:
         results = known_results(study, models)
@@ -147,14 +157,13 @@ def reproduce(
     else:
         results, page = study.report_on(models)
     if len(results) < len(models):
-        others = "another process has some in hand, or " if not report_only and minutes == math.inf else ""
-        typer.echo(
-            f"{len(results)} of {len(models)} models are done; {others}the same command goes on from there", err=True
-        )
+        others = "another process is working on the rest, or " if not report_only and minutes == math.inf else ""
+        finished = f"{len(results)} of {len(models)} models are finished"
+        typer.echo(f"{finished}; {others}the same command continues from there", err=True)
     if page is not None or as_json:
         print_accuracy(results, page, as_json)
     if page is not None:
-        end_with(failures_of(page))
+        report_failures(failures_of(page))
 
 
 def _names(text: str) -> list[str]:
@@ -165,7 +174,7 @@ def _numbers(text: str) -> list[int]:
     try:
         numbers = [int(name) for name in _names(text)]
     except ValueError:
-        raise BadInputError(f"--seeds is {text!r}, but must be whole numbers, such as 0,1,2") from None
+        raise BadInputError(f"--seeds is {text!r}, expected whole numbers such as 0,1,2") from None
     if any(number < 0 for number in numbers) or len(set(numbers)) < len(numbers):
-        raise BadInputError(f"--seeds is {text!r}, but must be different numbers, none below 0")
+        raise BadInputError(f"--seeds is {text!r}, expected different numbers of 0 or more, such as 0,1,2")
     return numbers

@@ -1,4 +1,4 @@
-"""`mappable serve MAP`: a map that answers over HTTP."""
+"""`mappable serve MAP`: serve a map over HTTP."""
 
 from ipaddress import ip_address
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import ByBackend, Device, EncoderFile, MapFolder
+from mappable.cli.common import BackendOption, Device, EncoderFile, MapFolder
 from mappable.errors import BadInputError
 from mappable.files import reading
 
@@ -16,25 +16,33 @@ def serve(
     study: Annotated[
         Path | None,
         typer.Option(
-            help="Folder made by `mappable reproduce` or `mappable demo`, to show beside the map.", metavar="STUDY"
+            help="Folder written by `mappable reproduce` or `mappable demo`, to show beside the map.", metavar="STUDY"
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is all addresses.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only, 0.0.0.0 is all addresses.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.", min=0, max=65535)] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(help="File with the token that requests must carry.", metavar="FILE")
+        Path | None,
+        typer.Option(help="File with the token that every request must send (default: no token).", metavar="FILE"),
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="The token itself; other users of this machine can see it.", envvar="MAPPABLE_TOKEN"),
+        typer.Option(
+            help="The token itself; on the command line, other users of this machine can see it.",
+            envvar="MAPPABLE_TOKEN",
+        ),
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
-    backend: ByBackend = None,
-    max_body: Annotated[int, typer.Option(help="Largest request, in MB.", min=1)] = 64,
+    backend: BackendOption = None,
+    max_body: Annotated[int, typer.Option(help="Largest body of a request, in MB.", min=1)] = 64,
     max_pixels: Annotated[int, typer.Option(help="Largest image, in megapixels.", min=1)] = 50,
-    queue: Annotated[int, typer.Option(help="Images that may wait, and that one request may hold.", min=1)] = 256,
-    connections: Annotated[int, typer.Option(help="Open connections at a time.", min=1)] = 512,
+    queue: Annotated[
+        int, typer.Option(help="Largest number of images in progress, and of images in one request.", min=1)
+    ] = 256,
+    connections: Annotated[int, typer.Option(help="Largest number of open connections.", min=1)] = 512,
     timeout: Annotated[
         float, typer.Option(help="Timeout in seconds for computing a response, and for the client to read it.", min=0.1)
     ] = 60.0,
@@ -42,10 +50,10 @@ def serve(
         float, typer.Option(help="Timeout in seconds for receiving a request's headers, and for its body.", min=0.1)
     ] = 20.0,
 ) -> None:
-    """Serve a map over HTTP: a page to look at, and POST /locate to locate images.
+    """Serve a map over HTTP: a web page that shows the map, and POST /locate to locate images.
 
-    It listens to this machine alone unless --host says otherwise. Ctrl-C or SIGTERM stops it: what has begun is
-    finished first.
+    By default, only this machine can connect; see --host. Ctrl-C or SIGTERM stops the server after it has finished
+    the requests in progress.
     """
     try:
         from mappable.service.app import create_app
@@ -53,8 +61,7 @@ def serve(
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "mappable":
             raise
-        needed = f"serving needs {error.name}; install it with: pip install 'mappable[serve]'"
-        raise BadInputError(needed) from None
+        raise BadInputError(f"serve needs {error.name}; install it with: pip install 'mappable[serve]'") from None
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.service.connections import Connections
@@ -73,7 +80,8 @@ def serve(
         view = open_study(study, frame=opened.frame.name)
     with bind(host, port) as bound:
         if secret is None and not _is_loopback(bound.getsockname()[0]):
-            typer.echo("warning: anybody who reaches this address may ask; --token-file asks for a token", err=True)
+            problem = "everyone who can reach this address can use the server"
+            typer.echo(f"warning: {problem}; require a token with --token-file", err=True)
         if lacking := missing():
             typer.echo(f"warning: {lacking}", err=True)
         engine = Engine(opened, encoder_of(opened, encoder, device, backend), limits, Metrics())
@@ -83,7 +91,7 @@ def serve(
         def ready(address: str) -> None:
             size = engine.batch_size
             typer.echo(f"{len(opened):,} landmarks, frame {opened.frame.name} ({opened.unit})")
-            typer.echo(f"the encoder describes {size.per_second:,.1f} images/s, {size.images} at a time")
+            typer.echo(f"the encoder describes {size.per_second:,.1f} images/s in batches of {size.images}")
             typer.echo(f"serving at {address}")
 
         server_of(app, bound, counted, ready).run()
@@ -97,7 +105,7 @@ def _token(given: str | None, file: Path | None) -> str | None:
         with reading(file):
             given = file.read_text("utf-8").strip()
     if given is not None and not (given.isascii() and given.isprintable() and len(given.split()) == 1):
-        raise BadInputError(f"{file or '--token'}: a token is one word of ASCII characters")
+        raise BadInputError(f"{file or '--token'}: not a token; expected one word of ASCII characters without spaces")
     return given
 
 

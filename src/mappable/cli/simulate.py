@@ -16,7 +16,7 @@ from mappable.worlds.presets import PRESETS
 
 def simulate(
     preset: Annotated[
-        str, typer.Argument(metavar="PRESET", help=f"What to draw: {', '.join(PRESETS)}.", show_default=False)
+        str, typer.Argument(metavar="PRESET", help=f"World to draw: {', '.join(PRESETS)}.", show_default=False)
     ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the images, the table and the packed pixels.")],
     parts: Annotated[
@@ -27,18 +27,18 @@ def simulate(
         typer.Option(help="Size of the images, WIDTHxHEIGHT in pixels (default: the preset's).", metavar="WxH"),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="Device: cpu or cuda. cuda is faster; its images differ by rounding.")
+        str, typer.Option(help="Device that draws: cpu or cuda. cuda is faster; its images differ by rounding.")
     ] = "cpu",
     every: Annotated[int, typer.Option(help="Keep every N-th image of each run.", metavar="N", min=1)] = 1,
-    no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Do not pack the images.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace another simulated world that OUT holds.")
+    no_pixels: Annotated[
+        bool, typer.Option("--no-pixels", help="Write images and table, without packed pixels.")
     ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another simulated world in OUT.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw a built-in world: images of several runs in different weather and light, with exact positions.
 
-    The same preset gives the same images each time. Stop it whenever you like: the same command goes on from there.
+    The same preset always gives the same images. You may stop at any time: the same command continues from there.
     """
     from mappable.places.summary import summarize
     from mappable.worlds.simulation import write_simulated
@@ -57,4 +57,4 @@ def simulate(
         print_json(asdict(summarize(places)) | {"world": read_record(out)})
         return
     print_world(out, places)
-    typer.echo(f"\nto look at: {out / SHEET}, or: mappable places show {shlex.quote(str(out))}")
+    typer.echo(f"\nview {out / SHEET}, or run: mappable places show {shlex.quote(str(out))}")

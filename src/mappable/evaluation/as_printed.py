@@ -1,4 +1,4 @@
-"""Start as the paper did: from the Caffe weights, and from NetVLAD clusters of 30,000 Pittsburgh images."""
+"""Start training as the paper did: from the Caffe weights, and from NetVLAD clusters of 30,000 Pittsburgh images."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,17 +13,17 @@ from mappable.places.files import load_places
 
 WEIGHTS = "vgg16-caffe"
 CLUSTER_IMAGES = 30_000  # the paper, section V.A
-LOCATIONS = 4  # per image, which the paper does not say: 120,000 local features, where NetVLAD's recipe takes 50,000
+LOCATIONS = 4  # local features per image, 120,000 in all; the paper gives no number, NetVLAD's recipe takes 50,000
 HINT = "convert Pittsburgh 250k with: mappable convert pittsburgh FOLDER PLACES, and add --cluster-images PLACES"
 
 
 def printed_settings(name: str, cluster_images: Path | None, changes: Sequence[str] = ()) -> list[str]:
-    """The settings of the paper's start, as KEY=VALUE; `cluster_images` is a converted set, which is checked.
+    """The settings of the paper's start, as KEY=VALUE; `cluster_images` is a converted set, which is checked here.
 
-    `changes` are the user's own KEY=VALUE: none may change these settings.
+    `changes` are the user's own KEY=VALUE; raises if one of them changes these settings.
     """
     if name not in paper.SIZES:
-        raise BadInputError(f"--as-printed repeats the paper, whose sets are {' and '.join(paper.SIZES)}, not {name}")
+        raise BadInputError(f"--as-printed works with the paper's sets {' and '.join(paper.SIZES)}, got {name}")
     if cluster_images is None:
         raise BadInputError(f"--as-printed needs {CLUSTER_IMAGES:,} images of Pittsburgh 250k for the clusters; {HINT}")
     _check_pittsburgh(cluster_images)
@@ -47,18 +47,18 @@ def _check_pittsburgh(folder: Path) -> None:
         raise BadInputError(f"{error}; {HINT}") from None
     others = [frame for frame in places.frames if not frame.startswith("pittsburgh")]
     if others:
-        raise BadInputError(f"{folder}: holds places of the frame {others[0]!r}, expected Pittsburgh 250k; {HINT}")
+        raise BadInputError(f"{folder}: frame is {others[0]!r}, expected Pittsburgh 250k; {HINT}")
     if len(places) < CLUSTER_IMAGES:
-        raise BadInputError(f"{folder}: holds {len(places):,} images, expected at least {CLUSTER_IMAGES:,}; {HINT}")
+        raise BadInputError(f"{folder}: has {len(places):,} images, expected at least {CLUSTER_IMAGES:,}; {HINT}")
 
 
 def check_weights(settings: Settings) -> None:
-    """Fetch the weights if they are not in the cache, so that missing ones show before the images are read."""
+    """Fetch the weights if they are not cached, so that missing weights raise before the images are read."""
     load_weights(settings.weights, Path(settings.weights_file) if settings.weights_file else None)
 
 
 def start_of(settings: Mapping[str, Any], setup: Setup, *, as_printed: bool) -> str:
-    """One sentence: which weights a model starts from, and which images its clusters come from."""
+    """One sentence that names the start weights of a model, and the images of its clusters."""
     if as_printed:
         return f"As printed: Caffe weights ({WEIGHTS}), {CLUSTER_IMAGES:,} Pittsburgh images for the clusters."
     source, most = settings["init_source"], settings["init_images"]

@@ -1,8 +1,8 @@
 """Block bootstrap: confidence intervals of means over queries whose errors are correlated.
 
-Neighbouring images of a route see the same things, so that a hundred of them are not a hundred independent trials.
-Whole stretches of the route are drawn instead of single queries. Nor are a thousand queries of one training run a
-thousand trials of its method: where there are several runs, they are drawn as well.
+Neighboring images of a route see the same things, so a hundred of them are not a hundred independent trials. The
+bootstrap therefore draws whole stretches of the route instead of single queries. In the same way, a thousand queries
+of one training run are not a thousand trials of its method. With several runs, the bootstrap draws runs as well.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Interval:
 
     @property
     def above_zero(self) -> bool:
-        """True if all of it is; of a difference between two methods: the first is better."""
+        """True if the whole interval is above 0. For a difference of two methods: the first is better."""
         return self.low > 0.0
 
 
@@ -38,13 +38,13 @@ def block_bootstrap(
     draws: int = 10_000,
     probability: float = 0.95,
 ) -> Interval:
-    """The percentile interval of the mean of `values` (queries,), where blocks of queries are drawn with replacement.
+    """The percentile interval of the mean of `values` (queries,), drawing blocks of queries with replacement.
 
-    `blocks` (queries,) has the number of each query's block. Of values (runs, queries) runs are drawn, too, so that of
-    three runs the interval reaches about as far as the one that is farthest off. For two methods on the same queries
-    give the differences of their values, run by run: that is the paired bootstrap. Where their runs have nothing in
-    common, give those of the other method as `minus` (its runs, queries), which are drawn by themselves. The same seed
-    and blocks give the same draws, whatever the values.
+    `blocks` (queries,) holds the block number of each query. With values (runs, queries), runs are drawn too; with
+    three runs, the interval then reaches about as far as the most distant run. To compare two methods on the same
+    queries, pass the differences of their values run by run: this is the paired bootstrap. If their runs do not match,
+    pass the values of the other method as `minus` (its runs, queries), whose runs are drawn separately. The same seed
+    and blocks give the same draws for any values.
 
     >>> right = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
     >>> block_bootstrap(right, route_blocks(np.arange(8.0), 2.0), seed=0)
@@ -56,7 +56,7 @@ def block_bootstrap(
         _check(one, blocks, draws, probability)
     names, number = np.unique(blocks, return_inverse=True)
     if len(names) == 1:
-        raise BadInputError(f"all {len(blocks):,} queries are in one block, but blocks are drawn among several")
+        raise BadInputError(f"all {len(blocks):,} queries are in one block, expected two blocks or more")
     times = _times(seed, Purpose.BOOTSTRAP, 0, len(names), draws)
     drawn = times @ np.bincount(number)
     mean, means = 0.0, np.zeros(draws)
@@ -71,41 +71,41 @@ def block_bootstrap(
 
 @lru_cache(maxsize=4)
 def _times(seed: int, purpose: Purpose, which: int, count: int, draws: int) -> Ints:
-    """How often each of the blocks, or runs, comes in each of the draws; many means are taken of the same ones."""
+    """How often each block, or run, occurs in each draw; cached, because many means use the same draws."""
     times: Ints = generator(seed, purpose, which).multinomial(count, np.full(count, 1.0 / count), size=draws)
     return times
 
 
 def route_blocks(along: Floats, length: float) -> Ints:
-    """The block of each query, by its position `along` (queries,) the route: stretches of `length`, from the first on.
+    """The block of each query, from its position `along` (queries,) the route: stretches of `length` from the first.
 
     >>> route_blocks(np.array([1250.0, 1269.0, 1270.0, 1621.0]), 20.0)
     array([ 0,  0,  1, 18])
     """
     along = np.asarray(along, dtype=np.float64)
     if not 0.0 < length < np.inf:
-        raise BadInputError(f"the length of blocks is {length:g}, but must be above 0")
+        raise BadInputError(f"block length must be above 0, got {length:g}")
     if along.ndim != 1 or not len(along):
-        raise BadInputError(f"positions along a route are one number a query, not {_shape(along)} of them")
+        raise BadInputError(f"positions along the route: expected one number per query, got {_shape(along)}")
     if not np.isfinite(along).all():
         query = int(np.flatnonzero(~np.isfinite(along))[0])
-        raise BadInputError(f"the position of query {query} is {along[query]}, but must be a number")
+        raise BadInputError(f"position of query {query} is {along[query]}, expected a number")
     blocks: Ints = np.floor((along - along.min()) / length).astype(np.int64)
     return blocks
 
 
 def _check(values: Floats, blocks: Ints, draws: int, probability: float) -> None:
     if values.ndim != 2 or not values.size:
-        raise BadInputError(f"values are one number a query, or a row of them a run, not {_shape(values)} of them")
+        raise BadInputError(f"values: expected one number per query, or one row per run, got {_shape(values)}")
     if blocks.shape != values.shape[1:]:
-        raise BadInputError(f"there are values of {values.shape[1]:,} queries, but {_shape(blocks)} blocks")
+        raise BadInputError(f"values have {values.shape[1]:,} queries, but there are {_shape(blocks)} blocks")
     if not np.isfinite(values).all():
         row, query = (int(at) for at in np.argwhere(~np.isfinite(values))[0])
-        raise BadInputError(f"the value of query {query} is {values[row, query]}, but must be a number")
+        raise BadInputError(f"value of query {query} is {values[row, query]}, expected a number")
     if draws < 1:
-        raise BadInputError(f"draws is {draws}, but must be at least 1")
+        raise BadInputError(f"draws must be 1 or more, got {draws}")
     if not 0.0 < probability < 1.0:
-        raise BadInputError(f"probability is {probability:g}, but must be between 0 and 1")
+        raise BadInputError(f"probability must be between 0 and 1, got {probability:g}")
 
 
 def _shape(array: Floats | Ints) -> str:

@@ -1,4 +1,4 @@
-"""Results of several models side by side, on the queries that all of them have."""
+"""Compare results of several models on the queries that all of them have."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ from mappable.progress import track
 
 @dataclass(frozen=True)
 class Line:
-    """A model beside others. `difference` is to the first of them, which has none itself."""
+    """One model of a comparison. `difference` is to the first model; the first has None."""
 
     name: str
     summary: RowSummary
@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models side by side, in the order in which they were given. Radii and errors are in `unit`."""
+    """The compared models, in the given order. Radii and errors are in `unit`."""
 
     unit: str
     positive_radius: float
@@ -40,7 +40,7 @@ class Comparison:
     queries: int
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
-    differences: tuple[str, ...] = ()  # what else than the model differs, a sentence each
+    differences: tuple[str, ...] = ()  # one sentence per thing that differs besides the model
 
     def to_json(self) -> dict[str, Any]:
         facts = {name: getattr(self, name) for name in ("unit", "positive_radius", "negative_radius", "queries")}
@@ -54,14 +54,14 @@ class Comparison:
 def compare(paths: Sequence[Path]) -> Comparison:
     """Read results, each a folder or its `result.json`, and compare all models with the first.
 
-    Results that differ in nothing but their seed are one model.
+    Results that differ only in their seed are one model.
     """
     if len(paths) < 2:
-        raise BadInputError(f"at least two results are compared, not {len(paths)}")
+        raise BadInputError(f"compare needs two results or more, got {len(paths)}")
     homes = [path.parent if path.name == RESULT else path for path in paths]
     for path, times in Counter(home.resolve() for home in homes).items():
         if times > 1:
-            raise BadInputError(f"{path}: is given more than once")
+            raise BadInputError(f"{path}: given {times} times, expected once")
     results = {str(path): Result.load(path) for path in paths}
     first_path, first = next(iter(results.items()))
     for one, result in results.items():
@@ -80,17 +80,17 @@ def compare(paths: Sequence[Path]) -> Comparison:
 
 
 def _check(path: str, result: Result, first_path: str, first: Result) -> None:
-    """That a result can be compared with the first."""
+    """Raise if a result cannot be compared with the first."""
     if not result.get(Accuracy):
         reasons = {**result.skipped, **result.failed}
         why = f" ({reasons['table1']})" if "table1" in reasons else ""
-        raise BadInputError(f"{path}: has no table1, by which results are compared{why}")
+        raise BadInputError(f"{path}: no table1 result to compare{why}")
     if result.frame != first.frame:
-        raise BadInputError(f"{path}: its frame is {result.frame!r}, but that of {first_path} is {first.frame!r}")
+        raise BadInputError(f"{path}: frame is {result.frame!r}, expected {first.frame!r} as in {first_path}")
     if result.unit != first.unit:
-        raise BadInputError(f"{path}: its unit is {result.unit}, but that of {first_path} is {first.unit}")
+        raise BadInputError(f"{path}: unit is {result.unit}, expected {first.unit} as in {first_path}")
     if _radii(result) != _radii(first):
-        raise BadInputError(f"{path}: its radii are {_radii(result)}, but those of {first_path} are {_radii(first)}")
+        raise BadInputError(f"{path}: radii are {_radii(result)}, expected {_radii(first)} as in {first_path}")
 
 
 def _radii(result: Result) -> str:
@@ -98,22 +98,23 @@ def _radii(result: Result) -> str:
 
 
 def _common(results: dict[str, Result]) -> Strings:
-    """The ids of the queries that all have, in the order of the first."""
+    """The ids of the queries that all results have, in the order of the first."""
     (first_path, first), *others = results.items()
     common, before = set(first.ids), [first_path]
     for path, result in others:
         common &= set(result.ids)
         if not common:
-            such = f"such as {result.ids[0]!r}, is in {'all of ' * (len(before) > 1)}{', '.join(before)}"
-            raise BadInputError(f"{path}: none of its {len(result.ids):,} queries, {such}, such as {first.ids[0]!r}")
+            shared = f"shared with {'all of ' * (len(before) > 1)}{', '.join(before)}"
+            ids = f"its first query is {result.ids[0]!r}, theirs is {first.ids[0]!r}"
+            raise BadInputError(f"{path}: none of its {len(result.ids):,} queries is {shared}; {ids}")
         before.append(path)
     return first.ids[[one in common for one in first.ids]]
 
 
 def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
-    """The result on these queries, in their order; what is known of all its queries alone is kept if that is `whole`.
+    """The result reduced to these queries, in their order, with conditions and blocks of the first result.
 
-    Conditions and blocks are those of the first result.
+    Recall and landmark seeds are known only for all queries of a result, so they are kept only if `whole`.
     """
     rows, same = _numbers(result, ids), _numbers(first, ids)
     (found,) = accuracies_of([result])
@@ -125,17 +126,17 @@ def _only(result: Result, ids: Strings, first: Result, whole: bool) -> Result:
 
 
 def _numbers(result: Result, ids: Strings) -> Ints:
-    """Which of its queries these are."""
+    """The index of each id among the queries of the result."""
     number = {one: at for at, one in enumerate(result.ids)}
     return np.array([number[one] for one in ids], dtype=np.int64)
 
 
 def _models(results: dict[str, Result]) -> dict[str, Model]:
-    """The models by name: the title, with the path of the first result where others have the same title."""
+    """The models by name: the title, plus the path of the first result if several models have this title."""
     seen: Counter[object] = Counter()
 
     def same(result: Result) -> Hashable:
-        """What seeds of one model share; a seed for the second time, or none, is another model."""
+        """A key that the seeds of one model share; a repeated seed, or a missing seed, is another model."""
         settings = {name: value for name, value in result.settings.items() if name != "seed"}
         landmarks = _landmarks(result), result.map.get("landmarks")
         shared = result.row, result.set, landmarks, json.dumps(settings, sort_keys=True)
@@ -160,29 +161,29 @@ def _left_out(results: dict[str, Result], ids: Strings) -> list[str]:
     if len(every) == len(ids):
         return []
     left = f"the queries differ: {len(every) - len(ids):,} of {len(every):,} are not in all results and are left out"
-    return [f"{left}; so are recall and landmark seeds, which are known of all queries of a result only"]
+    return [f"{left}; recall and landmark seeds are left out too, because they need all queries of a result"]
 
 
 def _maps(models: dict[str, Model]) -> list[str]:
-    """What differs between the maps that the models were asked with, a sentence for each part; of each the first seed.
+    """One sentence per part in which the maps of the models differ, judged by the first seed of each model.
 
-    Results of a study do not say which landmarks and calibration they had, and its encoders are what it compares.
+    Results of a study do not record their landmarks and calibration. Their encoders differ on purpose.
     """
     results = {name: model.results[0] for name, model in models.items()}
     counts = {name: _landmarks(result) for name, result in results.items()}
-    told = []
+    found = []
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} has {count:,}" for name, count in counts.items())
-        told.append(f"the landmarks differ: {listed}")
+        found.append(f"the landmarks differ: {listed}")
     elif _differ(results, "landmarks"):
-        told.append(f"the landmarks differ: all maps have {next(iter(counts.values())):,}, but not the same ones")
+        found.append(f"the landmarks differ: all maps have {next(iter(counts.values())):,}, but not the same ones")
     if _differ(results, "calibration"):
         without = [name for name, result in results.items() if not result.map.get("calibration", "?")]
-        told.append("the calibrations differ" + (f": {', '.join(without)} has none" if without else ""))
+        found.append("the calibrations differ" + (f": {', '.join(without)} has none" if without else ""))
     encoders = {name: result.encoder for name, result in results.items() if result.map}
     if len(set(encoders.values())) > 1:
-        told.append("the encoders differ: " + ", ".join(f"{name} has {one[:8]}" for name, one in encoders.items()))
-    return told
+        found.append("the encoders differ: " + ", ".join(f"{name} has {one[:8]}" for name, one in encoders.items()))
+    return found
 
 
 def _differ(results: dict[str, Result], part: str) -> bool:
@@ -190,14 +191,14 @@ def _differ(results: dict[str, Result], part: str) -> bool:
 
 
 def _seeds(lines: Sequence[Line]) -> list[str]:
-    """What was compared, where that is not all there is; and where there is no interval."""
+    """Notes on seeds that were not compared one by one, and on a missing interval."""
     notes = []
     for line in lines[1:]:
         if line.difference is None:
             continue
         seeds = line.summary.seeds, lines[0].summary.seeds
         if any(set(one) - {None} != set(line.difference.seeds) for one in seeds):
-            notes.append(f"{line.name}: the difference is that of {line.difference.compared}")
+            notes.append(f"{line.name}: the difference compares {line.difference.compared}")
     if lines[0].summary.interval is None:
-        notes.append("all queries are in one stretch of the route, so that no difference can be decided")
+        notes.append("all queries are in one stretch of the route, so no difference can be decided")
     return notes

@@ -1,4 +1,4 @@
-"""Step one of an evaluation: the descriptors of all images that the protocols need, one file per model."""
+"""Step one of an evaluation: compute descriptors of all images that the protocols need, one file per model."""
 
 import hashlib
 from pathlib import Path
@@ -16,18 +16,18 @@ from mappable.places.pixels import Images, blocks
 from mappable.progress import progress_bar
 
 SUFFIX = ".f16"
-AT_ONCE = 256  # images between two writes
+AT_ONCE = 256  # images per write, so an interrupted run loses at most this many
 
 
 def image_digest(images: Images, rows: Ints) -> str:
-    """16 hex digits that change with any of the images the images of `rows`."""
+    """16 hex digits that change with any image of `rows`."""
     digest = hashlib.sha256(rows.tobytes())
     for pixels in blocks(images.take(rows)):
         digest.update(pixels.tobytes())
     return digest.hexdigest()[:16]
 
 
-def described(
+def load_descriptors(
     encoder: Encoder,
     images: Images,
     rows: Ints,
@@ -37,14 +37,14 @@ def described(
     precision: Precision = "auto",
     activations: Path | None = None,
 ) -> Descriptors:
-    """Descriptors of the images of `rows`, ascending rows, from the folder or computed into it, in half precision.
+    """Descriptors of the images of `rows` (ascending), read from the folder or computed into it, in half precision.
 
-    The file is named after the encoder and the `digest` of the images, so that those of another model or of changed
-    images are never taken for these; they are deleted. A run that was stopped goes on where it was. `activations` is
-    where those of frozen layers are kept, if the encoder has such.
+    The file name depends on the encoder and on the `digest` of the images. Files of another model or of changed images
+    are therefore never used; they are deleted. An interrupted run resumes where it stopped. `activations` is the
+    folder for activations of frozen layers, if the encoder has any.
     """
-    told = f"{encoder.fingerprint} {digest} {encoder.dimensions}".encode() + rows.tobytes()
-    key = hashlib.sha256(told).hexdigest()[:16]
+    facts = f"{encoder.fingerprint} {digest} {encoder.dimensions}".encode() + rows.tobytes()
+    key = hashlib.sha256(facts).hexdigest()[:16]
     file = folder / f"{key}{SUFFIX}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,14 +59,14 @@ def described(
     except ValueError:
         values = np.empty((0, 0), dtype=np.float16)
     if len(values) != len(rows):
-        raise BadInputError(f"{file}: damaged; delete it, and it is computed again")
+        raise BadInputError(f"{file}: damaged; delete it and run again to compute it")
     return Descriptors(rows, values, encoder.fingerprint, digest)
 
 
 def _write(
     file: Path, encoder: Encoder, images: Images, rows: Ints, precision: Precision, activations: Path | None
 ) -> None:
-    """Append portion after portion to a file that gets its name when it is whole."""
+    """Append blocks to a partial file, which gets its final name when it is complete."""
     partial = file.with_suffix(f"{SUFFIX}.part")
     wanted = images.take(rows)
     frozen = encoder.about.settings.get("trainable") == "conv5"

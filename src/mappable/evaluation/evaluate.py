@@ -1,4 +1,4 @@
-"""Score a model on all protocols and keep the results; evaluate a map."""
+"""Score a model on all protocols and keep results that are still valid; evaluate a map."""
 
 import hashlib
 import json
@@ -21,6 +21,7 @@ from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
 from mappable.features.image_encoder import ImageEncoder
+from mappable.learning.settings import with_current_names
 from mappable.maps.map import Map
 from mappable.places.joining import concatenate, in_frames
 from mappable.places.pixels import ImageFiles, Images
@@ -29,7 +30,7 @@ from mappable.progress import progress_bar
 
 
 def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
-    """The keys of those protocols of which `result` has what they would find again."""
+    """The keys of the protocols whose results in `result` are still valid."""
     return {
         name: key
         for name, key in result.keys.items()
@@ -38,9 +39,9 @@ def still_known(scoring: Scoring, result: Result) -> dict[str, str]:
 
 
 def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any]]) -> Result:
-    """`result` with what the protocols find; what it holds already of this very model and set is kept.
+    """`result` with the results of the protocols added; results that are still valid are kept.
 
-    A protocol that raises is noted in `failed`, and the others are run.
+    A protocol that raises is recorded in `failed`, and the others still run.
     """
     still = still_known(scoring, result)
     scored = {name: one for name, one in result.scored.items() if name in still}
@@ -57,14 +58,14 @@ def score_all(scoring: Scoring, result: Result, protocols: Sequence[Protocol[Any
                     except NotApplicableError as error:
                         skipped[protocol.name] = str(error)
                     keys[protocol.name] = key
-                except Exception as error:  # of whatever kind: hours of training and the other protocols stand
+                except Exception as error:  # any error: the training and the other protocols must not be lost
                     failed[protocol.name] = reason_of(error)
             advance(1)
     return replace(result, scored=scored, skipped=skipped, failed=failed, keys=keys)
 
 
-def ran(device: torch.device, command: str) -> dict[str, Any]:
-    """Where, when and with what a result came about."""
+def run_facts(device: torch.device, command: str) -> dict[str, Any]:
+    """Hardware, date, command and versions that produced a result."""
     return {
         "hardware": hardware(device),
         "date": datetime.now(UTC).date().isoformat(),
@@ -90,10 +91,10 @@ def evaluate_map(
     protocols: Sequence[str] | None = None,
     command: str = "",
 ) -> tuple[Result, Setup, Images]:
-    """How well a map locates images whose positions are known; radii are those of the encoder, unless given.
+    """Measure how well a map locates images whose positions are known; radii default to those of the encoder.
 
-    Without `protocols`, those are run that are meant for maps (`Protocol.of_a_map`).
-    Also what it was evaluated on, and the images of that, for whoever draws it.
+    `protocols` defaults to the protocols that are meant for maps (`Protocol.of_a_map`). Returns the result, and the
+    setup and the images that a report needs.
     """
     landmarks.check_encoder(encoder.fingerprint)
     queries = queries.decoded_as(landmarks.places.decoding)
@@ -105,7 +106,7 @@ def evaluate_map(
         )
     ]
     if radii[0] is None or radii[1] is None:
-        raise BadInputError("the encoder does not know its radii: give both (--positive-radius, --negative-radius)")
+        raise BadInputError("the encoder does not record its radii; give --positive-radius and --negative-radius")
     setup = _setup_of_map(landmarks, queries, name, radii[0], radii[1], block)
     images = ImageFiles(setup.places, encoder.about.size, encoder.about.fit)
     described = encoder.embed(queries)
@@ -118,16 +119,16 @@ def evaluate_map(
         title=name,
         seed=encoder.about.seed,
         encoder=encoder.fingerprint,
-        settings=encoder.about.settings,
+        settings=with_current_names(encoder.about.settings),
     )
     wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
-    started = replace(started, ran=ran(encoder.device, command), map=_digests(landmarks))
+    started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))
     result = score_all(scoring, started, wanted)
     return result, setup, images
 
 
 def _digests(opened: Map) -> dict[str, str]:
-    """Of what a result depends on in a map: its landmarks and its calibration; "" if it has none."""
+    """Digests of the landmarks and of the calibration of a map; the latter is "" without a calibration."""
     landmarks = hashlib.sha256("\0".join(opened.places.place_id).encode() + opened.places.positions.tobytes())
     found = opened.calibration
     calibration = None if found is None else hashlib.sha256(json.dumps(found.to_json(), sort_keys=True).encode())
@@ -137,18 +138,18 @@ def _digests(opened: Map) -> dict[str, str]:
 def _setup_of_map(
     landmarks: Map, queries: Places, name: str, positive: float, negative: float, block: float | None
 ) -> Setup:
-    """All landmarks, and all queries, which keep their ids: it is landmarks that are called otherwise here."""
+    """A setup of all landmarks and all queries. Queries keep their ids; landmarks get a prefix, so ids stay unique."""
     if not len(queries):
-        raise BadInputError(f"{name}: there are no queries")
+        raise BadInputError(f"{name}: no queries")
     frames = sorted(set(queries.frame))
     if frames != [landmarks.frame.name]:
         listed = ", ".join(frames)
-        raise BadInputError(f"{name}: the queries are in frame {listed}, but the map is in {landmarks.frame.name}")
+        raise BadInputError(f"{name}: frame of the queries is {listed}, expected {landmarks.frame.name} as in the map")
     if queries.unit != landmarks.unit:
-        raise BadInputError(f"{name}: the queries are in {queries.unit}, but the map is in {landmarks.unit}")
+        raise BadInputError(f"{name}: unit of the queries is {queries.unit}, expected {landmarks.unit} as in the map")
     both = sorted(set(landmarks.places.files) & set(queries.files))
     if both:
-        raise BadInputError(f"{name}: {both[0]} is a landmark of the map; ask about images that are none")
+        raise BadInputError(f"{name}: {both[0]} is a landmark of the map; evaluate with images that are not landmarks")
     ids = [f"landmark {place_id}" for place_id in landmarks.places.place_id]
     known = landmarks.places.replace(split="", role="reference", place_id=ids)
     asked = in_frames(queries, landmarks.places.frames).replace(split="", role="query")

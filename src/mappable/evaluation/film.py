@@ -10,24 +10,24 @@ from PIL import Image
 
 from mappable.arrays import evenly
 from mappable.files import write_atomically
-from mappable.plotting import BLACK, BLUE, GREEN, ORANGE, VERMILLION
+from mappable.plotting import BLACK, BLUE, GREEN, ORANGE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
-FRAMES = 40  # at most, of an animation
-PAUSE = 180  # milliseconds a frame
-MOST = 1_500_000  # bytes of a file
-TRIES = ((1, 128), (1, 64), (2, 64), (2, 32), (4, 32))  # every so many-th frame in so many colours, until it fits
-FIXED = ("#ffffff", BLUE, VERMILLION, GREEN, ORANGE, BLACK)
-NEARLY_WHITE = 248
+FRAMES = 40  # per animation, at most
+FRAME_MILLISECONDS = 180
+MOST_BYTES = 1_500_000  # per file
+TRIES = ((1, 128), (1, 64), (2, 64), (2, 32), (4, 32))  # (keep every n-th frame, colors), tried until the file fits
+FIXED_COLORS = ("#ffffff", BLUE, VERMILION, GREEN, ORANGE, BLACK)
+NEARLY_WHITE = 248  # the palette drops colors whose channels are all at least this; pure white replaces them
 
-Update = Callable[[int], None]  # brings what moves to a step
+Update = Callable[[int], None]  # moves the artists to a step
 
 
 def record(figure: "Figure", moving: "Sequence[Artist]", go_to: Update, count: int) -> list[Image.Image]:
-    """A picture a step. All that does not move is drawn once."""
+    """One image per step. Artists that do not move are drawn once."""
     canvas: Any = figure.canvas
     go_to(0)
     for artist in moving:
@@ -45,25 +45,25 @@ def record(figure: "Figure", moving: "Sequence[Artist]", go_to: Update, count: i
 
 
 def write_gif(file: Path, frames: list[Image.Image]) -> None:
-    """All frames with the same colours; fewer of both where the file would be too large."""
+    """Write frames with one palette; use fewer frames and colors if the file would be too large."""
     sample = Image.fromarray(
         np.concatenate([np.asarray(frames[at])[::2, ::2] for at in evenly(len(frames), 6, nearest=True)])
     )
-    for step, colours in TRIES:
-        palette = _palette(sample, colours)
+    for step, colors in TRIES:
+        palette = _palette(sample, colors)
         first, *others = (one.quantize(palette=palette, dither=Image.Dither.NONE) for one in frames[::step])
         stream = BytesIO()
-        first.save(stream, "GIF", save_all=True, append_images=others, duration=step * PAUSE, loop=0)
-        if stream.tell() <= MOST:
+        first.save(stream, "GIF", save_all=True, append_images=others, duration=step * FRAME_MILLISECONDS, loop=0)
+        if stream.tell() <= MOST_BYTES:
             break
     write_atomically(file, lambda target: target.write(stream.getvalue()))
 
 
-def _palette(sample: Image.Image, colours: int) -> Image.Image:
-    """Colours that suit a picture, with those of the figures among them."""
-    fixed = [int(colour[at : at + 2], 16) for colour in FIXED for at in (1, 3, 5)]
-    found = np.array(sample.quantize(colours - len(FIXED)).getpalette()).reshape(-1, 3)
-    found = found[found.min(axis=1) < NEARLY_WHITE]  # else the ground would be off-white
+def _palette(sample: Image.Image, colors: int) -> Image.Image:
+    """A palette that fits an image and contains the colors of the figures."""
+    fixed = [int(color[at : at + 2], 16) for color in FIXED_COLORS for at in (1, 3, 5)]
+    found = np.array(sample.quantize(colors - len(FIXED_COLORS)).getpalette()).reshape(-1, 3)
+    found = found[found.min(axis=1) < NEARLY_WHITE]  # else the background would be off-white
     palette = Image.new("P", (1, 1))
     palette.putpalette([*fixed, *found.ravel().tolist()])
     return palette

@@ -1,4 +1,4 @@
-"""The report as Markdown."""
+"""Write the report as Markdown."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,10 @@ from mappable.evaluation.tables import Table
 def markdown_of(
     title: str, beginning: Sequence[str], sections: Sequence[Section], figures: Mapping[str, tuple[str, str]]
 ) -> str:
-    """A page of its `beginning` and its sections; `figures` have an address and a caption by name."""
+    """A page: title, `beginning` paragraphs, then sections. `figures` maps a name to an address and a caption.
+
+    A section shows its sentences, claims, tables, figures, then its notes (methods and caveats) and commands.
+    """
     parts = [f"# {_plain(title)}", *map(_plain, beginning)]
     for section in sections:
         parts += [f"## {_plain(section.title)}", *map(_plain, section.sentences)]
@@ -25,11 +28,13 @@ def markdown_of(
 
 
 def table_markdown(table: Table) -> str:
-    """A table; the best row is bold, references are in italics."""
+    """A table with the best row in bold and references in italics."""
     titles = [f"{column.group}: {column.title}" if column.group else column.title for column in table.columns]
     rules = [":--" if column.words or not number else "--:" for number, column in enumerate(table.columns)]
-    marks = {"best": "**", "reference": "*", "": ""}
-    rows = [[f"{marks[kind]}{_cell(text)}{marks[kind]}" for text in texts] for kind, texts in table.rows]
+    marks = {"best": "**", "reference": "*", "": ""}  # an empty cell gets none, because Markdown would show them
+    rows = [
+        [f"{marks[kind]}{_cell(text)}{marks[kind]}" if text else "" for text in texts] for kind, texts in table.rows
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in [[_cell(title) for title in titles], rules, *rows])
 
 
@@ -40,7 +45,7 @@ def _claims(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text whose characters mean nothing to Markdown."""
+    """Escape the characters that Markdown interprets."""
     return re.sub(r"([\\`*_<>#|])", r"\\\1", text)
 
 

@@ -1,6 +1,6 @@
 """Metrics of the protocols, as plain functions on arrays; percentages are from 0 to 100.
 
-An error is the plain distance between where a query is and where it was found to be.
+An error is the plain (not squared) distance between the true and the found position of a query.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from mappable.arrays import Bools, Floats, Floats32, evenly
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean of some numbers and their standard deviation (of n numbers, by n - 1); None for a single number."""
+    """Mean and standard deviation (divided by n - 1) of some numbers; the deviation of a single number is None."""
 
     mean: float
     std: float | None
@@ -24,7 +24,7 @@ class Spread:
 
 
 def spread(numbers: Sequence[float]) -> Spread:
-    """Of at least one number.
+    """Mean and standard deviation of one number or more.
 
     >>> print(spread([70.0, 72.0]), spread([70.0]))
     71.00 ± 1.41 70.00
@@ -34,7 +34,7 @@ def spread(numbers: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Of feature and geometric distances: plain, squared, and plain ones of pairs at most a radius apart."""
+    """Correlations of feature and geometric distances: plain, squared, and plain for pairs within each radius."""
 
     plain: float | None
     squared: float | None
@@ -43,7 +43,7 @@ class Correlation:
 
 
 def percent_within(errors: Floats, radius: float) -> float:
-    """The share of queries, at least one, with an error of at most the radius: `<=`; the authors' code has `<`.
+    """The percentage of queries (one or more) with an error of at most the radius (`<=`; the authors' code has `<`).
 
     >>> percent_within(np.array([0.5, 1.0, 1.5, 8.0]), 1.0)
     50.0
@@ -52,7 +52,7 @@ def percent_within(errors: Floats, radius: float) -> float:
 
 
 def tolerance_curve(errors: Floats, tolerances: Floats) -> Floats:
-    """The percentage of queries, at least one, within each of the tolerances (`<=`).
+    """The percentage of queries (one or more) within each of the tolerances (`<=`).
 
     >>> tolerance_curve(np.array([0.5, 1.0, 1.5, 8.0]), np.array([0.0, 1.0, 10.0]))
     array([  0.,  50., 100.])
@@ -65,10 +65,10 @@ def tolerance_curve(errors: Floats, tolerances: Floats) -> Floats:
 def recall_at(positives: Bools, has_positive: Bools, counts: Sequence[int]) -> dict[str, float]:
     """The percentage of queries that have a positive among the `count` landmarks nearest by feature, for each count.
 
-    `positives` (queries, N) says which of the N nearest, the nearest first, are within the positive radius. The field
-    counts queries without any positive in two ways: as failures, or not at all. Here they do not count, so that a
-    perfect encoder has 100 on any map: `has_positive` (queries,) says which have one among all landmarks. Where none
-    has, all of it is 0.
+    `positives` (queries, N) marks which of the N nearest landmarks, nearest first, are within the positive radius.
+    `has_positive` (queries,) marks queries with a positive among all landmarks. The literature counts queries without
+    any positive as failures, or leaves them out. Here they are left out, so a perfect encoder scores 100 on any map.
+    If no query has a positive, all values are 0.
 
     >>> nearest = np.array([[False, True], [True, False], [False, False]])
     >>> recall_at(nearest, np.array([True, True, False]), (1, 2))
@@ -81,10 +81,10 @@ def recall_at(positives: Bools, has_positive: Bools, counts: Sequence[int]) -> d
 def correlations(
     feature: Floats | Floats32, metres: Floats | Floats32, positive_radius: float, negative_radius: float
 ) -> tuple[Correlation, Correlation]:
-    """Pearson's and Spearman's correlation of feature and geometric distance, both plain (pairs,).
+    """Pearson's and Spearman's correlation of feature and geometric distance, both plain, not squared (pairs,).
 
-    None where there are fewer than 3 pairs or one of the two distances is the same for all. Spearman's goes by ranks,
-    so that squaring changes nothing.
+    A value is None if there are fewer than 3 pairs, or if one of the two distances is constant. Spearman's uses ranks,
+    so squaring changes nothing.
     """
     feature, metres = np.asarray(feature, dtype=np.float64), np.asarray(metres, dtype=np.float64)
     ranks = _rank_correlation(feature, metres)
@@ -100,7 +100,7 @@ def correlations(
 
 
 def interval_scores(low: Floats, high: Floats, truth: Floats) -> tuple[float, float] | tuple[None, None]:
-    """The percentage of intervals, ends included, that the truth is in, and their mean width; None of no intervals.
+    """The percentage of intervals that contain the truth (ends included), and the mean width; None if there are none.
 
     >>> interval_scores(np.array([0.0, 2.0]), np.array([1.0, 5.0]), np.array([1.0, 6.0]))
     (50.0, 2.0)
@@ -113,20 +113,20 @@ def interval_scores(low: Floats, high: Floats, truth: Floats) -> tuple[float, fl
 def precision_recall(
     score: Floats, right: Bools, possible: int, most: int = 200
 ) -> tuple[Floats, Floats, Floats, float]:
-    """Thresholds, precision and recall of accepting answers by a score, and the average precision, all from 0 to 1.
+    """Thresholds, precision, recall and average precision (all from 0 to 1) of accepting answers by a score.
 
-    The score is a feature distance: answers with one of at most the threshold are accepted, so that equal ones are
-    accepted together. Thresholds ascend. Precision is the share of accepted answers that are right, recall the right
-    ones among them over `possible`, the queries that could be answered rightly. The average precision is the area below
-    the steps, each of them as high as the precision at its right end; of long curves `most` points are given, the ends
-    among them, but the area is that of the whole.
+    The score is a feature distance. Answers with a score of at most the threshold are accepted, so equal scores are
+    accepted together. Thresholds ascend. Precision is the share of accepted answers that are correct. Recall is the
+    number of accepted correct answers over `possible`, the number of queries that have a correct answer. The average
+    precision is the area below the steps; the height of a step is the precision at its right end. A long curve is
+    reduced to `most` points, including both ends, but the area is always that of the full curve.
 
     >>> precision_recall(np.array([0.1, 0.2, 0.3]), np.array([True, False, True]), 2)
     (array([0.1, 0.2, 0.3]), array([1.        , 0.5       , 0.66666667]), array([0.5, 0.5, 1. ]), 0.8333333333333333)
     """
     order = np.argsort(score, kind="stable")
     thresholds = np.asarray(score, dtype=np.float64)[order]
-    last = np.flatnonzero(np.diff(thresholds, append=np.inf))  # of equal ones
+    last = np.flatnonzero(np.diff(thresholds, append=np.inf))  # the last of equal scores
     hits = np.cumsum(right[order])[last]
     precision, recall = hits / (last + 1), hits / max(possible, 1)
     average = float(np.sum(np.diff(recall, prepend=0.0) * precision))

@@ -13,13 +13,13 @@ from mappable.evaluation.result import Accuracy, Result
 from mappable.evaluation.rows import OFF_THE_SHELF, ROWS
 from mappable.evaluation.style import Look, look_of
 
-FEW = 3
+MOST_SHOWN = 3  # models in a figure with one panel per model
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A row of the tables: its results, one per seed, the lowest seed first."""
+    """A row of the tables with its results, one per seed, lowest seed first."""
 
     row: str
     results: tuple[Result, ...]
@@ -32,12 +32,12 @@ class Model:
 
     @property
     def combined(self) -> bool:
-        """True for a visual and a geometric loss together."""
+        """True for a combination of a visual and a geometric loss."""
         return self.row in ROWS and ROWS[self.row].combined
 
     @property
     def accuracies(self) -> list[float]:
-        """Percent of queries within the positive radius, landmark seed 0, per seed; NaN where it is not known."""
+        """Percent of queries within the positive radius (landmark seed 0), one per seed; NaN if not known."""
         found = [one.get(Accuracy) for one in self.results]
         return [np.nan if one is None else one.positive[0] for one in found]
 
@@ -47,20 +47,20 @@ class Model:
         return float(np.mean(self.accuracies))
 
     def each(self, kind: type[R]) -> list[R]:
-        """What the protocol with this kind of result found, per seed that has it."""
+        """The results of this kind, one per seed that has it."""
         return [found for one in self.results if (found := one.get(kind)) is not None]
 
     def first(self, kind: type[R]) -> R:
-        """The same for the lowest seed."""
+        """The result of this kind for the lowest seed that has it."""
         return self.each(kind)[0]
 
     def spread(self, kind: type[R], number: Callable[[R], float | None]) -> Spread | None:
-        """A number over the seeds; None if no seed has it."""
+        """Mean and deviation of a number over the seeds; None if no seed has it."""
         found = [value for one in self.each(kind) if (value := number(one)) is not None]
         return spread(found) if found else None
 
     def mean(self, kind: type[R], values: Callable[[R], ArrayLike]) -> Floats:
-        """The mean of some values over the seeds."""
+        """The mean of an array over the seeds."""
         mean: Floats = np.array([values(one) for one in self.each(kind)], dtype=np.float64).mean(axis=0)
         return mean
 
@@ -70,9 +70,9 @@ def models_of(
     kind: type[object] | None = None,
     same: Callable[[Result], Hashable] = lambda result: result.row,
 ) -> list[Model]:
-    """The models, in the order of the paper's table, then as they come; with `kind`, only results that have it.
+    """The models in the order of the paper's table, then others in the given order.
 
-    Results for which `same` gives the same are seeds of one model.
+    With `kind`, only results of that kind count. Results with equal `same(result)` are seeds of one model.
     """
     groups: dict[Hashable, list[Result]] = {row: [] for row in ROWS}
     for result in results:
@@ -85,9 +85,9 @@ def models_of(
 
 
 def own_map(models: Sequence[Model]) -> bool:
-    """Whether they are a user's own map, which has no rows of the paper beside it, and no study of the paper's models.
+    """Whether the models are a user's own map: one model that is no row of a study of the paper's models.
 
-    A name that one of the paper's sets has, too, changes nothing.
+    The report then leaves out the paper's numbers, even if the map has the name of one of the paper's sets.
     """
     return len(models) == 1 and models[0].row not in ROWS
 
@@ -97,35 +97,35 @@ def _seed(result: Result) -> int:
 
 
 def of_seed(models: Sequence[Model]) -> str:
-    """What to add to the title of a figure that shows one seed of each model, if there are more."""
+    """Text for the title of a figure that shows one seed of each model; "" if there is only one seed."""
     several = any(len(model.results) > 1 for model in models)
     return f"; seed {models[0].results[0].seed}" if several else ""
 
 
 def best_of(models: Sequence[Model]) -> Model:
-    """The most accurate combination of losses; if there is none, the most accurate trained model, or of all."""
+    """The most accurate combination of losses; else the most accurate trained model; else the most accurate model."""
     trained = [one for one in models if one.row != OFF_THE_SHELF]
     combined = [one for one in trained if one.combined]
     return _by_accuracy(combined or trained or models)[0]
 
 
 def before_and_after(models: Sequence[Model]) -> list[Model]:
-    """Off-the-shelf and the best model, or the one of them that there is."""
+    """Off-the-shelf and the best model, or only one of them if the other is missing or the same."""
     shelf = [one for one in models if one.row == OFF_THE_SHELF]
     return [*shelf, *(one for one in [best_of(models)] if one not in shelf)]
 
 
 def few_of(models: Sequence[Model], also: Sequence[str] = ()) -> list[Model]:
-    """Off-the-shelf, the best model, and its visual loss alone; the best others in place of missing ones.
+    """Off-the-shelf, the best model, and its visual loss alone; the next best models replace missing ones.
 
-    Models of the rows `also` come on top of these three.
+    Models of the rows `also` are added to these three.
     """
     known = {one.row: one for one in models}
     ranked, best = _by_accuracy(models), best_of(models)
     visual = [one for one in ranked if one.row in ROWS and ROWS[one.row].visual and not one.combined]
     own = [known[ROWS[best.row].pure]] if best.combined and ROWS[best.row].pure in known else []
     wanted = [*before_and_after(models), *(own or visual[:1]), *ranked]
-    rows = list(dict.fromkeys(one.row for one in wanted))[:FEW]
+    rows = list(dict.fromkeys(one.row for one in wanted))[:MOST_SHOWN]
     return [one for one in models if one.row in (*rows, *also)]
 
 

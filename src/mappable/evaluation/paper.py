@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, by set, row, region and method.
+"""Numbers from the paper, by set, row, region and method.
 
 Thoma, Paudel, Chhatkuli and Van Gool, "Geometrically Mappable Image Features", IEEE Robotics and Automation Letters,
 2020 (arXiv 2003.09682). Its sets are `oxford` (RobotCar) and `cold`; accuracies are percentages of the queries.
@@ -9,35 +9,35 @@ from typing import NamedTuple
 
 
 class Accuracy(NamedTuple):
-    """Percentages of queries that were located within the positive and the negative radius."""
+    """Percentages of queries located within the positive and the negative radius."""
 
     positive: float
     negative: float
 
 
 class Milliseconds(NamedTuple):
-    """Time a query."""
+    """Time per query."""
 
     mean: float
     std: float
 
 
 class Models(NamedTuple):
-    """The mean accuracy of the four models with a visual loss alone, and of the four with a combination."""
+    """Mean accuracy of the four models with only a visual loss, and of the four with a combination."""
 
     visual: float
     combined: float
 
 
 class Recovery(NamedTuple):
-    """The error of a recovered map in metres, and in percent of the length of the route."""
+    """Error of a recovered map in metres, and in percent of the route length."""
 
     metres: float
     percent: float
 
 
 class Sizes(NamedTuple):
-    """How many images and landmarks there are, and how long training took."""
+    """Numbers of images and landmarks, and the duration of training."""
 
     train: int
     test: int
@@ -76,14 +76,14 @@ TABLE_1: Mapping[str, Mapping[str, Accuracy]] = {
     },
 }
 
-PEARSON: Mapping[str, Mapping[str, float]] = {  # of feature and geometric distances, on freiburg-a/seq2_sunny3
+PEARSON: Mapping[str, Mapping[str, float]] = {  # feature against geometric distance, on freiburg-a/seq2_sunny3
     "cold": {"lazy-quadruplet": 0.441, "lazy-quadruplet+distance": 0.823}
 }
 
-FIGURE_1 = ("lazy-quadruplet", "lazy-quadruplet+distance")  # rows whose feature and geometric distances it plots
+FIGURE_1 = ("lazy-quadruplet", "lazy-quadruplet+distance")  # rows whose feature and geometric distances it shows
 FIGURE_2 = ("off-the-shelf", "triplet", "triplet+huber")  # rows whose distance matrices it shows
 
-GENERALISATION: Mapping[str, Mapping[str, Mapping[str, Models]]] = {  # within 1 m, by landmarks' spacing over that
+GENERALIZATION: Mapping[str, Mapping[str, Mapping[str, Models]]] = {  # within 1 m, by spacing of landmarks in metres
     "cold": {
         "Freiburg A": {"1.0": Models(87.02, 94.79), "1.25": Models(82.42, 94.34)},
         "Freiburg B": {"1.0": Models(77.65, 76.18), "1.25": Models(73.52, 76.47)},
@@ -103,7 +103,7 @@ TIMING: Mapping[str, Mapping[str, Milliseconds]] = {
         "total": Milliseconds(13.01, 0.13),
     },
 }
-HARDWARE = "GTX 1080 Ti, i7-9700K"  # that these times were measured on
+HARDWARE = "GTX 1080 Ti, i7-9700K"  # on which the paper measured these times
 
 RECOVERY: Mapping[str, Mapping[str, Recovery]] = {
     "oxford": {"classical MDS": Recovery(31.37, 4.67), "SMACOF": Recovery(38.77, 5.77)}

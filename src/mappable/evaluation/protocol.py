@@ -1,4 +1,4 @@
-"""What a protocol is: how it scores one model on one set, and its part of the report: sections, tables, drawings."""
+"""Define a protocol: how it scores one model on one set, and its sections, tables and drawings in the report."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from mappable.evaluation.models import Model, models_of
 from mappable.evaluation.result import Result
 from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.setup import Setup
-from mappable.evaluation.summary import RowSummary, summarise
+from mappable.evaluation.summary import RowSummary, summarize
 from mappable.evaluation.tables import Table
 
 if TYPE_CHECKING:
@@ -27,14 +27,15 @@ R = TypeVar("R")
 
 
 class NothingToDrawError(BadInputError):
-    """None of the results has what a figure is made of."""
+    """No result has the data that a figure shows."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report; `figures` are the names of its drawings, `commands` lines for a terminal.
+    """A part of the report; `figures` are names of drawings, `commands` are lines for a terminal.
 
-    A section that `leads` comes before those of all other protocols.
+    `sentences` come before the tables, `notes` (methods and caveats) after them. A section that `leads` comes before
+    the sections of all other protocols.
     """
 
     name: str
@@ -50,9 +51,9 @@ class Section:
 
 @dataclass(frozen=True)
 class View:
-    """All results of one set; `images` gives those of rows of its table, for drawings that show them.
+    """All results of one set. `images` reads the images of table rows, for drawings that show images.
 
-    With `as_printed`, all models start as the paper's do: same weights, clusters of Pittsburgh.
+    With `as_printed`, all models start as the paper's do: same weights, clusters from Pittsburgh images.
     """
 
     results: Sequence[Result]
@@ -77,31 +78,31 @@ class View:
 
     @cached_property
     def summaries(self) -> list[RowSummary]:
-        """Of all models whose accuracy is known."""
-        return summarise(self.results)
+        """Summaries of all models whose accuracy is known."""
+        return summarize(self.results)
 
     @property
     def best(self) -> RowSummary | None:
-        """The model that finds most within the positive radius."""
+        """The model that finds the most queries within the positive radius."""
         return max(self.summaries, key=lambda one: one.positive.mean, default=None)
 
     def models(self, kind: type[object] | None = None) -> list[Model]:
-        """Those that a protocol with this kind of result was run with; all of them if None."""
+        """The models that have a result of this kind; all models if None."""
         return models_of(self.results, kind)
 
     def drawn(self, kind: type[object]) -> list[Model]:
-        """The same, for a drawing, which needs at least one."""
+        """The models that have a result of this kind, for a drawing; raises if there is none."""
         models = self.models(kind)
         if not models:
-            raise NothingToDrawError(f"none of the {len(self.results)} results has {kind.__name__}: nothing to draw")
+            raise NothingToDrawError(f"none of the {len(self.results)} results has {kind.__name__}, nothing to draw")
         return models
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure by name, with its caption. `draw` gives a figure, or the frames of an animation if it is `moving`.
+    """A figure with a name and a caption. `draw` returns a figure, or the frames of an animation if `moving`.
 
-    It raises NothingToDrawError if no result has what it shows.
+    `draw` raises NothingToDrawError if no result has the data that the figure shows.
     """
 
     name: str
@@ -112,11 +113,11 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Protocol(Generic[R]):
-    """One way to look at a model. `version` rises when its results change, so that older ones are computed again.
+    """One test of a model. Raise `version` when its results change, so that older results are computed again.
 
-    `rows` are those of the table that must be described for it, and `score` gives its result, a dataclass of the type
-    `kind`; NotApplicableError says why a set is not suited. `depends` is text that changes with anything else that a
-    result depends on. `sections` of the report are made from the models that have a result.
+    `rows` returns the table rows whose images need descriptors. `score` returns the result, a dataclass of type
+    `kind`, or raises NotApplicableError with the reason. `depends` returns text that changes with anything else that
+    the result depends on. `sections` makes the report sections from the models that have a result.
     """
 
     name: str
@@ -127,24 +128,25 @@ class Protocol(Generic[R]):
     drawings: tuple[Drawing, ...] = ()
     depends: Callable[[Scoring], str] = lambda scoring: ""
     version: int = 1
-    of_a_map: bool = False  # `mappable evaluate` runs it unless told otherwise
+    of_a_map: bool = False  # `mappable evaluate` runs it by default
+    former_name: str = ""  # in stored results of earlier versions, and still accepted
 
     def key(self, scoring: Scoring) -> str:
-        """16 hex digits that change with all that its result depends on."""
+        """16 hex digits that change with everything that the result depends on."""
         described = scoring.descriptors
-        told = [
-            self.name,
+        facts = [
+            self.former_name or self.name,  # so that stored results stay valid
             self.version,
             scoring.setup.fingerprint,
             described.encoder,
             described.images,
             self.depends(scoring),
         ]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """A number of things.
+    """A count with its noun.
 
     >>> counted(1, "model", "models"), counted(1200, "model", "models")
     ('1 model', '1,200 models')
@@ -153,5 +155,5 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def named(condition: str) -> str:
-    """The name of a condition, which may be empty."""
+    """The name of a condition, or "unnamed" if it is empty."""
     return condition or "unnamed"

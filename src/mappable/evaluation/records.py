@@ -1,4 +1,4 @@
-"""Dataclasses as JSON, with their arrays apart, and back; types come from the annotations of their fields."""
+"""Convert dataclasses to JSON and back, with arrays stored separately; types come from field annotations."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
-ARRAY = "array"  # an array stands in JSON as {"array": NAME}
+ARRAY = "array"  # JSON represents an array as {"array": NAME}
 
 
 def to_json(value: Any, arrays: Arrays, path: str) -> Any:
-    """A value of dataclasses, mappings by text, sequences and scalars as JSON; arrays go to `arrays`, named by path."""
+    """Convert dataclasses, mappings with text keys, sequences and scalars to JSON; `arrays` collects arrays by path."""
     if isinstance(value, np.ndarray):
         arrays[path] = np.ascontiguousarray(value)
         return {ARRAY: path}
@@ -28,14 +28,14 @@ def to_json(value: Any, arrays: Arrays, path: str) -> Any:
 
 
 def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """The value of the type `kind` that `to_json` wrote; KeyError, TypeError or ValueError where it is another."""
+    """The value of type `kind` that `to_json` wrote; raises KeyError, TypeError or ValueError for anything else."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return None if value is None else from_json(next(one for one in inner if one is not NoneType), value, arrays)
-    if origin in (np.ndarray, NDArray):  # NDArray is a type of its own from NumPy 2.5 on
+    if origin in (np.ndarray, NDArray):  # since NumPy 2.5, NDArray is a separate type
         found = arrays[value[ARRAY]]
         if found.dtype.kind != np.dtype(inner[0] if origin is NDArray else get_args(inner[1])[0]).kind:
-            raise TypeError(f"{value[ARRAY]} has the type {found.dtype}")
+            raise TypeError(f"{value[ARRAY]} has type {found.dtype}")
         return found
     if isinstance(kind, type) and is_dataclass(kind):
         return kind(**{name: from_json(one, value[name], arrays) for name, one in _fields(kind)})
@@ -48,7 +48,7 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise TypeError(f"{value!r} is not of the type {kind.__name__}")
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
     return value
 
 

@@ -1,6 +1,6 @@
-"""Slow reference code: the equations once more, in plain loops over Python's floats, to check the fast code against.
+"""Slow reference code for `self_check`: the same equations in plain loops over Python floats.
 
-Nothing here calls the code that it is compared with, nor NumPy or PyTorch. Vectors are sequences of floats.
+It calls neither the code that it checks, nor NumPy, nor PyTorch. Vectors are sequences of floats.
 """
 
 import math
@@ -18,11 +18,11 @@ def squared_distance(first: Vector, second: Vector) -> float:
 
 
 def loss_terms(loss: Loss, images: Vectors, squared_metres: Vector) -> dict[str, float]:
-    """The `Terms` of one anchor, by name; of `loss` only the options count.
+    """The `Terms` of one anchor, by name. Only the options of `loss` are used.
 
-    `images` are the descriptors of anchor, positives, negatives and (quadruplets) the other negative.
-    `squared_metres` are those of the anchor to its positives, and then of the positives to each other if all pairs
-    count.
+    `images` holds the descriptors of the anchor, the positives, the negatives and, for quadruplets, the other
+    negative. `squared_metres` holds squared distances from the anchor to its positives and, if all pairs count, then
+    between the positives.
     """
     anchor, positives, rest = images[0], images[1 : 1 + loss.positives], images[1 + loss.positives :]
     has_quadruplets, is_lazy = "quadruplet" in loss.name, "lazy" in loss.name
@@ -36,7 +36,7 @@ def loss_terms(loss: Loss, images: Vectors, squared_metres: Vector) -> dict[str,
     sizes, costs = [], []
     for feature, geometric in zip(compared, squared_metres, strict=True):
         residual = feature / scale - geometric / radius**2
-        if not loss.normalised:
+        if not loss.normalized:
             residual = geometric - radius**2 / scale * feature
         size = abs(residual)
         bent = residual**2 / 2 if size <= delta else delta * (size - delta / 2)
@@ -54,7 +54,7 @@ def loss_terms(loss: Loss, images: Vectors, squared_metres: Vector) -> dict[str,
         visual = max(first) if is_lazy else sum(first)
         visual += max(second, default=0.0) if is_lazy or loss.second_hinge == "residuals" else sum(second)
     if "distance" in loss.name or "huber" in loss.name:
-        geometric_term = sum(costs) / (len(costs) if loss.normalised else 1)
+        geometric_term = sum(costs) / (len(costs) if loss.normalized else 1)
     hinges = first + second
     return {
         "total": visual + (loss.geometric_weight if far else 1) * geometric_term,
@@ -68,7 +68,7 @@ def loss_terms(loss: Loss, images: Vectors, squared_metres: Vector) -> dict[str,
 
 
 def numerical_gradient(function: Callable[[list[list[float]]], float], at: Vectors, step: float) -> list[list[float]]:
-    """Central differences of a function of vectors, number by number."""
+    """Central differences of a function of vectors, one component at a time."""
     gradient = [[0.0] * len(vector) for vector in at]
     for row, vector in enumerate(at):
         for column, value in enumerate(vector):
@@ -88,7 +88,7 @@ def nearest(
 
 
 def eigenvalues_and_vectors(matrix: Vectors, sweeps: int = 50) -> list[tuple[float, list[float]]]:
-    """Of a symmetric matrix, the largest eigenvalue first, by Jacobi's rotations."""
+    """Eigenvalues and eigenvectors of a symmetric matrix, largest eigenvalue first, by Jacobi rotations."""
     size = len(matrix)
     turned = [list(row) for row in matrix]
     basis = [[float(row == column) for column in range(size)] for row in range(size)]
@@ -104,7 +104,7 @@ def eigenvalues_and_vectors(matrix: Vectors, sweeps: int = 50) -> list[tuple[flo
 
 
 def _rotate(turned: list[list[float]], basis: list[list[float]], i: int, j: int) -> None:
-    """Make the entry (i, j) zero by a rotation of the plane of both axes."""
+    """Make entry (i, j) zero by a rotation in the plane of axes i and j."""
     if turned[i][j] == 0:
         return
     angle = 0.5 * math.atan2(2 * turned[i][j], turned[j][j] - turned[i][i])
@@ -118,7 +118,7 @@ def _rotate(turned: list[list[float]], basis: list[list[float]], i: int, j: int)
 
 
 def classical_mds(squared: Vectors, dimensions: int) -> list[list[float]]:
-    """Points whose inner products are nearest to the centred matrix -D / 2 of squared distances."""
+    """Points whose inner products are nearest to the centered matrix -D / 2, where D holds squared distances."""
     count = len(squared)
     means = [math.fsum(row) / count for row in squared]
     mean = math.fsum(means) / count
@@ -133,17 +133,18 @@ def stress(edges: Edges, points: Vectors) -> float:
 
 
 def least_stress(edges: Edges, start: Vectors, sweeps: int) -> list[list[float]]:
-    """Points near the start whose stress is least.
+    """Points near the start with the least stress.
 
-    Point after point goes to the mean, by weight, of where its neighbours would have it. No sweep raises the stress.
+    Each point in turn moves to the weighted mean of the positions that its neighbors suggest. No sweep raises the
+    stress.
     """
     points = [list(point) for point in start]
-    neighbours: dict[int, list[tuple[int, float, float]]] = {}
+    neighbors: dict[int, list[tuple[int, float, float]]] = {}
     for i, j, metres, sigma in edges:
-        neighbours.setdefault(i, []).append((j, metres, sigma**-2))
-        neighbours.setdefault(j, []).append((i, metres, sigma**-2))
+        neighbors.setdefault(i, []).append((j, metres, sigma**-2))
+        neighbors.setdefault(j, []).append((i, metres, sigma**-2))
     for _ in range(sweeps):
-        for i, known in neighbours.items():
+        for i, known in neighbors.items():
             total, wanted = 0.0, [0.0] * len(points[i])
             for j, metres, weight in known:
                 length = math.dist(points[i], points[j]) or 1.0
@@ -155,25 +156,26 @@ def least_stress(edges: Edges, start: Vectors, sweeps: int) -> list[list[float]]
 
 
 def aligned(points: Vectors, truth: Vectors, *, scale: bool) -> list[list[float]]:
-    """Points (n, 3) moved, turned, perhaps mirrored and scaled to lie nearest to the truth (n, 3).
+    """Points (n, 3) translated, rotated, possibly mirrored and scaled to lie nearest to the truth (n, 3).
 
-    By unit quaternions (Horn 1987): the best rotation is an eigenvector of a matrix of 4 x 4 sums of products.
+    The method uses unit quaternions (Horn 1987): the best rotation is an eigenvector of a 4 x 4 matrix of sums of
+    products.
     """
-    centres = [[math.fsum(column) / len(rows) for column in zip(*rows, strict=True)] for rows in (points, truth)]
-    wanted = [[value - middle for value, middle in zip(row, centres[1], strict=True)] for row in truth]
+    centers = [[math.fsum(column) / len(rows) for column in zip(*rows, strict=True)] for rows in (points, truth)]
+    wanted = [[value - middle for value, middle in zip(row, centers[1], strict=True)] for row in truth]
     best: tuple[float, list[list[float]]] = (-math.inf, [])
     for mirror in (1.0, -1.0):
-        own = [[mirror * (value - middle) for value, middle in zip(row, centres[0], strict=True)] for row in points]
+        own = [[mirror * (value - middle) for value, middle in zip(row, centers[0], strict=True)] for row in points]
         strength, turn = _best_turn(own, wanted)
         factor = strength / math.fsum(value**2 for row in own for value in row) if scale else 1.0
         turned = [[factor * math.fsum(t * v for t, v in zip(axis, row, strict=True)) for axis in turn] for row in own]
         if strength > best[0]:
-            best = strength, [[v + middle for v, middle in zip(row, centres[1], strict=True)] for row in turned]
+            best = strength, [[v + middle for v, middle in zip(row, centers[1], strict=True)] for row in turned]
     return best[1]
 
 
 def _best_turn(own: Vectors, wanted: Vectors) -> tuple[float, list[list[float]]]:
-    """The rotation (3 x 3) that brings centred points nearest to others, and the sum of inner products after it."""
+    """The rotation (3 x 3) that brings centered points nearest to others, and the sum of inner products after it."""
     sums = [[math.fsum(p[i] * t[j] for p, t in zip(own, wanted, strict=True)) for j in range(3)] for i in range(3)]
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = sums
     matrix = [

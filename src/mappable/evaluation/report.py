@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page with all tables and figures, also as JSON and Markdown."""
+"""Write the report: one self-contained HTML page with all tables and figures, and the same as JSON and Markdown."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ from mappable.progress import track
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
 FORMAT = Format("mappable report", 1, "write it again")
-SMALL = 300_000  # bytes of an SVG that may be in the page
+EMBEDDED_SVG_BYTES = 300_000  # the page embeds a larger figure as PNG
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
 
 CLAIMS_AFTER = "curves"  # the protocol whose section the claims follow
@@ -46,7 +46,10 @@ CLAIMS_AFTER = "curves"  # the protocol whose section the claims follow
 
 @dataclass(frozen=True)
 class Headline:
-    """What was run, what it gained, and the percentages that show it, by title; that of the `best` model stands out."""
+    """The first lines of the report: what was run, the gain in words, and percentages by title.
+
+    The page highlights the bar of the `best` model.
+    """
 
     run: str
     gain: str = ""
@@ -62,9 +65,9 @@ def drawings() -> list[Drawing]:
 def draw_all(
     results: Sequence[Result], setup: Setup, images: Images, folder: Path
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Write NAME.png and NAME.svg, or NAME.gif, for all that there is; gives the PNG or GIF of each name.
+    """Write NAME.png and NAME.svg, or NAME.gif, for every figure that has results; return the PNG or GIF by name.
 
-    A figure that cannot be drawn is left out; the second dictionary has the reason.
+    A figure that fails is left out. The second dictionary holds the reasons.
     """
     view, files, failed = View(results, setup, images), dict[str, Path](), dict[str, str]()
     for one in track(drawings(), "Drawing", len(drawings())):
@@ -92,27 +95,28 @@ def write_report(
     as_printed: bool = False,
     failed: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write `report.html`, `report.json` and `report.md` into a folder, of results of one set; gives the page's path.
+    """Write `report.html`, `report.json` and `report.md` into a folder; return the path of the page.
 
-    `figures` has the PNG or GIF of each by name, beside which an SVG may lie; those of unknown names are left out.
-    `command` repeats all of it; `as_printed` says that the models start as the paper's do. What `failed` before is
-    named with the reason, and so is a section that cannot be made; `failures_of` the page gives them again.
+    All `results` are of one set. `figures` holds a PNG or GIF by name; an SVG may lie beside a PNG. Figures with
+    unknown names are left out. `command` repeats the whole study. `as_printed` says that the models start as the
+    paper's do. The report names each part that `failed` before, and each section that fails now, with the reason;
+    `failures_of` reads them back.
     """
     if not results:
-        raise BadInputError(f"{setup.name}: there are no results to report on")
+        raise BadInputError(f"{setup.name}: there are no results to report")
     for result in results:
         if result.set != setup.name:
-            raise BadInputError(f"the report is on {setup.name}, but a result of {result.title!r} is on {result.set}")
+            raise BadInputError(f"the report is on {setup.name}, but the result of {result.title!r} is on {result.set}")
     view = View(results, setup, as_printed=as_printed)
     lost = dict(failed or {})
     top, sections = _headline(view, lost), sections_of(view, figures, command, lost)
     shown = {name: embedded(figures[name]) for section in sections for name in section.figures}
     captions = {one.name: one.caption for one in drawings()}
     page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=captions)
-    told = [f"{what}: {why}" for what, why, _ in failures(view, lost)]
-    data = json.dumps(_data(view, top, sections, told), indent=1, allow_nan=False) + "\n"
-    beside = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
-    text = markdown_of(setup.name, [top.run, top.gain], sections, beside)
+    reasons = [f"{what}: {why}" for what, why, _ in failures(view, lost)]
+    data = json.dumps(_data(view, top, sections, reasons), indent=1, allow_nan=False) + "\n"
+    linked = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
+    text = markdown_of(setup.name, [top.gain, top.run], sections, linked)
     write_text(out / DATA, data)
     write_atomically(out / TEXT, lambda stream: stream.write(text.encode("utf-8", "replace")))
     write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
@@ -120,18 +124,18 @@ def write_report(
 
 
 def failures_of(page: Path) -> list[str]:
-    """What failed, a sentence each, as the report of this page has it."""
+    """The failed parts that the report of this page names, one sentence each."""
     failed: list[str] = FORMAT.read(page.with_name(DATA))["failed"]
     return failed
 
 
 def sections_of(view: View, figures: Mapping[str, Path], command: str, failed: dict[str, str]) -> list[Section]:
-    """All sections that have something to show: figures that there are, and tables of more than names.
+    """All sections that have a figure, or a table with more columns than the names.
 
-    A section that cannot be made is left out, and the reason goes to `failed`.
+    A section that fails is left out. Its reason goes to `failed`.
     """
     moving = [one.name for one in drawings() if one.moving]
-    animations = Section("animations", "In motion", ["Two sequences, image by image."], figures=moving)
+    animations = Section("animations", "Animations", ["Two sequences, image by image."], figures=moving)
     makers: dict[str, Callable[[], Sequence[Section]]] = {}
     for protocol in PROTOCOLS.values():
         makers[protocol.name] = partial(_sections_of_protocol, protocol, view)
@@ -160,7 +164,7 @@ def _sections_of_protocol(protocol: Protocol[Any], view: View) -> Sequence[Secti
 
 
 def _shown(section: Section, figures: Mapping[str, Path]) -> Section:
-    """A section with what there is; raises where a part of it cannot be written."""
+    """The section with its existing figures and non-empty tables; raises if a part cannot be written."""
     kept = [each for each in section.tables if len(each.columns) > 1]
     shown = replace(section, figures=[name for name in section.figures if name in figures], tables=kept)
     json.dumps(_section_data(shown), allow_nan=False)
@@ -177,7 +181,7 @@ def _headline(view: View, failed: dict[str, str]) -> Headline:
 
 
 def headline_of(view: View) -> Headline:
-    """What was run, and how far the best model is ahead of the one that never trained."""
+    """What was run, and how far the best model is ahead of the untrained encoder."""
     what, best = f"{counted(len(view.models()), 'model', 'models')} on {view.setup.name}", view.best
     if best is None:
         return Headline(" ".join([f"{what}.", *_starts(view)]))
@@ -185,14 +189,14 @@ def headline_of(view: View) -> Headline:
         return of_a_map
     rows = {model.row: model for model in view.models(Accuracy)}
     first, shelf = rows[best.row].first(Accuracy), rows.get(OFF_THE_SHELF)
-    located = f"{what}: {len(first.queries):,} queries, located among {len(first.landmarks):,} landmarks."
+    located = f"{what}: {_located(first)}."
     run = " ".join([located, *_starts(view)])
     gain = f"{best.title} finds {best.positive.mean:.1f} % of the queries within {view.positive}"
     compared = [one for one in view.summaries if one.row in (OFF_THE_SHELF, best.row)]
     shown = {one.title: one.positive.mean for one in compared} | {BOUND: first.bound_positive[0]}
     if shelf is not None and len(compared) > 1:
         apart = difference(rows[best.row].results, shelf.results)
-        gain += f", and {compared[0].title} {compared[0].positive.mean:.1f} %"
+        gain += f"; {compared[0].title} finds {compared[0].positive.mean:.1f} %"
         gain += _ahead(apart) if apart else ""
     elif shelf is not None and len(rows) > 1:
         gain += "; no trained model finds more"
@@ -200,24 +204,28 @@ def headline_of(view: View) -> Headline:
 
 
 def _best_way(view: View, what: str) -> Headline | None:
-    """For a user's own map: the way that finds most, beside the nearest landmark; None for a study."""
+    """For a user's own map: the method that finds most queries, and the nearest landmark; None for a study."""
     models = view.models(Localization)
     if not own_map(models):
         return None
     found, radius, title = models[0].first(Localization), view.setup.positive_radius, models[0].title
     ways, bound = count_ways(found, radius), 100 * float(np.mean(found.bound <= radius))
     best = best_way(ways)
-    run = f"{what}: {len(found.queries):,} queries, located among {len(found.landmarks):,} landmarks."
-    gain = f"{title} finds {ways[best].percent:.1f} % of the queries within {view.positive} by the way {best}"
+    run = f"{what}: {_located(found)}."
+    gain = f"{title} finds {ways[best].percent:.1f} % of the queries within {view.positive} with the method {best}"
     if best != NEAREST:
-        gain += f", and {ways[NEAREST].percent:.1f} % by the nearest landmark"
-    if sure := ways[best].confident:
-        gain += f"; it is confident of {sure:,}, and right about {ways[best].right:,} of these"
+        gain += f", and {ways[NEAREST].percent:.1f} % with the nearest landmark"
+    if confident := ways[best].confident:
+        gain += f". It is confident about {confident:,} queries, {ways[best].right:,} of them correctly"
     return Headline(run, f"{gain}.", best, {name: one.percent for name, one in ways.items()} | {BOUND: bound})
 
 
+def _located(found: Accuracy | Localization) -> str:
+    return f"{len(found.queries):,} queries, located among {len(found.landmarks):,} landmarks"
+
+
 def _starts(view: View) -> list[str]:
-    """On the paper's sets: whether training started as the paper's did. One sentence, unless models differ."""
+    """For the paper's sets: whether training started as in the paper. One sentence, or several if models differ."""
     if view.setup.name not in paper.SIZES or own_map(view.models()):
         return []
     known = [with_defaults(result.settings) for result in view.results if result.settings]
@@ -228,16 +236,16 @@ def _ahead(apart: Difference) -> str:
     """A gain in words."""
     if apart.interval is None:
         return f": a gain of {apart.mean:.1f} points"
-    sure = "" if apart.verdict == "better" else ", too little to be sure"
+    sure = "" if apart.verdict == "better" else ", not decided"
     interval = f"{apart.interval.low:.1f} to {apart.interval.high:.1f}".replace("-", "−")
     return f": a gain of {apart.mean:.1f} points (95 % interval {interval}{sure})"
 
 
 def embedded(figure: Path) -> str:
-    """A figure as a `data:` address: of a small SVG beside it, else itself."""
+    """A figure as a `data:` address: the SVG beside it if that is small, else the figure itself."""
     drawn = figure.with_suffix(".svg")
     try:
-        if figure.suffix == ".png" and drawn.is_file() and drawn.stat().st_size < SMALL:
+        if figure.suffix == ".png" and drawn.is_file() and drawn.stat().st_size < EMBEDDED_SVG_BYTES:
             figure = drawn
         content = base64.b64encode(figure.read_bytes()).decode()
     except OSError as error:
@@ -249,13 +257,14 @@ def _page(**facts: Any) -> str:
     from jinja2 import Environment, StrictUndefined
 
     known = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    known.filters["tied"] = lambda text: re.sub(r"(?<=[\d,]) (?=%|(m|frames)\b)", "\u00a0", text)  # to their numbers
+    # Non-breaking spaces keep a unit on the line of its number.
+    known.filters["tied"] = lambda text: re.sub(r"(?<=[\d,]) (?=%|(m|frames)\b)", "\u00a0", text)
     template = files("mappable.evaluation").joinpath(TEMPLATE).read_text("utf-8")
     return known.from_string(template).render(version=version_of_mappable(), **facts)
 
 
 def _data(view: View, headline: Headline, sections: Sequence[Section], failed: Sequence[str]) -> dict[str, Any]:
-    """All that the page says, but its figures."""
+    """All content of the page except its figures."""
     return {
         **FORMAT.header,
         "mappable": version_of_mappable(),

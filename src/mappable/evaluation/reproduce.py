@@ -1,6 +1,6 @@
-"""A whole study: train the models, describe the images, score all protocols, write the report.
+"""Run a whole study: train the models, compute descriptors, score all protocols, write the report.
 
-Each step is kept: stopped at any moment, the same command goes on from there, and what changed is done again.
+Each step is saved. After an interruption, the same command resumes, and repeats only steps whose inputs changed.
 """
 
 import math
@@ -17,13 +17,13 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.evaluation.embedding import described, image_digest
-from mappable.evaluation.evaluate import ran, score_all, still_known
+from mappable.evaluation.embedding import image_digest, load_descriptors
+from mappable.evaluation.evaluate import run_facts, score_all, still_known
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
 from mappable.evaluation.report import PAGE, draw_all, write_report
 from mappable.evaluation.result import RESULT, Result, empty_result, fingerprint_of
-from mappable.evaluation.rows import PAPER_WAYS, Row
+from mappable.evaluation.rows import PAPER_SETTINGS, Row
 from mappable.evaluation.scoring import Descriptors, Scoring
 from mappable.evaluation.sets import NamedSet
 from mappable.evaluation.setup import Setup
@@ -41,7 +41,7 @@ from mappable.learning.trainer import train
 from mappable.locks import take, wait_for
 from mappable.places.pixels import Images
 
-SAME = WATCHING | DIVIDING  # settings that change no weights
+HARMLESS = WATCHING | DIVIDING  # settings that do not change the weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
 
 
@@ -54,17 +54,17 @@ class PlannedModel:
 
     @property
     def folder(self) -> str:
-        """Its name in paths."""
+        """The name of its folders."""
         return f"{re.sub(r'[^a-z0-9+]+', '-', self.row.name).strip('-')}-seed{self.settings.seed}"
 
 
 def plan(named: NamedSet, rows: Iterable[Row], seeds: Sequence[int], values: Sequence[str] = ()) -> list[PlannedModel]:
-    """The models, seed by seed: the set's preset, the paper's ways, what the user says, then what the row is about."""
+    """The models, seed by seed. Later settings win: the set's preset, the paper's settings, the user's, the row's."""
     return [PlannedModel(row, _settings(named, row, values, seed)) for seed in seeds for row in rows]
 
 
 def vary(rows: Sequence[Row], variations: Sequence[str]) -> list[Row]:
-    """The rows, and after each its variations, such as `margin=0.1,0.3`: two rows that differ in that setting alone."""
+    """The rows, each followed by its variations; `margin=0.1,0.3` adds two rows that differ in that setting only."""
     found = []
     for row in rows:
         found.append(row)
@@ -72,13 +72,13 @@ def vary(rows: Sequence[Row], variations: Sequence[str]) -> list[Row]:
             setting, equals, values = variation.partition("=")
             names = [value.strip() for value in values.split(",") if value.strip()]
             if not equals or not names:
-                raise BadInputError(f"--vary is {variation!r}, but must be KEY=VALUE,VALUE, such as margin=0.1,0.3")
+                raise BadInputError(f"--vary is {variation!r}, expected KEY=VALUE,VALUE, such as margin=0.1,0.3")
             found += [row.varied(SYNONYMS.get(setting.strip(), setting.strip()), value) for value in names]
     return found
 
 
 def _settings(named: NamedSet, row: Row, values: Sequence[str], seed: int) -> Settings:
-    before = () if row.ours else (*PAPER_WAYS, *named.paper)
+    before = () if row.ours else (*PAPER_SETTINGS, *named.paper)
     return load_settings(named.preset, overrides=[*before, *values, *_texts(row), f"seed={seed}"])
 
 
@@ -88,23 +88,23 @@ def _texts(row: Row) -> list[str]:
 
 @dataclass(frozen=True)
 class Study:
-    """A set, its images, and the folder of all that is made of them."""
+    """A set, its images, and the folder that holds models, descriptors, results and report."""
 
     setup: Setup
     images: Images
     out: Path
     protocols: Sequence[Protocol[Any]]
     device: str = "auto"
-    overwrite: bool = False  # models that were made with other settings or of other images
-    lean: bool = False  # only what the protocols need is described, and goes once a model is scored
-    as_printed: bool = False  # the models start as the paper's do, see `printed_settings`
+    overwrite: bool = False  # replace models that were trained with other settings or images
+    lean: bool = False  # describe only images that the protocols need; delete descriptors once a model is scored
+    as_printed: bool = False  # the models start as in the paper, see `printed_settings`
     command: str = ""
 
     def run(self, models: Sequence[PlannedModel], seconds: float = math.inf) -> Iterator[Result]:
-        """Train, describe and score one model after the other; each result is saved before it is handed on.
+        """Train, describe and score one model after the other; yield each result after it is saved.
 
-        None is begun that would be done later than in so many `seconds`, if it took as long as the longest before it.
-        Several processes may share the work: a model that another one has in hand is left to that one.
+        Do not start a model that, judging by the slowest so far, would not finish within `seconds`. Several processes
+        may share the work: a model that another process has locked is skipped.
         """
         start, longest = time.monotonic(), 0.0
         for model in models:
@@ -121,32 +121,32 @@ class Study:
 
     @cached_property
     def rows(self) -> Ints:
-        """Rows of the table that any protocol needs described, whether it is asked for or not: they are kept."""
+        """Rows whose images any protocol needs, requested or not, because descriptors are kept for later runs."""
         return _rows_of(PROTOCOLS.values(), self.setup)
 
     @cached_property
     def digest(self) -> str:
-        """Of the images of these rows."""
+        """The digest of the images in `rows`."""
         return image_digest(self.images, self.rows)
 
     def describe(self, model: PlannedModel) -> tuple[Encoder, Descriptors]:
-        """The encoder of a model, trained if it is not yet, and the descriptors of all that protocols look at."""
+        """The encoder of a model, trained if necessary, and the descriptors of all images that protocols need."""
         settings, activations = model.settings, self.out / ACTIVATIONS
         encoder = self._trained(settings, self.out / MODELS / model.folder, activations)
         kept = self.out / DESCRIPTORS / model.folder
         how: dict[str, Any] = {"precision": settings.precision, "activations": activations}
         rows = _rows_of(self.protocols, self.setup) if self.lean else self.rows
-        return encoder, described(encoder, self.images, rows, self.digest, kept, **how)
+        return encoder, load_descriptors(encoder, self.images, rows, self.digest, kept, **how)
 
     @cached_property
     def data(self) -> str:
-        """The fingerprint of what is trained on."""
+        """The fingerprint of the training data."""
         return select(self.setup.places, self.images, queries=0).fingerprint
 
     def _known(self, model: PlannedModel, *, failed: bool = False) -> Result | None:
-        """The result that an earlier run left, if nothing that it depends on has changed and no protocol is missing.
+        """The result of an earlier run, if its inputs are unchanged and no protocol is missing.
 
-        A protocol that failed is missing, unless `failed`.
+        A failed protocol counts as missing, unless `failed`.
         """
         folder, before = self.out / MODELS / model.folder, _before(self.out / RESULTS / model.folder)
         if before is None or not (folder / ENCODER).exists():
@@ -154,11 +154,11 @@ class Study:
         try:
             encoder, _ = look_into(folder, model.settings, self.data)
         except BadInputError:
-            return None  # training says what is wrong, or begins anew
+            return None  # training then raises the error, or starts again
         if encoder is None:
             return None
         nothing = Descriptors(self.rows, np.empty((0, 0), dtype=np.float16), encoder.fingerprint, self.digest)
-        trained = encoder.to(find_device(self.device))  # by which a protocol may tell one machine from another
+        trained = encoder.to(find_device(self.device))  # a protocol's key may depend on the device
         scoring = Scoring(self.setup, nothing, encoder.about, lambda: (trained, self.images))
         done = set(still_known(scoring, before))
         if failed and before.encoder == encoder.fingerprint:
@@ -183,14 +183,16 @@ class Study:
         known = replace(empty, scored=before.scored, skipped=before.skipped, keys=before.keys, ran=before.ran)
         result = score_all(scoring, known, self.protocols)
         if result.keys != before.keys or not before.ran:
-            result = replace(result, ran=ran(encoder.device, self.command) | _training(out / MODELS / model.folder))
+            result = replace(
+                result, ran=run_facts(encoder.device, self.command) | _training(out / MODELS / model.folder)
+            )
         result.save(home)
         if self.lean:
             shutil.rmtree(out / DESCRIPTORS / model.folder)
         return result
 
     def _trained(self, settings: Settings, folder: Path, activations: Path) -> Encoder:
-        """The finished encoder, trained or gone on with; one of other settings or images gives way if it may."""
+        """The trained encoder; training starts or resumes. `overwrite` replaces one of other settings or images."""
         places = self.setup.places
         how: dict[str, Any] = {"out": folder, "device": self.device, "activations": activations}
         try:
@@ -201,18 +203,18 @@ class Study:
             return train(places, self.images, settings, overwrite=True, **how)
 
     def report_on(self, models: Sequence[PlannedModel]) -> tuple[list[Result], Path | None]:
-        """The results of the models that are whole, whoever made them, and the path of a page about them, if any.
+        """The complete results of the models, made by any process, and the path of their page, if there are any.
 
-        Of several processes each writes it when it has nothing left to do, and so the last one's is about all.
+        Each of several processes writes the page when it has nothing left to do, so the last page covers all models.
         """
         with wait_for(self.out / FIGURES / ".lock", "writes the report"):
             results = [result for model in models if (result := self._known(model, failed=True))]
             return results, self.report(results) if results else None
 
     def report(self, results: Sequence[Result]) -> Path:
-        """Draw all figures and write the page; gives its path."""
+        """Draw all figures and write the page; return its path."""
         if not results:
-            raise BadInputError(f"{self.out}: there is no result to report on yet")
+            raise BadInputError(f"{self.out}: no results to report yet")
         figures, failed = draw_all(results, self.setup, self.images.read, self.out / FIGURES)
         how: dict[str, Any] = {"command": self.command, "as_printed": self.as_printed, "failed": failed}
         return write_report(results, self.setup, figures, self.out, **how)
@@ -223,7 +225,7 @@ def _rows_of(protocols: Iterable[Protocol[Any]], setup: Setup) -> Ints:
 
 
 def known_results(study: Study, models: Sequence[PlannedModel]) -> list[Result]:
-    """Those results of the models that are there; one of other settings or another table is refused."""
+    """The saved results of the models; raises for a result of other settings or another table."""
     found = []
     for model in models:
         home = study.out / RESULTS / model.folder
@@ -231,10 +233,10 @@ def known_results(study: Study, models: Sequence[PlannedModel]) -> list[Result]:
             result = Result.load(home)
             settings = model.settings.model_dump(mode="json")
             before = with_defaults(result.settings)
-            differing = [key for key in settings if key not in SAME and before[key] != settings[key]]
+            differing = [key for key in settings if key not in HARMLESS and before[key] != settings[key]]
             if differing or result.setup != fingerprint_of(study.setup, study.digest):
                 what = f"another {differing[0]}" if differing else "other images, places, landmarks or radii"
-                raise BadInputError(f"{home}: was made with {what}; run it again without --report-only")
+                raise BadInputError(f"{home}: made with {what}; run again without --report-only")
             found.append(result)
     return found
 
@@ -254,18 +256,18 @@ def load_study(
     as_printed: bool = False,
     command: str = "",
 ) -> Study:
-    """Read or draw a set, ready for its models."""
+    """Read or render a set, ready to train its models."""
     if not models:
-        raise BadInputError("there is nothing to train: name a row and a seed at least")
+        raise BadInputError("nothing to train; give at least one row and one seed")
     wanted = protocols_named(protocols)
     check_writable(out / PAGE)
-    with wait_for(out / ".lock", "reads or draws the images"):
+    with wait_for(out / ".lock", "reads or renders the images"):
         setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
     return Study(setup, images, out, wanted, device, overwrite, lean, as_printed, command)
 
 
 def _before(home: Path) -> Result | None:
-    """The result that an earlier run left, if it can be read."""
+    """The result of an earlier run, if it can be read."""
     try:
         return Result.load(home)
     except LaterVersionError:
@@ -275,7 +277,7 @@ def _before(home: Path) -> Result | None:
 
 
 def _training(folder: Path) -> dict[str, float]:
-    """Seconds that training took."""
+    """The training time in seconds."""
     return {
         "training_seconds": max((line["seconds"] for line in read_metrics(folder) if "seconds" in line), default=0.0)
     }

@@ -1,4 +1,4 @@
-"""The result of one model on one set: what each protocol found, in a folder that others can compare."""
+"""The result of one model on one set: the results of all protocols, saved in a folder that can be compared."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,10 +15,11 @@ from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically
 from mappable.formats import Format
+from mappable.learning.settings import with_current_names
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
 FORMAT = Format("mappable result", 3, "evaluate again")
-MAPPINGS = ("settings", "skipped", "keys", "ran")
+MAPPINGS = ("settings", "skipped", "failed", "keys", "ran", "map")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 
 R = TypeVar("R")
@@ -26,21 +27,21 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What the protocol `table1` finds, by which models are compared. Percentages are from 0 to 100.
+    """The result of protocol `table1`, which comparisons use. Percentages are from 0 to 100.
 
-    Rows are those of the table of places. Lists have one number per landmark seed; all else is of landmark seed 0.
-    `bound` is the distance from each query to the landmark that is truly nearest, and `bound_positive` and
-    `bound_negative` are the percentages that an encoder would have which always finds that one.
+    Rows are rows of the table of places. Lists have one number per landmark seed; other fields are of landmark seed 0.
+    `bound` is the distance from each query to its nearest landmark on the ground. `bound_positive` and
+    `bound_negative` are the percentages of an encoder that always retrieves that landmark.
     """
 
     queries: Ints  # rows
     landmarks: Ints  # rows
     retrieved: Ints  # row of the landmark nearest by feature, per query
-    errors: Floats  # distance to it, per query
+    errors: Floats  # distance to that landmark, per query
     bound: Floats
     landmark_seeds: list[int]
     positive: list[float]  # percent of the queries within the positive radius
-    negative: list[float]  # and within the negative radius
+    negative: list[float]  # percent of the queries within the negative radius
     bound_positive: list[float]
     bound_negative: list[float]
     recall: dict[str, float]  # by the number of landmarks
@@ -48,19 +49,22 @@ class Accuracy:
     def __post_init__(self) -> None:
         for name in ("retrieved", "errors", "bound"):
             if len(getattr(self, name)) != len(self.queries):
-                have = f"{len(self.queries):,} queries, but {len(getattr(self, name)):,} numbers called {name!r}"
+                have = f"{len(self.queries):,} queries, but {len(getattr(self, name)):,} values of {name!r}"
                 raise ValueError(f"table1 has {have}")
-        if len({len(one) for one in (self.landmark_seeds, self.positive, self.negative)}) > 1:
-            raise ValueError("table1 has not as many percentages as landmark seeds")
+        counts = [len(one) for one in (self.landmark_seeds, self.positive, self.negative)]
+        if len(set(counts)) > 1:
+            have = f"{counts[0]} landmark seeds, but {counts[1]} and {counts[2]} percentages"
+            raise ValueError(f"table1 has {have}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What one model came to. Radii and distances are in `unit`.
+    """The result of one model on one set. Radii and distances are in `unit`.
 
-    `scored` has what each protocol found, by its name, `skipped` why others do not suit the set, and `failed` what went
-    wrong in those that are to be run again. Of each query `ids`, `conditions` and `blocks` have its place_id, its
-    condition and its block of the bootstrap. `row` is a name of `rows.ROWS` or what a user calls the model.
+    `scored` holds the result of each protocol by name. `skipped` holds the reasons of protocols that do not apply to
+    the set. `failed` holds the errors of protocols that will be run again. Per query, `ids`, `conditions` and `blocks`
+    hold its place_id, its condition and its block for the bootstrap. `row` is a name of `rows.ROWS`, or the user's
+    name for the model.
     """
 
     set: str
@@ -73,28 +77,28 @@ class Result:
     seed: int | None
     encoder: str  # fingerprint
     settings: Mapping[str, Any]
-    setup: str  # fingerprint of what was evaluated on, images included
+    setup: str  # fingerprint of the setup and its images
     ids: Strings
     conditions: Strings
     blocks: Ints
     scored: Mapping[str, object] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
-    keys: Mapping[str, str] = field(default_factory=dict)  # what each depends on; another key is another result
+    keys: Mapping[str, str] = field(default_factory=dict)  # `Protocol.key` of each protocol's result
     ran: Mapping[str, Any] = field(default_factory=dict)  # hardware, versions, date, command
-    map: Mapping[str, str] = field(default_factory=dict)  # of a map that was evaluated: digests of its parts
+    map: Mapping[str, str] = field(default_factory=dict)  # digests of the parts of an evaluated map
 
     def __post_init__(self) -> None:
         found = self.get(Accuracy)
         if found is not None and len(found.queries) != len(self.ids):
-            raise ValueError(f"table1 has {len(found.queries):,} queries, but the result {len(self.ids):,}")
+            raise ValueError(f"table1 has {len(found.queries):,} queries, but the result has {len(self.ids):,}")
 
     def get(self, kind: type[R]) -> R | None:
-        """What the protocol with this kind of result found; None if it was not run."""
+        """The protocol result of this kind; None if the protocol was not run."""
         return next((one for one in self.scored.values() if isinstance(one, kind)), None)
 
     def save(self, folder: Path) -> None:
-        """Write `result.json` and `arrays.safetensors`; both replace what was there before."""
+        """Write `result.json` and `arrays.safetensors`; both replace existing files."""
         facts: dict[str, Any] = {"mappable": version_of_mappable()}
         facts |= {name: getattr(self, name) for name in FACTS}
         facts |= {
@@ -114,22 +118,25 @@ class Result:
 
     @classmethod
     def load(cls, path: Path) -> "Result":
-        """The result in a folder, or of its file `result.json`; one of an older version is refused."""
-        from mappable.evaluation.protocols import PROTOCOLS  # which import this module
+        """Read the result in a folder, or of its file `result.json`; raises for a result of an older version."""
+        from mappable.evaluation.protocols import PROTOCOLS, current_name  # protocols import this module
 
         folder = path.parent if path.name == RESULT else path
         with FORMAT.reading(folder / RESULT):
             facts = FORMAT.read(folder / RESULT)
             packed = (folder / ARRAYS).read_bytes()
             if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
-                raise ValueError(f"{ARRAYS} is not the one that belongs to it")
+                raise ValueError(f"{ARRAYS} does not match its checksum in {RESULT}")
             arrays, queries, kinds = load(packed), facts["queries"], get_type_hints(cls)
-            protocols = {name: one for name, one in facts["protocols"].items() if name in PROTOCOLS}
+            facts = {"failed": {}, "map": {}} | facts  # earlier versions lack these
+            mappings = {name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS}
+            for by_protocol in ("skipped", "failed", "keys"):
+                mappings[by_protocol] = {current_name(name): one for name, one in mappings[by_protocol].items()}
+            protocols = {current_name(name): one for name, one in facts["protocols"].items()}
+            protocols = {name: one for name, one in protocols.items() if name in PROTOCOLS}
             return cls(
                 **{name: from_json(kinds[name], facts[name], arrays) for name in FACTS},
-                **{name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS},
-                failed=from_json(dict[str, str], facts.get("failed", {}), arrays),  # unknown to earlier versions
-                map=from_json(dict[str, str], facts.get("map", {}), arrays),  # as well
+                **mappings | {"settings": with_current_names(mappings["settings"])},
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),
@@ -138,14 +145,14 @@ class Result:
 
 
 def fingerprint_of(setup: Setup, images: str) -> str:
-    """Of a set and the digest of its images."""
+    """The fingerprint of a setup and of its images, given their digest."""
     return f"{setup.fingerprint} {images}".strip()
 
 
 def empty_result(
     setup: Setup, *, row: str, title: str, seed: int | None, encoder: str, settings: Mapping[str, Any], images: str = ""
 ) -> Result:
-    """That of a model of which nothing is known yet."""
+    """The result of a model before any protocol has run."""
     return Result(
         set=setup.name,
         frame=str(setup.places.frame[setup.queries[0]]),

@@ -1,4 +1,4 @@
-"""The rows of the paper's table I by name, and the same losses with the values of our presets."""
+"""The rows of the paper's table I by name, and the same losses with the settings of our presets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from mappable.errors import BadInputError
 
 OFF_THE_SHELF = "off-the-shelf"
 PAPER_VALUES: Mapping[str, Any] = {"geometric_weight": 0.5, "feature_scale_squared": 2.0}
-PAPER_WAYS = (  # of training, which our presets may do otherwise
+PAPER_SETTINGS = (  # of training, which our presets may change
     "margin=0.1",
     "second_margin=0.2",
     "huber_delta=1",
@@ -23,7 +23,7 @@ OURS = "-ours"
 
 @dataclass(frozen=True)
 class Row:
-    """A model: what it is called in tables, and the settings that make it."""
+    """A model: its name, its title in tables, and its settings."""
 
     name: str
     title: str
@@ -31,34 +31,34 @@ class Row:
 
     @property
     def loss(self) -> str:
-        """As settings name it; "" of the encoder that never trained."""
+        """The loss setting; "" for the untrained encoder."""
         return str(self.settings.get("loss", ""))
 
     @property
     def visual(self) -> str:
-        """The visual part of the loss, "" where it has none."""
+        """The visual part of the loss; "" if it has none."""
         first = self.loss.split("+")[0]
         return "" if first in ("distance", "huber") else first
 
     @property
     def combined(self) -> bool:
-        """True of a visual and a geometric loss together."""
+        """True for a combination of a visual and a geometric loss."""
         return "+" in self.loss
 
     @property
     def ours(self) -> bool:
-        """True of a row with the values of our own presets."""
+        """True for a row with the settings of our own presets."""
         return OURS in self.name
 
     def varied(self, setting: str, value: str) -> "Row":
-        """The same but for one setting."""
+        """The same row with one setting changed."""
         return Row(
             f"{self.name}, {setting}={value}", f"{self.title}, {setting} {value}", {**self.settings, setting: value}
         )
 
     @property
     def pure(self) -> str:
-        """The name of the row of the visual loss alone, of a combination."""
+        """For a combination, the name of the row with only its visual loss; else ""."""
         return self.visual if self.combined else ""
 
 
@@ -86,12 +86,12 @@ TABLE_1: tuple[Row, ...] = (
 )
 OUR_ROWS: tuple[Row, ...] = tuple(
     _ours(row.loss, row.title) for row in TABLE_1 if row.combined or row.loss == "triplet"
-)  # with all else as the preset has it; the triplet alone tells what the geometric loss is worth there
+)  # other settings are the preset's; the triplet alone shows the gain of the geometric loss
 ROWS: Mapping[str, Row] = {row.name: row for row in (*TABLE_1, *OUR_ROWS)}
 
 
 def variation_of(name: str) -> tuple[str, dict[str, str]]:
-    """The row that a row of that name is a variation of, and what is other there.
+    """The base row of a varied row, and its changed settings.
 
     >>> variation_of("triplet+huber-ours, margin=0.3")
     ('triplet+huber-ours', {'margin': '0.3'})
@@ -101,11 +101,11 @@ def variation_of(name: str) -> tuple[str, dict[str, str]]:
 
 
 def rows_named(names: Sequence[str]) -> list[Row]:
-    """The rows of these names, in the order of the table; `table1` and `ours` name all of a kind."""
+    """The rows with these names, in the order of the table; `table1` and `ours` stand for all rows of a kind."""
     groups = {"table1": TABLE_1, "ours": OUR_ROWS}
     wanted: set[str] = set()
     for name in names:
         if name not in ROWS and name not in groups:
-            raise BadInputError(f"there is no row {name!r}; there are {', '.join([*groups, *ROWS])}")
+            raise BadInputError(f"unknown row {name!r}, expected one of {', '.join([*groups, *ROWS])}")
         wanted |= {row.name for row in groups[name]} if name in groups else {name}
     return [row for name, row in ROWS.items() if name in wanted]

@@ -1,4 +1,4 @@
-"""What all protocols need of one model: its landmarks and its feature distances."""
+"""The landmarks and feature distances of one model, which all protocols share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from mappable.places.pixels import Images
 
 LANDMARK_SEEDS = (0, 1, 2, 3, 4)
-AT_ONCE = 2048  # rows of descriptors
+AT_ONCE = 2048  # rows of descriptors per block, which bounds memory
 
 
 class NotApplicableError(MappableError):
-    """A protocol that this set cannot be put to; its text says why, and a report shows it."""
+    """A protocol does not apply to this set. The report shows the text, which gives the reason."""
 
 
 @dataclass(frozen=True)
 class Descriptors:
-    """Descriptors (m, D), float16 or float32, of some rows (m,) of a table, in ascending order of the rows."""
+    """Descriptors (m, D), float16 or float32, of some rows (m,) of a table; rows ascend."""
 
     rows: Ints
     values: NDArray[np.floating[Any]]
     encoder: str  # fingerprint
-    images: str = ""  # digest of what was described
+    images: str = ""  # digest of the images
 
     def __getitem__(self, rows: Ints) -> Floats32:
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         if not np.array_equal(self.rows[at], rows):
-            raise KeyError(f"rows {np.setdiff1d(rows, self.rows)[:3]} were not described")
+            raise KeyError(f"rows {np.setdiff1d(rows, self.rows)[:3]} have no descriptors")
         return self.values[at].astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """One model on one set. `load` gives the encoder and the images, for protocols that measure time.
+    """One model on one set. `load` returns the encoder and the images, for protocols that measure time.
 
-    A `calibration` is that of a map which is evaluated as it is; else protocols calibrate by images of the set.
+    `calibration` comes from a map that is evaluated as it is. Without it, protocols calibrate with images of the set.
     """
 
     setup: Setup
@@ -73,12 +73,12 @@ class Scoring:
         return apart
 
     def landmarks(self, seed: int = 0, count: int | None = None) -> Ints:
-        """Rows of the landmarks: as many as usual, or `count`; the first is random by the seed."""
+        """Rows of the landmarks: the set's usual number, or `count`; the seed chooses the first at random."""
         return landmarks_of(self.setup, seed, count)
 
     @cached_property
     def to_landmarks(self) -> tuple[Ints, Floats32]:
-        """All rows that are a landmark for any seed or count, ascending, and how far the queries are from them."""
+        """All rows that are a landmark for any seed or count, ascending, and squared distances of queries to them."""
         rows = retrieval_rows(self.setup)
         return rows, self.squared(self.setup.queries, rows)
 
@@ -91,7 +91,7 @@ class Scoring:
 
 
 def landmarks_of(setup: Setup, seed: int = 0, count: int | None = None) -> Ints:
-    """Rows of the landmarks of a set: as many as usual, or `count`; the first is random by the seed."""
+    """Rows of the landmarks of a set: its usual number, or `count`; the seed chooses the first at random."""
     count = setup.landmarks if count is None else count
     if count is None:
         return setup.references
@@ -107,11 +107,11 @@ def retrieval_rows(setup: Setup) -> Ints:
 
 
 def retrieval(setup: Setup) -> Ints:
-    """Rows of the queries, and of all landmarks: what must be described to retrieve."""
+    """Rows of the queries and of all landmarks: the images that retrieval needs descriptors of."""
     return np.concatenate([setup.queries, retrieval_rows(setup)])
 
 
 def by_condition(setup: Setup) -> dict[str, Ints]:
-    """Positions in `setup.queries`, not rows of the table, of the queries of each condition."""
+    """Indices into `setup.queries` (not rows of the table) of the queries of each condition."""
     conditions = setup.places.condition[setup.queries]
     return {name or "unnamed": np.flatnonzero(conditions == name) for name in sorted(set(conditions))}

@@ -1,4 +1,4 @@
-"""Sections about all models: the paper's claims, settings, how it was run, and what was left out, and why."""
+"""Report sections about all models: the paper's claims, settings, how it was run, what was skipped, what failed."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,35 +13,35 @@ from mappable.evaluation.rows import OFF_THE_SHELF
 from mappable.evaluation.tables import Column, table
 from mappable.learning.settings import with_defaults
 
-GEOMETRIC = ("geometric_weight", "feature_scale_squared", "huber_delta")  # settings that a visual loss does not use
+GEOMETRIC_SETTINGS = ("geometric_weight", "feature_scale_squared", "huber_delta")  # a visual loss does not use them
 
 
 def judged(view: View) -> Sequence[Claim]:
-    """All claims, or none where the models that they compare were not trained."""
+    """All claims, or none if no claim has all the models that it compares."""
     found = judge(view.results)
     return found if any(claim.compared for claim in found) else ()
 
 
 def claims(view: View) -> list[Section]:
-    """The claims, where the models allow to judge any of them."""
+    """The section of claims, if the models allow to judge at least one."""
     sentences = [
-        "What the paper says in words, judged by the models above. One is better than another if the 95 % interval of "
-        "their difference, query by query and seed by seed, excludes 0. Models with our own γ and F² count for the "
-        "last claim only."
+        "The claims that the paper makes in words, judged with the models above. A model is better than another if the "
+        "95 % interval of their difference excludes 0. Differences are paired by query and by seed. Models with our "
+        "own γ and F² count for the last claim only."
     ]
     return [Section("claims", "The paper's claims", sentences, claims=found)] if (found := judged(view)) else []
 
 
 def settings(view: View) -> Section:
-    """What sets each model apart, and all settings."""
+    """The settings that differ between models, and all settings."""
     models = view.models()
     several = len(models) > 1
-    sentences = ["What sets each model apart; all settings of all models are below."] if several else []
+    sentences = ["The settings in which the models differ. All settings of all models are below."] if several else []
     made = table(
         "models",
         Column("Model", [model.title for model in models]),
         Column("Seeds", [_listed(_text(result.seed) for result in model.results) for model in models]),
-        Column("What differs", _differences(models) if several else [None]),
+        Column("Settings that differ", _differences(models) if several else [None]),
         Column("Training, min", [_minutes(model) for model in models]),
         Column("Encoder", [_listed(one.encoder[:8] for one in model.results if one.encoder) for model in models]),
     )
@@ -69,18 +69,19 @@ def conduct(view: View, command: str) -> Section:
     given = [command, *(str(each.get("command", "")) for each in ran)]
     commands = dict.fromkeys(one for one in given if one)
     run = table("run", Column("", list(known)), Column("", list(known.values())))
-    return Section("run", "How it was run", ["To repeat it:"] if commands else [], [run], commands=list(commands))
+    sentences = ["The command below repeats this study."] if commands else []
+    return Section("run", "How it was run", sentences, [run], commands=list(commands))
 
 
 def skipped(view: View) -> Section:
-    """Protocols that were not run, with the reasons."""
+    """Protocols that were skipped, with the reasons."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for model in view.models():
         for result in model.results:
             for protocol, reason in result.skipped.items():
                 reasons.setdefault((protocol, reason), []).append(model.title)
     if not judged(view):
-        why = "not all of the paper's models that they compare were trained; --rows table1 trains them"
+        why = "some of the paper's models that the claims compare are not trained; --rows table1 trains them"
         reasons["the paper's claims", why] = [model.title for model in view.models()]
     titles = len(view.models())
     left = table(
@@ -89,12 +90,12 @@ def skipped(view: View) -> Section:
         Column("Reason", [reason for _, reason in reasons]),
         Column("Models", ["all" if len(set(of)) == titles else _listed(of) for of in reasons.values()]),
     )
-    sentences = ["What could not be found out here, and why."]
-    return Section("skipped", "What was left out", sentences, [left] if reasons else [])
+    sentences = ["These parts do not apply to this set or these models."]
+    return Section("skipped", "What was skipped", sentences, [left] if reasons else [])
 
 
 def failures(view: View, parts: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What failed, the reason, and the models: protocols, and `parts` of the report."""
+    """Failed protocols and failed `parts` of the report: what failed, the reason, and the models."""
     models: dict[tuple[str, str], list[str]] = {}
     for result in view.results:
         for protocol, reason in result.failed.items():
@@ -105,16 +106,18 @@ def failures(view: View, parts: Mapping[str, str]) -> list[tuple[str, str, str]]
 
 
 def failed_parts(view: View, parts: Mapping[str, str]) -> Section:
-    """What went wrong, part by part."""
+    """One row per failed part."""
     found = failures(view, parts)
     titles = ("What", "Reason", "Models")
     columns = [Column(title, [one[at] or None for one in found]) for at, title in enumerate(titles)]
-    sentences = ["These parts are missing because of an error; all others stand. The same command tries them again."]
+    sentences = [
+        "These parts are missing because of an error. All other parts are complete. The same command retries them."
+    ]
     return Section("failed", "What failed", sentences, [table("failed", *columns)] if found else [])
 
 
 def _differences(models: list[Model]) -> list[str]:
-    """In words, of each model the settings that are not the same for all that trained."""
+    """Per model, the settings that are not the same for all trained models, as text."""
     trained = [_settings(model) for model in models if model.row != OFF_THE_SHELF]
     names = dict.fromkeys(name for one in trained for name in one if name != "seed")
     varied = [name for name in names if len({_text(one.get(name)) for one in trained}) > 1]
@@ -122,20 +125,21 @@ def _differences(models: list[Model]) -> list[str]:
     for model in models:
         own = _settings(model)
         loss = str(own.get("loss", ""))
-        used = varied if loss.endswith(("distance", "huber")) else [name for name in varied if name not in GEOMETRIC]
-        told = _listed(f"{name} {_text(own[name])}" for name in used if name in own)
-        found.append("never trained" if model.row == OFF_THE_SHELF else told)
+        geometric = loss.endswith(("distance", "huber"))
+        used = varied if geometric else [name for name in varied if name not in GEOMETRIC_SETTINGS]
+        listed = _listed(f"{name} {_text(own[name])}" for name in used if name in own)
+        found.append("not trained" if model.row == OFF_THE_SHELF else listed)
     return found
 
 
 def _settings(model: Model) -> dict[str, Any]:
-    """Of its first seed, with those that its version knew nothing of; none of descriptors made elsewhere."""
-    told = model.results[0].settings
-    return with_defaults(told) if told else {}
+    """Settings of the first seed, completed with defaults for newer settings; empty for external descriptors."""
+    recorded = model.results[0].settings
+    return with_defaults(recorded) if recorded else {}
 
 
 def _minutes(model: Model) -> float | None:
-    """That training took, in the mean."""
+    """Average minutes of training per seed."""
     seconds = [result.ran["training_seconds"] for result in model.results if "training_seconds" in result.ran]
     return float(np.mean(seconds)) / 60 if seconds else None
 

@@ -1,4 +1,4 @@
-"""`self_check`: losses, gradients, mining, search, MDS and alignment against slow references, on random data."""
+"""`self_check`: compare losses, gradients, mining, search, MDS and alignment with slow references on random data."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -25,25 +25,25 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.mds import classical_mds
 from mappable.recovery.unanchored.smacof import sparse_smacof
 
-RADIUS = 10.0  # positive radius in metres of the random tuples
-STEP = 1e-7  # of numerical gradients: their rounding and truncation both stay below 1e-7 of the gradient
+RADIUS = 10.0  # positive radius of the random tuples, in metres
+STEP = 1e-7  # of numerical gradients: rounding and truncation errors both stay below 1e-7 of the gradient
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was compared, and the largest difference; `error` says why a check could not be finished or was skipped."""
+    """What was compared, and the largest difference; `error` says why a check failed to finish or was skipped."""
 
     name: str
     compared: str
-    difference: float | None  # None if it is missing or not finite
+    difference: float | None  # None if missing or not finite
     tolerance: float
-    passed: bool | None  # None if it was skipped
+    passed: bool | None  # None if skipped
     error: str | None = None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Where to compute, and a stream of random numbers."""
+    """The device to compute on, and a random generator."""
 
     device: torch.device
     random: np.random.Generator
@@ -52,20 +52,20 @@ class Trial:
         return torch.tensor(np.asarray(values), dtype=dtype, device=self.device)
 
     def descriptors(self, *shape: int, spread: float = 0.4) -> Floats:
-        """Vectors (..., n, D) of length one, those of one group so alike that some hinges are active and some not."""
-        centres = self.random.normal(size=(*shape[:-2], 1, shape[-1]))
-        vectors = centres + spread * self.random.normal(size=shape)
+        """Unit vectors (..., n, D); vectors of one group are so similar that some hinges are active and some not."""
+        centers = self.random.normal(size=(*shape[:-2], 1, shape[-1]))
+        vectors = centers + spread * self.random.normal(size=shape)
         unit: Floats = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
         return unit
 
 
 class SkippedError(Exception):
-    """A check needs what is not installed."""
+    """A check needs a package that is not installed."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A check before it is run; `compare` gives the largest difference to the reference."""
+    """A check before it runs; `compare` returns the largest difference from the reference."""
 
     name: str
     compared: str
@@ -74,20 +74,20 @@ class Comparison:
     on_device: bool = False
 
     def run(self, trial: Trial) -> Check:
-        """The check, which has failed if it raises an error."""
+        """Run the check; an error counts as failed."""
         compared = f"{self.compared}, on {trial.device}" if self.on_device else self.compared
         try:
             difference = float(self.compare(trial))
         except SkippedError as reason:
             return Check(self.name, compared, None, self.tolerance, None, str(reason))
-        except Exception as error:  # whatever broken code raises: the other checks still say something
+        except Exception as error:  # broken code may raise anything; the other checks still run
             return Check(self.name, compared, None, self.tolerance, False, f"{type(error).__name__}: {error}")
         passed = difference <= self.tolerance  # False for NaN
         return Check(self.name, compared, difference if math.isfinite(difference) else None, self.tolerance, passed)
 
 
 def self_check(device: str = "auto", seed: int = 0) -> list[Check]:
-    """All checks in order; if one fails, the others go on.
+    """Run all checks in order; if one fails, the others still run.
 
     Losses, gradients and mining compute on `device` ("auto", "cpu", "cuda", "cuda:N"), the rest on the CPU.
     """
@@ -96,10 +96,10 @@ def self_check(device: str = "auto", seed: int = 0) -> list[Check]:
 
 
 def all_losses() -> Iterator[Loss]:
-    """Every name with every form that it has."""
-    for name, normalised, pairs in product(LOSS_NAMES, (True, False), get_args(GeometricPairs)):
+    """Every loss name with every variant that it has."""
+    for name, normalized, pairs in product(LOSS_NAMES, (True, False), get_args(GeometricPairs)):
         is_geometric = "distance" in name or "huber" in name
-        if not is_geometric and (pairs == "all" or not normalised):
+        if not is_geometric and (pairs == "all" or not normalized):
             continue
         loss = Loss(
             name,
@@ -107,14 +107,14 @@ def all_losses() -> Iterator[Loss]:
             positive_radius=RADIUS,
             geometric_weight=0.7,
             huber_delta=0.4,
-            normalised=normalised,
+            normalized=normalized,
             geometric_pairs=pairs,
             positives=3,
             negatives=4,
             hard_negatives=2,
         )
         yield loss
-        if is_geometric and "quadruplet" in name and normalised:
+        if is_geometric and "quadruplet" in name and normalized:
             yield replace(loss, second_hinge="residuals")
 
 
@@ -154,7 +154,7 @@ def _gradients(trial: Trial) -> float:
 
 
 def _mining(trial: Trial) -> float:
-    """All distances, and those of what is mined, where what is no negative counts as infinitely far."""
+    """Compare all distances, and those of mined rows; a mined row that is no negative counts as infinitely far."""
     rows = np.sort(trial.random.choice(300, 200, replace=False))
     features = trial.descriptors(200, 64, spread=1.0).astype(np.float32)
     anchors, negatives = trial.random.choice(rows, 16, replace=False), trial.random.random((16, 300)) < 0.5
@@ -175,7 +175,7 @@ def _mining(trial: Trial) -> float:
 
 
 def _search(store: Store, vectors: Floats32, queries: Floats32, among: Bools | None = None) -> tuple[float, float]:
-    """The largest error of a squared distance that the store gives, and the share of the nearest that it misses."""
+    """The largest error of a squared distance from the store, and the share of nearest rows that it misses."""
     count = 5
     rows, squared = store.nearest(queries, count, among=among)
     known, allowed = vectors.tolist(), range(len(vectors)) if among is None else np.flatnonzero(among).tolist()
@@ -192,7 +192,7 @@ def _search(store: Store, vectors: Floats32, queries: Floats32, among: Bools | N
 def _exact_search(kind: type[np.floating[Any]]) -> Callable[[Trial], float]:
     def compare(trial: Trial) -> float:
         vectors = trial.descriptors(300, 64, spread=1.0).astype(kind)
-        twins = vectors[:5].astype(np.float32) + np.float32(1e-4)  # where products alone would round distances away
+        twins = vectors[:5].astype(np.float32) + np.float32(1e-4)  # inner products alone would round these to 0
         queries = np.concatenate([twins, trial.descriptors(15, 64, spread=1.0).astype(np.float32)])
         among = trial.random.random(len(vectors)) < 0.8
         worst, missed = _search(Exact(vectors), vectors.astype(np.float32), queries, among)
@@ -225,7 +225,7 @@ def _mds(trial: Trial) -> float:
 
 
 def _smacof(trial: Trial) -> float:
-    """By how much the stress is above the least one, and the stated stress off the stress in loops, as a share."""
+    """Relative excess over the least stress, or relative error of the stated stress, whichever is larger."""
     worst = 0.0
     for dimensions, share in product((2, 3), (1.0, 0.8)):
         points = trial.random.uniform(0, 10, (12, dimensions))
@@ -256,7 +256,7 @@ def _alignment(trial: Trial) -> float:
 
 
 def _between(points: Floats) -> Floats:
-    """Distances (n, n) of all pairs."""
+    """Distances (n, n) between all pairs."""
     distances: Floats = np.linalg.norm(points[:, None] - points[None], axis=2)
     return distances
 
@@ -266,11 +266,11 @@ def _largest(differences: NDArray[Any]) -> float:
 
 
 def _worse(first: float, second: float) -> float:
-    """The larger; what is no number is worst of all."""
+    """The larger of two numbers; NaN if either is NaN."""
     return math.nan if math.isnan(first) or math.isnan(second) else max(first, second)
 
 
-# Tolerances are at least ten times the largest difference of `self_check` with the seeds 0 to 99 on a CPU.
+# Each tolerance is at least ten times the largest difference of `self_check` with seeds 0 to 99 on a CPU.
 CHECKS = (
     Comparison("losses", "terms of all losses in float64 with loops", 1e-12, _losses(torch.float64), True),
     Comparison("losses, float32", "terms of all losses with loops", 2e-5, _losses(torch.float32), True),

@@ -22,25 +22,25 @@ from mappable.places.table import Places
 from mappable.worlds.presets import PRESETS, Preset
 from mappable.worlds.simulation import find_simulated, write_simulated
 
-# Of the paper's rows on our sets: 1,200 steps of 8 anchors where Oxford has 15,006 of 2, at ten times the paper's rate.
+# For the paper's rows on our sets: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.
 OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
-PLACES = "places"  # the folder of the table and the packed images, below that of all results
-STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # of the bootstrap, in the unit of the places
+PLACES = "places"  # folder of the table and the packed images, inside the folder of a study
+STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # block lengths of the bootstrap, in the unit of the places
 
 
 @dataclass(frozen=True)
 class NamedSet:
-    """A set by name. `preset` has its settings; `special` gives fields of its `Setup` that are not the usual ones.
+    """A named set. `preset` has its settings; `special` returns fields of its `Setup` that are not the defaults.
 
-    `read` gives the places of a folder that the user has; None of a world that is drawn. `choosing` gives the same
-    places with other splits, to choose settings by: what is tested on then is none of the test images. `paper` are
-    settings of the paper's rows, where those of the preset are not the paper's.
+    `read` reads the places from the user's folder; it is None for a world that is rendered. `choosing` returns the
+    same places with other splits, to choose settings without the test images. `paper` holds settings of the paper's
+    rows that differ from the preset.
     """
 
     name: str
     summary: str
     preset: str
-    block: float  # of the bootstrap, in the unit of the places
+    block: float  # block length of the bootstrap, in the unit of the places
     special: Callable[[Places, Settings], dict[str, object]]
     read: Callable[[Path], Places] | None = None
     choosing: Callable[[Places], Places] | None = None
@@ -56,16 +56,16 @@ class NamedSet:
         overwrite: bool = False,
         choose: bool = False,
     ) -> tuple[Setup, Images]:
-        """Read or draw the set, pack its images below `out`, and say how it is evaluated on."""
+        """Read or render the set, pack its images into `out`, and return its setup and images."""
         folder = out / PLACES
         if self.read is None:
             if root is not None:
-                raise BadInputError(f"{self.name} is drawn, not read: leave {root} out")
+                raise BadInputError(f"{self.name} is rendered, not read from {root}; leave out --images")
             places = find_simulated(self.name, folder, every=every) or write_simulated(
                 self.name, folder, every=every, overwrite=overwrite
             )
         elif root is None:
-            raise BadInputError(f"{self.name}: give the folder that holds the images (--images FOLDER)")
+            raise BadInputError(f"{self.name}: no folder of images given; add --images FOLDER")
         else:
             places = self.read(root)
             save_places(places, folder / TABLE)
@@ -76,14 +76,14 @@ class NamedSet:
         except BadImageError:
             if self.read is not None:
                 raise
-            write_simulated(self.name, folder, every=every, overwrite=overwrite)  # draws again what is damaged
+            write_simulated(self.name, folder, every=every, overwrite=overwrite)  # renders damaged images again
             packed, _ = pack()
         return setup, packed.view(places)
 
     def setup(self, places: Places, settings: Settings, *, choose: bool = False) -> Setup:
-        """How its places are evaluated on; or how settings are chosen, without its test images."""
+        """The setup of its evaluation; with `choose`, a setup to choose settings without its test images."""
         if choose and self.choosing is None:
-            raise BadInputError(f"{self.name} has no images beside those of the test to choose settings by")
+            raise BadInputError(f"{self.name} has no images besides its test images, so --choose is not possible")
         places = self.choosing(places) if choose and self.choosing else places
         radii = {"positive_radius": settings.positive_radius, "negative_radius": settings.negative_radius}
         usual = {"landmarks": settings.landmarks, "block": self.block}
@@ -91,14 +91,14 @@ class NamedSet:
 
 
 def find_set(name: str) -> NamedSet:
-    """The set of that name."""
+    """The set with that name."""
     if name not in SETS:
-        raise BadInputError(f"there is no set {name!r}; there are {', '.join(SETS)}")
+        raise BadInputError(f"unknown set {name!r}, expected one of {', '.join(SETS)}")
     return SETS[name]
 
 
 def _drawn(world: Preset) -> NamedSet:
-    """A simulated world: region B, the wing and the other camera ask what carries over; a route that leaves the map."""
+    """A simulated world. Region B, the wing and the other camera test generalization; one route leaves the map."""
     block, usual = (STREET_BLOCK, "overcast") if world.world == "street" else (ROOMS_BLOCK, "cloudy")
 
     def special(places: Places, settings: Settings) -> dict[str, object]:
@@ -132,9 +132,10 @@ def _drawn(world: Preset) -> NamedSet:
 
 
 def _by_calibration(places: Places) -> Places:
-    """The images for calibration are tested on, those of the test not used at all.
+    """Test on the calibration images, and do not use the test images.
 
-    In the street nothing is trained on at night: as in the test, some of what is tested on is of an unseen condition.
+    In the street, the night run is left out of training. As in the real test, some images then have an unseen
+    condition.
     """
     others = {"calibration": "test", "test": ""}
     split = np.array([others.get(split, split) for split in places.split], dtype=object)
@@ -143,7 +144,7 @@ def _by_calibration(places: Places) -> Places:
 
 
 def _by_stretch(places: Places) -> Places:
-    """The second half of the training stretch is tested on, a gap before it left out, and the test stretch too."""
+    """Test on the second half of the training stretch; leave out a gap before it, and the test stretch."""
     train = places.split == "train"
     ends = np.quantile(places.x[train], [0.5, 0.54])
     split = np.full(len(places), "", dtype=object)
@@ -153,7 +154,7 @@ def _by_stretch(places: Places) -> Places:
 
 
 def _away(places: Places, rows: Ints, references: Ints, radius: float) -> Ints:
-    """Those rows whose position is farther than the radius from all references."""
+    """The rows whose positions are farther than the radius from all references."""
     if not len(rows):
         return rows
     apart, _ = KDTree(places.positions[references]).query(places.positions[rows])
@@ -162,7 +163,7 @@ def _away(places: Places, rows: Ints, references: Ints, radius: float) -> Ints:
 
 
 def _oxford(places: Places, settings: Settings) -> dict[str, object]:
-    """The paper: the 672 m whose map is recovered are not named; we take the overcast test run, from its beginning."""
+    """The paper's set. It does not say which 672 m it recovers; we use the start of the overcast test run."""
     train = np.flatnonzero(places.split == "train")
     snow = train[places.condition[train] == "snow"]
     gallery = snow if len(snow) else train
@@ -170,13 +171,13 @@ def _oxford(places: Places, settings: Settings) -> dict[str, object]:
 
 
 def _route(places: Places, condition: str) -> dict[str, object]:
-    """The test run whose map is recovered: one in this condition, where there is such."""
+    """The test run whose route is recovered: one in this condition, if any."""
     rows = np.flatnonzero((places.split == "test") & (places.condition == condition))
     return {"route": str(places.sequence[rows[0]])} if len(rows) else {}
 
 
 def _cold(places: Places, settings: Settings) -> dict[str, object]:
-    """The paper's sequences and regions, as far as they are there."""
+    """The paper's sequences and regions, as far as they exist in the folder."""
     area = "freiburg-a/seq2_"
     there = set(places.sequence)
 
@@ -204,7 +205,7 @@ def _cold(places: Places, settings: Settings) -> dict[str, object]:
 
 
 def _nordland(places: Places, settings: Settings) -> dict[str, object]:
-    """Winter queries against all summer images of the test region, which no encoder trained on."""
+    """Winter queries against all summer images of the test region, on which no encoder trained."""
     winter, summer = (
         np.flatnonzero((places.split == "test") & (places.condition == season)) for season in ("winter", "summer")
     )
@@ -221,14 +222,14 @@ def _nordland(places: Places, settings: Settings) -> dict[str, object]:
 
 
 def _read_cold(root: Path) -> Places:
-    """What the paper trains and tests on, and the regions that it generalises to, as far as they are there."""
+    """The paper's training and test images, and its generalization regions if they exist in the folder."""
     tables = [read_places("cold", root, protocol="paper")]
     missing = []
     for region in ("freiburg-b", "saarbruecken-b"):
         try:
             tables.append(read_places("cold", root, protocol=f"generalisation-{region}").replace(split=""))
         except BadInputError as error:
-            missing.append(Note(f"no generalisation to {region}: {error}"))
+            missing.append(Note(f"no generalization test in {region}: {error}"))
     return concatenate(tables).noting(*missing)
 
 
@@ -244,7 +245,7 @@ SETS: Mapping[str, NamedSet] = {
             lambda root: read_places("robotcar", root, protocol="paper"),
         ),
         NamedSet(
-            "cold", "COLD Freiburg A, and the paper's regions to generalise to", "cold", ROOMS_BLOCK, _cold, _read_cold
+            "cold", "COLD Freiburg A, and the paper's generalization regions", "cold", ROOMS_BLOCK, _cold, _read_cold
         ),
         *(_drawn(world) for world in PRESETS.values()),
         NamedSet(

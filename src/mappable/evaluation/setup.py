@@ -1,4 +1,4 @@
-"""What an evaluation runs on: places, the role of each image, and the radii."""
+"""The setup of an evaluation: places, the role of each image, and the radii."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from mappable.places.table import COLUMNS, Places
 from mappable.places.unposed import NOWHERE
 
 NO_ROWS: Ints = np.arange(0)
-SWEPT = (50, 100, 200, 400, 800, 1600)  # landmarks
+SWEEP_COUNTS = (50, 100, 200, 400, 800, 1600)  # numbers of landmarks
 
 
 @dataclass(frozen=True)
 class Region:
-    """A place that the encoder may never have seen: rows of the run that its map is made of, and of its queries."""
+    """A region that the encoder may never have seen: rows of its reference run and of its queries."""
 
     name: str
     reference: Ints
@@ -29,11 +29,12 @@ class Region:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """A table of places and how it is evaluated on. Rows are row numbers of `places`.
+    """A table of places and how an evaluation uses it. Rows are row numbers of `places`.
 
-    Landmarks are chosen among the `references`, `landmarks` of them, or all where that is None. `queries` are located.
-    `elsewhere` are images that are not on the map, to calibrate rejection by, and `absent` others, to test it with.
-    Radii are in the unit of the places; `block` is the length of stretches that the bootstrap draws, in the same unit.
+    `landmarks` is the number of landmarks to choose among the `references`; None takes all. `queries` are located.
+    `elsewhere` are images that are not on the map, to calibrate rejection; `absent` are others, to test rejection.
+    Radii are in the unit of the places. `block` is the length of the stretches that the bootstrap draws, in the same
+    unit.
     """
 
     name: str
@@ -47,15 +48,15 @@ class Setup:
     elsewhere: Ints = field(default_factory=lambda: NO_ROWS)
     absent: Ints = field(default_factory=lambda: NO_ROWS)
     block: float
-    tolerance: float  # up to which curves are drawn
-    counts: tuple[int, ...] = SWEPT  # landmarks of the sweep
-    proportional: tuple[str, ...] = ()  # sequences whose pairs are looked at; the first is the one to show
-    matrices: tuple[str, str] | None = None  # sequences: of the rows (references) and columns (queries)
+    tolerance: float  # largest tolerance of the curves
+    counts: tuple[int, ...] = SWEEP_COUNTS  # numbers of landmarks in the sweep
+    proportional: tuple[str, ...] = ()  # sequences of the protocol proportionality; figures show the first
+    matrices: tuple[str, str] | None = None  # a reference sequence (matrix rows) and a query sequence (columns)
     regions: tuple[Region, ...] = ()
     gallery: Ints = field(default_factory=lambda: NO_ROWS)  # references of the qualitative examples
     gallery_landmarks: int = 100
-    route: str = ""  # the sequence whose map is recovered
-    route_length: float = 672.0  # of it, from its first image on
+    route: str = ""  # the sequence whose route is recovered
+    route_length: float = 672.0  # stretch of that sequence, from its first image
 
     def __post_init__(self) -> None:
         for rows, what, which in (
@@ -63,36 +64,36 @@ class Setup:
             (self.queries, "queries", "the split 'test' or the role 'query'"),
         ):
             if not len(rows):
-                raise BadInputError(f"{self.name}: there are no {what}: no place has {which}")
+                raise BadInputError(f"{self.name}: no {what}; no place has {which}")
             nowhere = np.flatnonzero(self.places.frame[rows] == NOWHERE.name)
             if len(nowhere):
                 name = self.places.sequence[rows[nowhere[0]]]
-                raise BadInputError(f"{self.name}: the sequence {name!r} is among the {what}, but has no positions")
+                raise BadInputError(f"{self.name}: sequence {name!r} is among the {what}, but has no positions")
         frames = sorted(set(self.places.frame[np.concatenate([self.references, self.queries])]))
         if len(frames) > 1:
             raise BadInputError(f"{self.name}: references and queries are in different frames: {', '.join(frames)}")
         if self.landmarks is not None and not 1 <= self.landmarks <= len(self.references):
-            have = f"there are {len(self.references):,} references"
-            raise BadInputError(f"{self.name}: {self.landmarks:,} landmarks are to be chosen, but {have}")
+            most = f"1 to {len(self.references):,}, the number of references"
+            raise BadInputError(f"{self.name}: landmarks must be {most}, got {self.landmarks:,}")
         if not 0 < self.block < np.inf:
-            raise BadInputError(f"{self.name}: the length of blocks is {self.block:g}, but must be above 0")
+            raise BadInputError(f"{self.name}: block length must be above 0, got {self.block:g}")
         if not 0 < self.positive_radius <= self.negative_radius:
             radii = f"{self.positive_radius:g} and {self.negative_radius:g}"
-            raise BadInputError(f"{self.name}: the radii are {radii}, but must be positive, the first the smaller")
+            raise BadInputError(f"{self.name}: radii must be above 0, the positive the smaller one, got {radii}")
 
     @property
     def unit(self) -> str:
-        """Of positions and radii."""
+        """The unit of positions and radii."""
         return self.places.frames[self.places.frame[self.queries[0]]].unit
 
     @property
     def blocks(self) -> Ints:
-        """The block of each query: that of the nearest place on the longest query sequence, so for all conditions."""
+        """The block of each query: the block of the nearest place on the longest query sequence, for all conditions."""
         return blocks_of(self.places, self.queries, self.block)
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits that change with anything that a result could depend on."""
+        """16 hex digits that change with everything that a result could depend on."""
         digest = hashlib.sha256()
         for one in fields(self):
             value = getattr(self, one.name)
@@ -110,15 +111,15 @@ class Setup:
         return digest.hexdigest()[:16]
 
     def rows_of(self, sequence: str, among: Ints) -> Ints:
-        """Those rows `among` others that are of a sequence, in their order."""
+        """The rows `among` others that belong to a sequence, in their order."""
         rows: Ints = among[self.places.sequence[among] == sequence]
         if not len(rows):
-            raise BadInputError(f"{self.name}: no such images of a sequence {sequence!r}")
+            raise BadInputError(f"{self.name}: sequence {sequence!r} has no such images")
         return rows
 
 
 def blocks_of(places: Places, rows: Ints, length: float) -> Ints:
-    """The block of each row: stretches of `length` along the longest of their sequences, the nearest by position."""
+    """The block of each row: stretches of `length` along the longest sequence, found by the nearest place on it."""
     sequences = places[rows].sequences()
     ways = {name: path_length(places.positions[rows[own]]) for name, own in sequences.items()}
     longest = max(ways, key=lambda name: float(ways[name][-1]))
@@ -137,11 +138,10 @@ def setup_of(
     block: float | None = None,
     **others: object,
 ) -> Setup:
-    """The usual evaluation of any table with splits; what `others` say of a `Setup` comes before what is usual.
+    """The default setup of any table with splits or roles; `others` are fields of `Setup` that override defaults.
 
-    References, queries and calibration images are those of `Places.references`, `queries` and `calibration`. Sequences
-    to look at closely are query sequences, the one with the most images first. Of parts beside the main one, which
-    have roles and no split, those with a reference sequence of their own are regions to generalise to.
+    References, queries and calibration images come from `Places.references`, `queries` and `calibration`. The
+    sequences for closer inspection are the query sequences, the one with the most images first.
     """
     references, queries = places.references(), places.queries()
     found = places[queries].sequences() if len(queries) else {}
@@ -169,7 +169,7 @@ def setup_of(
 
 
 def _pair(places: Places, references: Ints, queries: Sequence[str]) -> tuple[str, str] | None:
-    """A reference and a query sequence of the same condition, where there are such."""
+    """A reference and a query sequence, of the same condition if possible."""
     if not len(references) or not queries:
         return None
     known = places[references].sequences()

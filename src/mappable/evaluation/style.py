@@ -1,4 +1,4 @@
-"""How all figures look, and how they are written: as PNG and SVG, the same bytes for the same results."""
+"""Style of all figures, and how they are written: as PNG and SVG, with the same bytes for the same results."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from mappable.files import write_atomically
 from mappable.plotting import (
     BLUE,
     COLORS,
+    GRAY,
     GREEN,
-    GREY,
     ORANGE,
     PINK,
     SKY,
-    VERMILLION,
+    VERMILION,
     plain_axes,
 )
 from mappable.plotting import new_figure as empty_figure
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure, SubFigure
 
-DPI, COARSE = 150, 100  # pixels an inch; the latter where photographs make files large
-WIDTH = 9.0  # inches: text stays readable where a page shows it 900 pixels wide
+DPI, COARSE = 150, 100  # pixels per inch; COARSE is for figures with photographs, whose files are large
+WIDTH = 9.0  # inches: text stays readable if a page shows the figure 900 pixels wide
 PURPLE, TEAL = "#5D3A9B", "#004D40"  # darker than their neighbors, so also safe for color-blind readers
 FAINT = "#d4d4d4"
-ACROSS = 200  # pixels of an image
+THUMBNAIL_WIDTH = 200  # pixels
 RIGHT, WRONG = "✓", "✗"
-BEST_POSSIBLE = "best possible"
+UPPER_BOUND = "upper bound"
 FORMATS: dict[str, dict[str, Any]] = {"png": {"metadata": {"Software": None}}, "svg": {"metadata": {"Date": None}}}
 
 
 @dataclass(frozen=True)
 class Look:
-    """The colour, line and mark of a model; a hollow mark is that of a row of ours."""
+    """Color, line and marker of a model; rows of ours have a hollow marker."""
 
-    colour: str
+    color: str
     line: str = "-"
     mark: str = ""
     hollow: bool = False
 
     def curve(self, every: int | tuple[int, int] = 1) -> dict[str, Any]:
-        """What `Axes.plot` takes; marks at every so many-th point, or from one on."""
+        """Arguments for `Axes.plot`; `every` n-th point has a marker, or (start, n)."""
         return {
-            "color": self.colour,
+            "color": self.color,
             "linestyle": self.line,
             "linewidth": 2.0 if self.line == ":" else 1.6,
             "marker": self.mark,
@@ -63,13 +63,13 @@ class Look:
         }
 
     def point(self) -> dict[str, Any]:
-        """The same for points that no line joins; all models have a mark there."""
-        return {"color": self.colour, "marker": self.mark or "o", "markerfacecolor": self.face}
+        """Arguments for single points without a line; every model then has a marker."""
+        return {"color": self.color, "marker": self.mark or "o", "markerfacecolor": self.face}
 
     @property
     def face(self) -> str:
-        """The colour within a mark."""
-        return "white" if self.hollow else self.colour
+        """The fill color of a marker."""
+        return "white" if self.hollow else self.color
 
 
 LOOKS = {
@@ -77,19 +77,19 @@ LOOKS = {
     "distance": Look(PURPLE, ":"),
     "huber": Look(PINK, ":"),
     "triplet": Look(ORANGE, "--"),
-    "quadruplet": Look(GREY, "--"),
+    "quadruplet": Look(GRAY, "--"),
     "lazy-triplet": Look(SKY, "--"),
     "lazy-quadruplet": Look(GREEN, "--"),
     "triplet+distance": Look(ORANGE, "-", "o"),
-    "triplet+huber": Look(VERMILLION, "-", "s"),
+    "triplet+huber": Look(VERMILION, "-", "s"),
     "lazy-quadruplet+distance": Look(GREEN, "-", "^"),
     "lazy-quadruplet+huber": Look(TEAL, "-", "D"),
-}  # of the paper: dotted, dashed, and solid with marks; a combination is near in colour to its visual loss
-OTHERS = tuple(Look(colour, "-", mark) for colour, mark in zip(COLORS, "PXv*phd", strict=True))
+}  # untrained or geometric: dotted; visual: dashed; combined: solid with markers, in a color near its visual loss
+OTHERS = tuple(Look(color, "-", mark) for color, mark in zip(COLORS, "PXv*phd", strict=True))
 
 
 def look_of(row: str, number: int = 0) -> Look:
-    """That of a row by its name; models that users name have one by their number."""
+    """The look of a row by its name; models that users name get one by their number."""
     paper = row.removesuffix(OURS)
     if paper not in LOOKS:
         return OTHERS[number % len(OTHERS)]
@@ -98,54 +98,54 @@ def look_of(row: str, number: int = 0) -> Look:
 
 
 def new_figure(height: float, dpi: int = DPI, width: float = WIDTH) -> "Figure":
-    """An empty one, in inches, that lays itself out."""
+    """An empty figure, sizes in inches, with automatic layout."""
     return empty_figure(width, height, dpi)
 
 
 def panels_of(figure: "Figure", count: int, shape: tuple[int, int]) -> "list[Axes]":
-    """As many panels with a common y axis, in a grid of `shape` (rows, columns) from the top left."""
+    """`count` panels with a common y axis, in a grid of `shape` (rows, columns), filled from the top left."""
     every = list(figure.subplots(*shape, sharey=True, squeeze=False).flat)
     for axes in every[count:]:
         axes.remove()
     return every[:count]
 
 
-def grid_of(count: int, abreast: int) -> tuple[int, int]:
-    """Rows and columns of a grid of at most `abreast` columns, filled as evenly as possible.
+def grid_of(count: int, most_columns: int) -> tuple[int, int]:
+    """Rows and columns of a grid of at most `most_columns` columns, filled as evenly as possible.
 
     >>> grid_of(3, 3), grid_of(4, 3), grid_of(5, 3)
     ((1, 3), (2, 2), (2, 3))
     """
-    rows = -(-count // abreast)
+    rows = -(-count // most_columns)
     return rows, -(-count // rows)
 
 
 def tidy(axes: "Axes") -> None:
-    """A faint grid, and no frame above and to the right."""
+    """Draw a faint grid, and no frame at the top and right."""
     plain_axes(axes, grid="#e2e2e2")
 
 
 def as_map(axes: "Axes", unit: str) -> None:
-    """Both axes to scale and labelled."""
+    """Give both axes the same scale, and label them."""
     tidy(axes)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]")
 
 
 def dots(axes: "Axes", points: Floats, **style: Any) -> "PathCollection":
-    """Positions (n, 2) as dots."""
+    """Draw positions (n, 2) as dots."""
     return axes.scatter(points[:, 0], points[:, 1], **style)
 
 
 def beside(axes: "Axes", y: float, text: str, *, column: int = 0, **style: Any) -> None:
-    """A number to the right of the axes at the height y, in one of several columns."""
+    """Write a number to the right of the axes at height y, in one of several columns."""
     axes.annotate(
         text, (1.0, y), (14 + 58 * column, 0), axes.get_yaxis_transform(), "offset points", va="center", **style
     )
 
 
 def legend_of(figure: "Figure | SubFigure", axes: "Axes", title: str) -> None:
-    """The legend of some axes at the right of the figure, with a heading for the numbers in its labels."""
+    """Put the legend of the axes at the right of the figure; `title` heads the numbers in its labels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside right upper", frameon=False, fontsize=9, handlelength=3.2, title=title,
@@ -154,42 +154,42 @@ def legend_of(figure: "Figure | SubFigure", axes: "Axes", title: str) -> None:
 
 
 def show(axes: "Axes", picture: Pixels) -> None:
-    """An image without ticks in a faint frame."""
+    """Draw an image without ticks, in a faint frame."""
     axes.imshow(small(picture), interpolation="bilinear")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=FAINT, linewidth=1.0)
 
 
 def small(picture: Pixels) -> Pixels:
-    """Hardly more pixels than are seen, for files to be small."""
+    """Shrink an image to about the pixels that are visible, to keep files small."""
     height, width = picture.shape[:2]
-    size = ACROSS, max(1, round(ACROSS * height / width))
+    size = THUMBNAIL_WIDTH, max(1, round(THUMBNAIL_WIDTH * height / width))
     return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
 
 
 def show_error(axes: "Axes", error: float, setup: Setup) -> None:
-    """The error below an image, and whether it is within the positive radius, by color and sign."""
+    """Write the error below an image; color and sign show whether it is within the positive radius."""
     right = error <= setup.positive_radius
-    colour = GREEN if right else VERMILLION
-    axes.spines[:].set(color=colour, linewidth=3.0)
-    axes.set_xlabel(f"{RIGHT if right else WRONG} {error:.1f} {setup.unit}", fontsize=9, color=colour, labelpad=3)
+    color = GREEN if right else VERMILION
+    axes.spines[:].set(color=color, linewidth=3.0)
+    axes.set_xlabel(f"{RIGHT if right else WRONG} {error:.1f} {setup.unit}", fontsize=9, color=color, labelpad=3)
 
 
 def number(value: float | None, form: str = ".2f") -> str:
-    """A number as text, a dash where there is none."""
+    """A number as text; a dash for None or NaN."""
     return "–" if value is None or value != value else format(value, form)
 
 
 def save(figure: "Figure", folder: Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.svg into a folder, which is made."""
+    """Write NAME.png and NAME.svg into a folder, which is created if missing."""
     from matplotlib import rc_context
 
     files = []
     with rc_context({"svg.hashsalt": "mappable"}), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of letters that the font lacks
+        warnings.simplefilter("ignore", UserWarning)  # about characters that the font lacks
         for kind, options in FORMATS.items():
             draw = partial(figure.savefig, format=kind, dpi=figure.dpi, **options)
             files.append(folder / f"{name}.{kind}")
             write_atomically(files[-1], draw)
-            figure.set_layout_engine("none")  # it is laid out now
+            figure.set_layout_engine("none")  # the first format has set the layout
     return files

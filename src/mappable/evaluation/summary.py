@@ -1,7 +1,7 @@
 """Average several seeds into one row, and test whether one row is better than another.
 
-All of it is about `table1`: how many queries are found within the radii. Results of other queries cannot be put
-together; `compare` finds out what several have in common first.
+Everything here uses `table1`: the percentage of queries found within the radii. All results must have the same
+queries; `compare` first reduces results to their common queries.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ Verdict = Literal["better", "worse", "not decided"]
 
 @dataclass(frozen=True)
 class RowSummary:
-    """A model on a set. Percentages are of queries within the radii; landmarks are those of landmark seed 0.
+    """A model on a set: percentages of queries within the radii, with the landmarks of landmark seed 0.
 
-    `positive`, `negative` and `median` (of the errors) spread over the seeds of training, `landmarks_positive` and
-    `landmarks_negative` over landmark seeds, each of them the mean over seeds of training. `interval` is that of
-    `positive`, by the block bootstrap over queries and seeds; None if all queries are in one block. Numbers by
-    condition are means over seeds: `queries`, `positive`, `negative`, `median` and `bound`, the percentage with a
-    landmark within the positive radius.
+    `positive`, `negative` and `median` (of the errors) are mean and deviation over training seeds.
+    `landmarks_positive` and `landmarks_negative` are mean and deviation over landmark seeds, each averaged over
+    training seeds. `interval` belongs to `positive`: a block bootstrap over queries and seeds, or None if all queries
+    are in one block. `by_condition` holds means over seeds: `queries`, `positive`, `negative`, `median`, and `bound`,
+    the percentage of queries with a landmark within the positive radius.
     """
 
     row: str
@@ -48,11 +48,11 @@ class RowSummary:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how many percentage points of queries within the positive radius the first of two models is ahead.
+    """Lead of the first of two models, in percentage points of queries within the positive radius.
 
-    `interval` is that of the paired block bootstrap over queries and seeds, at 95 %; None if all queries are in one
-    block. `seeds` are those that both have and that are compared, one by one; where there is none, all seeds of the
-    one are compared with all of the other.
+    `interval` is the 95 % interval of the paired block bootstrap over queries and seeds; None if all queries are in
+    one block. `seeds` are the seeds that both models have, compared one by one. If they share none, all seeds of one
+    model are compared with all seeds of the other.
     """
 
     mean: float
@@ -61,29 +61,29 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the first: "better" and "worse" mean that the interval excludes 0."""
+        """Verdict on the first model: "better" and "worse" mean that the interval excludes 0."""
         if self.interval is None or self.interval.low <= 0.0 <= self.interval.high:
             return "not decided"
         return "better" if self.interval.above_zero else "worse"
 
     @property
     def compared(self) -> str:
-        """What was compared, in words."""
+        """The compared seeds, as text."""
         if not self.seeds:
-            return "all seeds of both, as they have none in common"
+            return "all seeds of both, because they share none"
         return f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))} of both"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"verdict": self.verdict, "compared": self.compared}
 
 
-def summarise(results: Sequence[Result]) -> list[RowSummary]:
-    """A summary per model, in the order of `models_of`; results without `table1` do not count."""
+def summarize(results: Sequence[Result]) -> list[RowSummary]:
+    """A summary per model, in the order of `models_of`; results without `table1` are skipped."""
     return [summary_of(model.results) for model in models_of(results, Accuracy)]
 
 
 def summary_of(results: Sequence[Result]) -> RowSummary:
-    """The summary of one model, of which each result is another seed; all have `table1`."""
+    """The summary of one model. Each result is one seed, and all have `table1`."""
     first, errors, found = results[0], errors_of(results), accuracies_of(results)
     radii = {"positive": first.positive_radius, "negative": first.negative_radius}
     within = {name: spread([percent_within(one, radius) for one in errors]) for name, radius in radii.items()}
@@ -105,7 +105,7 @@ def summary_of(results: Sequence[Result]) -> RowSummary:
 
 
 def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference | None:
-    """How much better one model is than another, each with its seeds, on the same queries; None without `table1`."""
+    """How much better the first model is than the second, on the same queries; None if either has no `table1`."""
     first, second = ([result for result in one if result.get(Accuracy)] for one in (first, second))
     if not first or not second:
         return None
@@ -119,17 +119,17 @@ def difference(first: Sequence[Result], second: Sequence[Result]) -> Difference 
 
 
 def errors_of(results: Sequence[Result]) -> Floats:
-    """The errors (results, queries) of all, which must be of the same queries in the same order."""
+    """Errors (results, queries) of all results, which must have the same queries in the same order."""
     first = results[0]
     for other in results[1:]:
         if not np.array_equal(other.ids, first.ids):
             names = f"{first.title!r} (seed {first.seed}) and {other.title!r} (seed {other.seed})"
-            raise BadInputError(f"the results of {names} are of different queries")
+            raise BadInputError(f"the results of {names} have different queries")
     return np.stack([one.errors for one in accuracies_of(results)])
 
 
 def accuracies_of(results: Sequence[Result]) -> list[Accuracy]:
-    """What `table1` found, of those that have it."""
+    """The `table1` result of each result that has one."""
     return [found for result in results if (found := result.get(Accuracy))]
 
 
@@ -142,7 +142,7 @@ def _over_landmarks(percent: Sequence[Sequence[float]]) -> Spread | None:
 
 
 def _right(first: Result, errors: Floats) -> Floats:
-    """100 where a query is within the positive radius, else 0."""
+    """100 for each query within the positive radius, else 0."""
     return np.where(errors <= first.positive_radius, 100.0, 0.0)
 
 
@@ -165,6 +165,6 @@ def _by_condition(first: Result, errors: Floats) -> dict[str, dict[str, float]]:
 
 
 def _means(numbers: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Of those that have it."""
+    """The mean per name, over the mappings that have it."""
     names = dict.fromkeys(name for one in numbers for name in one)
     return {name: float(np.mean([one[name] for one in numbers if name in one])) for name in names}

@@ -1,4 +1,4 @@
-"""Tables of the report: columns of numbers and words, as text for the page and as data for JSON."""
+"""Tables of the report: columns of numbers or words, as text for the page and as data for JSON."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Column:
-    """A cell a row: numbers with so many `digits` behind the point, or words. Those of one `group` share a heading."""
+    """One cell per row: numbers with `digits` decimals, or words. Columns of one `group` share a heading."""
 
     title: str
     cells: Sequence[Cell]
@@ -23,20 +23,20 @@ class Column:
 
     @property
     def words(self) -> bool:
-        """True if it has any; words begin at the left, numbers end at the right."""
+        """True if any cell is text. Text is left-aligned, numbers are right-aligned."""
         return any(isinstance(cell, str) for cell in self.cells)
 
     @property
     def texts(self) -> list[str]:
-        """The cells, as they are shown."""
+        """The cells as they are shown."""
         return [cell_text(cell, self.digits) for cell in self.cells]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length with a caption. The last rows are `references`, which models stand beside.
+    """Columns of equal length with a caption. The last `references` rows are not models, but numbers to compare with.
 
-    The row number `best` stands out. A `folded` table is opened by whoever wants to see it.
+    Row number `best` is highlighted. A `folded` table is closed until the reader opens it.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The headings above those of the columns, and how many columns each is over; none where all are empty."""
+        """The group headings and the number of columns under each; empty if no column has a group."""
         found: list[tuple[str, int]] = []
         for column in self.columns:
             if found and found[-1][0] == column.group:
@@ -67,7 +67,7 @@ class Table:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Titles, and the cells in full precision, a list a row."""
+        """Titles, and the cells in full precision, one list per row."""
         titles = [f"{column.group}: {column.title}" if column.group else column.title for column in self.columns]
         rows = zip(*([cell_json(cell) for cell in column.cells] for column in self.columns), strict=True)
         return {"caption": self.caption, "columns": titles, "rows": [list(row) for row in rows]}
@@ -81,9 +81,9 @@ def table(
     references: int = 0,
     folded: bool = False,
 ) -> Table:
-    """A table of these columns, without those that say nothing in any row but references.
+    """A table of the columns, without columns that are empty in all rows except references.
 
-    The row with the highest of the numbers `best`, one a row, stands out if there are several.
+    `best` has one number per row. If there are several rows, the row with the highest number is highlighted.
     """
     models = len(columns[0].cells) - references
     kept = [column for column in columns if any(cell is not None for cell in column.cells[:models])]
@@ -94,7 +94,7 @@ def table(
 
 
 def cell_text(cell: Cell, digits: int = 1) -> str:
-    """A cell, as it is shown.
+    """A cell as it is shown.
 
     >>> cell_text(Spread(79.444, 0.31)), cell_text(12329), cell_text(-0.25, 2), cell_text(None)
     ('79.4 ± 0.3', '12,329', '−0.25', '–')

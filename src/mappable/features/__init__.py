@@ -1,4 +1,4 @@
-"""Features: pixels to descriptors."""
+"""Features: turn pixels into descriptors."""
 
 from mappable.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""What an encoder file records: how it was made, which images it takes, what its distances mean."""
+"""The description in an encoder file: how the encoder was made, which images it takes, what its distances mean."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -11,7 +11,7 @@ Channels = tuple[float, float, float]  # red, green, blue
 
 
 def version_of_mappable() -> str:
-    """The installed version; "" where the source is used without being installed."""
+    """The installed version; "" if the source is used without an installation."""
     try:
         return version("mappable")
     except PackageNotFoundError:
@@ -20,14 +20,16 @@ def version_of_mappable() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """The description that travels with an encoder's weights.
+    """The description that is stored with an encoder's weights.
 
-    `size` is (width, height); `mean` and `std` normalise RGB in [0, 1] and belong to the set `weights` that training
-    began from ("random": none). `init_source` says whose images gave the clusters: "train", or a folder; "" if
-    there are none yet. The radii are in `unit`, `feature_scale_squared` is the paper's F²; all are unknown before
-    training. `proportional` says whether a geometric loss made squared feature distances follow those in the world.
-    `data` is the fingerprint of the training images, `sequences` are those that they are of, `version` is that of
-    mappable.
+    - `weights`: the weight set from which training started, or "random".
+    - `size`: (width, height) of the images. `mean` and `std` normalize RGB in [0, 1] as the weight set expects.
+    - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no clusters yet.
+    - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F². All of them are
+      unknown before training.
+    - `proportional`: whether a geometric loss made squared feature distances follow squared distances in the world.
+    - `data`: fingerprint of the training images. `sequences`: the sequences of the training images.
+    - `version`: version of mappable.
     """
 
     backbone: str = "vgg16"
@@ -52,28 +54,28 @@ class About:
 
     @property
     def squared_distance_per_squared_feature(self) -> float | None:
-        """The paper's lambda = r1² / F²: squared distance in `unit` for a squared feature distance.
+        """The paper's lambda = r1² / F²: squared distance in `unit` per squared feature distance.
 
-        None where training did not make them proportional.
+        None if training did not make the two proportional.
         """
         if not self.proportional or self.positive_radius is None or self.feature_scale_squared is None:
             return None
         return self.positive_radius**2 / self.feature_scale_squared
 
     def architecture(self) -> dict[str, Any]:
-        """What of it decides on the descriptor of an image, beside the weights."""
+        """The fields on which the descriptor of an image depends, in addition to the weights."""
         names = ("backbone", "aggregator", "clusters", "size", "fit", "mean", "std")
         return {name: getattr(self, name) for name in names}
 
     def to_json(self) -> dict[str, Any]:
-        """All fields and lambda, as JSON can hold them."""
+        """All fields and lambda, as JSON values."""
         return asdict(self) | {"squared_distance_per_squared_feature": self.squared_distance_per_squared_feature}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
-        """What `to_json` gave; KeyError, TypeError or ValueError if it is something else."""
-        values = {"sequences": (), **values}  # which earlier versions did not tell
-        known = {one.name: values[one.name] for one in fields(cls)}
+        """Inverse of `to_json`. Raises KeyError, TypeError or ValueError for other values."""
+        values = {"sequences": (), **values}  # earlier versions did not record sequences
+        known = {field.name: values[field.name] for field in fields(cls)}
         width, height = (int(side) for side in known["size"])
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:

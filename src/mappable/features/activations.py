@@ -1,4 +1,4 @@
-"""Activations of the frozen layers, computed once and kept, so that training on a CPU takes minutes."""
+"""Activations of the frozen layers, computed once and stored, so that training on a CPU takes minutes."""
 
 import hashlib
 import json
@@ -19,18 +19,19 @@ from mappable.locks import wait_for
 from mappable.places.pixels import Images, blocks
 from mappable.progress import progress_bar
 
-FOLDER = "activations"  # below the folder of a converted set
-BATCH = 16  # images at once; the same always, for the size of a batch may change how sums are rounded
-DIGEST = 32  # bytes of an image's SHA-256
+FOLDER = "activations"  # name of the folder inside a converted set
+BATCH_SIZE = 16  # images; always the same, because the batch size may change how sums are rounded
+DIGEST_BYTES = 32  # length of an image's SHA-256
 
 
 def frozen_activations(
     encoder: Encoder, images: Images, *, device: torch.device, precision: Precision, folder: Path | None
 ) -> Inputs:
-    """`encoder.lower` of all images, in their order, (n, ...) in the precision it was computed in.
+    """`encoder.lower` of all images, in their order, (n, ...) in the precision of the computation.
 
-    With a `folder` they lie in a file there, mapped into memory, which holds those of all images that were ever asked
-    for with the same weights and precision; only what it lacks is computed, and a stopped run goes on where it was.
+    With a `folder`, a file in it stores the activations, and is mapped into memory. The file keeps all images that were
+    ever requested with the same weights and precision. Only missing activations are computed, and a stopped run
+    resumes.
     """
     if folder is None:
         with progress_bar("frozen layers", len(images)) as advance:
@@ -43,33 +44,33 @@ def frozen_activations(
 
 
 def _lower(encoder: Encoder, pixels: Pixels, device: torch.device, precision: Precision) -> Tensor:
-    """Of at most a batch of images, which is filled up, so that all batches have the same size."""
-    filled = np.concatenate([pixels, np.repeat(pixels[-1:], BATCH - len(pixels), axis=0)])
+    """Activations of at most one batch of images. The batch is padded, so that all batches have the same size."""
+    filled = np.concatenate([pixels, np.repeat(pixels[-1:], BATCH_SIZE - len(pixels), axis=0)])
     with torch.no_grad(), backbone_precision(device, precision):
         return encoder.lower(torch.from_numpy(filled).to(device))[: len(pixels)]
 
 
 def _batches(rows: Ints) -> Iterator[Ints]:
-    return (rows[start : start + BATCH] for start in range(0, len(rows), BATCH))
+    return (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE))
 
 
 class _Store:
-    """A file of activations that grows, and beside it the digests of the images they are of, in the same order.
+    """A growing file of activations, and a second file with the digests of their images, in the same order.
 
-    Activations reach the disk before their digests, so that those that have one are whole.
+    Activations reach the disk before their digests, so that every activation with a digest is complete.
     """
 
     def __init__(self, folder: Path, encoder: Encoder, device: torch.device, precision: Precision) -> None:
         self.encoder, self.device, self.precision = encoder, device, precision
         width, height = encoder.about.size
         probe = (np.arange(height * width * 3) * 7919 % 256).astype(np.uint8).reshape(1, height, width, 3)
-        self.example = _lower(encoder, probe, device, precision)  # stands for the weights and the machine's arithmetic
+        self.example = _lower(encoder, probe, device, precision)  # represents weights and the machine's arithmetic
         about = {"shape": list(self.example.shape), "dtype": str(self.example.dtype), "weights": encoder.about.weights}
         key = hashlib.sha256(json.dumps(about).encode() + self.example.float().cpu().numpy().tobytes()).hexdigest()[:16]
         self.file, self.digests = folder / f"{key}.bin", folder / f"{key}.sha256"
 
     def of(self, images: Images) -> Inputs:
-        """Those of the images, mapped into memory."""
+        """Activations of the images, mapped into memory."""
         wanted = _digests_of(images)
         with writing(self.file):
             known = self._known()
@@ -81,15 +82,15 @@ class _Store:
         return HostInputs(TensorRows(mapped, torch.from_numpy(rows)))
 
     def _known(self) -> dict[bytes, int]:
-        """The row of each image whose activations are there."""
+        """The row of each stored image, by its digest."""
         if not self.file.is_file() or not self.digests.is_file():
             return {}
-        kept = self.digests.read_bytes()
-        whole = min(len(kept) // DIGEST, self.file.stat().st_size // self.example.nbytes)
-        return {kept[DIGEST * row : DIGEST * (row + 1)]: row for row in range(whole)}
+        content = self.digests.read_bytes()
+        complete = min(len(content) // DIGEST_BYTES, self.file.stat().st_size // self.example.nbytes)
+        return {content[DIGEST_BYTES * row : DIGEST_BYTES * (row + 1)]: row for row in range(complete)}
 
     def _add(self, images: Images, wanted: list[bytes]) -> None:
-        """Compute what is missing; if another process is doing so, wait until it is done."""
+        """Compute missing activations. If another process is computing them, wait for it."""
         with wait_for(self.file.with_suffix(".lock"), "computes the same layers"):
             known = self._known()
             first = {digest: row for row, digest in reversed(list(enumerate(wanted))) if digest not in known}
@@ -100,7 +101,7 @@ class _Store:
                 progress_bar("frozen layers", len(missing)) as advance,
             ):
                 stream.truncate(len(known) * self.example.nbytes)
-                names.truncate(len(known) * DIGEST)
+                names.truncate(len(known) * DIGEST_BYTES)
                 for rows in _batches(missing):
                     part = _lower(self.encoder, images.read(rows), self.device, self.precision)
                     stream.write(part.contiguous().view(torch.uint8).cpu().numpy().tobytes())
@@ -111,7 +112,7 @@ class _Store:
                     advance(len(rows))
 
     def _map(self, rows: int) -> Tensor:
-        # Shared, though nobody writes to it: only so may it be larger than the memory.
+        # A shared mapping, although nothing writes to it: only a shared one may be larger than the memory.
         shared = os.access(self.file, os.W_OK)
         size = rows * self.example.numel()
         return torch.from_file(str(self.file), shared=shared, size=size, dtype=self.example.dtype).view(

@@ -1,4 +1,4 @@
-"""Images through a network in batches, with decoding ahead of the network."""
+"""Run images through a network in batches, and read ahead while the network computes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -29,20 +29,20 @@ def describe(
     title: str | None = None,
     gather: torch.device | str | None = None,
 ) -> Tensor:
-    """What `network` makes of some rows of its `inputs`, batch by batch and without gradients.
+    """Compute `network` for some rows of its `inputs`, in batches and without gradients.
 
-    The results stay there, unless `gather` names
-    another place for them. Batches are read while the network works on those before. `title` is that of a progress bar.
+    The results stay on `device`, unless `gather` names another device for them. Batches are read while the network
+    computes earlier ones. `title` shows a progress bar with this title.
     """
     device = torch.device(device)
     batch_size = default_batch_size(device) if batch_size is None else batch_size
     if batch_size < 1:
-        raise BadInputError(f"batch_size is {batch_size}, but must be at least 1")
+        raise BadInputError(f"batch_size must be 1 or more, got {batch_size}")
     advice = (
-        f"there is too little memory on {device} for {batch_size} images at a time and what comes of {len(rows):,}: "
-        "lower batch_size, or take fewer images"
+        f"not enough memory on {device} for {batch_size} images at a time and the results of {len(rows):,} images; "
+        "lower batch_size, or use fewer images"
     )
-    # There is always a portion, if of no rows.
+    # There is at least one portion, even if it has no rows.
     portions = [rows[start : start + batch_size] for start in range(0, max(1, len(rows)), batch_size)]
     bar = nullcontext(lambda count: None) if title is None else progress_bar(title, len(rows))
     result: Tensor | None = None
@@ -54,7 +54,7 @@ def describe(
             result[done : done + len(part)] = part
             done += len(part)
             advance(len(part))
-    assert result is not None  # noqa: S101 - as there is always a portion
+    assert result is not None  # noqa: S101 - there is at least one portion
     return result
 
 
@@ -68,7 +68,7 @@ def embed_images(
     precision: Precision,
     progress: bool,
 ) -> Floats32:
-    """Descriptors (n, dimensions) that `network` makes of uint8 images of the size that `about` says."""
+    """Descriptors (n, dimensions) by `network` of uint8 images with the size in `about`."""
     pixels = images_of(images, about.size, about.fit)
     described = describe(
         network,
@@ -85,22 +85,21 @@ def embed_images(
 
 
 def default_batch_size(device: torch.device) -> int:
-    """Images a pass without gradients, where the user does not say."""
+    """Default number of images per pass without gradients."""
     return 256 if device.type == "cuda" else 32
 
 
 @contextmanager
 def backbone_precision(device: torch.device | str, precision: Precision) -> Iterator[None]:
-    """Within this, convolutions compute in bfloat16, or in full float32 and not in the TF32 that a GPU might take.
+    """Context in which convolutions compute in bfloat16, or in full float32 instead of the TF32 of some GPUs.
 
-    And they add in the same order each time: the same images give the same numbers.
-
-    "auto" is bfloat16 where the device has it. What must stay float32 (the aggregator and all behind it) switches it
-    off for itself. Gradients of float32 convolutions must be computed within this too.
+    Convolutions add in the same order each time, so that the same images give the same numbers. "auto" is bfloat16 if
+    the device has it. The aggregator and everything after it stay in float32: they turn bfloat16 off for themselves.
+    Gradients of float32 convolutions must be computed in this context too.
     """
     device = torch.device(device)
     if precision not in get_args(Precision):
-        raise BadInputError(f"precision {precision!r} is not one of {', '.join(get_args(Precision))}")
+        raise BadInputError(f"precision is {precision!r}, expected one of {', '.join(get_args(Precision))}")
     fast = actual_precision(device, precision) == "bfloat16"
     exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     with exact, torch.autocast(device.type, torch.bfloat16, enabled=fast):
@@ -108,23 +107,23 @@ def backbone_precision(device: torch.device | str, precision: Precision) -> Iter
 
 
 def actual_precision(device: torch.device, precision: Precision) -> Literal["float32", "bfloat16"]:
-    """What the device computes in: "auto" is bfloat16 where it has it."""
+    """The precision in which the device computes: "auto" is bfloat16 if the device has it."""
     if precision == "auto":
         return "bfloat16" if has_bfloat16(device) else "float32"
     return precision
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """True if the device multiplies bfloat16 numbers by itself."""
+    """True if the device multiplies bfloat16 numbers in hardware."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    # There is no public name for these yet.
+    # torch has no public functions for this yet.
     return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 @contextmanager
 def out_of_memory_means(advice: str) -> Iterator[None]:
-    """Within this, too little memory is a BadInputError with the text `advice`."""
+    """Context that turns an out-of-memory error into a BadInputError with the text `advice`."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -138,7 +137,7 @@ def out_of_memory_means(advice: str) -> Iterator[None]:
 def _results(
     network: Callable[[Tensor], Tensor], batches: Iterator[Tensor], device: torch.device, precision: Precision
 ) -> Iterator[Tensor]:
-    """What the network makes of each batch; handed out when the next one is under way, so that a GPU never waits."""
+    """Output of the network for each batch. A result is yielded after the next batch has started: a GPU never waits."""
     before = None
     for batch in batches:
         with torch.no_grad(), backbone_precision(device, precision):

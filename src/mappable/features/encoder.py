@@ -1,4 +1,4 @@
-"""The encoder: preprocessing and network together; an image in, a descriptor of length one out."""
+"""The encoder: preprocessing and network in one object that turns an image into a descriptor of length one."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from mappable.features.aggregators import Aggregator, find_aggregator
 from mappable.features.backbones import Backbone, find_backbone
 from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
-from mappable.features.files import check_fit, fill, read_encoder, write_encoder
+from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
 from mappable.features.vectors import unit
 from mappable.features.weights import find_weights, load_weights
@@ -27,20 +27,21 @@ from mappable.places.images import Fit, Size, check_settings
 from mappable.places.pixels import AnyImages, images_of
 from mappable.randomness import Purpose, generator
 
-DEFAULT = "vgg16-v1"
-RANDOM = "random"  # in place of a set of weights; images are normalised as for the default one
+DEFAULT_WEIGHTS = "vgg16-v1"
+RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as for the default one
+NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
 
 
 class Encoder(nn.Module):
-    """uint8 images (n, height, width, 3) to descriptors (n, dimensions), float32 and of length one.
+    """Turns uint8 images (n, height, width, 3) into descriptors (n, dimensions), float32 and of length one.
 
-    `Encoder.create` makes a new one, whose aggregator must be initialised by images; `Encoder.load` reads a saved one.
+    `Encoder.create` makes a new encoder, whose aggregator must then be initialized with images. `Encoder.load` reads a
+    saved encoder.
     """
 
     backbone: Backbone
     aggregator: Aggregator
     whitening: Whitening | None
-    normalisation: Tensor
 
     def __init__(self, about: About) -> None:
         super().__init__()
@@ -50,18 +51,18 @@ class Encoder(nn.Module):
         self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
         self.whitening = None
         if min(about.size) < self.backbone.stride:
-            size, least = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
-            raise BadInputError(f"images of {size} are too small for {about.backbone}: {least}x{least} is the least")
-        self.register_buffer("normalisation", 255 * torch.tensor((about.mean, about.std)), persistent=False)
+            size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
+            raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
+        self.register_buffer(NORMALIZATION, 255 * torch.tensor((about.mean, about.std)), persistent=False)
         for parameter in self.parameters():
-            if parameter.ndim == 4:  # of convolutions, which are faster so
+            if parameter.ndim == 4:  # convolutions are faster with this layout
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
     @classmethod
     def create(
         cls,
         *,
-        weights: str = DEFAULT,
+        weights: str = DEFAULT_WEIGHTS,
         weights_file: Path | None = None,
         size: Size = (240, 180),
         fit: Fit = "crop",
@@ -70,26 +71,26 @@ class Encoder(nn.Module):
         aggregator: str = "netvlad",
         seed: int = 0,
     ) -> "Encoder":
-        """A new encoder for images of `size` (width, height), with a named set of weights, or "random" ones by `seed`.
+        """Make a new encoder for images of `size` (width, height), with a named weight set, or "random" ones by `seed`.
 
-        `weights_file` is a file of that set, where it shall not be fetched.
+        `weights_file` is a file with the weight set, to use instead of a download.
         """
-        if weights == RANDOM and weights_file is not None:
-            raise BadInputError(f"{weights_file}: random weights come from no file; name the set that this is")
-        chosen = find_weights(DEFAULT if weights == RANDOM else weights)
+        if weights == RANDOM_WEIGHTS and weights_file is not None:
+            raise BadInputError(f"{weights_file}: random weights need no file; set weights to the name of its set")
+        chosen = find_weights(DEFAULT_WEIGHTS if weights == RANDOM_WEIGHTS else weights)
         about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
         encoder = cls(replace(about, backbone=backbone, aggregator=aggregator))
-        if weights == RANDOM:
+        if weights == RANDOM_WEIGHTS:
             _draw_weights(encoder.backbone, seed)
         else:
-            given = load_weights(weights, weights_file)
-            fill(encoder.backbone.state_dict(), given, f"weights {weights!r} for backbone {backbone!r}")
+            tensors = load_weights(weights, weights_file)
+            copy_tensors(encoder.backbone.state_dict(), tensors, f"weights {weights!r} for backbone {backbone!r}")
         return encoder
 
     @property
     def device(self) -> torch.device:
-        """Where it computes; `encoder.to("cuda")` takes it elsewhere."""
-        return self.normalisation.device
+        """The device on which it computes; `encoder.to("cuda")` moves it."""
+        return self.get_buffer(NORMALIZATION).device
 
     @property
     def dimensions(self) -> int:
@@ -98,16 +99,16 @@ class Encoder(nn.Module):
 
     def lower(self, pixels: Tensor) -> Tensor:
         """Activations of the backbone's general layers for uint8 images (n, height, width, 3)."""
-        mean, std = self.normalisation
-        images = (pixels - mean).div_(std).permute(0, 3, 1, 2)  # channels last as it stands
+        mean, std = self.get_buffer(NORMALIZATION)
+        images = (pixels - mean).div_(std).permute(0, 3, 1, 2)  # already channels last in memory
         return self.backbone.lower(images)
 
     def local(self, activations: Tensor) -> Tensor:
-        """Local descriptors (n, locations, channels), float32 and of length one, for what `lower` gave."""
+        """Local descriptors (n, locations, channels) of `lower`'s output, float32 and of length one."""
         return unit(self._maps(activations).float().permute(0, 2, 3, 1).flatten(1, 2))
 
     def upper(self, activations: Tensor) -> Tensor:
-        """Descriptors (n, dimensions), float32 and of length one, for what `lower` gave."""
+        """Descriptors (n, dimensions) of `lower`'s output, float32 and of length one."""
         descriptors = self.aggregator.forward(self._maps(activations))
         return descriptors if self.whitening is None else self.whitening.forward(descriptors)
 
@@ -117,16 +118,16 @@ class Encoder(nn.Module):
 
     def _maps(self, activations: Tensor) -> Tensor:
         if not torch.is_autocast_enabled(activations.device.type):
-            activations = activations.float()  # they may have been kept from a pass in bfloat16
+            activations = activations.float()  # stored activations may be bfloat16
         return self.backbone.upper(activations)
 
     def actual_precision(self, precision: Precision) -> str:
-        """The precision in which the backbone computes if asked for `precision`."""
+        """The precision in which the backbone computes for the option `precision`."""
         return actual_precision(self.device, precision)
 
     def for_queries(self) -> Callable[[Pixels], Floats32]:
-        """A function that describes a few decoded images with little delay: `embed` of a `FastEncoder`."""
-        from mappable.features.fast_encoder import FastEncoder  # which knows this module
+        """A function that describes a few decoded images with low latency: `embed` of a `FastEncoder`."""
+        from mappable.features.fast_encoder import FastEncoder  # here, because it imports this module
 
         return FastEncoder(self).embed
 
@@ -138,9 +139,10 @@ class Encoder(nn.Module):
         precision: Precision = "auto",
         progress: bool = True,
     ) -> Floats32:
-        """Descriptors (n, dimensions) of places, whose files are decoded, or of uint8 images (n, height, width, 3).
+        """Describe images: places, whose files are decoded, or uint8 images (n, height, width, 3).
 
-        `batch_size` is the number of images at a time (default: 256 on a GPU, else 32).
+        Returns descriptors (n, dimensions). `batch_size` is the number of images at a time (default: 256 on a GPU, 32
+        on a CPU).
         """
         self.check_ready()
         return embed_images(
@@ -148,11 +150,13 @@ class Encoder(nn.Module):
         )
 
     def check_ready(self) -> None:
-        """Raise if the aggregator has not been initialised."""
+        """Raise if the aggregator has not been initialized."""
         if not self.about.init_source:
-            raise BadInputError("this encoder has no clusters yet: initialise it by images, or load one that has")
+            raise BadInputError(
+                "this encoder has no clusters yet; call initialize with images, or load a trained encoder"
+            )
 
-    def initialise(
+    def initialize(
         self,
         images: AnyImages,
         *,
@@ -163,9 +167,9 @@ class Encoder(nn.Module):
         batch_size: int | None = None,
         precision: Precision = "auto",
     ) -> None:
-        """Set the aggregator's parameters by `locations` random local descriptors of each of `most` random images.
+        """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
 
-        `source` says whose images they are: "train", or a folder.
+        `source` records where the images come from: "train", or a folder.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
 
@@ -175,19 +179,19 @@ class Encoder(nn.Module):
         def local_of(rows: Ints) -> Tensor:
             return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
-        self.initialise_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
 
-    def initialise_by(
+    def initialize_by(
         self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
     ) -> None:
-        """As `initialise`, by a function that gives the local descriptors of some of the `available` images."""
+        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
         sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
-        self.aggregator.initialise(sample, seed)
+        self.aggregator.initialize(sample, seed)
         self.about = replace(self.about, init_source=source)
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that differ as soon as the descriptor of any image might."""
+        """16 hexadecimal digits that change with everything on which descriptors depend."""
         digest = hashlib.sha256(json.dumps(self.about.architecture(), sort_keys=True).encode())
         for name, tensor in sorted(self._tensors().items()):
             digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -195,12 +199,12 @@ class Encoder(nn.Module):
         return digest.hexdigest()[:16]
 
     def save(self, file: Path | str) -> None:
-        """Write the encoder to one file (customarily encoder.safetensors), whole or not at all."""
+        """Write the encoder atomically to one file, usually encoder.safetensors."""
         write_encoder(Path(file), self.about, self._tensors())
 
     @classmethod
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
-        """The encoder that `save` wrote; on the same machine its descriptors are the same to the last bit."""
+        """Load an encoder that `save` wrote. On the same machine, its descriptors are bit-identical."""
         about, tensors = read_encoder(Path(file))
         projection = tensors.get("whitening.projection")
 
@@ -211,28 +215,30 @@ class Encoder(nn.Module):
             return encoder
 
         try:
-            with torch.device("meta"):  # which takes no memory: a damaged description might ask for more than there is
-                check_fit(build()._tensors(), tensors, str(file))
+            with torch.device("meta"):  # takes no memory: a damaged description might ask for more than there is
+                check_tensors_fit(build()._tensors(), tensors, str(file))
             encoder = build()
         except BadInputError as error:
             raise BadInputError(f"{file}: {str(error).removeprefix(f'{file}: ')}") from None
         except (TypeError, ValueError, RuntimeError) as error:
-            raise BadInputError(f"{file}: its description is damaged ({error})") from None
-        fill(encoder._tensors(), tensors, str(file))
+            raise BadInputError(
+                f"{file}: the encoder's description is damaged ({error}); train or export it again"
+            ) from None
+        copy_tensors(encoder._tensors(), tensors, str(file))
         return encoder.to(device)
 
     def _tensors(self) -> dict[str, Tensor]:
-        """All that is learnt, by its name in the file; the backbone's names stay its own, as in torchvision's files."""
+        """All learned tensors by their names in the file. The backbone's names are those of torchvision's files."""
         return {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
 
 
 @torch.no_grad()
 def _draw_weights(network: nn.Module, seed: int) -> None:
-    """He's initialisation: what goes through a ReLU network neither grows nor fades."""
-    of_weights = generator(seed, Purpose.WEIGHTS)
+    """He initialization: activations neither grow nor vanish from layer to layer of a ReLU network."""
+    random = generator(seed, Purpose.WEIGHTS)
     for parameter in network.parameters():
         if parameter.ndim == 1:
             parameter.zero_()
             continue
-        values = of_weights.standard_normal(parameter.shape, dtype=np.float32)
+        values = random.standard_normal(parameter.shape, dtype=np.float32)
         parameter.copy_(torch.from_numpy(values * np.float32(math.sqrt(2 / parameter[0].numel()))))

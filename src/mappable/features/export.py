@@ -1,4 +1,4 @@
-"""Write descriptors: as NumPy with the table of places, or as HDF5 for hloc."""
+"""Write descriptors as a NumPy file with the table of places, or as HDF5 for hloc."""
 
 import os
 from collections.abc import Iterator
@@ -22,20 +22,20 @@ DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
 
 
 def check_folder(out: Path) -> None:
-    """Refuse a folder that `write_descriptors` must not write to: one that holds a table of places of another kind."""
+    """Raise if `write_descriptors` must not write to the folder: it contains a converted set, for example."""
     if out.exists() and not out.is_dir():
-        raise BadInputError(f"{out}: is a file, but descriptors for NumPy go to a folder")
+        raise BadInputError(f"{out}: is a file, but descriptors for NumPy need a folder")
     if (out / TABLE).exists() and not (out / ABOUT).exists():
-        raise BadInputError(f"{out}: holds a table of places already; name another folder for the descriptors")
+        raise BadInputError(f"{out}: already contains a table of places; choose another folder for the descriptors")
 
 
 def write_descriptors(
     out: Path, places: Places, descriptors: NDArray[np.float32], about: About, fingerprint: str, precision: str
 ) -> None:
-    """Write descriptors.npy (n, D) and places.parquet, row by row the same places, and descriptors.json.
+    """Write descriptors.npy (n, D), places.parquet with the same rows, and descriptors.json.
 
-    The last says of which encoder they are, and in which precision its backbone computed. What an earlier run wrote is
-    replaced when all of it is on disk.
+    descriptors.json records the encoder and the precision of its backbone. The files of an earlier run are replaced
+    only after all new files are on disk.
     """
     check_folder(out)
     _check_rows(places, descriptors)
@@ -48,9 +48,9 @@ def write_descriptors(
 
 
 def check_hloc(file: Path) -> None:
-    """Refuse what `write_hloc` cannot write."""
+    """Raise if the file name or a missing package prevents `write_hloc`."""
     if file.suffix not in (".h5", ".hdf5"):
-        raise BadInputError(f"{file}: descriptors for hloc go to a file whose name ends in .h5")
+        raise BadInputError(f"{file}: descriptors for hloc need a file name that ends in .h5 or .hdf5")
     try:
         import h5py  # noqa: F401
     except ImportError:
@@ -58,7 +58,7 @@ def check_hloc(file: Path) -> None:
 
 
 def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> None:
-    """Write an HDF5 file as hloc reads it: a group a relative image path, in it the data set `global_descriptor`."""
+    """Write an HDF5 file for hloc: one group per relative image path, each with the data set `global_descriptor`."""
     check_hloc(file)
     _check_rows(places, descriptors)
     import h5py
@@ -71,12 +71,14 @@ def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> 
 
 def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:
     if descriptors.ndim != 2 or len(descriptors) != len(places):
-        raise BadInputError(f"there are {len(places):,} places, but descriptors of shape {descriptors.shape}")
+        raise BadInputError(
+            f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one row per place"
+        )
 
 
 @contextmanager
 def _replaced(*files: Path) -> Iterator[list[Path]]:
-    """Names of files to write, of which each takes the place of one of `files` when all are complete and on disk."""
+    """Temporary file names. Each replaces one of `files` after all of them are complete and on disk."""
     folder = files[0].parent
     temporary = [file.with_name(f".{uuid4().hex}{file.suffix}") for file in files]
     try:

@@ -1,4 +1,4 @@
-"""An encoder for queries: descriptors or nearest landmarks of one image or a few, with little delay."""
+"""An encoder for queries: descriptors or nearest landmarks of a few images, with low latency."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from mappable.features.encoder import Encoder
 from mappable.features.recording import Recording, record
 from mappable.places.pixels import images_of
 
-MOST = 32  # images at a time; more are taken in several goes
+MAX_BATCH = 32  # images per recorded computation; more images are split
 
 
 class FastEncoder:
-    """An encoder as it is now, and landmarks if there are any, made ready for queries on the encoder's device.
+    """A copy of an encoder, and optional landmarks, prepared for queries on the encoder's device.
 
-    On a GPU the work for each number of images is recorded when it is first asked for, and then started by one call:
-    transfers, network and search. On a CPU it computes as the encoder does. What the encoder learns later is not seen.
+    On a GPU, transfers, network and search are recorded once for each number of images, and then started by one call.
+    On a CPU it computes like the encoder. Later changes to the encoder have no effect.
 
-    `landmarks` (m, dimensions) are descriptors among which `nearest` looks; they stay on the device. Several threads
-    may ask at once; they are answered one after the other.
+    `landmarks` (m, dimensions) are the descriptors that `nearest` searches; they stay on the device. Several threads
+    may query at once; on a GPU their queries run one after the other.
     """
 
     def __init__(self, encoder: Encoder, landmarks: ArrayLike | None = None, *, precision: Precision = "auto") -> None:
         encoder.check_ready()
         with backbone_precision(encoder.device, precision):
-            pass  # or it is refused
+            pass  # raises for an unknown precision
         self.encoder, self.device, self.precision = deepcopy(encoder).requires_grad_(False), encoder.device, precision
         if actual_precision(self.device, precision) == "bfloat16":
             self.encoder.backbone.to(torch.bfloat16)  # once, not in every query
@@ -50,25 +50,26 @@ class FastEncoder:
         return np.concatenate([part.numpy() for part in parts])
 
     def nearest(self, images: Pixels, count: int = 1) -> tuple[Ints, Floats32]:
-        """The rows (n, count) of each image's nearest landmarks, the nearest first, and squared feature distances."""
+        """Rows (n, count) of each image's nearest landmarks, nearest first, and their squared feature distances."""
         if self.landmarks is None:
-            raise BadInputError("there are no landmarks to look among: give them to FastEncoder")
+            raise BadInputError("no landmarks to search; give landmarks to FastEncoder")
         if not 1 <= count <= len(self.landmarks):
-            raise BadInputError(f"{count} nearest of {len(self.landmarks)} landmarks cannot be found")
+            raise BadInputError(f"count is {count}, expected 1 to {len(self.landmarks)}, the number of landmarks")
         answers = [self._answer(part, count) for part in self._portions(images)]
-        rows, distances = (np.concatenate([answer[one].numpy() for answer in answers]) for one in (0, 1))
+        rows, distances = (np.concatenate([answer[part].numpy() for answer in answers]) for part in (0, 1))
         return rows, distances
 
     def _portions(self, images: Pixels) -> list[Pixels]:
         if not isinstance(images, np.ndarray):
-            raise BadInputError(f"FastEncoder takes arrays of pixels, not a {type(images).__name__}")
+            raise BadInputError(f"FastEncoder needs an array of pixels, got a {type(images).__name__}")
         images_of(images, self.encoder.about.size, self.encoder.about.fit)
-        return [images[start : start + MOST] for start in range(0, max(1, len(images)), MOST)]
+        return [images[start : start + MAX_BATCH] for start in range(0, max(1, len(images)), MAX_BATCH)]
 
     def _answer(self, images: Pixels, count: int) -> tuple[Tensor, ...]:
-        """The rows of `count` landmarks and their distances, or for 0 the descriptors; on the host."""
+        """Rows and distances of the `count` nearest landmarks, or the descriptors if `count` is 0, on the host."""
         if self.device.type != "cuda" or not len(images):
-            return tuple(one.cpu() for one in self._compute(torch.tensor(images.copy(), device=self.device), count))
+            results = self._compute(torch.tensor(images.copy(), device=self.device), count)
+            return tuple(tensor.cpu() for tensor in results)
         key = (len(images), count)
         with self._lock:
             if key not in self._ready:
@@ -98,26 +99,26 @@ class FastEncoder:
             descriptors = self.encoder(pixels)
         if not count or self.landmarks is None:
             return (descriptors,)
-        own = torch.linalg.vector_norm(descriptors, dim=1, keepdim=True).square()
-        distances = (own + self._squared_norms - 2 * descriptors @ self.landmarks.T).clamp_(min=0)
+        squared_norms = torch.linalg.vector_norm(descriptors, dim=1, keepdim=True).square()
+        distances = (squared_norms + self._squared_norms - 2 * descriptors @ self.landmarks.T).clamp_(min=0)
         nearest, rows = distances.topk(count, largest=False)
         return rows, nearest
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """The recorded work for a number of images."""
+    """The recorded computation for a number of images."""
 
-    images: Pixels  # the place for them, in pinned memory
-    answer: tuple[Tensor, ...]  # the place for it, in pinned memory too
+    images: Pixels  # input buffer in pinned memory
+    answer: tuple[Tensor, ...]  # output buffers in pinned memory
     recording: Recording[None]
 
 
 def _checked(landmarks: Floats32, dimensions: int) -> Tensor:
     if landmarks.ndim != 2 or landmarks.shape[1] != dimensions or not len(landmarks):
         shape = " x ".join(str(length) for length in landmarks.shape)
-        raise BadInputError(f"the landmarks' descriptors should be m x {dimensions} numbers, not {shape}")
+        raise BadInputError(f"the landmarks' descriptors have shape {shape}, expected m x {dimensions}")
     if not np.isfinite(landmarks).all():
         row = int(np.flatnonzero(~np.isfinite(landmarks).all(axis=1))[0])
-        raise BadInputError(f"the descriptor of landmark {row} holds something that is not a number")
+        raise BadInputError(f"the descriptor of landmark {row} has NaN or infinite numbers")
     return torch.tensor(landmarks)  # a copy

@@ -1,4 +1,4 @@
-"""`ImageEncoder`: what every encoder can do, whatever computes it."""
+"""`ImageEncoder`: the protocol that every encoder implements, with torch or another backend."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -12,30 +12,30 @@ from mappable.places.pixels import AnyImages
 
 
 class ImageEncoder(Protocol):
-    """Describes images: `Encoder` (torch) and `OnnxEncoder` (onnxruntime) are two.
+    """Describes images. `Encoder` (torch) and `OnnxEncoder` (onnxruntime) implement it.
 
-    Maps, evaluation and the service need no more than this. A new kind is one file with such a class, and one line in
-    `opening.OPENERS`.
+    Maps, evaluation and the service need only these members. To add a kind of encoder, add a file with such a class,
+    and one line in `opening.OPENERS`.
     """
 
     @property
     def about(self) -> About:
-        """The images that it takes, and what its distances mean."""
+        """Description of the encoder: which images it takes, and what its distances mean."""
 
     @property
     def dimensions(self) -> int:
-        """The length of a descriptor."""
+        """Length of a descriptor."""
 
     @property
     def fingerprint(self) -> str:
-        """Names the encoder; two encoders with the same fingerprint give the same descriptors."""
+        """Identifies the encoder. Two encoders with the same fingerprint give the same descriptors."""
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device on which it computes."""
 
     def actual_precision(self, precision: Precision) -> str:
-        """The precision in which `embed` computes if asked for `precision`; raises if it has no such precision."""
+        """The precision in which `embed` computes for the option `precision`. Raises if it is not available."""
 
     def embed(
         self,
@@ -45,7 +45,7 @@ class ImageEncoder(Protocol):
         precision: Precision = "auto",
         progress: bool = True,
     ) -> Floats32:
-        """Descriptors (n, dimensions) of length one, of places (from their files) or of uint8 images."""
+        """Describe places (from their files) or uint8 images. Returns descriptors (n, dimensions) of length one."""
 
     def for_queries(self) -> Callable[[Pixels], Floats32]:
-        """A function that describes a few decoded images (n, height, width, 3) with little delay."""
+        """A function that describes a few decoded images (n, height, width, 3) with low latency."""

@@ -1,4 +1,4 @@
-"""Inputs of a network by row: images, or activations of frozen layers, in the host's memory or on a GPU."""
+"""Inputs of a network by row: images or activations of frozen layers, in the host's memory or on a GPU."""
 
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,23 +12,23 @@ from torch import Tensor
 from mappable.arrays import Ints, Pixels
 from mappable.threads import in_order
 
-AHEAD = 3  # batches that are read, or being read, while the network works
+BATCHES_AHEAD = 3  # batches that are read, or being read, while the network computes
 
 
 class Inputs(Protocol):
-    """What a network takes, by row."""
+    """Inputs of a network, by row."""
 
     def __len__(self) -> int: ...
 
     def fetch(self, rows: Ints, device: torch.device | str) -> Tensor:
-        """The inputs of these rows on the device."""
+        """The inputs of `rows` on the device."""
 
     def batches(self, portions: Sequence[Ints], device: torch.device) -> Generator[Tensor, None, None]:
-        """The inputs of each portion of rows on the device, in order; close it when you stop early."""
+        """Yield the inputs of each portion of rows on the device, in order. Close the generator to stop early."""
 
 
 class Readable(Protocol):
-    """What `HostInputs` read from: `Images`, or rows of a tensor."""
+    """Source of `HostInputs`: `Images`, or rows of a tensor."""
 
     def __len__(self) -> int: ...
 
@@ -37,7 +37,7 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class TensorRows:
-    """Rows of a tensor in the host's memory, which may be mapped from a file."""
+    """Rows of a tensor in the host's memory. The tensor may be mapped from a file."""
 
     tensor: Tensor
     rows: Tensor
@@ -51,9 +51,9 @@ class TensorRows:
 
 @dataclass(frozen=True)
 class HostInputs:
-    """Inputs that are read on the host: a thread reads ahead until the generator is closed.
+    """Inputs that are read on the host. A thread reads ahead until the generator is closed.
 
-    They go to a GPU through pinned memory, so that nobody waits for the copy.
+    They go to a GPU through pinned memory, so that nothing waits for the copy.
     """
 
     source: Readable
@@ -69,16 +69,16 @@ class HostInputs:
 
         def read(portion: Ints) -> Tensor:
             batch = self.fetch(portion, "cpu")
-            return batch.pin_memory() if to_gpu else batch  # used again only when the copy from it is done
+            return batch.pin_memory() if to_gpu else batch  # torch reuses pinned memory only after the copy
 
         with ThreadPoolExecutor(1) as pool:
-            for batch in in_order(pool, read, portions, ahead=AHEAD):
+            for batch in in_order(pool, read, portions, ahead=BATCHES_AHEAD):
                 yield batch.to(device, non_blocking=to_gpu)
 
 
 @dataclass(frozen=True)
 class DeviceInputs:
-    """Inputs that are all on a GPU already; the rows of all portions go there at once."""
+    """Inputs that are already on a GPU. The row numbers of all portions go there in one transfer."""
 
     tensor: Tensor
 
@@ -95,7 +95,7 @@ class DeviceInputs:
 
 
 def tensor_inputs(tensor: Tensor) -> Inputs:
-    """The rows of a tensor, wherever it is."""
+    """Inputs from the rows of a tensor on any device."""
     if tensor.device.type == "cpu":
         return HostInputs(TensorRows(tensor, torch.arange(len(tensor))))
     return DeviceInputs(tensor)

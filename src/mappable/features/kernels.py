@@ -1,8 +1,8 @@
 """GPU kernels in Triton for the operations between convolutions.
 
-Only `convolutions.py` imports this, and only where Triton is: it comes with PyTorch's builds for CUDA.
+Only `convolutions.py` imports this module, and only if Triton is installed. PyTorch's builds for CUDA include it.
 
-Maps are channels last, seen as a matrix (pixels, channels). Sums over pixels are added up in the same order each time.
+Maps are channels last, treated as a matrix (pixels, channels). Sums over pixels have the same order each time.
 """
 
 import torch
@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PROGRAMS = 1056  # that share the work: eight for each multiprocessor of a large GPU
-ELEMENTS = 4096  # that one looks at together
+PROGRAMS = 1056  # Triton programs that share the work: eight per multiprocessor of a large GPU
+ELEMENTS = 4096  # elements that one program processes together
 
 
 @triton.jit
@@ -50,7 +50,7 @@ def _pool_backward_kernel(
 ):
     across = tl.arange(0, channels)[None]
     half_height, half_width = height // 2, width // 2
-    rows_of_windows, columns_of_windows = (height + 1) // 2, (width + 1) // 2  # the last may stick out
+    rows_of_windows, columns_of_windows = (height + 1) // 2, (width + 1) // 2  # the last window may be cut by the edge
     total = tl.zeros((chunk, channels), dtype=tl.float32)
     for start in range(tl.program_id(0) * chunk, windows, tl.num_programs(0) * chunk):
         window = (start + tl.arange(0, chunk))[:, None]
@@ -82,7 +82,10 @@ def _pool_backward_kernel(
 
 
 def relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
-    """`gradient` where a ReLU's `output` (n, channels, height, width) is above 0, and its sum (channels,) float32."""
+    """Gradient before a ReLU with `output` (n, channels, height, width), and its sum (channels,) float32.
+
+    It equals `gradient` where the output is above 0, else 0.
+    """
     images, channels, height, width = output.shape
     result, pixels, rows = torch.empty_like(output), images * height * width, max(1, ELEMENTS // channels)
     programs = min(PROGRAMS, triton.cdiv(pixels, rows))
@@ -92,7 +95,7 @@ def relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pool(maps: Tensor) -> Tensor:
-    """The largest of each 2 x 2 pixels; an odd last row or column is left out."""
+    """2 x 2 max-pooling. An odd last row or column is ignored."""
     images, channels, height, width = maps.shape
     half = (images, channels, height // 2, width // 2)
     pooled = torch.empty(half, dtype=maps.dtype, device=maps.device, memory_format=torch.channels_last)
@@ -102,7 +105,7 @@ def pool(maps: Tensor) -> Tensor:
 
 
 def pool_backward(gradient: Tensor, maps: Tensor) -> tuple[Tensor, Tensor]:
-    """What `gradient` of pooled ReLU outputs `maps` is before the ReLU, and its sum (channels,) float32."""
+    """Gradient before the ReLU, from the `gradient` of pooled ReLU outputs `maps`, and its sum (channels,) float32."""
     images, channels, height, width = maps.shape
     result, rows = torch.empty_like(maps), max(1, ELEMENTS // 4 // channels)
     windows = images * ((height + 1) // 2) * ((width + 1) // 2)

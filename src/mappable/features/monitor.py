@@ -1,4 +1,4 @@
-"""The monitor: how many of a few held-out images find a landmark near them, to watch while an encoder learns."""
+"""The monitor: a small localization test with held-out images, run during training."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,10 @@ from mappable.places.table import Places
 
 
 class Monitor:
-    """Greedy landmarks of the training places, and queries whose nearest landmark, by feature, is asked for.
+    """Localizes queries by the nearest landmark in feature distance.
 
-    It only watches: no choice is made by it. It is the same for all runs on the same data. Queries are rows that follow
-    those of the training places.
+    Landmarks are training places, chosen greedily far apart. The monitor only reports: training does not depend on it.
+    It is the same for all runs on the same data. The rows of the queries follow those of the training places.
     """
 
     def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float) -> None:
@@ -27,12 +27,15 @@ class Monitor:
         self.radius = radius
 
     def accuracy(self, describe: Callable[[Ints], Tensor]) -> float:
-        """The share of queries whose nearest landmark by descriptor lies within the radius, between 0 and 1."""
+        """Fraction of queries, from 0 to 1, whose nearest landmark by descriptor is within the radius."""
         with torch.no_grad():
             found = nearest(describe(self.queries), describe(self.landmarks)).cpu().numpy()
         return float((self.distances[np.arange(len(found)), found] <= self.radius).mean())
 
 
 def nearest(queries: Tensor, landmarks: Tensor) -> Tensor:
-    """For each unit descriptor (n, D) the row of the nearest of `landmarks` (m, D): that of the largest product."""
+    """Row of the nearest of `landmarks` (m, D) for each query (n, D): the one with the largest product.
+
+    All descriptors must have length one.
+    """
     return (queries @ landmarks.T).argmax(-1)

@@ -1,4 +1,4 @@
-"""An encoder in an ONNX file, by onnxruntime: images in and descriptors out as with `Encoder`, without its network."""
+"""An encoder in an ONNX file, computed by onnxruntime, with the same interface as `Encoder`."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,13 +19,13 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 class OnnxEncoder:
-    """What `export_onnx` wrote, or `export_int8`, made ready to describe images.
+    """Describes images with a file of `export_onnx` or `export_int8`.
 
-    In float32 it is the encoder that the file was made of: the fingerprint is the same, and the one may describe a
-    map's landmarks and the other queries. In int8 it is an encoder of its own, and needs a map of its own.
+    A float32 file is the same encoder as its source, with the same fingerprint: one may describe a map's landmarks and
+    the other the queries. An int8 file is a different encoder and needs its own map.
 
-    `threads` are those of one call (default: as many as torch takes). `providers` are onnxruntime's, the one it should
-    try first at the front (default: a GPU if onnxruntime finds one, else the CPU).
+    `threads` is the number of threads per call (default: as many as torch uses). `providers` are onnxruntime's, in
+    order of preference (default: a GPU if onnxruntime finds one, else the CPU).
     """
 
     def __init__(self, file: Path | str, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> None:
@@ -34,7 +34,7 @@ class OnnxEncoder:
             raise BadInputError(f"{file}: no such ONNX file")
         try:
             self._session = open_session(str(file), threads=threads, providers=providers)
-        except Exception as error:  # whatever it is: onnxruntime's errors have no family
+        except Exception as error:  # onnxruntime's errors have no common base class
             reason = str(error).splitlines()[0]
             raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None
         self.facts = Facts.from_text(self._session.get_modelmeta().custom_metadata_map.get(KEY), Path(file))
@@ -42,33 +42,35 @@ class OnnxEncoder:
 
     @property
     def dimensions(self) -> int:
-        """The length of a descriptor."""
+        """Length of a descriptor."""
         return self.facts.dimensions
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits: those of the encoder in float32, others in int8."""
+        """16 hexadecimal digits: the encoder's own in float32, different ones in int8."""
         return self.facts.fingerprint
 
     @property
     def precision(self) -> str:
-        """What the convolutions compute in: float32 or int8."""
+        """The precision of the convolutions: float32 or int8."""
         return self.facts.precision
 
     @property
     def provider(self) -> str:
-        """What of onnxruntime computes."""
+        """The execution provider that onnxruntime uses."""
         return str(self._session.get_providers()[0])
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device on which it computes."""
         return torch.device("cuda" if self.provider == CUDA else "cpu")
 
     def actual_precision(self, precision: Precision) -> str:
-        """The precision of the file; raises if asked for another."""
+        """The precision of the file. Raises for any other precision."""
         if precision not in ("auto", self.precision):
-            raise BadInputError(f"precision is {precision!r}, but this ONNX file computes in {self.precision}")
+            raise BadInputError(
+                f"precision is {precision!r}, but this ONNX file computes in {self.precision}; use auto"
+            )
         return self.precision
 
     def for_queries(self) -> Callable[[Pixels], Floats32]:
@@ -83,7 +85,7 @@ class OnnxEncoder:
         precision: Precision = "auto",
         progress: bool = True,
     ) -> Floats32:
-        """As `Encoder.embed`; the precision is that of the file, and another one is refused."""
+        """Like `Encoder.embed`. The precision is that of the file; another one raises."""
         self.actual_precision(precision)
         return embed_images(
             self._compute,
@@ -107,12 +109,12 @@ class OnnxEncoder:
 
 
 def open_session(model: str | bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> Any:
-    """onnxruntime's session of a file or its content."""
+    """Open an onnxruntime session for a file name, or for the content of a file."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads() if threads is None else threads
-    options.log_severity_level = 4  # errors are raised, and need not be printed too
+    options.log_severity_level = 4  # errors are raised, so onnxruntime need not print them too
     available = onnxruntime.get_available_providers()
     chosen = [name for name in (CUDA, CPU) if name in available] if providers is None else providers
     return onnxruntime.InferenceSession(model, options, providers=chosen)

@@ -1,4 +1,4 @@
-"""An encoder as one ONNX file: normalisation, backbone, aggregator and whitening, for images of any number and size."""
+"""Export an encoder to one ONNX file, with normalization, backbone, aggregator and whitening."""
 
 import logging
 import warnings
@@ -22,16 +22,18 @@ from mappable.formats import KEY
 from mappable.places.images import Size
 from mappable.progress import progress_bar
 
-TOLERANCE = 1e-3  # length of the difference of two descriptors of length one; cosine distance 5e-7
-LARGEST = 2_000_000_000  # bytes: what one ONNX file can hold
+TOLERANCE = 1e-3  # length of the difference between two descriptors of length one; cosine distance 5e-7
+MAX_BYTES = 2_000_000_000  # size limit of one ONNX file
 
 
 def export_onnx(encoder: Encoder, file: Path | str) -> float:
-    """Write `file`, whole or not at all, and only if onnxruntime computes from it what torch does.
+    """Write `file` atomically, and only if onnxruntime computes the same descriptors from it as torch.
 
-    Its input `images` are uint8 (batch, height, width, 3), red-green-blue; its output `descriptors` float32 (batch,
-    dimensions). What is returned is the largest difference of a descriptor from torch's, as a length; it is measured on
-    images of two sizes, alone and three at a time, and must not exceed `TOLERANCE`.
+    The input `images` is uint8 (batch, height, width, 3), red-green-blue. The output `descriptors` is float32 (batch,
+    dimensions). Batch, height and width are free.
+
+    Returns the length of the largest difference between a descriptor of onnxruntime and torch's. It is measured on
+    images of two sizes, one and three at a time, and must not exceed `TOLERANCE`.
     """
     file = check_file(file)
     with progress_bar("exporting", 2) as advance:
@@ -40,29 +42,32 @@ def export_onnx(encoder: Encoder, file: Path | str) -> float:
         worst = _compare(encoder, content)
         advance(1)
     if not worst <= TOLERANCE:
-        raise BadInputError(f"{file}: not written, for onnxruntime's descriptors differ from torch's by {worst:.2g}")
+        raise BadInputError(
+            f"{file}: not written because onnxruntime's descriptors differ from torch's by {worst:.2g}, "
+            f"expected at most {TOLERANCE:g}"
+        )
     write_atomically(file, lambda stream: stream.write(content))
     return worst
 
 
 def check_file(file: Path | str) -> Path:
-    """Refuse what cannot be written."""
+    """Raise if an encoder cannot be exported to `file`; return it as a path."""
     require("onnx", "onnxscript", "onnxruntime")
     if Path(file).suffix != ".onnx":
-        raise BadInputError(f"{file}: an encoder is exported to a file whose name ends in .onnx")
+        raise BadInputError(f"{file}: the name of an exported encoder must end in .onnx")
     if Path(file).is_dir():
-        raise BadInputError(f"{file}: is a folder, but an encoder is exported to a file")
+        raise BadInputError(f"{file}: is a folder; give a file name")
     return Path(file)
 
 
 def to_onnx(encoder: Encoder) -> bytes:
-    """The content of the file, sound by ONNX's own rules."""
+    """Content of the ONNX file, which passes ONNX's own checker."""
     import onnx
 
     encoder.check_ready()
     size = sum(tensor.nbytes for tensor in encoder.state_dict().values())
-    if size > LARGEST:
-        raise BadInputError(f"an encoder of {size / 1e9:.1f} GB does not fit into one ONNX file, which holds 2 GB")
+    if size > MAX_BYTES:
+        raise BadInputError(f"the encoder has {size / 1e9:.1f} GB, but one ONNX file can have at most 2 GB")
     model = _traced(encoder)
     facts = Facts(about=encoder.about, fingerprint=encoder.fingerprint, dimensions=encoder.dimensions)
     onnx.helper.set_model_props(model, {KEY: facts.to_text()})
@@ -72,7 +77,7 @@ def to_onnx(encoder: Encoder) -> bytes:
 
 
 def _traced(encoder: Encoder) -> Any:
-    """The encoder as an ONNX model, without the notes on where in this machine's source its nodes come from."""
+    """The encoder as an ONNX model, without metadata about local source files."""
     copy = deepcopy(encoder).cpu().eval().requires_grad_(False)
     width, height = encoder.about.size
     images = torch.zeros(2, height, width, 3, dtype=torch.uint8)
@@ -85,7 +90,7 @@ def _traced(encoder: Encoder) -> Any:
             output_names=[DESCRIPTORS],
             dynamic_shapes=(dict.fromkeys(range(3), torch.export.Dim.DYNAMIC),),
             verbose=False,
-            optimize=False,  # which would drop the 1e-12 of `unit`, so that zero vectors were no numbers
+            optimize=False,  # optimizing would drop the 1e-12 of `unit`, so that zero vectors become NaN
         )
     model: Any = exported.model_proto  # type: ignore[union-attr]
     graph = model.graph
@@ -100,7 +105,7 @@ def _traced(encoder: Encoder) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within this, libraries keep to themselves what their own developers should know."""
+    """Context that hides the warnings of libraries, which concern their developers."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -112,7 +117,7 @@ def quiet() -> Iterator[None]:
 
 
 def _compare(encoder: Encoder, content: bytes) -> float:
-    """The length of the largest difference between a descriptor of torch, in float32, and onnxruntime's."""
+    """Length of the largest difference between a descriptor of torch, in float32, and of onnxruntime."""
     from mappable.features.onnx_encoder import open_session
 
     session = open_session(content)
@@ -125,12 +130,12 @@ def _compare(encoder: Encoder, content: bytes) -> float:
             with torch.no_grad(), backbone_precision("cpu", "float32"):
                 ours = copy(torch.from_numpy(images)).numpy()
             (theirs,) = session.run([DESCRIPTORS], {IMAGES: images})
-            worst = float(np.maximum(worst, np.linalg.norm(ours - theirs, axis=1).max()))  # keeps what is no number
+            worst = float(np.maximum(worst, np.linalg.norm(ours - theirs, axis=1).max()))  # np.maximum keeps NaN
     return worst
 
 
 def _pictures(count: int, size: Size) -> Pixels:
-    """Images (count, height, width, 3) with areas and edges, such as cameras see."""
+    """Random images (count, height, width, 3) with areas and edges, similar to photos."""
     random = np.random.default_rng(0)
     pictures = np.empty((count, size[1], size[0], 3), dtype=np.uint8)
     for picture in pictures:

@@ -1,4 +1,4 @@
-"""What the ONNX file of an encoder says about itself, as JSON in its metadata."""
+"""The description of an encoder in the metadata of its ONNX file, as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,10 +16,11 @@ IMAGES, DESCRIPTORS = "images", "descriptors"  # the network's input and output
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The encoder that a file was made of, and what became of it.
+    """Description of an ONNX file and of the encoder that was exported to it.
 
-    `fingerprint` is that of the encoder, whose descriptors a file in float32 gives; those of int8 differ, and so does
-    its fingerprint: `of` is the encoder's then. `accuracy` holds what was measured before int8 was offered.
+    A float32 file has the `fingerprint` of its encoder, because it gives the same descriptors. The descriptors of an
+    int8 file differ: it has its own fingerprint, and `of` is that of the encoder. `accuracy` has the accuracies that
+    were measured before an int8 file was written.
     """
 
     about: About
@@ -30,19 +31,19 @@ class Facts:
     accuracy: Mapping[str, float] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        """All of it as JSON."""
+        """The description as JSON text."""
         return FORMAT.text(asdict(self) | {"about": self.about.to_json()}, indent=None)
 
     @classmethod
     def from_text(cls, text: str | None, file: Path) -> "Facts":
-        """What `to_text` gave, from the metadata of a file."""
+        """Parse the text of `to_text` from the metadata of a file."""
         with FORMAT.reading(file):
             values = FORMAT.parse(text, file)
             return cls(**values | {"about": About.from_json(values["about"])})
 
 
 def require(*modules: str) -> None:
-    """Refuse to go on without the modules that the extra `onnx` installs."""
+    """Raise if a module of the extra `onnx` is missing."""
     for name in modules:
         if find_spec(name) is None:
             raise BadInputError(f"ONNX files need {name}; install it with: pip install 'mappable[onnx]'")

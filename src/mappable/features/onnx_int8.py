@@ -1,4 +1,4 @@
-"""An encoder's convolutions in int8, in an ONNX file that is written only if it locates about as well as in float32."""
+"""Export an encoder with int8 convolutions to ONNX, if it localizes about as well as in float32."""
 
 import hashlib
 from collections.abc import Mapping
@@ -22,26 +22,26 @@ from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 from mappable.progress import Advance, progress_bar
 
-QUANTISED = ["Conv", "Relu", "MaxPool"]  # of the backbone; the aggregator has none of them, and stays in float32
-LEAST_IMAGES = 10  # to measure ranges on, and to ask about
-MOST_QUERIES = 500  # of more, some are taken evenly
-USUAL_LANDMARKS = 200  # where the encoder's settings do not say
+QUANTIZED = ["Conv", "Relu", "MaxPool"]  # operations of the backbone; the aggregator has none and stays in float32
+MIN_IMAGES = 10  # for measuring ranges, and for queries
+MAX_QUERIES = 500  # more queries are thinned out evenly
+DEFAULT_LANDMARKS = 200  # if the encoder's settings do not record a number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """The share of held-out images, in %, whose nearest landmark by descriptor is within the radius."""
+    """Percentage of held-out images whose nearest landmark by descriptor is within the radius."""
 
     float32: float
     int8: float
     queries: int
     landmarks: int
     radius: float
-    images: int  # that ranges were measured on
+    images: int  # number of images on which ranges were measured
 
     @property
     def loss(self) -> float:
-        """Percentage points."""
+        """Loss of accuracy by int8, in percentage points."""
         return self.float32 - self.int8
 
 
@@ -57,65 +57,71 @@ def export_int8(
 ) -> Accuracy:
     """Write the ONNX file of an encoder in int8, unless that loses more than `tolerate` percentage points of accuracy.
 
-    `source` is its file in float32, by `export_onnx`; it stays as it is.
+    `source` is the encoder's float32 file, written by `export_onnx`; it is not changed. Ranges of activations are
+    measured on `count` of `places.references()`, spread evenly. Landmarks are chosen among the references too. Queries
+    are `places.calibration()`. If that is empty, every other reference is a query, and is not used otherwise.
 
-    Ranges of activations are measured on `count` of `places.references()`, spread evenly; landmarks are chosen among
-    them too. Queries are `places.calibration()`; if that is empty, every other reference, which then gives no range
-    and no landmark. `radius` is what counts as right (default: the encoder's positive radius). `images` (n, height,
-    width, 3) are those of the places, whose files are decoded otherwise.
+    `radius` is the distance within which a match counts as correct (default: the encoder's positive radius). `images`
+    (n, height, width, 3) are the images of the places; by default, the files of the places are decoded.
     """
     file, encoder = check_file(file), OnnxEncoder(source)
-    if encoder.precision != "float32" or file.resolve() == Path(source).resolve():
-        raise BadInputError(f"{source}: int8 is made of a file in float32, and goes to another file")
-    right = _checked_radius(encoder.about.positive_radius if radius is None else radius)
+    if encoder.precision != "float32":
+        raise BadInputError(f"{source}: is an {encoder.precision} file, but int8 needs a float32 file as its source")
+    if file.resolve() == Path(source).resolve():
+        raise BadInputError(f"{source}: is both the source and the target; give int8 another file name")
+    radius = _checked_radius(encoder.about.positive_radius if radius is None else radius)
     references, queries = _split(places)
-    if min(len(references), len(queries)) < LEAST_IMAGES or count < LEAST_IMAGES:
-        few = f"{min(count, len(references)):,} images to measure ranges on and {len(queries):,} to ask about"
-        raise BadInputError(f"there are {few}, but int8 needs at least {LEAST_IMAGES} of each")
-    usual = min(int(encoder.about.settings.get("landmarks", USUAL_LANDMARKS)), len(references))
-    monitor = Monitor(places[references], places[queries], landmarks=usual, radius=right)
+    if min(len(references), len(queries)) < MIN_IMAGES or count < MIN_IMAGES:
+        available = f"{min(count, len(references)):,} images for measuring ranges and {len(queries):,} queries"
+        raise BadInputError(f"int8 needs at least {MIN_IMAGES} of each, got {available}")
+    landmarks = min(int(encoder.about.settings.get("landmarks", DEFAULT_LANDMARKS)), len(references))
+    monitor = Monitor(places[references], places[queries], landmarks=landmarks, radius=radius)
     sample = references[evenly(len(references), count)]
     pixels = images_of(places if images is None else images, encoder.about.size, encoder.about.fit)
-    quantised = to_int8(Path(source).read_bytes(), pixels.read(sample))
+    quantized = to_int8(Path(source).read_bytes(), pixels.read(sample))
     rows = np.concatenate([references, queries])
 
-    def share(one: OnnxEncoder) -> float:
-        return 100 * monitor.accuracy(lambda asked: torch.from_numpy(one.embed(pixels.take(rows[asked]))))
+    def percentage(encoder: OnnxEncoder) -> float:
+        return 100 * monitor.accuracy(lambda asked: torch.from_numpy(encoder.embed(pixels.take(rows[asked]))))
 
-    measured = Accuracy(
-        float32=share(encoder),
-        int8=share(_opened(quantised)),
+    accuracy = Accuracy(
+        float32=percentage(encoder),
+        int8=percentage(_opened(quantized)),
         queries=len(queries),
         landmarks=len(monitor.landmarks),
-        radius=right,
+        radius=radius,
         images=len(sample),
     )
-    if not measured.float32:
-        raise BadInputError(f"no image finds a landmark within {right:g}, so that nobody knows what int8 would lose")
-    if measured.loss > tolerate:
+    if not accuracy.float32:
         raise BadInputError(
-            f"{file}: not written, for int8 loses {measured.loss:.1f} points of accuracy ({measured.float32:.1f} to "
-            f"{measured.int8:.1f} % of {measured.queries:,} held-out images), where {tolerate:g} are tolerated"
+            f"no query finds a landmark within {radius:g}, so that the loss by int8 cannot be measured; "
+            "use other places, or a larger radius"
         )
-    written = with_accuracy(quantised, asdict(measured))
-    write_atomically(file, lambda stream: stream.write(written))
-    return measured
+    if accuracy.loss > tolerate:
+        raise BadInputError(
+            f"{file}: not written because int8 loses {accuracy.loss:.1f} percentage points of accuracy "
+            f"({accuracy.float32:.1f} to {accuracy.int8:.1f} % of {accuracy.queries:,} held-out images), "
+            f"expected at most {tolerate:g}"
+        )
+    content = with_accuracy(quantized, asdict(accuracy))
+    write_atomically(file, lambda stream: stream.write(content))
+    return accuracy
 
 
 def _checked_radius(radius: float | None) -> float:
     if radius is None:
-        raise BadInputError("the encoder does not know its radius: give what counts as right (--positive-radius)")
+        raise BadInputError("the encoder file records no positive radius; give one (--positive-radius)")
     if not 0 < radius < np.inf:
-        raise BadInputError(f"the positive radius is {radius}, but must be above 0")
+        raise BadInputError(f"the positive radius is {radius}, expected a number above 0")
     return radius
 
 
 def _split(places: Places) -> tuple[Ints, Ints]:
-    """Rows of references, and of images to ask about."""
+    """Rows of references and of queries."""
     references, queries = places.references(), places.calibration()
     if not len(queries):
         references, queries = references[::2], references[1::2]
-    return references, queries[evenly(len(queries), MOST_QUERIES)]
+    return references, queries[evenly(len(queries), MAX_QUERIES)]
 
 
 def _opened(content: bytes) -> OnnxEncoder:
@@ -126,10 +132,10 @@ def _opened(content: bytes) -> OnnxEncoder:
 
 
 def to_int8(content: bytes, images: Pixels) -> bytes:
-    """The content of a file in int8, for that of one in float32, and images (n, height, width, 3) of its size.
+    """Convert the content of a float32 file to int8, with images (n, height, width, 3) of its size.
 
-    Weights have a scale for each channel, activations one that spans all values that the images led to. What it holds
-    says that it is of the same encoder, but has a fingerprint of its own.
+    Weights have one scale per channel. Activations have one scale per layer, which spans all values that occur for
+    these images. The description names the same encoder, but has its own fingerprint.
     """
     import onnx
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
@@ -148,23 +154,23 @@ def to_int8(content: bytes, images: Pixels) -> bytes:
                 per_channel=True,
                 activation_type=QuantType.QUInt8,
                 weight_type=QuantType.QInt8,
-                op_types_to_quantize=QUANTISED,
+                op_types_to_quantize=QUANTIZED,
             )
-        quantised = onnx.load(after)
+        quantized = onnx.load(after)
     facts = facts_of(content)
-    own = hashlib.sha256(quantised.graph.SerializeToString(deterministic=True)).hexdigest()[:16]
-    return _with(quantised, replace(facts, precision="int8", fingerprint=own, of=facts.fingerprint))
+    fingerprint = hashlib.sha256(quantized.graph.SerializeToString(deterministic=True)).hexdigest()[:16]
+    return _with_facts(quantized, replace(facts, precision="int8", fingerprint=fingerprint, of=facts.fingerprint))
 
 
 def with_accuracy(content: bytes, accuracy: Mapping[str, float]) -> bytes:
-    """The same content, that also says what was measured."""
+    """The same content, with the measured accuracy in its description."""
     import onnx
 
-    return _with(onnx.load_from_string(content), replace(facts_of(content), accuracy=accuracy))
+    return _with_facts(onnx.load_from_string(content), replace(facts_of(content), accuracy=accuracy))
 
 
 def facts_of(content: bytes) -> Facts:
-    """What the content of a file says about itself."""
+    """The description in the content of a file."""
     import onnx
 
     model = onnx.load_from_string(content)
@@ -172,7 +178,7 @@ def facts_of(content: bytes) -> Facts:
     return Facts.from_text(text, Path("encoder.onnx"))
 
 
-def _with(model: Any, facts: Facts) -> bytes:
+def _with_facts(model: Any, facts: Facts) -> bytes:
     import onnx
 
     model.ClearField("metadata_props")
@@ -183,7 +189,7 @@ def _with(model: Any, facts: Facts) -> bytes:
 
 
 class _Images:
-    """Images one by one, as onnxruntime asks for them."""
+    """Gives images one by one to onnxruntime."""
 
     def __init__(self, images: Pixels, advance: Advance) -> None:
         self.images, self.advance = iter(images), advance

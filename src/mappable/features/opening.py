@@ -1,4 +1,4 @@
-"""Opening an encoder: from its file, or from the folder of a training run."""
+"""Open an encoder from its file, or from the folder of a training run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,14 @@ Backend = Literal["torch", "onnx"]
 
 
 def open_file(source: Path | str, device: str = "auto", backend: Backend | None = None) -> ImageEncoder:
-    """The encoder of a file (.safetensors, .onnx) or of a training run's folder, on `device`.
+    """Open the encoder in a file (.safetensors, .onnx) or in a training run's folder, on `device`.
 
-    torch computes a .safetensors file; with `backend` "onnx" onnxruntime does, from an ONNX file that is exported to
-    the user's cache once. onnxruntime computes an .onnx file.
+    torch computes a .safetensors file. With `backend` "onnx", onnxruntime computes it, from an ONNX file that is
+    exported once to the user's cache. onnxruntime computes an .onnx file.
     """
     file = encoder_file(source)
     if file.suffix not in OPENERS:
-        raise BadInputError(f"{file}: not an encoder's file; its name must end in {' or '.join(OPENERS)}")
+        raise BadInputError(f"{file}: not an encoder file; its name must end in {' or '.join(OPENERS)}")
     return OPENERS[file.suffix](file, device, backend)
 
 
@@ -34,13 +34,13 @@ def _open_torch(file: Path, device: str, backend: Backend | None) -> ImageEncode
     if backend != "onnx":
         return encoder.to(find_device(device))
     opened = OnnxEncoder(_exported(encoder), providers=_providers(device))
-    opened.about = encoder.about  # another encoder with the same weights may have made the file in the cache
+    opened.about = encoder.about  # the cached file may come from another encoder with the same weights
     return opened
 
 
 def _open_onnx(file: Path, device: str, backend: Backend | None) -> ImageEncoder:
     if backend == "torch":
-        raise BadInputError(f"{file}: torch computes no ONNX files; give encoder.safetensors, or --backend onnx")
+        raise BadInputError(f"{file}: torch cannot compute ONNX files; give encoder.safetensors, or use --backend onnx")
     return OnnxEncoder(file, providers=_providers(device))
 
 
@@ -51,7 +51,7 @@ OPENERS: dict[str, Callable[[Path, str, Backend | None], ImageEncoder]] = {
 
 
 def _exported(encoder: Encoder) -> Path:
-    """The encoder's ONNX file in the cache, which is made unless it is there and sound."""
+    """The encoder's ONNX file in the cache. It is exported if it is missing or damaged."""
     file = cache_folder() / "onnx" / f"{encoder.fingerprint}-v{FORMAT.version}.onnx"
     require("onnxruntime")
     try:
@@ -62,7 +62,7 @@ def _exported(encoder: Encoder) -> Path:
 
 
 def _providers(device: str) -> list[Any] | None:
-    """onnxruntime's names for a device that it finds here; None: what it finds."""
+    """onnxruntime's providers for a device; None lets onnxruntime choose."""
     if device == "auto":
         return None
     if device == "cpu":
@@ -72,5 +72,5 @@ def _providers(device: str) -> list[Any] | None:
 
     number = find_device(device).index
     if CUDA not in onnxruntime.get_available_providers():
-        raise BadInputError(f"device is {device!r}, but onnxruntime finds no GPU here (onnxruntime-gpu would)")
+        raise BadInputError(f"device is {device!r}, but onnxruntime finds no GPU; install onnxruntime-gpu")
     return [(CUDA, {"device_id": number}), CPU]

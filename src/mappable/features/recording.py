@@ -1,4 +1,4 @@
-"""CUDA graphs: record work on a GPU once, and start it again with a single call."""
+"""CUDA graphs: record work on a GPU once, and repeat it with a single call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from typing import Any, Generic, TypeVar
 import torch
 
 Result = TypeVar("Result")
-REHEARSALS = 2  # runs before the recording, in which libraries choose and load their kernels
+WARM_UP_RUNS = 2  # runs before the recording, in which libraries choose and load their kernels
 
 
 @dataclass(frozen=True)
 class Recording(Generic[Result]):
-    """Call it to do the GPU's part of the work again; the tensors of `result` then hold the new values."""
+    """Recorded GPU work. Call it to repeat the work; the tensors of `result` then have the new values."""
 
     graph: torch.cuda.CUDAGraph
-    work: Callable[[], Result]  # kept for the tensors that it reads and writes: the graph only knows where they are
+    work: Callable[[], Result]  # keeps its tensors alive, because the graph has only their addresses
     result: Result
 
     def __call__(self) -> None:
@@ -25,23 +25,23 @@ class Recording(Generic[Result]):
 
 
 def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -> Recording[Result]:
-    """What does the GPU's part of `work` again.
+    """Record the GPU's part of `work`.
 
-    `work` must read its inputs from tensors that stay where they are, must not look at a number on the GPU, and is
-    called a few times first. Its results are overwritten each time. Recordings with the same `pool`
-    (`torch.cuda.graph_pool_handle()`) share their memory: the results of one last until the next of them is called.
+    `work` must read its inputs from tensors that stay at the same address. It must not read a number from the GPU. It
+    is first called a few times. Each call overwrites its results. Recordings with the same `pool`
+    (`torch.cuda.graph_pool_handle()`) share memory: a result is valid until another recording of the pool is called.
     """
-    aside = _stream(device, get_ident())
-    aside.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.device(device), torch.cuda.stream(aside):
-        for _ in range(REHEARSALS):
+    stream = _stream(device, get_ident())
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.device(device), torch.cuda.stream(stream):
+        for _ in range(WARM_UP_RUNS):
             work()
-    torch.cuda.current_stream(device).wait_stream(aside)
+    torch.cuda.current_stream(device).wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    # Other threads may go on, such as one that reads images into pinned memory.
+    # "thread_local" lets other threads continue, such as one that reads images into pinned memory.
     with (
         torch.cuda.device(device),
-        torch.cuda.graph(graph, pool=pool, stream=aside, capture_error_mode="thread_local"),
+        torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"),
     ):
         result = work()
     return Recording(graph, work, result)
@@ -49,5 +49,5 @@ def record(work: Callable[[], Result], device: torch.device, pool: Any = None) -
 
 @cache
 def _stream(device: torch.device, thread: int) -> torch.cuda.Stream:
-    """The one on which a thread records: for every stream that they ever see, libraries keep memory, 64 MiB each."""
+    """The stream on which a thread records. There is only one, because libraries keep 64 MiB per stream they see."""
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

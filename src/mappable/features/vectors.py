@@ -5,8 +5,8 @@ from torch import Tensor
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """`vectors` (..., C) at length one along the last axis; the zero vector stays zero, and its gradient is finite.
+    """Scale `vectors` (..., C) to length one along the last axis. A zero vector stays zero, with a finite gradient.
 
-    The 1e-12 is inside the root: outside it, the gradient at zero would not be a number.
+    The 1e-12 is inside the root: outside, the gradient at zero would be NaN.
     """
     return vectors * torch.rsqrt(vectors.square().sum(-1, keepdim=True) + 1e-12)

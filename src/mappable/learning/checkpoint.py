@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a training run in one file."""
+"""Checkpoints: the complete state of a training run in one file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,15 @@ from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 
 CHECKPOINT = "checkpoint.safetensors"
-FORMAT = Format("mappable checkpoint", 1, "it cannot be continued")
+FORMAT = Format("mappable checkpoint", 1, "the run cannot continue from it")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """After `iteration` steps: the learner's tensors, the tuples of the mining period under way (if any is), and JSON.
+    """State after `iteration` steps: the learner's tensors, the tuples of the current mining period, and JSON.
 
-    Random numbers need no state here: each stream begins anew from the seed and the number of its period.
+    `tuples` is empty between two mining periods. Random numbers need no state, because each stream starts from the seed
+    and the number of its period.
     """
 
     iteration: int
@@ -42,7 +43,7 @@ class Checkpoint:
         with FORMAT.reading(file), safetensors.safe_open(file, framework="pt") as opened:
             about = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
             parts: dict[str, dict[str, Tensor]] = {"learner": {}, "tuples": {}}
-            for name in opened.keys():  # noqa: SIM118 - it is no dictionary
-                part, _, own = name.partition("/")
-                parts[part][own] = opened.get_tensor(name)
+            for name in opened.keys():  # noqa: SIM118 - `opened` is not a dictionary
+                part, _, tensor_name = name.partition("/")
+                parts[part][tensor_name] = opened.get_tensor(name)
             return Checkpoint(about["iteration"], parts["learner"], parts["tuples"], about["about"])

@@ -1,4 +1,4 @@
-"""Training data: the training places and their images, and a few others to monitor progress."""
+"""Training data: the training places, a few monitor queries, and the images of both."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from mappable.randomness import Purpose, generator
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training places and monitor queries, with the images of both: those of the queries follow the others."""
+    """Training places, monitor queries, and the images of both: first the training images, then the queries."""
 
     train: Places
     queries: Places
@@ -23,33 +23,32 @@ class TrainingData:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits that change with any training place or image; a run goes on only with the same."""
+        """16 hexadecimal digits that change with any training place or image; a run resumes only if they are equal."""
         digest = hashlib.sha256()
         for name in COLUMNS:
             column = getattr(self.train, name)
             digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
         count = len(self.train)
-        trained = self.images.take(np.arange(count))
-        for pixels in track(blocks(trained), "reading images", -(-count // BLOCK)):
+        training_images = self.images.take(np.arange(count))
+        for pixels in track(blocks(training_images), "reading images", -(-count // BLOCK)):
             digest.update(pixels.tobytes())
         return digest.hexdigest()[:16]
 
 
 def select(places: Places, images: Images, *, queries: int) -> TrainingData:
-    """The places that train (`Places.training`), and up to `queries` places of the calibration split.
+    """Select the training places (`Places.training`), and at most `queries` places of the calibration split.
 
-    The latter are the same for all runs, so that what the monitor says can be compared.
-
-    `images` are those of `places`, in their order.
+    All runs get the same queries, so that monitor results can be compared. `images` has one image per place, in the
+    order of `places`.
     """
     if len(images) != len(places):
-        raise BadInputError(f"there are {len(places):,} places, but {len(images):,} images")
+        raise BadInputError(f"{len(places):,} places, but {len(images):,} images; expected one image per place")
     train = places.training()
     if not len(train):
         raise BadInputError(
-            f"none of the {len(places):,} places can train: they are for calibration, test or queries; "
-            "give some the split 'train'"
+            f"none of the {len(places):,} places is for training: all are for calibration, test or queries; "
+            "set the split of some places to 'train'"
         )
     chosen = np.sort(generator(0, Purpose.MONITOR).permutation(places.calibration())[:queries])
-    used: Ints = np.concatenate([train, chosen])
-    return TrainingData(places[train], places[chosen], images.take(used))
+    rows: Ints = np.concatenate([train, chosen])
+    return TrainingData(places[train], places[chosen], images.take(rows))

@@ -1,4 +1,4 @@
-"""The folder of a training run: decide whether to resume, refuse or begin anew."""
+"""The folder of a training run: decide whether to resume, to refuse, or to start again."""
 
 import json
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from mappable.learning.metrics import METRICS
 from mappable.learning.settings import Settings, settings_to_yaml, with_defaults
 
 SETTINGS = "settings.yaml"
-# What a run may change when it goes on: the weights do not depend on the former, and only by rounding on the latter.
+# Settings that may differ when a run resumes. The first group does not change the weights, the second only by rounding.
 WATCHING = frozenset({"checkpoint_every", "checkpoint_seconds", "monitor_every", "monitor_queries", "landmarks"})
 DIVIDING = frozenset({"micro_batch", "batch_size"})
 Loaded = TypeVar("Loaded")
 
 
 class OtherRunError(BadInputError):
-    """The folder holds a run with other settings or of other images, or one that cannot be read."""
+    """The folder contains a run with other settings or other images, or a run that cannot be read."""
 
 
 def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | None, Checkpoint | None]:
-    """The finished encoder or the last checkpoint of this very run, if the folder has one."""
+    """Return the finished encoder or the last checkpoint of this same run, if the folder contains one."""
     encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
     if encoder.exists():
         finished = _read(Encoder.load, encoder)
@@ -42,22 +42,25 @@ def _read(load: Callable[[Path], Loaded], file: Path) -> Loaded:
     try:
         return load(file)
     except BadInputError as error:
-        raise OtherRunError(f"{error}; begin anew with --overwrite") from None
+        raise OtherRunError(f"{error}; start again with --overwrite") from None
 
 
 def _check_same(file: Path, before: Any, data_before: str, settings: Settings, data: str) -> None:
     now = json.loads(settings.model_dump_json())
     before = with_defaults(before)
-    differing = [key for key in now if key not in WATCHING | DIVIDING and before[key] != now[key]]
-    if differing:
-        values = ", ".join(f"{key} {before[key]!r} (now {now[key]!r})" for key in differing)
-        raise OtherRunError(f"{file}: was made with {values}; use the same settings, or begin anew with --overwrite")
+    may_differ = WATCHING | DIVIDING
+    different = [key for key in now if key not in may_differ and before[key] != now[key]]
+    if different:
+        values = ", ".join(f"{key} {before[key]!r} (now {now[key]!r})" for key in different)
+        raise OtherRunError(f"{file}: trained with {values}; use the same settings, or start again with --overwrite")
     if data_before != data:
-        raise OtherRunError(f"{file}: was made of other training images; use the same, or begin anew with --overwrite")
+        raise OtherRunError(
+            f"{file}: trained on other training images; use the same images, or start again with --overwrite"
+        )
 
 
 def prepare(folder: Path, settings: Settings, *, anew: bool) -> None:
-    """Write the settings down; of another run that the folder held nothing is left if this one begins `anew`."""
+    """Write the settings. If this run starts `anew`, first delete the encoder and checkpoint of an earlier run."""
     if anew:
         (folder / ENCODER).unlink(missing_ok=True)
         (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -66,14 +69,14 @@ def prepare(folder: Path, settings: Settings, *, anew: bool) -> None:
     _remove_torn(folder)
 
 
-def tidy(folder: Path) -> None:
-    """The encoder is there: what was kept for going on is needed no more."""
+def remove_checkpoint(folder: Path) -> None:
+    """Delete the checkpoint, which a finished run does not need."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
     _remove_torn(folder)
 
 
 def _remove_torn(folder: Path) -> None:
-    """Remove what a process was just writing when it was killed."""
+    """Delete partly written files of a process that was killed."""
     for name in (ENCODER, CHECKPOINT, SETTINGS, METRICS):
-        for torn in folder.glob(f".{name}.*"):
-            torn.unlink()
+        for partial in folder.glob(f".{name}.*"):
+            partial.unlink()

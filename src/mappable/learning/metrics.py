@@ -1,4 +1,4 @@
-"""Metrics of a training run as JSON lines, and for TensorBoard if asked."""
+"""Write the metrics of a training run as JSON lines, and optionally for TensorBoard."""
 
 import json
 from pathlib import Path
@@ -11,9 +11,9 @@ METRICS = "metrics.jsonl"
 
 
 class Metrics:
-    """Appends one JSON object a line to `folder`/metrics.jsonl; of an earlier run it keeps the lines up to `iteration`.
+    """Appends one JSON object per line to `folder`/metrics.jsonl. Without a folder it writes nothing.
 
-    Without a folder nothing is written.
+    Lines up to `iteration` are kept from an earlier part of the run; later lines are deleted.
     """
 
     def __init__(self, folder: Path | None, *, iteration: int = 0, tensorboard: bool = False) -> None:
@@ -36,7 +36,7 @@ class Metrics:
             self.board.close()
 
     def write(self, iteration: int, **values: float) -> None:
-        """One line: the iteration, counted from 1 (0 is before the first), and what is known of it."""
+        """Write one line: the iteration, counted from 1 (0 is before the first), and its values."""
         if self.file:
             self.stream.write(json.dumps({"iteration": iteration} | values).encode() + b"\n")
             self.stream.flush()
@@ -46,31 +46,31 @@ class Metrics:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """What a run wrote, line by line; a last line that was cut off is left out."""
-    file, found = folder / METRICS, []
+    """Read the metrics of a run, one dictionary per line. An incomplete last line is skipped."""
+    file, metrics = folder / METRICS, []
     for number, line in enumerate(_lines(file), 1):
         try:
-            found.append(dict(json.loads(line)))
+            metrics.append(dict(json.loads(line)))
         except (ValueError, TypeError, RecursionError):
             raise BadInputError(f"{file}, row {number}: damaged; train again with --overwrite") from None
-    return found
+    return metrics
 
 
 def _lines(file: Path) -> list[bytes]:
-    """The whole lines of a file that may have been cut off."""
+    """The complete lines of a file whose last line may be incomplete."""
     if not file.is_file():
         return []
-    *whole, _torn = file.read_bytes().split(b"\n")
-    return [line + b"\n" for line in whole]
+    *complete, _incomplete = file.read_bytes().split(b"\n")
+    return [line + b"\n" for line in complete]
 
 
 def check_tensorboard() -> None:
-    """Refuse where TensorBoard is not installed."""
+    """Raise if TensorBoard is not installed."""
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        what = "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
-        raise BadInputError(what) from None
+        problem = "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
+        raise BadInputError(problem) from None
 
 
 def _board(folder: Path, iteration: int) -> Any:

@@ -1,4 +1,4 @@
-"""Hard-negative mining: the far images in the feature cache that look most like an anchor."""
+"""Hard-negative mining: find the far images in the feature cache that look most like an anchor."""
 
 from dataclasses import dataclass, field
 
@@ -8,9 +8,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Descriptors of some training images, computed when a mining period began.
+    """Descriptors of some training images, computed at the start of a mining period.
 
-    `rows` (m,) int64 are the images' rows in the training set, ascending; `features` (m, D) float32 their descriptors.
+    `rows` (m,) int64 are the images' rows in the training set, ascending. `features` (m, D) float32 are their
+    descriptors.
     """
 
     rows: Tensor
@@ -19,21 +20,21 @@ class FeatureCache:
 
     def __post_init__(self) -> None:
         if self.rows.shape != self.features.shape[:1] or bool((self.rows.diff() <= 0).any()):
-            raise ValueError("a feature cache needs ascending rows and one descriptor for each")
+            raise ValueError("a feature cache needs ascending rows and one descriptor per row")
         object.__setattr__(self, "squared_norms", torch.linalg.vector_norm(self.features, dim=1).square())
 
     def check(self, anchors: Tensor) -> None:
-        """Refuse `anchors` (b,), rows of the training set, of which the cache does not hold all.
+        """Raise if an anchor is not in the cache; `anchors` (b,) are rows of the training set.
 
-        Whoever asks for distances does so first, once for all anchors: the answer makes a GPU wait.
+        Call this once for all anchors before the other methods. They do not check, because a check makes a GPU wait.
         """
         if not bool(torch.isin(anchors, self.rows).all()):
-            raise ValueError("an anchor is not in the feature cache, so nothing can be mined for it")
+            raise ValueError("an anchor is not in the feature cache: no hard negatives can be found for it")
 
     def squared_distances(self, anchors: Tensor) -> Tensor:
-        """Squared feature distances (b, m) of `anchors` (b,), which the cache holds, to all its images.
+        """Squared feature distances (b, m) from `anchors` (b,), which must be in the cache, to all cached images.
 
-        The matrix product has float32 all through: half precision errs by as much as hard negatives differ.
+        The matrix product is in float32, because half precision errs by as much as hard negatives differ.
         """
         at = torch.searchsorted(self.rows, anchors)
         with torch.autocast(self.features.device.type, enabled=False):
@@ -41,11 +42,11 @@ class FeatureCache:
         return (self.squared_norms[at, None] + self.squared_norms - 2 * products).clamp_(min=0)
 
     def hardest(self, anchors: Tensor, negatives: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The `count` negatives with the smallest feature distance to each anchor, the nearest first.
+        """Find the `count` negatives with the smallest feature distance to each anchor, nearest first.
 
-        `anchors` (b,) are rows of the training set that the cache holds; `negatives` (b, n) tells for every row of the
-        training set whether it is one of theirs. Returns rows (b, count) and how many of them there are (b,); past the
-        last, if the cache holds too few negatives, stands the anchor's own row.
+        `anchors` (b,) are rows of the training set that are in the cache. `negatives` (b, n) bool says for every row of
+        the training set whether it is a negative of the anchor. Returns rows (b, count), and how many of them were
+        found (b,). If the cache has too few negatives, the anchor's own row fills the rest.
         """
         eligible = negatives[:, self.rows]
         distances = self.squared_distances(anchors).masked_fill_(~eligible, torch.inf)

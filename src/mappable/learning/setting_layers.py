@@ -1,4 +1,4 @@
-"""Settings before they are checked: from a preset, a YAML file, or single values."""
+"""Read unchecked settings from a preset, a YAML file, or single values."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -11,10 +11,13 @@ from mappable.errors import BadInputError
 from mappable.files import reading
 
 PRESETS = resources.files("mappable") / "presets"
+LONGEST_SHOWN = 80  # characters of a value in an error message
+# Names in settings files, encoder files and results of earlier versions.
+FORMER_NAMES = {"normalised": "normalized"}  # codespell:ignore
 
 
 class Given(NamedTuple):
-    """A value, and where it was given; empty for a value of a program."""
+    """A value and its source, such as "mine.yaml, line 3"; the source is empty for a value from Python code."""
 
     value: Any
     source: str
@@ -24,69 +27,81 @@ Layer = dict[str, Given]
 
 
 def preset_names() -> list[str]:
-    """The names that `read_preset` knows, sorted."""
+    """Names of all presets, sorted."""
     return sorted(Path(file.name).stem for file in PRESETS.iterdir() if file.name.endswith(".yaml"))
 
 
 def read_preset(name: str) -> Layer:
-    """The settings of a preset; an unknown name lists the known ones."""
+    """Read the settings of a preset. The error for an unknown name lists all presets."""
     if name not in preset_names():
-        raise BadInputError(f"there is no preset {name!r}; the presets are {', '.join(preset_names())}")
+        raise BadInputError(f"unknown preset {name!r}; the presets are {', '.join(preset_names())}")
     source = f"preset {name}"
     layer = _read_yaml((PRESETS / f"{name}.yaml").read_text("utf-8"), source)
     return {key: Given(given.value, source) for key, given in layer.items()}
 
 
 def read_file(file: Path) -> Layer:
-    """The settings of a YAML file."""
+    """Read the settings of a YAML file."""
     with reading(file):
         return _read_yaml(file.read_text("utf-8-sig"), str(file))
 
 
 def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:
-    """Single settings: values by name, or texts "key=value" with the value as in YAML; of two for a key the later."""
+    """Read single settings: values by name, or texts "key=value" with a YAML value. The last text for a key counts."""
     if isinstance(overrides, Mapping):
-        return {str(name): Given(value, "") for name, value in overrides.items()}
+        return {current_name(str(name)): Given(value, "") for name, value in overrides.items()}
     layer = {}
     for text in overrides:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise BadInputError(f"--set {text!r} is not KEY=VALUE, such as seed=1")
-        layer[name.strip()] = Given(_read_value(value, f"--set {text!r}"), "--set")
+            raise BadInputError(f"--set {_cut(text)!r}: expected KEY=VALUE, such as seed=1")
+        layer[current_name(name.strip())] = Given(_read_value(value, f"--set {_cut(text)!r}"), "--set")
     return layer
+
+
+def current_name(name: str) -> str:
+    """The name of a setting, also for a name that it had in an earlier version."""
+    return FORMER_NAMES.get(name, name)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _read_value(text: str, source: str) -> Any:
     try:
-        return _none_or(yaml.safe_load(text))
+        return _with_none(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise BadInputError(f"{source}: {text!r} is not a value as YAML has it; quotes may help") from None
+        raise BadInputError(f"{source}: {_cut(text)!r} is not a YAML value; try quotes around it") from None
 
 
 def _read_yaml(text: str, source: str) -> Layer:
-    """Top-level keys with values and lines. It goes by nodes, for a plain load lets the last of two equal keys win."""
+    """Read the top-level keys with their values and lines.
+
+    This reads YAML nodes, because a plain load would silently keep only the last of two equal keys.
+    """
     layer: Layer = {}
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
-        if root is None:  # nothing but comments
+        if root is None:  # an empty file, or only comments
             return layer
         if not isinstance(root, yaml.MappingNode):
-            raise BadInputError(f"{source}: holds no settings; each is a line such as `seed: 1`")
+            raise BadInputError(f"{source}: contains no settings; write one per line, such as `seed: 1`")
         for key, value in root.value:
             line = key.start_mark.line + 1
-            name = str(key.value)
+            name = current_name(str(key.value))
             if name in layer:
-                raise BadInputError(f"{source}, line {line}: {name} is there twice, first in {layer[name].source}")
-            layer[name] = Given(_none_or(loader.construct_object(value, deep=True)), f"{source}, line {line}")
+                raise BadInputError(f"{source}, line {line}: {name} occurs twice, first in {layer[name].source}")
+            layer[name] = Given(_with_none(loader.construct_object(value, deep=True)), f"{source}, line {line}")
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        where, problem = _place_of(error, text)
-        raise BadInputError(f"{source}{where}: not YAML ({problem}); a setting is a line such as `seed: 1`") from None
+        where, problem = _position_of(error, text)
+        raise BadInputError(f"{source}{where}: not YAML ({problem}); write a setting as `seed: 1`") from None
     return layer
 
 
-def _place_of(error: Exception, text: str) -> tuple[str, str]:
-    """Where in the text the parser stopped, and why."""
+def _position_of(error: Exception, text: str) -> tuple[str, str]:
+    """The line where the parser stopped (", line 3", or empty), and the reason."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f", line {error.problem_mark.line + 1}", str(error.problem)
     if isinstance(error, yaml.reader.ReaderError):
@@ -94,6 +109,6 @@ def _place_of(error: Exception, text: str) -> tuple[str, str]:
     return "", str(error).splitlines()[0]
 
 
-def _none_or(value: Any) -> Any:
-    """People write none where YAML has null."""
+def _with_none(value: Any) -> Any:
+    """Replace the text "none" by None: users write none, YAML means null."""
     return None if isinstance(value, str) and value.lower() == "none" else value

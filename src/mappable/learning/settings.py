@@ -1,6 +1,6 @@
-"""All settings of a training run, with their meaning, and how to load them.
+"""All settings of a training run: their meaning, and how to load and check them.
 
-`load_settings` merges them in that order; what comes out is checked and does not change any more.
+`load_settings` merges a preset, a YAML file and single values, in this order. The result is checked and frozen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +29,11 @@ from mappable.learning.setting_kinds import (
     Truth,
     kind_text,
 )
+from mappable.learning.setting_layers import FORMER_NAMES, current_name, read_file, read_overrides, read_preset
 from mappable.learning.setting_layers import preset_names as preset_names
-from mappable.learning.setting_layers import read_file, read_overrides, read_preset
 from mappable.places.images import Fit
 
-# What the settings are called in the paper and elsewhere.
+# Names of settings in the paper, in earlier versions and elsewhere.
 SYNONYMS = {
     "r1": "positive_radius",
     "r2": "negative_radius",
@@ -44,11 +44,12 @@ SYNONYMS = {
     "f2": "feature_scale_squared",
     "lr": "learning_rate",
     "batch": "anchors",
+    **FORMER_NAMES,
 }
 
 
 class WrongSettingsError(BadInputError):
-    """Settings that cannot be used; whoever read them knows where those of the `names` come from."""
+    """Settings that cannot be used. `names` are the settings at fault; `load_settings` adds where they come from."""
 
     def __init__(self, names: Sequence[str], problem: str) -> None:
         super().__init__(names, problem)
@@ -60,182 +61,189 @@ class WrongSettingsError(BadInputError):
 
 
 class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True):
-    """Everything that decides what a training run does, apart from its data. Frozen; unknown names are refused."""
+    """All settings of a training run, without its data. Settings are frozen, and an unknown name is an error."""
 
-    # What is near and what is far
+    # Radii
     positive_radius: Positive
-    """Images at most this far from the anchor are its positives (the paper's r1), in the unit of the places."""
+    """Maximum distance from an anchor to its positives (the paper's r1), in the unit of the places."""
     negative_radius: Positive
-    """Images at least this far from the anchor are negatives (the paper's r2), in the unit of the places."""
+    """Minimum distance from an anchor to its negatives (the paper's r2), in the unit of the places."""
     yaw_limit: Angle | None = None
-    """Positives must look the same way: their yaw differs by less than this from the anchor's, in radians."""
+    """A positive's yaw must differ from its anchor's by less than this, in radians; none turns the check off."""
 
-    # The loss
+    # Loss
     loss: LossName = "triplet+huber"
-    """A visual loss (`triplet`, `quadruplet`, `lazy-triplet`, `lazy-quadruplet`), a geometric one (`distance`,
-    `huber`), or both, such as `lazy-quadruplet+huber`."""
+    """A visual loss (`triplet`, `quadruplet`, `lazy-triplet`, `lazy-quadruplet`), a geometric loss (`distance`,
+    `huber`), or a combination such as `lazy-quadruplet+huber`."""
     margin: NotNegative = 0.1
-    """Margin of the hinge between positive and negatives (alpha), a squared feature distance."""
+    """Margin of the hinge between the best positive and the negatives (alpha), as a squared feature distance."""
     second_margin: NotNegative = 0.2
-    """Margin of the second hinge, of negatives and other negative in quadruplets (beta), a squared feature distance."""
+    """Margin of the second hinge of quadruplets, from the negatives to the other negative (beta), as a squared feature
+    distance."""
     geometric_weight: NotNegative = 0.5
-    """Weight of the geometric term beside a visual one (gamma)."""
+    """Weight of the geometric term in a combination with a visual term (gamma)."""
     feature_scale_squared: Positive | Literal["measure"] = "measure"
-    """The squared feature distance that stands for the positive radius (F²); `measure` takes the largest between
+    """Squared feature distance that corresponds to the positive radius (F²). `measure` takes the largest one between
     positives before training."""
     huber_delta: Positive = 1.0
-    """Residuals above it count linearly, those below squared (delta); 1 is where the normalised ones rarely get."""
-    normalised: Truth = True
-    """Divide distances by positive radius and feature scale and take the mean over positives; false is the paper's
-    literal form, squared metres and a sum."""
+    """Residuals above this value count linearly, smaller ones squared (delta). Normalized residuals rarely exceed 1."""
+    normalized: Truth = True
+    """Divide distances by the positive radius and the feature scale, and average over positives. `false` is the paper's
+    literal form: squared metres and a sum."""
     second_hinge: Literal["features", "residuals"] = "features"
-    """What the second hinge of quadruplets with a geometric term compares: `residuals` as in the released code."""
+    """What the second hinge of quadruplets compares: `features`, or `residuals` as in the released code, which needs a
+    geometric term."""
 
     geometric_pairs: Literal["anchor", "all"] = "anchor"
-    """Whose distances the geometric term compares: `anchor` with each positive, as in the paper, or `all` pairs of
-    anchor and positives."""
+    """Pairs that the geometric term compares: `anchor` with each positive, as in the paper, or `all` pairs of anchor
+    and positives."""
 
-    # The tuples
+    # Tuples
     anchors: Count = 2
-    """Anchors, and so tuples, of one step."""
+    """Anchors per step. Each anchor has one tuple."""
     positives: Count = 6
-    """Positives of an anchor."""
+    """Positives per anchor."""
     positives_from: Literal["all", "other-runs"] = "all"
-    """Where positives are drawn from: `all` images that are near, or those of `other-runs` than the anchor's (other
-    sequences), where there are any."""
+    """Where positives come from: `all` images within the positive radius, or only those of `other-runs` (sequences
+    other than the anchor's) if there are any."""
     negatives: CountOrZero = 6
-    """Negatives of an anchor, the hard ones and the other negative of quadruplets included."""
+    """Negatives per anchor, including the hard ones and the other negative of quadruplets."""
     hard_negatives: CountOrZero = 3
-    """How many of the negatives are the nearest by feature; the rest is drawn at random."""
+    """Number of negatives that are the nearest by feature distance. The other negatives are random."""
     cache_every: Count = 1000
-    """Iterations between two refreshes of the features that hard negatives are looked for in."""
+    """Iterations between two refreshes of the feature cache, in which hard negatives are searched."""
     cache_size: Count | Literal["all"] = 4000
-    """Training images among which hard negatives are looked for, besides the anchors themselves; `all` of them."""
+    """Random training images in the feature cache, in addition to the anchors; `all` caches every training image."""
 
-    # Changes of the images
+    # Augmentation
     mirrored: Share = 0.0
-    """Share of the tuples whose images are all mirrored: twice as many places to learn from, equally far apart."""
+    """Fraction of tuples whose images are all mirrored. Mirroring doubles the places to learn from and keeps their
+    distances."""
     light: Share = 0.0
-    """How much contrast, brightness and colour of each image are changed: by factors from exp(-light) to exp(light)."""
+    """Strength of random changes to contrast, brightness and color per image: factors from exp(-light) to
+    exp(light)."""
 
-    # How long and how fast
+    # Duration and speed
     iterations: CountOrZero | None = None
-    """Steps of training; 0 for the encoder as it is before. Give either iterations or epochs."""
+    """Training steps; 0 gives the encoder before training. Give either iterations or epochs."""
     epochs: Positive | None = None
-    """How often every image is an anchor; 0.5 is half of them once. Give either iterations or epochs."""
+    """How often every image is an anchor; 0.5 uses half of the images once. Give either iterations or epochs."""
     averaging: Share = 0.0
-    """Above 0, the encoder is in the end a mean of its weights after all steps, in which each counts this many times
-    what the one after it counts (the first 1 / (1 - averaging) count the same); 0 for the weights of the last step."""
+    """Decay of an exponential moving average of the weights, which becomes the encoder. The first 1 / (1 - averaging)
+    steps count equally. 0 turns it off: the encoder has the weights of the last step."""
     optimizer: Literal["adam", "sgd"] = "adam"
-    """Adam with its customary decay rates 0.9 and 0.999, or SGD with momentum."""
+    """Adam with its usual decay rates 0.9 and 0.999, or SGD with momentum."""
     learning_rate: Positive = 1e-6
     """Learning rate, the same in all steps."""
     momentum: Share = 0.9
-    """Momentum of SGD; Adam has none."""
+    """Momentum of SGD. Adam does not use it."""
     weight_decay: NotNegative = 0.0
-    """Weight decay; with SGD 0.001 is customary."""
+    """Weight decay. With SGD, 0.001 is usual."""
     trainable: Literal["all", "conv5"] = "all"
-    """`conv5` freezes what lies below the last block of the backbone and computes its output once: for a laptop."""
+    """Layers to train: `all`, or `conv5` for a laptop. `conv5` freezes the layers below the last block of the backbone
+    and computes their output once."""
 
-    # The network
+    # Network
     weights: Text = "vgg16-v1"
-    """The weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), or `random`."""
+    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), or `random`."""
     weights_file: Text | None = None
-    """A file with these weights, if they are not to be fetched."""
+    """File with these weights, used instead of a download."""
     backbone: Text = "vgg16"
-    """The network that turns pixels into local features."""
+    """Network that turns pixels into local features."""
     aggregator: Text = "netvlad"
-    """The layer that turns local features into one descriptor."""
+    """Layer that turns local features into one descriptor."""
     clusters: Count = 64
-    """Clusters of the aggregator; a descriptor has 512 numbers for each."""
+    """Clusters of the aggregator. A descriptor has 512 numbers per cluster."""
     size: ImageSize = (240, 180)
-    """Width and height in pixels that images are brought to."""
+    """Width and height of the network's input images, in pixels."""
     fit: Fit = "crop"
-    """How an image of another shape is brought to the size: by cropping, by bars, or by stretching."""
+    """How an image with another aspect ratio is made to fit the size: `crop`, `pad` with bars, or `stretch`."""
     init_source: Text = "train"
-    """Whose images give the first clusters: `train`, or the folder of another converted set (the paper: Pittsburgh)."""
+    """Images for the initial clusters: `train`, or the folder of another converted set (the paper uses Pittsburgh)."""
     init_images: Count = 500
-    """Images that give the first clusters."""
+    """Number of images for the initial clusters."""
     init_locations: Count = 100
-    """Local features taken from each of these images, at random."""
+    """Random local features per image for the initial clusters."""
     whitening: Count | None = None
-    """Dimensions that descriptors are reduced to by PCA-whitening after training."""
+    """Dimensions of the descriptors after PCA-whitening, which is fitted after training; none turns it off."""
 
-    # Watching and saving
+    # Monitor and checkpoints
     landmarks: Count = 200
     """Landmarks of the monitor, chosen among the training places."""
     monitor_queries: CountOrZero = 500
-    """Queries of the monitor: the share of them that finds a landmark within the positive radius; 0 for no monitor."""
+    """Queries of the monitor. It reports the fraction that finds a landmark within the positive radius; 0 turns it
+    off."""
     monitor_every: CountOrZero = 0
-    """Iterations between two looks at the monitor; 0 for only before and after training."""
+    """Iterations between two runs of the monitor; 0 runs it only before and after training."""
     checkpoint_every: Count = 200
     """Iterations between two checkpoints."""
     checkpoint_seconds: NotNegative = 10.0
-    """Seconds between two checkpoints, at least: one that would come sooner is left out."""
+    """Minimum number of seconds between two checkpoints. A checkpoint that is due sooner is skipped."""
 
-    # The machine
+    # Machine
     micro_batch: Count | None = None
-    """Anchors of one pass with gradients, if all anchors of a step at once take too much memory: same gradients."""
+    """Anchors per pass with gradients. Set it if all anchors of a step need too much memory; the gradients are the same
+    up to rounding."""
     batch_size: Count | None = None
-    """Images of one pass without gradients; chosen by the device if not given."""
+    """Images per pass without gradients; none lets the device decide."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Arithmetic of the backbone; `auto` takes bfloat16 where the device computes with it."""
+    """Arithmetic of the backbone; `auto` uses bfloat16 if the device computes with it."""
     seed: Seed = 0
-    """What all random choices follow from; every loss has the same anchors and positives by the same seed."""
+    """Seed of all random choices. With the same seed, every loss gets the same anchors and positives."""
 
     def build_loss(self, feature_scale_squared: float) -> Loss:
-        """The loss, with a feature scale that is a number by now."""
-        options = [one.name for one in fields(Loss) if one.name not in ("name", "feature_scale_squared")]
-        named = {name: getattr(self, name) for name in options}
-        return Loss(self.loss, feature_scale_squared=feature_scale_squared, **named)
+        """Build the loss with a feature scale that is a number, not `measure`."""
+        names = [field.name for field in fields(Loss) if field.name not in ("name", "feature_scale_squared")]
+        options = {name: getattr(self, name) for name in names}
+        return Loss(self.loss, feature_scale_squared=feature_scale_squared, **options)
 
     @model_validator(mode="wrap")
     @classmethod
-    def _in_one_sentence(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
-        """The first thing that is wrong, with the most telling first: what was mistyped is also missing."""
+    def _report_one_problem(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        """Raise for one problem only. Unknown names come first, because a mistyped setting is also missing."""
         try:
             settings = check(values)
         except ValidationError as error:
-            found = error.errors(include_url=False)
-            first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+            problems = error.errors(include_url=False)
+            first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
             name = str(first["loc"][0])
-            raise WrongSettingsError([name], _sentence(first["type"], name, values.get(name))) from None
+            raise WrongSettingsError([name], _problem_text(first["type"], name, values.get(name))) from None
         settings._check_together()
         return settings
 
     def _check_together(self) -> None:
-        """Refuse values that are each right, but not beside each other."""
+        """Raise if settings contradict each other, although each is valid alone."""
         if self.positive_radius >= self.negative_radius:
             raise WrongSettingsError(
                 ["positive_radius", "negative_radius"],
-                f"positive_radius is {self.positive_radius:g}, but should be smaller than negative_radius, which is "
-                f"{self.negative_radius:g}",
+                f"positive_radius is {self.positive_radius:g}, expected less than negative_radius "
+                f"({self.negative_radius:g})",
             )
         if (self.iterations is None) == (self.epochs is None):
-            both = "neither is" if self.iterations is None else "both are"
-            raise WrongSettingsError(["iterations", "epochs"], f"give either iterations or epochs; {both} given")
+            given = "neither is set" if self.iterations is None else "both are set"
+            raise WrongSettingsError(["iterations", "epochs"], f"set either iterations or epochs; {given}")
         if self.micro_batch is not None and self.micro_batch > self.anchors:
             raise WrongSettingsError(
                 ["micro_batch", "anchors"],
-                f"micro_batch is {self.micro_batch}, but should be at most anchors, which is {self.anchors}",
+                f"micro_batch is {self.micro_batch}, expected at most anchors ({self.anchors})",
             )
         if self.trainable != "all" and (self.mirrored or self.light):
             raise WrongSettingsError(
                 ["mirrored", "light", "trainable"],
-                f"images cannot be changed (mirrored is {self.mirrored:g}, light {self.light:g}) where trainable is "
-                f"{self.trainable}, which sees each of them only once; set both to 0",
+                f"mirrored is {self.mirrored:g} and light is {self.light:g}, expected 0 for both, because trainable "
+                f"{self.trainable} reads every image only once",
             )
         if self.clusters > self.init_images * self.init_locations:
             raise WrongSettingsError(
                 ["clusters", "init_images", "init_locations"],
-                f"clusters is {self.clusters}, but should be at most init_images times init_locations, which is "
-                f"{self.init_images * self.init_locations}",
+                f"clusters is {self.clusters}, expected at most init_images x init_locations "
+                f"({self.init_images * self.init_locations})",
             )
         try:
             self.build_loss(1.0 if self.feature_scale_squared == "measure" else self.feature_scale_squared)
         except BadInputError as error:
-            of_tuples = ["second_hinge", "normalised", "negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
-            raise WrongSettingsError(["loss", *of_tuples], str(error)) from None
+            options = ["second_hinge", "normalized", "negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
+            raise WrongSettingsError(["loss", *options], str(error)) from None
 
 
 def load_settings(
@@ -243,7 +251,9 @@ def load_settings(
     file: Path | str | None = None,
     overrides: Mapping[str, Any] | Sequence[str] = (),
 ) -> Settings:
-    """The settings of a preset, over them those of a YAML file, over them single ones: a mapping, or "key=value" texts.
+    """Merge a preset, a YAML file and single `overrides`; a later layer replaces the values of an earlier one.
+
+    `overrides` is a mapping, or a list of "key=value" texts.
 
     >>> load_settings("street", overrides=["epochs=2"]).iterations is None
     True
@@ -256,7 +266,7 @@ def load_settings(
         values = {name: given.value for name, given in layer.items()}
         for name, other in (("iterations", "epochs"), ("epochs", "iterations")):
             if values.get(name) is not None:
-                merged.pop(other, None)  # a budget given later is meant instead, not as well
+                merged.pop(other, None)  # a later layer replaces the other kind of budget too
         merged |= values
     try:
         return Settings.model_validate(merged)
@@ -266,19 +276,24 @@ def load_settings(
         raise BadInputError(f"{source}{error}") from None
 
 
+def with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Recorded settings of a result or a run, under the names of this version."""
+    return {current_name(name): value for name, value in values.items()}
+
+
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a result or a run says of its settings; those that its version knew nothing of are what it did."""
+    """Recorded settings of a result or a run. A setting that its version did not know yet gets the default."""
     known = Settings.model_fields.items()
-    return {name: None if field.is_required() else field.default for name, field in known} | dict(values)
+    return {name: None if field.is_required() else field.default for name, field in known} | with_current_names(values)
 
 
 def settings_to_yaml(settings: Settings) -> str:
-    """All settings as a YAML file that `load_settings` reads back to the same."""
+    """All settings as YAML text. `load_settings` reads the same settings back."""
     return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def value_text(value: Any) -> str:
-    """A value as one would write it: 1e-6, 240x180, none, true."""
+    """A value in the form that users type: 1e-6, 240x180, none, true."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -290,20 +305,20 @@ def _kind(name: str) -> str:
     return kind_text(get_type_hints(Settings, include_extras=True)[name])
 
 
-def _sentence(problem: str, name: str, value: Any) -> str:
+def _problem_text(problem: str, name: str, value: Any) -> str:
     if problem == "extra_forbidden":
         known = list(Settings.model_fields)
         words = [word for word in (*SYNONYMS, *known) if len(word) > 3 or word == name.lower()]
         near = get_close_matches(name.lower(), words, n=1)
-        hint = f"did you mean {SYNONYMS.get(near[0], near[0])!r}?" if near else f"there are {', '.join(known)}"
-        return f"there is no setting {name!r}; {hint}"
+        hint = f"did you mean {SYNONYMS.get(near[0], near[0])!r}?" if near else f"the settings are {', '.join(known)}"
+        return f"unknown setting {name!r}; {hint}"
     if problem == "missing":
-        return f"{name} is not set; set it, or name one of the presets {', '.join(preset_names())}"
-    return f"{name} is {_shown(value)}, but should be {_kind(name)}"
+        return f"{name} is not set; set it, or choose one of the presets {', '.join(preset_names())}"
+    return f"{name} is {_shortened(value)}, expected {_kind(name)}"
 
 
-def _shown(value: Any) -> str:
-    """A value for a sentence: as people write it, and never long."""
+def _shortened(value: Any) -> str:
+    """A value for an error message, cut if it is long."""
     short = Repr()
     short.maxlevel, short.maxlist, short.maxstring, short.maxother, short.maxlong = 1, 4, 60, 60, 60
     return value_text(value) if value is None or isinstance(value, bool) else short.repr(value)

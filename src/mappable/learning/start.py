@@ -1,4 +1,4 @@
-"""Begin a run: build the off-the-shelf encoder and its inputs, or restore a checkpoint."""
+"""Start a run: build the off-the-shelf encoder and its inputs, or restore a checkpoint."""
 
 import hashlib
 import json
@@ -29,10 +29,10 @@ from mappable.learning.settings import Settings
 from mappable.places.files import load_places
 from mappable.places.pixels import Images, images_of
 
-RESIDENT = 0.5  # images stay on the GPU if they take at most this share of its free memory
+RESIDENT = 0.5  # images stay on the GPU if they take at most this fraction of its free memory
 
 
-def begin(
+def start_learner(
     data: TrainingData,
     settings: Settings,
     device: torch.device,
@@ -41,7 +41,7 @@ def begin(
     checkpoint: Checkpoint | None,
     activations: Path | None,
 ) -> Learner:
-    """A learner that is ready for its first step, or for the one after the checkpoint."""
+    """Return a learner that is ready for its first step, or for the step after the checkpoint."""
     encoder = Encoder.create(
         weights=settings.weights,
         weights_file=Path(settings.weights_file) if settings.weights_file else None,
@@ -93,30 +93,30 @@ def _inputs(
     group: Group,
     activations: Path | None,
 ) -> Inputs:
-    """What the network takes: activations of the frozen layers, or pixels, on the GPU where they fit."""
+    """Inputs of the network: activations of the frozen layers, or pixels, which stay on the GPU if they fit."""
     if settings.trainable == "all":
         size = int(np.prod(images.shape))
         if device.type == "cuda" and size <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
-            return DeviceInputs(_resident(images, device))
+            return DeviceInputs(_to_device(images, device))
         return HostInputs(images)
     if activations is not None and not group.first:
-        group.wait()  # until the first process has written the file, which the others then only read
+        group.wait()  # the first process writes the file; the others only read it
     result = frozen_activations(encoder, images, device=device, precision=settings.precision, folder=activations)
     if activations is not None and group.first:
         group.wait()
     return result
 
 
-def _resident(images: Images, device: torch.device) -> Tensor:
-    """All images on the device; they go there some at a time, for the host's memory may not hold them all."""
+def _to_device(images: Images, device: torch.device) -> Tensor:
+    """Copy all images to the device, in batches, because they may not all fit into the host's memory."""
     rows = np.arange(len(images))
-    return describe(lambda pixels: pixels, HostInputs(images), rows, device=device, title="images to the GPU")
+    return describe(lambda pixels: pixels, HostInputs(images), rows, device=device, title="copying images to the GPU")
 
 
 def _find_clusters(learner: Learner, training_images: int, data: str, folder: Path | None) -> None:
-    """The aggregator's clusters, from images of the training set or of another one; in every process the same.
+    """Initialize the aggregator's clusters from images of the training set or of another set, equally in all processes.
 
-    Those of the training set are kept in the folder, where other runs with the same seed find them.
+    Clusters of the training set are saved in the folder. Other runs with the same seed reuse them.
     """
     encoder, settings, device = learner.encoder, learner.settings, learner.device
     inputs, available, from_pixels = learner.inputs, training_images, settings.trainable == "all"
@@ -131,12 +131,13 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
 
     aggregator = encoder.aggregator
     if learner.group.first:
-        kept = None
+        cached = None
         if folder is not None and settings.init_source == "train":
-            kept = folder / f"clusters-{_key(settings, data, local_of(np.arange(1)))}.safetensors"
-        if kept is None or not _load(aggregator, kept):
-            print(f"clusters: k-means on images of {_named(settings.init_source)}", file=sys.stderr)
-            encoder.initialise_by(
+            cached = folder / f"clusters-{_key(settings, data, local_of(np.arange(1)))}.safetensors"
+        if cached is None or not _load(aggregator, cached):
+            source = "the training set" if settings.init_source == "train" else settings.init_source
+            print(f"clusters: k-means on images of {source}", file=sys.stderr)
+            encoder.initialize_by(
                 local_of,
                 available,
                 source=settings.init_source,
@@ -144,28 +145,27 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
                 locations=settings.init_locations,
                 seed=settings.seed,
             )
-            if kept is not None:
+            if cached is not None:
                 tensors = {name: value.cpu().contiguous() for name, value in aggregator.state_dict().items()}
-                write_atomically(kept, lambda stream: stream.write(save(tensors)))
+                write_atomically(cached, lambda stream: stream.write(save(tensors)))
     for parameter in aggregator.parameters():
         learner.group.from_first(parameter.data)
 
 
 def _key(settings: Settings, data: str, example: Tensor) -> str:
-    """What clusters depend on; the local descriptors of an image stand for the weights and the machine's arithmetic."""
+    """Hash of everything that clusters depend on.
+
+    The local descriptors of one `example` image represent the weights and the machine's arithmetic.
+    """
     names = ("aggregator", "clusters", "init_images", "init_locations", "seed")
-    told = json.dumps([data, *(getattr(settings, name) for name in names)]).encode()
-    return hashlib.sha256(told + example.float().cpu().numpy().tobytes()).hexdigest()[:16]
+    values = json.dumps([data, *(getattr(settings, name) for name in names)]).encode()
+    return hashlib.sha256(values + example.float().cpu().numpy().tobytes()).hexdigest()[:16]
 
 
 def _load(aggregator: nn.Module, file: Path) -> bool:
-    """Take over the clusters of a file; False if it is not there, or damaged."""
+    """Load the clusters of a file. Return False if the file is missing or damaged."""
     try:
         aggregator.load_state_dict(load_file(file))
     except (OSError, SafetensorError, RuntimeError):
         return False
     return True
-
-
-def _named(source: str) -> str:
-    return "the training set" if source == "train" else source

@@ -1,4 +1,4 @@
-"""Training: places and images become an encoder, in a folder from which a stopped run resumes."""
+"""Train an encoder on places and images, in a folder from which a stopped run resumes."""
 
 import sys
 import time
@@ -25,11 +25,11 @@ from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
 from mappable.learning.data import TrainingData, select
 from mappable.learning.distributed import Group, joined
-from mappable.learning.folder import look_into, prepare, tidy
+from mappable.learning.folder import look_into, prepare, remove_checkpoint
 from mappable.learning.learner import TERMS, Learner
 from mappable.learning.metrics import Metrics, check_tensorboard
 from mappable.learning.settings import Settings
-from mappable.learning.start import begin
+from mappable.learning.start import start_learner
 from mappable.learning.tuples import Sampler, Tuples
 from mappable.locks import alone_in
 from mappable.places.pixels import AnyImages, images_of
@@ -37,16 +37,16 @@ from mappable.places.table import Places
 from mappable.progress import progress_bar
 from mappable.randomness import Purpose, generator
 
-# A step's numbers are sent to the host together with those of so many others, and read when so many further groups of
-# them have been sent: whoever reads a number at once makes a GPU wait.
-TOGETHER = {"cpu": 1, "cuda": 20}
-LATER = {"cpu": 0, "cuda": 1}
-STOPPING = "finishing this step and saving; once more, and it stops at once"
-WHITENING_IMAGES = 5000  # that PCA-whitening is fitted to, at most
+# Loss terms go from the GPU to the host in groups of steps. A group is read only after some more groups have been sent,
+# because reading a number at once would make the GPU wait.
+STEPS_PER_GROUP = {"cpu": 1, "cuda": 20}
+GROUPS_IN_FLIGHT = {"cpu": 0, "cuda": 1}
+STOPPING = "finishing this step and saving; a second Ctrl-C stops at once"
+MAX_WHITENING_IMAGES = 5000  # random training images to which PCA-whitening is fitted
 
 
 class TrainingStopped(MappableError):  # noqa: N818 - nothing went wrong
-    """Somebody stopped the run; its text says at which iteration, and where that is saved."""
+    """The user stopped the run. The message names the iteration and the folder where it is saved."""
 
 
 def train(
@@ -60,21 +60,25 @@ def train(
     tensorboard: bool = False,
     activations: Path | str | None = None,
 ) -> Encoder:
-    """An encoder that learned from the training split of `places`, with `images` (n, height, width, 3) in row order.
+    """Train an encoder on the training split of `places`, with `images` (n, height, width, 3) in row order.
 
-    `images` are an array, `PackedImages.view(places)`, or `places` again; then files are decoded at every use.
+    `images` is an array, `PackedImages.view(places)`, or `places` itself; then image files are decoded at every use.
 
-    With `out`, that folder gets the encoder, the settings and the metrics, and checkpoints on the way. If it holds a
-    run with the same settings and images, training goes on from there to the very same weights; a run with others is
-    refused, or replaced with `overwrite`. `activations` is a folder in which those of frozen layers
-    (`trainable: conv5`) are kept for other runs. Under `torchrun` all processes train one encoder together.
+    The folder `out` gets the encoder, the settings, the metrics, and checkpoints during training. If it contains a run
+    with the same settings and images, training resumes and gives exactly the same weights. A run with other settings or
+    images is an error, unless `overwrite` replaces it.
+
+    `activations` is a folder that keeps the activations of frozen layers (`trainable: conv5`) for other runs. Under
+    `torchrun`, all processes train one encoder together.
     """
     chosen, folder = find_device(device), Path(out) if out is not None else None
     if folder is not None and tensorboard:
         check_tensorboard()
     with joined(chosen) as group, alone_in(folder, "training") if group.first and folder else nullcontext():
         if settings.anchors < group.size:
-            raise BadInputError(f"anchors {settings.anchors} cannot be divided among {group.size} processes; raise it")
+            raise BadInputError(
+                f"anchors is {settings.anchors}, expected at least one per process ({group.size} processes)"
+            )
         pixels = images_of(images, settings.size, settings.fit)
         data = select(places, pixels, queries=settings.monitor_queries)
         sampler = Sampler(
@@ -89,7 +93,7 @@ def train(
         )
         _check(data, sampler, settings)
         if group.first:
-            _say_skipped(sampler)
+            _print_skipped(sampler)
         fingerprint = data.fingerprint
         finished, checkpoint = None, None
         if folder is not None and not overwrite:
@@ -97,39 +101,39 @@ def train(
         if finished is not None:
             group.wait()
             if group.first and folder is not None:
-                tidy(folder)
+                remove_checkpoint(folder)
             return finished.to(chosen)
-        kept = Path(activations) if activations is not None else None
-        advice = f"there is too little memory on {chosen} to begin: lower size (now {_size(settings)})"
+        cache = Path(activations) if activations is not None else None
+        advice = f"not enough memory on {chosen} to start training; lower size (now {_size(settings)})"
         with out_of_memory_means(advice):
-            learner = begin(data, settings, chosen, group, fingerprint, checkpoint, kept)
+            learner = start_learner(data, settings, chosen, group, fingerprint, checkpoint, cache)
         if group.first and folder is not None:
             prepare(folder, settings, anew=checkpoint is None)
         with held_back(folder is not None, say=STOPPING) as interrupted:
-            with out_of_memory_means(_too_little_memory(settings, chosen)):
+            with out_of_memory_means(_memory_advice(settings, chosen)):
                 _Run(data, sampler, learner, settings, group, folder, interrupted).go(checkpoint, tensorboard)
             if group.first and folder is not None:
                 learner.encoder.save(folder / ENCODER)
-                tidy(folder)
+                remove_checkpoint(folder)
         return learner.encoder
 
 
 class _Sent:
-    """The `terms` (steps, anchors, TERMS) of some steps on their way to the host."""
+    """The `terms` (steps, anchors, TERMS) of some steps, which are being copied to the host."""
 
     def __init__(self, steps: list[tuple[int, Tuples]], terms: Tensor) -> None:
         self.steps, self._terms = steps, terms.to("cpu", non_blocking=terms.is_cuda)
         self._arrived = torch.cuda.current_stream(terms.device).record_event() if terms.is_cuda else None
 
     def read(self) -> Iterator[tuple[tuple[int, Tuples], Tensor]]:
-        """Each step with its terms, as soon as all have arrived."""
+        """Wait for the copy, then return each step with its terms."""
         if self._arrived is not None:
             self._arrived.synchronize()
         return zip(self.steps, self._terms, strict=True)
 
 
 class _Run:
-    """The loop: tuples fixed when a mining period begins, a step a batch, now and then a look and a checkpoint."""
+    """The training loop: draw tuples at the start of a mining period, take one step per batch, monitor, and save."""
 
     def __init__(
         self,
@@ -145,24 +149,25 @@ class _Run:
         self.group, self.folder, self.interrupted = group, folder, interrupted
         self.loss = settings.build_loss(learner.feature_scale_squared)
         self.total = iterations_of(settings, sampler)
-        self.together, self.later = TOGETHER[learner.device.type], LATER[learner.device.type]
-        self.iteration, self.saved = 0, 0  # steps done, and how many of them are safe
-        self.saved_at = time.perf_counter()  # or begun
-        self.seconds, self.since = 0.0, 0.0  # of training, until the moment `since`
-        self.tuples: Tuples | None = None  # of the mining period under way, in the host's memory
-        self.waiting: list[tuple[int, Tuples]] = []  # steps, by their iteration, whose numbers were not sent yet
-        self.terms: list[Tensor] = []  # those numbers
-        self.sent: deque[_Sent] = deque()  # those of the steps before, which were not read yet
+        self.steps_per_group = STEPS_PER_GROUP[learner.device.type]
+        self.groups_in_flight = GROUPS_IN_FLIGHT[learner.device.type]
+        self.iteration, self.saved = 0, 0  # steps done, and steps done at the last checkpoint
+        self.saved_at = time.perf_counter()  # time of the last checkpoint, or of the start
+        self.seconds, self.since = 0.0, 0.0  # training time up to the moment `since`
+        self.tuples: Tuples | None = None  # of the current mining period, in the host's memory
+        self.unsent: list[tuple[int, Tuples]] = []  # iteration and tuples of steps whose terms were not sent yet
+        self.terms: list[Tensor] = []  # terms of the unsent steps
+        self.sent: deque[_Sent] = deque()  # terms of earlier steps that were not read yet
         self.latest: Tensor = torch.zeros(0, 1, dtype=torch.int64)  # rows of the last step's tuples
-        self.left_out = 0  # steps without a valid tuple
-        self.note = ""  # below the progress bar
+        self.skipped = 0  # steps without a valid tuple
+        self.note = ""  # text below the progress bar
         self.monitor: Monitor | None = None
         if len(data.queries):
             radius = settings.positive_radius
             self.monitor = Monitor(data.train, data.queries, landmarks=settings.landmarks, radius=radius)
 
     def go(self, checkpoint: Checkpoint | None, tensorboard: bool) -> None:
-        """From the beginning or the checkpoint to the end."""
+        """Run from the start, or from the checkpoint, to the end."""
         if checkpoint is not None:
             self.iteration, self.seconds = checkpoint.iteration, checkpoint.about["seconds"]
             self.saved = self.iteration
@@ -176,20 +181,20 @@ class _Run:
             self.advance(self.iteration)
             self.since = time.perf_counter()
             if self.iteration == 0:
-                self._watch()
+                self._run_monitor()
             while self.iteration < self.total:
                 if self.tuples is None:
                     self.tuples = self._checked(self._draw().cpu())
                 self._take_steps(self.tuples)
-            if self.left_out and self.group.first:
-                lacking = "for none of their tuples has an other negative beyond the negative radius"
-                print(f"{self.left_out:,} of {self.total:,} steps were left out, {lacking}", file=sys.stderr)
+            if self.skipped and self.group.first:
+                reason = "because none of their tuples has an other negative beyond the negative radius"
+                print(f"skipped {self.skipped:,} of {self.total:,} steps {reason}", file=sys.stderr)
             self._finish()
             if self.total or self.settings.whitening is not None:
-                self._watch()
+                self._run_monitor()
 
     def _draw(self) -> Tuples:
-        """The tuples of a mining period, with the hardest negatives for the encoder as it is now."""
+        """Draw the tuples of a mining period, with the hardest negatives for the current weights."""
         first = self.iteration
         last = min(first + self.settings.cache_every, self.total)
         period = first // self.settings.cache_every
@@ -198,7 +203,7 @@ class _Run:
         if not layout.hard:
             return self.sampler.draw(anchors, layout, period)
         rows = self.sampler.cache_rows(anchors, self.settings.cache_size, period)
-        advice = f"there is too little memory for {len(rows):,} cached descriptors: lower cache_size or cache_every"
+        advice = f"not enough memory for {len(rows):,} cached descriptors; lower cache_size or cache_every"
         with out_of_memory_means(advice):
             tuples = self.sampler.draw(anchors, layout, period, rows, self.learner.describe(rows))
         for tensor in (tuples.rows, tuples.squared_distances, tuples.valid):
@@ -206,18 +211,18 @@ class _Run:
         return tuples
 
     def _checked(self, tuples: Tuples) -> Tuples:
-        """The same; a run that would begin without a valid tuple is refused."""
+        """Return the tuples. Raise if the first mining period has no valid tuple."""
         valid = tuples.valid
         if self.iteration == 0 and not valid.any():
             radius = f"{self.settings.negative_radius:g} {self.data.train.unit}"
             raise BadInputError(
-                f"none of the first {len(valid):,} anchors has an other negative {radius} from it and its negatives, "
-                f"as {self.settings.loss} wants: lower negative_radius or negatives, or take a triplet loss"
+                f"{self.settings.loss}: none of the first {len(valid):,} anchors has an other negative {radius} from "
+                "it and its negatives; lower negative_radius or negatives, or use triplets"
             )
         return tuples
 
     def _take_steps(self, tuples: Tuples) -> None:
-        """The steps of a mining period that are not taken yet; a batch without any valid tuple is left out."""
+        """Take the remaining steps of a mining period. A batch without a valid tuple is skipped."""
         anchors = self.settings.anchors
         first = self.iteration % self.settings.cache_every * anchors
         starts = range(first, len(tuples.rows), anchors)
@@ -231,58 +236,58 @@ class _Run:
                 self.iteration += 1
                 if is_usable:
                     self.terms.append(self.learner.step(self.loss, next(batches), self.iteration))
-                    self.waiting.append((self.iteration, part))
+                    self.unsent.append((self.iteration, part))
                     self.latest = part.rows
                 else:
-                    self.left_out += 1
+                    self.skipped += 1
                 if self.iteration % self.settings.cache_every == 0:
-                    self.tuples = None  # the next period's are drawn with the weights as they will be then
+                    self.tuples = None  # the next mining period draws new ones with the weights after this step
                 self._after_step()
                 self.advance(1, self.note)
 
     def _after_step(self) -> None:
-        """Send, read and write numbers, look, save and stop, if it is time for any of these."""
+        """Send and write metrics, run the monitor, save, and stop, each when it is due."""
         last, stopping = self.iteration == self.total, False
-        due = self.iteration % self.settings.checkpoint_every == 0
-        watching = self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0
-        if len(self.waiting) == self.together or due or watching or last:
+        checkpoint_due = self.iteration % self.settings.checkpoint_every == 0
+        monitor_due = self.settings.monitor_every and self.iteration % self.settings.monitor_every == 0
+        if len(self.unsent) == self.steps_per_group or checkpoint_due or monitor_due or last:
             self._send()
             stopping = self.group.any(self.interrupted(), self.learner.device)
-            self._read(left=0 if due or watching or last or stopping else self.later)
-        if due or stopping or last:
+            self._read(keep=0 if checkpoint_due or monitor_due or last or stopping else self.groups_in_flight)
+        if checkpoint_due or stopping or last:
             self._check_weights()
         if last:
             return
-        if watching:
-            self._watch()
+        if monitor_due:
+            self._run_monitor()
         if self.folder is None:
             return
-        if stopping or (due and time.perf_counter() - self.saved_at >= self.settings.checkpoint_seconds):
+        if stopping or (checkpoint_due and time.perf_counter() - self.saved_at >= self.settings.checkpoint_seconds):
             self._save()
         if stopping:
             at = f"stopped at iteration {self.iteration:,} of {self.total:,}"
             raise TrainingStopped(f"{at}, which is saved in {self.folder}")
 
     def _finish(self) -> None:
-        """Average and whiten, if wished; and say whether its distances were made to follow those in the world."""
+        """Average and whiten, if set. Record whether feature distances were trained to follow those in the world."""
         self.learner.finish()
         encoder, whitening = self.learner.encoder, self.settings.whitening
         if whitening is not None:
             order = generator(self.settings.seed, Purpose.WHITENING).permutation(len(self.data.train))
-            encoder.whitening = fit_whitening(self.learner.describe(np.sort(order[:WHITENING_IMAGES])), whitening)
+            encoder.whitening = fit_whitening(self.learner.describe(np.sort(order[:MAX_WHITENING_IMAGES])), whitening)
         proportional = self.loss.is_geometric and self.total > 0 and whitening is None
         encoder.about = replace(encoder.about, proportional=proportional)
 
     def _send(self) -> None:
-        """Let the numbers of the last steps travel to the host; nobody waits for them."""
-        if self.waiting:
+        """Start to copy the terms of the last steps to the host, without waiting for the copy."""
+        if self.unsent:
             terms = self.group.gather(torch.stack(self.terms, 1), self.settings.anchors)  # (anchors, steps, terms)
-            self.sent.append(_Sent(self.waiting, terms.transpose(0, 1)))
-            self.waiting, self.terms = [], []
+            self.sent.append(_Sent(self.unsent, terms.transpose(0, 1)))
+            self.unsent, self.terms = [], []
 
-    def _read(self, left: int) -> None:
-        """Write what was sent, but for the last `left` times; a loss that is no number stops the run."""
-        arrived = [self.sent.popleft() for _ in range(len(self.sent) - left)]
+    def _read(self, keep: int) -> None:
+        """Write the metrics of all sent groups but the last `keep`. A loss that is not finite stops the run."""
+        arrived = [self.sent.popleft() for _ in range(len(self.sent) - keep)]
         steps = [step for sent in arrived for step in sent.read()]
         if not steps:
             return
@@ -296,8 +301,8 @@ class _Run:
     def _report(self, iteration: int, tuples: Tuples, terms: Tensor, speed: float) -> None:
         if not terms.isfinite().all():
             bad = int(np.flatnonzero(~terms.isfinite().all(-1).numpy())[0])
-            what = f"the loss became {float(terms[bad, 0])} at iteration {iteration:,}, on the tuple"
-            raise self._diverged(what, tuples.rows[bad])
+            problem = f"the loss became {float(terms[bad, 0])} at iteration {iteration:,}, on the tuple"
+            raise self._diverged(problem, tuples.rows[bad])
         means = terms[tuples.valid].mean(0)
         values = {name: float(value) for name, value in zip(("loss", *TERMS[1:]), means, strict=True)}
         self.metrics.write(iteration, **values, images_per_second=speed, seconds=self.seconds)
@@ -305,28 +310,26 @@ class _Run:
         self.note = f"{' · '.join(texts)} · active {100 * values['active']:.0f} % · {speed:,.0f} images/s"
 
     def _check_weights(self) -> None:
-        """Weights that are no numbers stop the run before they are saved; the loss shows them one step too late."""
+        """Raise if a weight is infinite or NaN, before it is saved. The loss would show this one step too late."""
         finite = torch.stack([parameter.isfinite().all() for parameter in self.learner.encoder.parameters()])
         if not bool(finite.all()):
-            what = (
-                f"weights became infinite or no numbers at iteration {self.iteration:,}, on the tuples of the anchors"
-            )
-            raise self._diverged(what, self.latest[:, 0])
+            problem = f"weights became infinite or NaN at iteration {self.iteration:,}, on the tuples of the anchors"
+            raise self._diverged(problem, self.latest[:, 0])
 
-    def _diverged(self, what: str, rows: Tensor) -> BadInputError:
-        """Which images the run failed on, and what is left of it."""
+    def _diverged(self, problem: str, rows: Tensor) -> BadInputError:
+        """Error that names the images on which the run failed, and the last checkpoint."""
         images = ", ".join(self.data.train.place_id[rows.numpy()])
         kept = "nothing was saved before"
         if self.folder is not None and self.saved:
             kept = f"the checkpoint of iteration {self.saved:,} is kept in {self.folder}"
         advice = (
-            f"look at these images, or lower learning_rate (now {self.settings.learning_rate:g}), and begin anew with "
+            f"check these images, or lower learning_rate (now {self.settings.learning_rate:g}), and start again with "
             "--overwrite"
         )
-        return BadInputError(f"{what} {images}; {kept}; {advice}")
+        return BadInputError(f"{problem} {images}; {kept}; {advice}")
 
-    def _watch(self) -> None:
-        """The monitor's accuracy, and the time that it takes left out of the training's."""
+    def _run_monitor(self) -> None:
+        """Write the monitor's accuracy. Its time does not count as training time."""
         if self.monitor is not None:
             accuracy = self.monitor.accuracy(self.learner.describe)
             self.metrics.write(self.iteration, accuracy=accuracy, radius=self.settings.positive_radius)
@@ -336,48 +339,49 @@ class _Run:
         if self.group.first and self.folder is not None:
             about = self.learner.encoder.about
             facts = {"settings": about.settings, "data": about.data, "encoder": about.to_json()}
-            stored = {} if self.tuples is None else self.tuples.state()
-            found = Checkpoint(self.iteration, self.learner.state(), stored, facts | {"seconds": self.seconds})
-            found.save(self.folder / CHECKPOINT)
+            tuples = {} if self.tuples is None else self.tuples.state()
+            checkpoint = Checkpoint(self.iteration, self.learner.state(), tuples, facts | {"seconds": self.seconds})
+            checkpoint.save(self.folder / CHECKPOINT)
         self.saved = self.iteration
         self.saved_at = self.since = time.perf_counter()
 
 
 def iterations_of(settings: Settings, sampler: Sampler) -> int:
-    """The budget in iterations: as set, or as many epochs of whole batches; a batch of too many anchors is refused."""
+    """Number of training steps: `iterations`, or `epochs` of whole batches. Raise if a batch needs too many anchors."""
     if settings.iterations == 0:
         return 0
-    each = sampler.batches_per_epoch(settings.anchors)
-    return settings.iterations or max(1, round((settings.epochs or 0.0) * each))
+    batches = sampler.batches_per_epoch(settings.anchors)
+    return settings.iterations or max(1, round((settings.epochs or 0.0) * batches))
 
 
 def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
-    """Refuse at once what would otherwise come out after hours."""
+    """Raise now for problems that would otherwise appear only after hours of training."""
     iterations_of(settings, sampler)
-    most = min(len(data.train), WHITENING_IMAGES) - 1
-    if settings.whitening is not None and settings.whitening > most:
-        raise BadInputError(f"whitening is {settings.whitening}, but {most + 1:,} images allow for {most:,} at most")
+    images = min(len(data.train), MAX_WHITENING_IMAGES)
+    if settings.whitening is not None and settings.whitening > images - 1:
+        raise BadInputError(f"whitening is {settings.whitening}, expected at most {images - 1:,} for {images:,} images")
 
 
-def _too_little_memory(settings: Settings, device: torch.device) -> str:
+def _memory_advice(settings: Settings, device: torch.device) -> str:
     at_once = settings.micro_batch or settings.anchors
     lower = "micro_batch" if at_once > 1 else "size"
     now = _size(settings) if lower == "size" else at_once
-    return f"there is too little memory on {device} for {at_once} anchors at once: lower {lower} (now {now})"
+    return f"not enough memory on {device} for {at_once} anchors at once; lower {lower} (now {now})"
 
 
 def _size(settings: Settings) -> str:
     return "x".join(map(str, settings.size))
 
 
-def _say_skipped(sampler: Sampler) -> None:
-    for rows, lacking in (
-        (sampler.skipped_without_positives, "another one within the positive radius"),
-        (sampler.skipped_without_negatives, "enough others beyond the negative radius"),
+def _print_skipped(sampler: Sampler) -> None:
+    """Print how many places cannot be anchors, why, and the first three of them."""
+    for rows, reason in (
+        (sampler.skipped_without_positives, "no other place is within the positive radius"),
+        (sampler.skipped_without_negatives, "too few places are beyond the negative radius"),
     ):
         if len(rows):
             first = ", ".join(sampler.places.place_id[rows[:3]]) + (", ..." if len(rows) > 3 else "")
             print(
-                f"{len(rows):,} of {len(sampler):,} places are no anchors, for they lack {lacking}: {first}",
+                f"{len(rows):,} of {len(sampler):,} places cannot be anchors because {reason}: {first}",
                 file=sys.stderr,
             )

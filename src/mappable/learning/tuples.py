@@ -1,4 +1,4 @@
-"""Draw tuples: anchors in random order, their positives and their negatives."""
+"""Draw tuples: anchors in random order, with their positives and negatives."""
 
 import math
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from mappable.learning.mining import FeatureCache
 from mappable.places.table import Places
 from mappable.randomness import Purpose, generator
 
-# What is looked at together stays near the caches of a CPU, below 256 MiB; a GPU wants more work at once, below 2 GiB.
-PAIRS_A_CHUNK = {"cpu": 2**20, "cuda": 2**25}  # of anchors with places, at some 40 bytes each
-ANCHORS_A_CHUNK = {"cpu": 2**10, "cuda": 2**12}  # whose features, 128 KiB each, are copied
+# Chunk sizes. A CPU chunk stays near the caches, below 256 MiB; a GPU needs more work at once, below 2 GiB.
+PAIRS_PER_CHUNK = {"cpu": 2**20, "cuda": 2**25}  # pairs of an anchor and a place, about 40 bytes each
+ANCHORS_PER_CHUNK = {"cpu": 2**10, "cuda": 2**12}  # anchors whose features, 128 KiB each, are copied
 
 
 @dataclass(frozen=True)
 class Tuples:
-    """Tuples of images, one an anchor, as rows of the training set.
+    """Tuples of images, one per anchor, as rows of the training set.
 
-    `rows` (n, layout.images) int64 in the layout's order; `squared_distances` (n, layout.pairs) float32 between anchor
-    and positives, and all pairs of them if the layout says so, in the square of the frame's unit; `valid` (n,) bool is
-    False where there is no other negative: such a tuple must not be trained on (the anchor's own row stands in for the
-    other negative).
+    `rows` (n, layout.images) int64 are in the layout's order. `squared_distances` (n, layout.pairs) float32 are
+    distances in the world between anchor and positives, or all pairs of both if the layout says so. Their unit is the
+    square of the frame's unit. `valid` (n,) bool is False for a tuple without an other negative. Do not train on such a
+    tuple: the anchor's own row replaces its other negative.
     """
 
     rows: Tensor
@@ -37,31 +37,32 @@ class Tuples:
     layout: Layout
 
     def __getitem__(self, part: slice) -> "Tuples":
-        """Some of the tuples: a batch of them."""
+        """Return a slice of the tuples, such as a batch."""
         return Tuples(self.rows[part], self.squared_distances[part], self.valid[part], self.layout)
 
     def cpu(self) -> "Tuples":
-        """The same tuples in the host's memory."""
+        """Copy the tuples to the host's memory."""
         return Tuples(self.rows.cpu(), self.squared_distances.cpu(), self.valid.cpu(), self.layout)
 
     def state(self) -> dict[str, Tensor]:
-        """The tensors by name, for a checkpoint."""
+        """The tensors by their names in a checkpoint."""
         return {"rows": self.rows, "squared_distances": self.squared_distances, "valid": self.valid}
 
 
 class Sampler:
     """Draws anchors and their tuples from the training places, all from one seed.
 
-    Positives of a place are the others at most `positive_radius` away whose yaw, if there is a `yaw_limit` (radians),
-    differs by less; negatives are those at least `negative_radius` away, whatever their yaw. Both radii are in the
-    frames' unit, and both share their anchor's frame. With `other_runs` positives are of another sequence than their
-    anchor, as far as there are such.
+    Positives of a place are other places at most `positive_radius` away. With a `yaw_limit` (radians), their yaw must
+    also differ by less than that. Negatives are places at least `negative_radius` away, with any yaw. Both radii are in
+    the frames' unit. Positives and negatives are in the anchor's frame. With `other_runs`, positives come from other
+    sequences than the anchor's, if there are any.
 
-    A place without positives, or with fewer than `negatives` negatives, is no anchor: `skipped_without_positives` and
-    `skipped_without_negatives` (which leaves out those already in the former) hold their rows, `usable` all others.
+    A place without positives, or with fewer than `negatives` negatives, cannot be an anchor.
+    `skipped_without_positives` has the rows of places without positives. `skipped_without_negatives` has the rows of
+    places with positives, but too few negatives. `usable` has the rows of all possible anchors.
 
-    The random numbers come from NumPy, so every device draws the same tuples from a seed, and so does every loss: the
-    same anchors and positives, and of the random negatives, as long as the hard ones agree, as many as it uses.
+    Random numbers come from NumPy, so that every device draws the same tuples from a seed. Every loss gets the same
+    anchors and positives. It also gets the same random negatives, as many as it uses, if the hard negatives agree.
     """
 
     def __init__(
@@ -90,30 +91,32 @@ class Sampler:
         self._find_usable()
 
     def __len__(self) -> int:
-        """How many training places there are."""
+        """Number of training places."""
         return self._coordinates.shape[1]
 
     def batches_per_epoch(self, batch: int) -> int:
-        """Iterations of `batch` anchors in an epoch; the anchors left over at its end are skipped."""
+        """Iterations per epoch with `batch` anchors each. Anchors that do not fill a last batch are skipped."""
         if batch > len(self.usable):
-            raise BadInputError(f"a batch of {batch:,} anchors needs more than the {len(self.usable):,} usable places")
+            raise BadInputError(
+                f"a batch needs {batch:,} anchors, but only {len(self.usable):,} places can be anchors; lower anchors"
+            )
         return len(self.usable) // batch
 
     def anchors(self, first_iteration: int, last_iteration: int, batch: int) -> Ints:
-        """The anchors ((last - first) * batch,) of iterations from the first up to, not including, the last one.
+        """The anchors ((last - first) * batch,) of the iterations from the first to the last, excluding the last.
 
         Every epoch is a new permutation of the usable places.
         """
-        each = self.batches_per_epoch(batch)
+        per_epoch = self.batches_per_epoch(batch)
         parts = [np.empty((0, batch), dtype=np.int64)]
-        for epoch in range(first_iteration // each, -(-last_iteration // each)):
+        for epoch in range(first_iteration // per_epoch, -(-last_iteration // per_epoch)):
             order = generator(self.seed, Purpose.ANCHORS, epoch).permutation(self.usable)
-            batches = order[: each * batch].reshape(each, batch)
-            parts.append(batches[max(first_iteration - epoch * each, 0) : last_iteration - epoch * each])
+            batches = order[: per_epoch * batch].reshape(per_epoch, batch)
+            parts.append(batches[max(first_iteration - epoch * per_epoch, 0) : last_iteration - epoch * per_epoch])
         return np.concatenate(parts).ravel()
 
     def cache_rows(self, anchors: Ints, cache_size: int | Literal["all"], period: int) -> Ints:
-        """The rows, ascending, whose features a mining period caches: random ones and all its anchors."""
+        """The rows, ascending, whose features a mining period caches: random rows and all anchors of the period."""
         if cache_size == "all":
             return np.arange(len(self))
         order = generator(self.seed, Purpose.CACHE, period).permutation(len(self))
@@ -122,15 +125,15 @@ class Sampler:
     def draw(
         self, anchors: Ints, layout: Layout, period: int, rows: Ints | None = None, features: Tensor | None = None
     ) -> Tuples:
-        """The tuples of a mining period's anchors, which must be usable, on the sampler's device.
+        """Draw the tuples of a mining period's `anchors`, which must be usable, on the sampler's device.
 
-        Hard negatives need the period's cached `features` (m, D) float32, on the same device, of the training images in
-        `rows` (m,), ascending, among them the anchors.
+        Hard negatives need the cached `features` (m, D) float32 of the period, on the same device. `rows` (m,) are
+        their rows in the training set, ascending, and must include the anchors.
         """
         if not np.isin(anchors, self.usable).all():
-            raise ValueError("an anchor is not usable: it lacks positives or negatives")
+            raise ValueError("an anchor is not usable: it has no positives or too few negatives")
         if layout.negatives + layout.other > self.negatives:
-            raise ValueError(f"{layout} asks for more negatives than the {self.negatives} the anchors were chosen for")
+            raise ValueError(f"{layout} needs more negatives than the {self.negatives} for which anchors were chosen")
         on_device = torch.tensor(anchors, device=self.device)
         cache = None
         if layout.hard:
@@ -138,7 +141,8 @@ class Sampler:
                 raise ValueError("hard negatives need the features of a mining period")
             cache = FeatureCache(torch.tensor(rows, device=self.device), features)
             cache.check(on_device)
-        # As many numbers for every loss, and anchor by anchor: a shorter period has the beginning of a longer one.
+        # Draw the same count of numbers for every loss, anchor by anchor, so that a shorter period is a prefix of a
+        # longer one.
         counts = {Purpose.POSITIVES: layout.positives, Purpose.NEGATIVES: self.negatives, Purpose.OTHERS: 1}
         numbers = {
             purpose: torch.tensor(
@@ -181,15 +185,15 @@ class Sampler:
         return torch.cat(columns, dim=1), pairs.float(), valid
 
     def _pairs(self, near: list[Tensor]) -> Tensor:
-        """Squared distances (b, pairs) float64 between all of anchor and positives; those of the anchor come first."""
+        """Squared distances (b, pairs) float64 of all pairs of anchor and positives, the anchor's pairs first."""
         places = self._coordinates[:, torch.cat(near, dim=1)]  # (dimensions, b, 1 + positives)
         first, second = torch.triu_indices(places.shape[2], places.shape[2], 1, device=self.device)
         return (places[:, :, first] - places[:, :, second]).square().sum(dim=0)
 
     def _squared_distances(self, rows: Tensor) -> Tensor:
-        """Squared distances (b, n) float64 of the places in `rows` (b,) to all; infinite to those of other frames.
+        """Squared distances (b, n) float64 from the places in `rows` (b,) to all places; infinite between frames.
 
-        Differences come first: the product form would lose metres of coordinates in the millions.
+        This squares differences: the product form would lose metres for coordinates in the millions.
         """
         total = torch.zeros(len(rows), len(self), dtype=torch.float64, device=self.device)
         for axis in self._coordinates:
@@ -203,7 +207,7 @@ class Sampler:
         near[torch.arange(len(anchors), device=self.device), anchors] = False
         if self.yaw_limit is not None:
             turned = (self._yaw[anchors, None] - self._yaw).abs_()
-            near &= torch.minimum(turned, 2 * math.pi - turned) < self.yaw_limit  # never so where a yaw is unknown
+            near &= torch.minimum(turned, 2 * math.pi - turned) < self.yaw_limit  # False if a yaw is unknown (NaN)
         if self._run is not None:
             others = near & (self._run[anchors, None] != self._run)
             near = torch.where(others.any(dim=1, keepdim=True), others, near)
@@ -214,7 +218,7 @@ class Sampler:
 
     def _chunks(self, anchors: int) -> Iterator[slice]:
         kind = self.device.type
-        step = min(max(PAIRS_A_CHUNK[kind] // len(self), 1), ANCHORS_A_CHUNK[kind])
+        step = min(max(PAIRS_PER_CHUNK[kind] // len(self), 1), ANCHORS_PER_CHUNK[kind])
         return (slice(start, start + step) for start in range(0, anchors, step))
 
     def _find_usable(self) -> None:
@@ -225,16 +229,17 @@ class Sampler:
             positive.append(self._positives(rows, apart).any(dim=1))
             negative.append(self._negatives(apart).sum(dim=1) >= self.negatives)
         has_positives, has_negatives = (torch.cat(parts).cpu().numpy() for parts in (positive, negative))
-        near = f"another within {self.positive_radius:g} {self.places.unit} (positive_radius)"
+        near = f"another place within {self.positive_radius:g} {self.places.unit} (positive_radius)"
         if self.yaw_limit is not None:
-            near += f" that looks the same way to within {math.degrees(self.yaw_limit):g} degrees (yaw_limit)"
-        far = f"{self.negatives} others at least {self.negative_radius:g} {self.places.unit} away (negative_radius)"
+            near += f" whose yaw differs by less than {math.degrees(self.yaw_limit):g} degrees (yaw_limit)"
+        far = f"{self.negatives} places at least {self.negative_radius:g} {self.places.unit} away (negative_radius)"
+        none = f"none of the {len(self):,} training places has"
         if not has_positives.any():
-            raise BadInputError(f"none of the {len(self):,} training places has {near}")
+            raise BadInputError(f"{none} {near}; raise positive_radius")
         if not has_negatives.any():
-            raise BadInputError(f"none of the {len(self):,} training places has {far}")
+            raise BadInputError(f"{none} {far}; lower negative_radius")
         if not (has_positives & has_negatives).any():
-            raise BadInputError(f"none of the {len(self):,} training places has both {near} and {far}")
+            raise BadInputError(f"{none} both {near} and {far}; change the radii")
         self.usable: Ints = np.flatnonzero(has_positives & has_negatives)
         self.skipped_without_positives: Ints = np.flatnonzero(~has_positives)
         self.skipped_without_negatives: Ints = np.flatnonzero(has_positives & ~has_negatives)
@@ -243,11 +248,11 @@ class Sampler:
 def _draw_negatives(
     anchors: Tensor, far: Tensor, layout: Layout, cache: FeatureCache | None, fractions: Tensor
 ) -> Tensor:
-    """The hard negatives, then random ones of the rest: also in place of hard ones that the cache does not hold."""
+    """Hard negatives, then random ones among the rest. Random ones also replace hard ones that the cache lacks."""
     if cache is None:
         return _pick(far, fractions, layout.negatives)
     hard, found = cache.hardest(anchors, far, layout.hard)
-    rest = far.scatter(1, hard, False)  # an anchor, which may stand in `hard`, is never far from itself
+    rest = far.scatter(1, hard, False)  # `hard` may contain the anchor itself, which is never far from itself
     drawn = _pick(rest, fractions, layout.negatives - found)
     slots = torch.arange(layout.negatives, device=anchors.device)[None]
     after = (slots - found[:, None]).clamp_(min=0)
@@ -256,10 +261,10 @@ def _draw_negatives(
 
 
 def _pick(eligible: Tensor, fractions: Tensor, needed: Tensor | int) -> Tensor:
-    """The numbers (b, k) of true columns of `eligible` (b, n), drawn uniformly by `fractions` (b, k) in [0, 1).
+    """Draw indices (b, k) of true columns of `eligible` (b, n), uniformly by `fractions` (b, k) in [0, 1).
 
-    The first `needed`, for all or for each row, are distinct, or drawn with replacement where a row has fewer true
-    columns; those after mean nothing.
+    `needed` is one number, or one per row. The first `needed` indices of a row are distinct. A row with fewer true
+    columns is drawn with replacement. Ignore the indices after the first `needed`.
     """
     counted = eligible.cumsum(dim=1, dtype=torch.int32)
     count = counted[:, -1]
@@ -267,7 +272,7 @@ def _pick(eligible: Tensor, fractions: Tensor, needed: Tensor | int) -> Tensor:
     distinct = count >= needed
     for number in range(fractions.shape[1]):
         left = torch.where(distinct, count - number, count)
-        rank = (fractions[:, number] * left).int()  # among those not drawn yet
+        rank = (fractions[:, number] * left).int()  # rank among the columns that are not drawn yet
         for earlier in ranks[:, :number].sort(dim=1).values.T:
             rank += distinct & (rank >= earlier)
         ranks[:, number] = rank
@@ -279,11 +284,11 @@ def _check(places: Places, positive_radius: float, negative_radius: float, yaw_l
         raise BadInputError("there are no training places")
     if not 0 < positive_radius < negative_radius < math.inf:
         raise BadInputError(
-            f"positive_radius is {positive_radius:g} and negative_radius {negative_radius:g}, "
-            "but the former must be above 0 and below the latter"
+            f"positive_radius is {positive_radius:g} and negative_radius is {negative_radius:g}, "
+            "expected 0 < positive_radius < negative_radius"
         )
     if yaw_limit is not None:
         if not 0 < yaw_limit <= math.pi:
-            raise BadInputError(f"yaw_limit is {yaw_limit:g}, but must be above 0 and at most pi radians")
+            raise BadInputError(f"yaw_limit is {yaw_limit:g}, expected radians above 0 and at most pi")
         if np.isnan(places.yaw).all():
-            raise BadInputError("yaw_limit is given, but no training place has a yaw; leave yaw_limit out")
+            raise BadInputError("yaw_limit is set, but no training place has a yaw; set yaw_limit to none")

@@ -119,9 +119,10 @@ def _look_at(store: Store, queries: Floats32) -> Looks:
 
 
 def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
-    """Feature distance (not squared) of the nearest landmark over that of the nearest one of another place (n,).
+    """Ratio (n,) of two feature distances (not squared): to the nearest landmark, and to the next place's nearest.
 
-    Another place is farther than `radius` from the nearest landmark; where there is none, the farthest stands for it.
+    The next place is farther than `radius` from the nearest landmark. If no candidate is that far, the farthest
+    candidate by feature takes its place.
     """
     away = np.linalg.norm(positions[looks.rows] - positions[looks.rows[:, :1]], axis=2) > radius
     images = np.arange(len(away))

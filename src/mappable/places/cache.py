@@ -1,7 +1,7 @@
 """The packed cache: images decoded once to one size, in a file that is mapped into memory.
 
-A pack is a folder for one size and fit; `packing.py` fills it. `images.npy` only ever grows, and an image belongs to
-the pack once the index or the journal says so, so that a build that was killed never shows half an image.
+A pack is a folder for one size and fit; `packing.py` fills it. `images.npy` never shrinks. An image belongs to the pack
+once the index or the journal lists it, so an interrupted build never shows a partial image.
 """
 
 import io
@@ -29,9 +29,9 @@ ABOUT, IMAGES, INDEX, JOURNAL = "pack.json", "images.npy", "index.parquet", "jou
 
 @dataclass(frozen=True)
 class Entry:
-    """One packed image file: what it was (bytes, time of change, digest) and the row and checksum of its pixels.
+    """One packed image file: its length in bytes, modification time and digest, and the row and checksum of its pixels.
 
-    Files are known by their full path: two collections may have files of one name, size and time.
+    `file` is the full path, because files of two collections may have the same name, size and time.
     """
 
     file: str
@@ -63,13 +63,13 @@ class PackedImages:
         return len(set(self.row_of.values()))
 
     def __reduce__(self) -> tuple[type["PackedImages"], tuple[Path]]:
-        return PackedImages, (self.folder,)  # other processes map the file themselves
+        return PackedImages, (self.folder,)  # a process that unpickles it maps the file itself
 
     def __repr__(self) -> str:
         return f"<PackedImages: {len(self):,} images, {self.size[0]}x{self.size[1]}, fit {self.fit}>"
 
     def rows(self, places: Places) -> Ints:
-        """The row of each place's image in `images`; a place that was never packed is an error."""
+        """The row in `images` of each place; raises if an image is not packed."""
         root = self._root_of(places)
         try:
             return np.array([self.row_of[full_path(root, path)] for path in places.path], dtype=np.int64)
@@ -77,50 +77,48 @@ class PackedImages:
             raise BadInputError(f"{self.folder}: {error.args[0]} is not packed; run the conversion again") from None
 
     def holds(self, places: Places) -> bool:
-        """True if the images of all the places are here."""
+        """True if the images of all places are packed."""
         root = self._root_of(places)
         return all(full_path(root, path) in self.row_of for path in places.path)
 
     def load(self, places: Places) -> Pixels:
-        """Pixels (n, height, width, 3) of the places, in their order, copied into memory."""
+        """Pixels (n, height, width, 3) of the places in row order, copied into memory."""
         return self.images[self.rows(places)]
 
     def view(self, places: Places) -> ImageRows:
-        """As `load`, but read from disk only when a batch is read."""
+        """Like `load`, but pixels are read from disk one batch at a time."""
         return ImageRows(self.images, self.rows(places))
 
     def damaged(self) -> list[str]:
-        """Files whose pixels no longer have the checksum that they were written with."""
+        """Files whose packed pixels do not match their checksum."""
         entries = read_entries(self.folder).values()
         return [entry.file for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
 
     def _root_of(self, places: Places) -> str:
-        """Where the packed files of these places lay; the collection, or this pack, may have been moved since."""
+        """The root of the places when they were packed; the collection or the pack may have moved since then."""
         return self.root if self.root and not Path(self.root).exists() else str(places.root)
 
     def _map(self, rows: int) -> Pixels:
         if rows_on_disk(self.folder, self.size) < rows:
-            raise BadInputError(
-                f"{self.folder / IMAGES}: missing or shorter than its index says; run the conversion again"
-            )
+            raise BadInputError(f"{self.folder / IMAGES}: missing or truncated; run the conversion again")
         shape, start = (rows, self.size[1], self.size[0], 3), len(npy_header(0, self.size))
         return np.memmap(self.folder / IMAGES, np.uint8, "r", offset=start, shape=shape)
 
 
 def full_path(root: str, path: str) -> str:
-    """What a file is known by."""
+    """The full path of a file, which identifies it in the index."""
     return f"{root.rstrip('/')}/{path}"
 
 
 def digest(data: bytes | memoryview) -> str:
-    """What content is known by: 128 bits that are quick to compute and differ wherever the content does."""
-    import xxhash  # here, so that machines that only read packs need not have it
+    """A 128-bit hash of the content: fast, and different for different content."""
+    import xxhash  # imported here, so that machines that only read packs do not need it
 
     return xxhash.xxh3_128_hexdigest(data)
 
 
 def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | None = None) -> Path:
-    """Where the pack of these settings lies below the folder of a converted set; raw decodings are told apart."""
+    """The folder of the pack with these settings, in a converted set; each raw decoding has its own."""
     name = f"{size[0]}x{size[1]}-{fit}"
     if decoding is not None:
         table = read_bytes(decoding.undistortion) if decoding.undistortion else b""
@@ -129,27 +127,31 @@ def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | N
 
 
 def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages:
-    """The one pack below the folder of a converted set, or the one of that size (width, height) and fit."""
+    """Open the only pack of a converted set, or the pack with this size (width, height) and fit."""
     wanted = None if size is None else tuple(size)
     names, found = [], []
     for file in sorted((Path(out) / "pixels").glob(f"*/{ABOUT}")):
         about = read_about(file.parent)
         if not (file.parent / INDEX).exists() and not (file.parent / JOURNAL).exists():
-            continue  # a run that packed nothing
+            continue  # the run packed nothing
         names.append(file.parent.name)
         if wanted in (None, (about["width"], about["height"])) and fit in (None, about["fit"]):
             found.append(file.parent)
+    if not names:
+        raise BadInputError(f"{out}: contains no packed images; run `mappable convert`, or call pack_images")
     if len(found) != 1:
-        listed = ", ".join(names) or "none"
-        what = " ".join(str(value) for value in (wanted, fit) if value is not None) or "any size and fit"
-        raise BadInputError(f"{out}: expected one pack of {what}, found {len(found)}; the packs here are: {listed}")
+        size_and_fit = "-".join(text for text in (wanted and "x".join(map(str, wanted)), fit) if text)
+        problem = f"contains {len(found)} packs" if found else "contains no pack"
+        which = f" of {size_and_fit}" if size_and_fit else ""
+        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one pack: {', '.join(names)}")
     return PackedImages(found[0])
 
 
 def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageRows | None:
-    """The packed images of the places below the folder of a converted set; None unless all are there, at that size.
+    """The packed images of the places, from the folder of a converted set; None unless all are packed at this size.
 
-    A pack that was made without the decoding of the places serves if its images are in color, which is read as it is.
+    The raw decoding does not apply to images in color. So a pack without the decoding of the places is used if all its
+    images are in color.
     """
     if not (Path(out) / "pixels").is_dir():
         return None
@@ -160,7 +162,7 @@ def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageR
 
 
 def _held(folder: Path, places: Places) -> ImageRows | None:
-    """The images of the places in this pack, if it is there and has all of them."""
+    """The images of the places in this pack; None if there is no pack or if it lacks an image."""
     if not (folder / ABOUT).is_file():
         return None
     pack = PackedImages(folder)
@@ -168,12 +170,12 @@ def _held(folder: Path, places: Places) -> ImageRows | None:
 
 
 def _in_color(pixels: Pixels) -> bool:
-    """True if no image (n, height, width, 3) is grey all over."""
+    """True if every image (n, height, width, 3) has a pixel that is not gray."""
     return bool((pixels[..., 1:] != pixels[..., :1]).any(axis=(1, 2, 3)).all())
 
 
 def npy_header(rows: int, size: Size) -> bytes:
-    """The header of `images.npy`; its length does not depend on `rows`, so that it can be rewritten in place."""
+    """The header of `images.npy`; its length does not depend on `rows`, so it can be rewritten in place."""
     header = io.BytesIO()
     about = {"descr": "|u1", "fortran_order": False, "shape": (rows, size[1], size[0], 3)}
     np.lib.format.write_array_header_1_0(header, about)
@@ -181,13 +183,13 @@ def npy_header(rows: int, size: Size) -> bytes:
 
 
 def rows_on_disk(folder: Path, size: Size) -> int:
-    """How many whole rows `images.npy` has."""
+    """The number of complete rows in `images.npy`."""
     file, row_bytes = folder / IMAGES, size[0] * size[1] * 3
     return max(0, file.stat().st_size - len(npy_header(0, size))) // row_bytes if file.is_file() else 0
 
 
-def begin(folder: Path, size: Size, fit: Fit, places: Places) -> None:
-    """Describe a new pack. `root` is that of the collection whose files are all packed: "" while it changes."""
+def start_pack(folder: Path, size: Size, fit: Fit, places: Places) -> None:
+    """Write `pack.json`. Its `root` is the root of the collection that is fully packed, or "" while that changes."""
     if not (folder / ABOUT).is_file():
         decoding = asdict(places.decoding) if places.decoding else None
         about = {"width": size[0], "height": size[1], "fit": fit}
@@ -196,14 +198,14 @@ def begin(folder: Path, size: Size, fit: Fit, places: Places) -> None:
         FORMAT.write(folder / ABOUT, read_about(folder) | {"root": ""})
 
 
-def finish(folder: Path, places: Places) -> None:
-    """All files of `places` are packed: the pack is theirs."""
+def finish_pack(folder: Path, places: Places) -> None:
+    """Store the root of `places` in `pack.json`, now that all their files are packed."""
     if read_about(folder)["root"] != str(places.root):
         FORMAT.write(folder / ABOUT, read_about(folder) | {"root": str(places.root)})
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What `pack.json` says: width, height, fit, decoding, and the root of the packed files."""
+    """The content of `pack.json`: width, height, fit, decoding, and the root of the packed files."""
     with FORMAT.reading(folder / ABOUT):
         about = {"root": ""} | FORMAT.read(folder / ABOUT)
         size = about["width"], about["height"]
@@ -213,7 +215,7 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:
-    """All packed files by full path: the index, then the journal of a build that has not ended."""
+    """All packed files by full path: the index, then the journal of an unfinished build."""
     names = [field.name for field in fields(Entry)]
     columns = _read_index(folder, names)
     entries = {row[0]: Entry(*row) for row in zip(*(columns[name] for name in names), strict=True)}
@@ -221,7 +223,7 @@ def read_entries(folder: Path) -> dict[str, Entry]:
 
 
 def _read_rows(folder: Path) -> dict[str, int]:
-    """The row of each file: all that a reader needs, and quick for millions of images."""
+    """The row of each file. Readers need no other column, and reading only this one is fast for millions of images."""
     columns = _read_index(folder, ["file", "row"])
     rows = dict(zip(columns["file"], columns["row"], strict=True))
     return rows | {entry.file: entry.row for entry in _read_journal(folder)}
@@ -238,21 +240,23 @@ def _read_index(folder: Path, names: list[str]) -> dict[str, list[Any]]:
 
 
 def _read_journal(folder: Path) -> list[Entry]:
-    """The entries of all whole lines; a torn last line was never finished."""
+    """The entries of all complete lines; an incomplete last line is ignored."""
     if not (folder / JOURNAL).is_file():
         return []
-    *whole, _torn = (folder / JOURNAL).read_bytes().split(b"\n")
+    *complete, _incomplete = (folder / JOURNAL).read_bytes().split(b"\n")
     entries = []
-    for number, line in enumerate(whole, 1):
+    for number, line in enumerate(complete, 1):
         try:
             entries += [Entry(*row) for row in json.loads(line)]
         except (ValueError, TypeError):
-            raise BadInputError(f"{folder / JOURNAL}, row {number}: damaged journal") from None
+            raise BadInputError(
+                f"{folder / JOURNAL}, row {number}: damaged journal; delete the folder and convert again"
+            ) from None
     return entries
 
 
 def write_index(folder: Path, entries: dict[str, Entry]) -> None:
-    """Put all entries into the index, which makes the journal superfluous."""
+    """Write all entries to the index and delete the journal."""
     columns = {field.name: [getattr(entry, field.name) for entry in entries.values()] for field in fields(Entry)}
     table = pyarrow.table(columns)
     write_atomically(folder / INDEX, lambda stream: pyarrow.parquet.write_table(table, stream))

@@ -1,4 +1,4 @@
-"""Conversion: any collection that a reader knows becomes a folder with `places.parquet` and packed pixels."""
+"""Conversion of an image collection to a folder with `places.parquet` and packed pixels."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from mappable.places.readers import CONVERTED, find_reader, read_places
 from mappable.places.roles import split_of
 from mappable.places.table import Places
 
-FORMAT = Format("mappable conversion", 1, "choose another folder, or overwrite it (--overwrite)")
+FORMAT = Format("mappable conversion", 1, "choose another folder, or use --overwrite")
 
 
 def convert(
@@ -36,33 +36,34 @@ def convert(
 ) -> Places:
     """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
 
-    Running it again goes on where it stopped and redoes nothing; what was kept from training stays so, where the
-    reader knows of no splits itself. Bad images stop it (`on_bad="stop"`), or are dropped from the table and listed
-    in its notes. An `out` that holds another set, or this one read with other options, is refused unless `overwrite`
-    says so. `size` is (width, height); `dimensions` says whether z counts, if given.
+    A second run continues where the first one stopped, and repeats no work. It keeps the splits of the existing table,
+    unless the reader sets splits. A bad image raises an error (`on_bad="stop"`), or is dropped from the table and
+    listed in its notes (`on_bad="drop"`). If `out` holds another set, or this set read with other options, an error is
+    raised unless `overwrite` is True. `size` is (width, height). `dimensions` is 3 if z counts in distances, else 2
+    (default: as the reader sets it).
     """
     out, home, options = Path(out), Path(root).resolve(), options or {}
     found = find_reader(reader)
     size = size or found.image_size
     values = {option.name: options.get(option.name, option.default) for option in found.options}
-    how = {name: str(value) for name, value in values.items() if value is not None}
-    source = {"reader": reader, "root": str(home), "options": how}
+    given = {name: str(value) for name, value in values.items() if value is not None}
+    source = {"reader": reader, "root": str(home), "options": given}
     if (home.parent if home.is_file() else home).is_relative_to(out.resolve()):
-        raise BadInputError(f"{out}: the collection itself lies there; choose another folder for what is made of it")
+        raise BadInputError(f"{out}: the collection itself is in this folder; choose another folder for the output")
     if not overwrite:
-        _refuse_another_set(out, source)
+        _check_same_set(out, source)
     places = read_places(reader, root, **options)
     if dimensions is not None:
         places = places.replace(dimensions=dimensions)
     if not overwrite and (out / TABLE).is_file() and not any(places.split):
-        places = _split_as(load_places(out / TABLE), places)
+        places = _with_splits_of(load_places(out / TABLE), places)
     if pixels:
         _, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
         dropped = {Path(error.path): error for error in bad}
         kept = np.array([file not in dropped for file in places.files], dtype=bool)
         places = places[kept].noting(*warn("images were dropped", (str(error) for error in bad)))
     if len(places) == 0:
-        raise BadInputError(f"{root}: no image could be decoded; the first problem is {places.notes[-1].items[0]}")
+        raise BadInputError(f"{root}: no image could be decoded; first problem: {places.notes[-1].items[0]}")
     record: dict[str, Any] = source | {"dimensions": places.dimensions, "places": len(places)}
     record |= {"size": list(size), "fit": fit, "verified": verify} if pixels else {}
     save_places(places, out / TABLE)
@@ -70,25 +71,30 @@ def convert(
     return places
 
 
-def _split_as(before: Places, places: Places) -> Places:
-    """The places split as before, with a note; new ones are split as their sequence, or train, and queries do not."""
+def _with_splits_of(before: Places, places: Places) -> Places:
+    """The places with the splits of the table `before`, and a note.
+
+    A new place gets the split of its sequence; in a new sequence it is for training, or for test if it is a query.
+    """
     if not any(before.split):
         return places
-    known, usual = (dict(zip(names, before.split, strict=True)) for names in (before.place_id, before.sequence))
+    by_place, by_sequence = (
+        dict(zip(names, before.split, strict=True)) for names in (before.place_id, before.sequence)
+    )
     column = [
-        known.get(place_id, split_of(role, usual.get(sequence, "train")))
+        by_place.get(place_id, split_of(role, by_sequence.get(sequence, "train")))
         for place_id, sequence, role in zip(places.place_id, places.sequence, places.role, strict=True)
     ]
-    told = Note("the split is the one that the table had; --overwrite forgets it", warning=False)
-    return places.replace(split=column).noting(told)
+    note = Note("the splits of the existing table were kept; --overwrite discards them", warning=False)
+    return places.replace(split=column).noting(note)
 
 
-def _refuse_another_set(out: Path, source: dict[str, Any]) -> None:
+def _check_same_set(out: Path, source: dict[str, Any]) -> None:
     if not (out / CONVERTED).is_file():
         return
     with FORMAT.reading(out / CONVERTED):
         before = FORMAT.read(out / CONVERTED)
-        how = " ".join(f"{name}={value}" for name, value in before["options"].items())
-        what = f"{before['root']} read by {before['reader']} {how}".strip()
+        given = " ".join(f"{name}={value}" for name, value in before["options"].items())
+        what = f"{before['root']} read by {before['reader']} {given}".strip()
     if {key: before.get(key) for key in source} != source:
-        raise BadInputError(f"{out}: holds {what}; choose another folder, or overwrite it (--overwrite)")
+        raise BadInputError(f"{out}: holds {what}; choose another folder, or use --overwrite")

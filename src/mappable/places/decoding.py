@@ -1,8 +1,8 @@
 """Raw camera files to color images: Bayer mosaic and lens distortion, as Oxford RobotCar needs.
 
-One rule for tables, maps and their queries: where a table has a `RawDecoding`, an image with one channel is a raw
-image and is decoded; an image in color is read as it is. Images that come without a table of their own, or with one
-that names no decoding, take the decoding of the map that they are asked of (`Places.decoded_as`).
+One rule holds for tables, maps and queries. If a table has a `RawDecoding`, an image with one channel is a raw image
+and is decoded; an image in color is read unchanged. Query images without a table, or with a table without a decoding,
+use the decoding of the map (`Places.decoded_as`).
 """
 
 import filecmp
@@ -23,42 +23,45 @@ CHANNEL = {"R": 0, "G": 1, "B": 2}
 
 @dataclass(frozen=True)
 class RawDecoding:
-    """What to do with a raw one-channel image: the colours of its top-left 2x2 pixels, row by row, and optionally the
-    file of a look-up table (float64, all source columns and then all source rows) that undistorts it."""
+    """How to decode a raw image with one channel.
+
+    `bayer` has the colors of its top-left 2x2 pixels, row by row. `undistortion` is optional: the file of a look-up
+    table (float64, all source columns, then all source rows) that undistorts the image.
+    """
 
     bayer: Bayer
     undistortion: str | None = None
 
     def __post_init__(self) -> None:
         if self.bayer not in get_args(Bayer):
-            raise BadInputError(f"Bayer pattern {self.bayer!r} is not one of {', '.join(get_args(Bayer))}")
+            raise BadInputError(f"Bayer pattern is {self.bayer!r}, expected one of: {', '.join(get_args(Bayer))}")
 
     def decode(self, raw: Pixels) -> Pixels:
-        """The colour image (h, w, 3) of a raw image (h, w)."""
-        colour = demosaic(raw, self.bayer)
-        return undistort(colour, Path(self.undistortion)) if self.undistortion else colour
+        """The color image (h, w, 3) of a raw image (h, w)."""
+        color = demosaic(raw, self.bayer)
+        return undistort(color, Path(self.undistortion)) if self.undistortion else color
 
     def agrees_with(self, other: "RawDecoding | None") -> bool:
-        """True if both decode alike: the same pattern, and undistortion tables with the same content."""
+        """True if both give the same result: same pattern, and undistortion tables with the same content."""
         if self == other or other is None or self.bayer != other.bayer:
             return self == other
         tables = self.undistortion, other.undistortion
         try:
             return None not in tables and filecmp.cmp(str(tables[0]), str(tables[1]), shallow=False)
-        except OSError:  # a table that cannot be read cannot be compared
+        except OSError:  # an unreadable table cannot be compared
             return False
 
 
 def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
-    """Bilinear demosaicing: a missing colour is the mean of its nearest two or four samples.
+    """Bilinear demosaicing: a missing color is the mean of the nearest two or four samples.
 
-    Beyond the border the image is mirrored at its outermost pixels, which keeps the phase of the mosaic.
+    At the border the image is mirrored at its outermost pixels, which keeps the phase of the mosaic.
     """
     height, width = raw.shape
     if min(height, width) < 2:
-        raise ValueError(f"a Bayer mosaic of {width}x{height} pixels does not hold all colours")
+        raise ValueError(f"a Bayer mosaic of {width}x{height} pixels does not contain all colors")
     padded = np.pad(raw, 1, mode="reflect").astype(np.uint16)
-    colour = np.empty((height, width, 3), dtype=np.uint8)
+    color = np.empty((height, width, 3), dtype=np.uint8)
     for row in (0, 1):
         for column in (0, 1):
 
@@ -69,7 +72,7 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
             own, beside, below = (
                 CHANNEL[bayer[2 * r + c]] for r, c in ((row, column), (row, 1 - column), (1 - row, column))
             )
-            out = colour[row::2, column::2]
+            out = color[row::2, column::2]
             out[..., own] = shifted(0, 0)
             sides, ends = shifted(0, -1) + shifted(0, 1), shifted(-1, 0) + shifted(1, 0)
             if own == CHANNEL["G"]:
@@ -79,17 +82,17 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
                 corners = shifted(-1, -1) + shifted(-1, 1) + shifted(1, -1) + shifted(1, 1)
                 out[..., CHANNEL["G"]] = (sides + ends + 2) // 4
                 out[..., CHANNEL["R"] + CHANNEL["B"] - own] = (corners + 2) // 4
-    return colour
+    return color
 
 
 def undistort(image: Pixels, table: Path) -> Pixels:
-    """The image resampled bilinearly at the source pixels that the look-up table names; outside them it is black."""
+    """The image, resampled bilinearly at the source pixels of the look-up table; black outside the source image."""
     height, width, channels = image.shape
     corners, weights = _sampling(table, height, width)
     straight = np.empty_like(image)
-    for channel in range(channels):  # gathering plane by plane is several times faster than pixel by pixel
+    for channel in range(channels):  # plane by plane is several times faster than pixel by pixel
         plane = image[..., channel].astype(np.float32).ravel()
-        mixed = np.full(height * width, 0.5, dtype=np.float32)  # so that the cut to whole numbers rounds
+        mixed = np.full(height * width, 0.5, dtype=np.float32)  # 0.5, so that truncation to whole numbers rounds
         for corner, weight in zip(corners, weights, strict=True):
             mixed += plane.take(corner) * weight
         straight[..., channel] = mixed.reshape(height, width)
@@ -103,10 +106,10 @@ def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int
         values = np.fromfile(table, dtype="<f8")
     except OSError as error:
         reason = f"its undistortion table {table.name} cannot be read ({error.strerror})"
-        raise BadInputError(f"{reason}; give the image in color, or put the table back") from None
+        raise BadInputError(f"{reason}; restore the table, or use an image in color") from None
     if values.size != 2 * height * width or not np.isfinite(values).all():
-        needed = f"an image of {width}x{height} needs {2 * height * width:,} finite numbers"
-        raise BadInputError(f"{needed}, and its undistortion table {table.name} has {values.size:,} numbers")
+        expected = f"expected {2 * height * width:,} finite numbers for an image of {width}x{height}"
+        raise BadInputError(f"its undistortion table {table.name} has {values.size:,} numbers, {expected}")
     u, v = values.reshape(2, -1)
     left, top = np.floor(u), np.floor(v)
     corners, weights = [], []

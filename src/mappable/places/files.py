@@ -1,4 +1,4 @@
-"""Places on disk: Parquet (the default) or CSV, both without loss."""
+"""Tables of places on disk: Parquet (default) or CSV, both lossless."""
 
 import csv
 import io
@@ -20,11 +20,11 @@ from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS
 from mappable.tables import read_arrow, read_csv
 
 FORMAT = Format("mappable places", 1, "write the table again, or read it with the reader 'manifest'")
-TABLE = "places.parquet"  # the name of the table in a folder made by `mappable convert`
+TABLE = "places.parquet"  # file name of the table in the output folder of `mappable convert`
 
 
 def save_places(places: Places, file: Path | str) -> None:
-    """Write `file` (.parquet or .csv) whole or not at all; what a CSV cannot hold goes to <file>.json."""
+    """Write `file` (.parquet or .csv) atomically. For CSV, everything except the columns goes to <file>.json."""
     file = Path(file)
     if file.suffix == ".parquet":
         about = FORMAT.text(_about(places, file), indent=None)
@@ -34,11 +34,11 @@ def save_places(places: Places, file: Path | str) -> None:
         FORMAT.write(_beside(file), _about(places, file))
         write_atomically(file, lambda stream: _write_csv(places, stream))
     else:
-        raise BadInputError(f"{file}: places are saved as .parquet or .csv, not {file.suffix or 'without a suffix'}")
+        raise BadInputError(f"{file}: the suffix is {file.suffix!r}, expected .parquet or .csv")
 
 
 def load_places(file: Path | str) -> Places:
-    """Read what `save_places` wrote: a file, or a folder that holds `places.parquet`."""
+    """Read a table that `save_places` wrote: a file, or a folder with `places.parquet`."""
     file = Path(file)
     if file.is_dir():
         file = file / TABLE
@@ -61,7 +61,7 @@ def load_places(file: Path | str) -> Places:
 
 
 def is_own_table(file: Path) -> bool:
-    """True if `save_places` wrote the file, so that it needs no reader to be understood."""
+    """True if `save_places` wrote the file, so that `load_places` can read it."""
     if file.suffix == ".csv":
         return _beside(file).is_file() and b'"mappable' in _beside(file).read_bytes()[:64]
     try:
@@ -71,12 +71,12 @@ def is_own_table(file: Path) -> bool:
 
 
 def _beside(file: Path) -> Path:
-    """The file that holds what a CSV cannot."""
+    """The JSON file next to a CSV file, which holds everything except the columns."""
     return file.with_name(f"{file.name}.json")
 
 
 def _about(places: Places, file: Path) -> dict[str, Any]:
-    """All that is not a column. A root inside the table's folder is kept relative, so that both can move together."""
+    """Everything except the columns. A root inside the folder of the table is stored relative, so both can move."""
     root, folder = places.root, file.parent.resolve()
     return {
         "dimensions": places.dimensions,
@@ -88,7 +88,7 @@ def _about(places: Places, file: Path) -> dict[str, Any]:
 
 
 def _to_arrow(places: Places) -> pyarrow.Table:
-    """Unknown numbers and times become nulls; unknown text stays ""."""
+    """The columns as an Arrow table; unknown numbers and times become null, unknown text stays ""."""
     arrays = {name: pyarrow.array(getattr(places, name), pyarrow.string()) for name in TEXT_COLUMNS}
     for name in NUMBER_COLUMNS:
         values = getattr(places, name)
@@ -108,14 +108,14 @@ def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _write_csv(places: Places, stream: IO[bytes]) -> None:
-    columns = [getattr(places, name).tolist() for name in COLUMNS]  # repr of a Python float loses nothing
+    columns = [getattr(places, name).tolist() for name in COLUMNS]  # repr of a Python float is lossless
     for position, name in enumerate(COLUMNS):
         if name in NUMBER_COLUMNS:
             columns[position] = ["" if value != value else repr(value) for value in columns[position]]
         elif name == "time":
             columns[position] = ["" if value == NO_TIME else str(value) for value in columns[position]]
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    writer = csv.writer(text)  # its line ends, "\r\n", make it quote a lone "\r" or "\n" within a text
+    writer = csv.writer(text)  # with line ends "\r\n", the writer quotes "\r" and "\n" inside a text
     writer.writerow(COLUMNS)
     writer.writerows(zip(*columns, strict=True))
     text.flush()
@@ -124,12 +124,12 @@ def _write_csv(places: Places, stream: IO[bytes]) -> None:
 
 def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not _beside(file).is_file():
-        raise BadInputError(f"{file}: no {file.name}.json beside it; read it with the reader 'manifest'")
+        raise BadInputError(f"{file}: {file.name}.json is missing; read the table with the reader 'manifest'")
     about = FORMAT.read(_beside(file))
     table = read_csv(file, delimiter=",", exact=True)
     table.require(*COLUMNS)
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}
     for name in NUMBER_COLUMNS:
         columns[name] = table.numbers(name, missing_allowed=name in ("z", "yaw"))
-    columns["time"] = table.parse("time", lambda text: int(text) if text else NO_TIME, "is not a whole number")
+    columns["time"] = table.parse("time", lambda text: int(text) if text else NO_TIME, "expected a whole number")
     return columns, about

@@ -1,4 +1,4 @@
-"""Frames: named coordinate systems; places of different frames are never compared."""
+"""Frames: named coordinate systems. Places in different frames are never compared."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
@@ -11,16 +11,16 @@ from mappable.places import geodesy
 
 Unit = Literal["m", "frames"]
 Vector = tuple[float, float, float]
-WIDEST = 1_000_000.0  # metres from the middle of a set; beyond, one flat frame stretches distances by over a percent
+MAX_RADIUS = 1_000_000.0  # metres from the median position; farther out, a flat frame distorts distances by over 1 %
 IDENTITY: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A coordinate system with +z up and +y to the left of +x; with a CRS, +x is east and +y north.
+    """A coordinate system with +z up and +y to the left of +x. With a CRS, +x is east and +y is north.
 
-    A point p of the frame is `axes @ p + origin` in the data set's original coordinates. `unit` is "m" for metres, or
-    "frames" for sets that know only the number of a frame along a route; such numbers are never called metres.
+    A point p of the frame is `axes @ p + origin` in the original coordinates of the data set. `unit` is "m" for metres,
+    or "frames" if a data set has only frame numbers along a route. Such numbers are never called metres.
     """
 
     name: str
@@ -33,54 +33,58 @@ class Frame:
         if not self.name:
             raise BadInputError("a frame needs a name")
         if self.unit not in get_args(Unit):
-            raise BadInputError(f"frame {self.name!r}: unit {self.unit!r} is not one of {', '.join(get_args(Unit))}")
+            raise BadInputError(
+                f"frame {self.name!r}: unit is {self.unit!r}, expected one of: {', '.join(get_args(Unit))}"
+            )
         if self.crs and self.unit != "m":
-            raise BadInputError(f"frame {self.name!r}: a frame in {self.unit} cannot have the CRS {self.crs}")
+            raise BadInputError(
+                f"frame {self.name!r}: unit is {self.unit!r}, expected m, because the CRS is {self.crs}"
+            )
         try:
             axes, origin = np.array(self.axes, dtype=np.float64), np.array(self.origin, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise BadInputError(f"frame {self.name!r}: axes or origin are not numbers ({error})") from None
         if origin.shape != (3,) or not np.isfinite(origin).all():
-            raise BadInputError(f"frame {self.name!r}: origin {self.origin} is not three finite numbers")
+            raise BadInputError(f"frame {self.name!r}: origin is {self.origin}, expected three finite numbers")
         if axes.shape != (3, 3) or not np.allclose(axes @ axes.T, np.eye(3)):
-            raise BadInputError(f"frame {self.name!r}: axes {self.axes} are not orthonormal")
-        # Plain floats, so that frames given with lists or arrays compare, hash and save as well.
+            raise BadInputError(f"frame {self.name!r}: axes are {self.axes}, expected an orthonormal matrix")
+        # Convert lists and arrays to tuples of floats, so that frames can be compared, hashed and saved.
         object.__setattr__(self, "origin", tuple(origin.tolist()))
         object.__setattr__(self, "axes", tuple(tuple(row) for row in axes.tolist()))
 
     @classmethod
     def near(cls, name: str, easting: Floats, northing: Floats, crs: str | None = None) -> "Frame":
-        """A frame in metres whose origin is the whole kilometre south-west of the points' median."""
+        """A frame in metres. Its origin is the median of the points, rounded down to whole kilometres."""
         median = np.median(easting), np.median(northing)
         east, north = (float(np.floor(value / 1000) * 1000) for value in median)
         return cls(name, crs=crs, origin=(east, north, 0.0))
 
     def to_original(self, xyz: Floats) -> Floats:
-        """Points (n, 2 or 3) of this frame in the original coordinates (n, 3); an unknown z counts as 0."""
+        """Convert points (n, 2 or 3) of this frame to original coordinates (n, 3); an unknown z counts as 0."""
         original: Floats = _three_columns(xyz) @ np.array(self.axes).T + np.array(self.origin)
         return original
 
     def from_original(self, xyz: Floats) -> Floats:
-        """Points (n, 2 or 3) of the original coordinates in this frame (n, 3); an unknown third one counts as 0."""
+        """Convert original coordinates (n, 2 or 3) to points (n, 3) of this frame; an unknown third one counts as 0."""
         own: Floats = (_three_columns(xyz) - np.array(self.origin)) @ np.array(self.axes)
         return own
 
     def to_latlon(self, xyz: Floats) -> tuple[Floats, Floats]:
-        """Latitude and longitude in degrees of points (n, 2 or 3); the frame must know its CRS."""
+        """Latitude and longitude in degrees of points (n, 2 or 3); raises if the frame has no CRS."""
         if not self.crs:
-            raise BadInputError(f"frame {self.name!r} has no CRS, so latitude and longitude are unknown")
+            raise BadInputError(f"frame {self.name!r}: no CRS, so latitude and longitude are unknown")
         original = self.to_original(xyz)
         return geodesy.unproject(original[:, 0], original[:, 1], self.crs)
 
     def degrees(self, xyz: Floats) -> list[tuple[float, float] | tuple[None, None]]:
-        """Latitude and longitude of each point (n, 2 or 3); None if the frame has no CRS."""
+        """Latitude and longitude in degrees of each point (n, 2 or 3); None if the frame has no CRS."""
         if not self.crs or not len(xyz):
             return [(None, None)] * len(xyz)
         latitude, longitude = self.to_latlon(xyz)
         return list(zip(latitude.tolist(), longitude.tolist(), strict=True))
 
     def same_but_for_origin(self, other: "Frame") -> bool:
-        """True if coordinates of the two frames differ by a known shift alone: one CRS, two origins."""
+        """True if the two frames have a CRS and differ at most in their origins."""
         return self.crs is not None and replace(self, origin=other.origin) == other
 
     def to_json(self) -> dict[str, Any]:
@@ -94,13 +98,13 @@ class Frame:
 
 
 def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = None) -> tuple[Frame, Floats, Floats]:
-    """A frame in metres for points in degrees, with their x and y: the UTM zone of the median point, for all of them.
+    """A frame in metres for points in degrees, and their x and y. All points use the UTM zone of the median point.
 
-    One zone for the whole set keeps distances whole across a zone's border, the equator or the 180th meridian.
+    One zone for the whole set keeps distances right across a zone border, the equator and the 180th meridian.
     """
     if len(latitude) == 0 or not (np.isfinite(latitude).all() and np.isfinite(longitude).all()):
-        raise BadInputError("a frame from latitudes and longitudes needs at least one point, and finite ones only")
-    unrolled = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180  # 179.9 and -179.9 are neighbours
+        raise BadInputError("latitudes and longitudes must be finite, with at least one point")
+    unrolled = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180  # 179.9 and -179.9 are close
     crs = geodesy.utm_crs(float(np.median(latitude)), float(np.median(unrolled)))
     easting, northing = geodesy.project(latitude, longitude, crs)
     frame = Frame.near(name or geodesy.utm_name(crs), easting, northing, crs)

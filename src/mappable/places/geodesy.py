@@ -1,4 +1,4 @@
-"""Latitude and longitude (WGS 84, degrees) to metres and back, through pyproj."""
+"""Convert latitude and longitude (WGS 84, degrees) to metres and back, with pyproj."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,22 +15,22 @@ WGS84 = "EPSG:4326"
 
 
 def utm_crs(latitude: float, longitude: float) -> str:
-    """The UTM zone's EPSG code for a point; Norway's and Svalbard's wide zones are kept regular.
+    """The EPSG code of the UTM zone of a point; the wide zones of Norway and Svalbard are treated as regular zones.
 
     >>> utm_crs(51.75, -1.25), utm_crs(-33.9, 151.2)
     ('EPSG:32630', 'EPSG:32756')
     """
-    zone = min(60, int((longitude + 180) % 360 // 6) + 1)  # the remainder can round up to 360
+    zone = min(60, int((longitude + 180) % 360 // 6) + 1)  # the remainder can be rounded up to 360
     return utm_zone_crs(zone, south=latitude < 0)
 
 
 def utm_zone_crs(zone: int, south: bool) -> str:
-    """EPSG code of a UTM zone (1 to 60) on the northern or southern hemisphere."""
+    """The EPSG code of a UTM zone (1 to 60) in the northern or southern hemisphere."""
     return f"EPSG:{(32700 if south else 32600) + zone}"
 
 
 def utm_name(crs: str) -> str:
-    """What a UTM zone is called in the field.
+    """The name of a UTM zone from its EPSG code.
 
     >>> utm_name("EPSG:32756")
     'utm-56S'
@@ -51,7 +51,7 @@ def unproject(easting: Floats, northing: Floats, crs: str) -> tuple[Floats, Floa
 
 
 def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, Floats]:
-    """Points of one CRS in another; x is always east or longitude, y north or latitude."""
+    """Convert points from one CRS to another; x is always east or longitude, y is north or latitude."""
     out_x, out_y = _transformer(source, target).transform(x, y)
     return np.asarray(out_x, dtype=np.float64), np.asarray(out_y, dtype=np.float64)
 
@@ -64,4 +64,4 @@ def _transformer(source: str, target: str) -> "Transformer":
     try:
         return Transformer.from_crs(source, target, always_xy=True)
     except ProjError:
-        raise BadInputError(f"no transformation between the CRS {source!r} and {target!r} is known") from None
+        raise BadInputError(f"cannot convert from the CRS {source!r} to {target!r}") from None

@@ -1,4 +1,4 @@
-"""Track files of whatever carried a camera: GPX, or a table of times and positions."""
+"""Track files: GPX, or a table of times and positions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places import columns
-from mappable.places.frames import WIDEST, Frame, frame_from_latlon
+from mappable.places.frames import MAX_RADIUS, Frame, frame_from_latlon
 from mappable.places.notes import Note, warn
 from mappable.places.table import NO_TIME
 from mappable.places.tracks import Track, rising
@@ -20,10 +20,11 @@ from mappable.times import NUMBER
 
 @dataclass(frozen=True)
 class TrackPoints:
-    """The points of one file in strictly rising time (ns), still in the file's own coordinates.
+    """The points of one file in strictly increasing time (ns), in the coordinates of the file.
 
-    `east` and `north` are longitude and latitude in degrees if `in_degrees`, else x and y; `up` is altitude or z and
-    `yaw` is radians counter-clockwise from east, both NaN where unknown. `labels` says what the file calls each point.
+    `east` and `north` are longitude and latitude in degrees if `in_degrees` is True, else x and y. `up` is altitude or
+    z. `yaw` is in radians counter-clockwise from east. `up` and `yaw` are NaN if unknown. `labels` has the name of each
+    point in the file, for messages.
     """
 
     file: Path
@@ -46,25 +47,25 @@ class TrackPoints:
 
 
 def read_track(file: Path) -> TrackPoints:
-    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions; what had to be mended is in `notes`.
+    """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions; `notes` lists all corrections.
 
-    Points at latitude 0, longitude 0 (no fix) are left out, points out of order are sorted, and of several points of
-    one time the first is kept.
+    Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
+    time, the first is kept.
     """
     points = _track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file))
     no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
     fixed = points[~no_fix]
     if len(fixed) == 0:
-        raise BadInputError(f"{file}: no point with a position")
+        raise BadInputError(f"{file}: no point has a position")
     kept, late, again = rising(fixed.time)
-    notes = warn("points of a track are at latitude 0, longitude 0: no fix (left out)", _named(points[no_fix]))
-    notes += warn("points of a track came after a later time (sorted now)", _named(fixed[late]))
-    notes += warn("points of a track repeat a time (left out)", _named(fixed[again]))
+    notes = warn("track points are at latitude 0, longitude 0, so no fix (left out)", _named(points[no_fix]))
+    notes += warn("track points were out of time order and were sorted", _named(fixed[late]))
+    notes += warn("track points have the same time as an earlier point (left out)", _named(fixed[again]))
     return replace(fixed[kept], notes=points.notes + notes)
 
 
 def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Frame, Track]]:
-    """Each track in metres: those in degrees share one UTM frame, those in x and y the frame called `local_name`."""
+    """Each track in metres. Tracks in degrees share one UTM frame; tracks in x and y share the frame `local_name`."""
     local = Frame(local_name)
     in_degrees = [points for points in tracks if points.in_degrees]
     if not in_degrees:
@@ -83,12 +84,14 @@ def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Fram
 
 
 def _within_reach(points: TrackPoints, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The same x and y, refused if one is too far from the frame's origin or if the projection had no answer."""
-    far = ~(np.hypot(x, y) < WIDEST)
+    """Return x and y; raise if a point is too far from the origin of the frame or if the projection failed."""
+    far = ~(np.hypot(x, y) < MAX_RADIUS)
     if far.any():
         label = points.labels[int(np.flatnonzero(far)[0])]
-        limit = f"more than {WIDEST / 1000:,.0f} km from the middle of all tracks"
-        raise BadInputError(f"{points.file}, {label}: {limit}, too far for one flat frame")
+        limit = f"more than {MAX_RADIUS / 1000:,.0f} km from the median of all tracks"
+        raise BadInputError(
+            f"{points.file}, {label}: {limit}, too far for one flat frame; convert the videos separately"
+        )
     return x, y
 
 
@@ -101,46 +104,49 @@ def _named(points: TrackPoints) -> list[str]:
 
 
 class _NoDoctype(ElementTree.TreeBuilder):
-    """Builds a tree but refuses a document type: it has no place in GPX, and its entities can blow up without end."""
+    """Builds a tree, but raises at a document type: GPX has none, and its entities can expand without limit."""
 
     def doctype(self, name: str, public_id: str | None, system_id: str | None) -> None:
-        raise BadInputError("a document type (<!DOCTYPE …>) is not allowed in GPX")
+        raise BadInputError("GPX must not have a document type (<!DOCTYPE …>)")
 
 
 def _read_gpx(file: Path) -> Table:
-    """The track points as a table; a row is called a point."""
+    """The track points as a table; messages call a row a point."""
     root = _parse_xml(file)
     if _local_name(root) != "gpx":
-        raise BadInputError(f"{file}: not a GPX file; its outermost element is {_local_name(root)}")
+        raise BadInputError(f"{file}: not a GPX file; the root element is {_local_name(root)}, expected gpx")
     elements = [element for element in root.iter() if _local_name(element) == "trkpt"]
     if not elements:
-        raise BadInputError(f"{file}: no track points (trkpt); way points and routes have no times to go by")
+        raise BadInputError(
+            f"{file}: no track points (trkpt); waypoints and routes cannot be used, because they have no times"
+        )
     fields = [{_local_name(child): (child.text or "").strip() for child in element} for element in elements]
     if not any("time" in values for values in fields):
-        raise BadInputError(f"{file}: none of its points has a time, so no image can be placed by it")
+        raise BadInputError(f"{file}: no track point has a time; record the track with times")
     columns = {name: [element.get(name, "") for element in elements] for name in ("lat", "lon")}
     columns |= {name: [values.get(name, "") for values in fields] for name in ("ele", "time")}
     table = Table(file, columns, list(range(1, len(elements) + 1)), "point")
     numbers = np.array([bool(NUMBER.fullmatch(text)) for text in columns["time"]], dtype=bool)
-    table.refuse(numbers, "time", "is not an ISO 8601 date and time")  # seconds elsewhere, but no time in GPX
+    # A plain number is a time in other tables, but not in GPX.
+    table.refuse(numbers, "time", "expected an ISO 8601 date and time")
     return table
 
 
 def _parse_xml(file: Path) -> ElementTree.Element:
     try:
-        # Entities are what makes XML of strangers dangerous, and they need the document type that is refused.
+        # Untrusted XML is dangerous because of entities. They need a document type, which _NoDoctype rejects.
         parser = ElementTree.XMLParser(target=_NoDoctype())  # noqa: S314
         return ElementTree.parse(file, parser).getroot()  # noqa: S314
     except ElementTree.ParseError as error:
         raise BadInputError(f"{file}: not well-formed XML ({error})") from None
     except BadInputError as error:
         raise BadInputError(f"{file}: {error}") from None
-    except (OSError, ValueError, LookupError) as error:  # the latter two: an encoding that XML or Python does not know
+    except (OSError, ValueError, LookupError) as error:  # ValueError and LookupError: an unknown encoding
         raise BadInputError(f"{file}: cannot be read ({error})") from None
 
 
 def _local_name(element: ElementTree.Element) -> str:
-    """The element's name without its namespace, which differs between the versions of GPX."""
+    """The name of an element without its namespace, which differs between versions of GPX."""
     return str(element.tag).rpartition("}")[2]
 
 
@@ -158,7 +164,7 @@ def _track_points(table: Table) -> TrackPoints:
     time, notes = columns.times(table)
     missing = np.flatnonzero(time == NO_TIME)
     if len(missing):
-        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "is not a time")
+        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "expected a time")
     yaw = columns.yaw(table)
     unknown = np.full(len(table), np.nan)
     return TrackPoints(

@@ -1,4 +1,4 @@
-"""Image files: decode one to a uint8 RGB array of a given size, and check files for damage."""
+"""Image files: decode a file to a uint8 RGB array of a given size, and check files for damage."""
 
 import io
 import warnings
@@ -16,9 +16,9 @@ from mappable.places.decoding import RawDecoding
 
 Fit = Literal["crop", "pad", "stretch"]
 Size = tuple[int, int]  # width, height
-MAX_PIXELS = 178_956_970  # where Pillow itself refuses an image as a decompression bomb (a quarter GiB of RGB, twice)
+MAX_PIXELS = 178_956_970  # Pillow rejects larger images as decompression bombs (twice a quarter GiB of RGB)
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff"})
-UPRIGHT = {  # what makes an image of each EXIF orientation upright
+UPRIGHT = {  # the operation that makes an image upright, by EXIF orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -27,40 +27,40 @@ UPRIGHT = {  # what makes an image of each EXIF orientation upright
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-TURNED = frozenset({5, 6, 7, 8})  # the orientations that swap width and height
-ORIENTATION = 0x0112  # the EXIF tag
-SCALABLE = frozenset({"JPEG", "MPO"})  # what Pillow calls the formats that can be decoded at a fraction of their size
+TURNED = frozenset({5, 6, 7, 8})  # EXIF orientations that swap width and height
+ORIENTATION = 0x0112  # EXIF tag
+SCALABLE = frozenset({"JPEG", "MPO"})  # Pillow's names of the formats that can be decoded at a fraction of their size
 
-# Pillow warns from half of MAX_PIXELS on; MAX_PIXELS decides here.
+# Pillow warns above half of MAX_PIXELS. Here only MAX_PIXELS is a limit.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 def parse_size(text: str) -> Size:
-    """Width and height of a text such as "240x180"."""
+    """Parse width and height from a text such as "240x180"."""
     parts = text.lower().split("x")
     if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise BadInputError(f"image size {text!r} is not WIDTHxHEIGHT, such as 240x180")
+        raise BadInputError(f"image size is {text!r}, expected WIDTHxHEIGHT, such as 240x180")
     return int(parts[0]), int(parts[1])
 
 
 def check_settings(size: Size, fit: Fit) -> None:
-    """Refuse a size or fit that no image can have."""
+    """Raise if the size or the fit is invalid."""
     if fit not in get_args(Fit):
-        raise BadInputError(f"fit {fit!r} is not one of {', '.join(get_args(Fit))}")
+        raise BadInputError(f"fit is {fit!r}, expected one of: {', '.join(get_args(Fit))}")
     if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
-        raise BadInputError(f"image size {size[0]}x{size[1]} is not between 1 and {MAX_PIXELS:,} pixels")
+        raise BadInputError(f"image size is {size[0]}x{size[1]}, expected 1 to {MAX_PIXELS:,} pixels")
 
 
 def load_image(file: Path | str, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None) -> Pixels:
-    """The image (height, width, 3), uint8 RGB, upright by its EXIF orientation and resized with antialiasing.
+    """Load an image (height, width, 3), uint8 RGB, made upright by its EXIF orientation, resized with antialiasing.
 
-    With a `decoding`, an image with one channel is a raw image; an image in color is read as it is.
+    With a `decoding`, an image with one channel is decoded as a raw image; an image in color is not.
     """
     return decode_image(read_bytes(file), size, fit, decoding, name=str(file))
 
 
 def read_bytes(file: Path | str) -> bytes:
-    """The bytes of an image file; a missing, unreadable or empty one is a BadImageError."""
+    """The bytes of an image file; raises a BadImageError if it is missing, unreadable or empty."""
     try:
         data = Path(file).read_bytes()
     except OSError as error:
@@ -75,15 +75,15 @@ def read_bytes(file: Path | str) -> bytes:
 def decode_image(
     data: bytes, size: Size, fit: Fit = "crop", decoding: RawDecoding | None = None, name: str = "image"
 ) -> Pixels:
-    """As `load_image`, from the file's bytes.
+    """Like `load_image`, from the bytes of the file.
 
-    JPEGs are decoded at the smallest of the 1/1, 1/2, 1/4, 1/8 scales that is no smaller than needed ("draft").
-    `crop` keeps the centre, `pad` adds black bars, `stretch` ignores the aspect ratio.
+    JPEG files are decoded at the smallest scale of 1/1, 1/2, 1/4 and 1/8 that is large enough (Pillow's "draft").
+    `crop` keeps the center, `pad` adds black bars, `stretch` ignores the aspect ratio.
     """
     check_settings(size, fit)
     with _naming(name), Image.open(io.BytesIO(data)) as image:
-        _refuse_bomb(image.width, image.height, name)
-        if image.format not in SCALABLE:  # PNG may keep its EXIF data behind the pixels; TIFF turns upright on its own
+        _check_pixel_count(image.width, image.height, name)
+        if image.format not in SCALABLE:  # PNG may store EXIF data after the pixels; TIFF is made upright by Pillow
             image.load()
         orientation = _orientation(image)
         target = size[::-1] if orientation in TURNED else size
@@ -92,35 +92,37 @@ def decode_image(
             return _finished(Image.fromarray(_decode_raw(image, decoding, name)), box, inner, size, orientation)
         full = image.size
         drafted = image.draft("RGB", _needed(full, box, inner))
-        if drafted:  # its box, not its size, is the exact scale: the last pixels may lie half outside the image
+        if (
+            drafted
+        ):  # the exact scale is that of its box, not of its size: the last pixels may lie half outside the image
             box = _scaled(box, drafted[1][2] / full[0], drafted[1][3] / full[1])
         return _finished(_to_rgb(image), box, inner, size, orientation)
 
 
 def resize_image(pixels: Pixels, size: Size, fit: Fit = "crop") -> Pixels:
-    """Pixels (height, width, 3), uint8 RGB, at another size, as `load_image` gives those of a file."""
+    """Resize pixels (height, width, 3), uint8 RGB, in the same way as `load_image`."""
     check_settings(size, fit)
     box, inner = _fitting((pixels.shape[1], pixels.shape[0]), size, fit)
     return _finished(Image.fromarray(pixels), box, inner, size, orientation=1)
 
 
 def check_image(data: bytes, name: str = "image") -> None:
-    """Decode at full size and strictly, so that damage which an ordinary decoder paints over is found too."""
+    """Decode strictly at full size, to find damage that an ordinary decoder hides."""
     with _naming(name):
         if data[:2] == b"\xff\xd8":
             _check_jpeg(data, name)
             return
         with Image.open(io.BytesIO(data)) as image:
-            _refuse_bomb(image.width, image.height, name)
+            _check_pixel_count(image.width, image.height, name)
             image.load()
 
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Within this, whatever an image makes its decoder raise becomes a BadImageError that names it.
+    """Convert every exception of an image decoder to a BadImageError with the name of the image.
 
-    Any exception counts: the decoders promise no closed set (struct.error, zlib.error, KeyError, OverflowError, ...),
-    and one bad file among thousands must be listed rather than stop the run with a traceback.
+    Decoders can raise almost any exception (struct.error, zlib.error, KeyError, OverflowError, ...). One bad file among
+    thousands must be listed, not stop the run with a traceback.
     """
     try:
         yield
@@ -135,16 +137,16 @@ def _naming(name: str) -> Iterator[None]:
         raise BadImageError(name, f"damaged or unreadable ({text or type(error).__name__})") from error
 
 
-def _refuse_bomb(width: int, height: int, name: str) -> None:
+def _check_pixel_count(width: int, height: int, name: str) -> None:
     if width * height > MAX_PIXELS:
         raise BadImageError(name, f"{width}x{height} pixels, more than the limit of {MAX_PIXELS:,}")
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation; 1 (upright) if the EXIF data are damaged, which says nothing about the pixels."""
+    """The EXIF orientation; 1 (upright) if the EXIF data are damaged, because the pixels may still be intact."""
     try:
         orientation: int = image.getexif().get(ORIENTATION, 1)
-    except Exception:  # as in `_naming`, the parser promises no closed set
+    except Exception:  # as in `_naming`, the parser can raise almost any exception
         return 1
     return orientation
 
@@ -153,12 +155,12 @@ def _check_jpeg(data: bytes, name: str) -> None:
     import simplejpeg
 
     height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
-    _refuse_bomb(width, height, name)
+    _check_pixel_count(width, height, name)
     simplejpeg.decode_jpeg(data, colorspace="GRAY" if colorspace == "Gray" else "RGB", strict=True)
 
 
 def _fitting(full: Size, target: Size, fit: Fit) -> tuple[tuple[float, float, float, float], Size]:
-    """The part of the source (left, top, right, bottom) that is kept, and the size that it gets inside `target`."""
+    """The box of the source (left, top, right, bottom) that is kept, and its size inside `target`."""
     width, height = full
     if fit == "crop":
         scale = max(target[0] / width, target[1] / height)
@@ -172,7 +174,7 @@ def _fitting(full: Size, target: Size, fit: Fit) -> tuple[tuple[float, float, fl
 
 
 def _needed(full: Size, box: tuple[float, float, float, float], inner: Size) -> Size:
-    """The smallest size of the whole image at which the kept box is still no smaller than `inner`."""
+    """The smallest size of the whole image at which the kept box is at least as large as `inner`."""
     return (
         max(1, int(np.ceil(full[0] * inner[0] / (box[2] - box[0]) - 1e-6))),
         max(1, int(np.ceil(full[1] * inner[1] / (box[3] - box[1]) - 1e-6))),
@@ -184,26 +186,26 @@ def _scaled(box: tuple[float, float, float, float], x: float, y: float) -> tuple
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16") or image.mode == "I":  # Pillow clips 16-bit grey at 255 instead of scaling it
+    if image.mode.startswith("I;16") or image.mode == "I":  # Pillow clips 16-bit gray at 255 instead of scaling it
         return Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)).convert("RGB")
-    if image.mode in ("P", "LA", "PA"):  # a palette may hold transparency, which RGB drops without a warning this way
+    if image.mode in ("P", "LA", "PA"):  # a palette may have transparency; through RGBA it is dropped without a warning
         image = image.convert("RGBA")
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _decode_raw(image: Image.Image, decoding: RawDecoding, name: str) -> Pixels:
     if image.mode != "L":
-        raise BadImageError(name, f"a raw {decoding.bayer} image has one 8-bit channel, but this one is {image.mode}")
+        raise BadImageError(name, f"mode is {image.mode}, expected one 8-bit channel for a raw {decoding.bayer} image")
     try:
         return decoding.decode(np.asarray(image))
     except BadInputError as error:
-        raise BadImageError(name, f"a raw {decoding.bayer} image, because it has one channel, but {error}") from None
+        raise BadImageError(name, f"one channel, so it is a raw {decoding.bayer} image, but {error}") from None
 
 
 def _finished(
     image: Image.Image, box: tuple[float, float, float, float], inner: Size, size: Size, orientation: int
 ) -> Pixels:
-    """The box of the image at the size `inner`, made upright, with bars round it where that leaves room in `size`."""
+    """The box of the image resized to `inner`, made upright, with black bars if it is smaller than `size`."""
     image = image.resize(inner, Image.Resampling.BILINEAR, box=box)
     if orientation in UPRIGHT:
         image = image.transpose(UPRIGHT[orientation])
@@ -211,4 +213,4 @@ def _finished(
         canvas = Image.new("RGB", size)
         canvas.paste(image, ((size[0] - image.width) // 2, (size[1] - image.height) // 2))
         image = canvas
-    return np.array(image)  # a copy, because what Pillow lends is read-only
+    return np.array(image)  # a copy, because the array of Pillow is read-only

@@ -13,19 +13,19 @@ from mappable.places.table import COLUMNS, Places
 
 
 def concatenate(tables: Sequence[Places]) -> Places:
-    """One table of all rows of `tables`, in order; sequences of one name become one (see `Places.in_time_order`).
+    """Join the rows of all tables, in order. Sequences with the same name become one (see `Places.in_time_order`).
 
-    Roots become their common folder. Frames of one name must be one frame; if they differ in origin alone and know
-    their CRS, the later rows are brought to the first origin. Ids that are paths stay as they are unless two tables
-    share one; then they begin where the new paths do.
+    The new root is the common folder of all roots. Frames with the same name must be equal. If they have the same CRS
+    and differ only in origin, later rows are converted to the first origin. A `place_id` that is a path stays
+    unchanged, unless two tables share an id; then it becomes the path relative to the new root.
     """
     if not tables:
-        raise BadInputError("no tables to concatenate")
+        raise BadInputError("no tables to join")
     if len({table.dimensions for table in tables}) > 1:
-        raise BadInputError("tables with 2 and 3 dimensions cannot be concatenated: choose one for all")
+        raise BadInputError("cannot join tables with 2 and 3 dimensions; use the same dimensions for all")
     decodings = [table.decoding for table in tables if table.decoding is not None]
     if decodings and not all(decodings[0].agrees_with(table.decoding) for table in tables):
-        raise BadInputError("tables whose image files are decoded differently cannot be concatenated")
+        raise BadInputError("cannot join tables with different raw decodings")
     frames: dict[str, Frame] = {}
     for table in tables:
         frames = dict(table.frames) | frames
@@ -41,22 +41,22 @@ def concatenate(tables: Sequence[Places]) -> Places:
 
 
 def in_frames(places: Places, frames: Mapping[str, Frame]) -> Places:
-    """The same places with coordinates relative to the origins of `frames`, such as those of another table.
+    """The places with coordinates relative to the origins of `frames`, such as the frames of another table.
 
-    Frames of one name must be equal, or differ in origin alone and know their CRS.
+    Frames with the same name must be equal, or have the same CRS and differ only in origin.
     """
     xyz = np.column_stack([places.x, places.y, places.z])
     for name, frame in places.frames.items():
         other = frames.get(name, frame)
         if frame != other and not frame.same_but_for_origin(other):
-            raise BadInputError(f"frame {name!r} means two things: {other} and {frame}; rename one of them")
+            raise BadInputError(f"frame {name!r} has two definitions: {other} and {frame}; rename one of them")
         xyz[places.frame == name] += np.subtract(frame.origin, other.origin) @ np.array(frame.axes)
     common = {name: frames.get(name, frame) for name, frame in places.frames.items()}
     return places.replace(x=xyz[:, 0], y=xyz[:, 1], z=xyz[:, 2], frames=common)
 
 
 def _below(table: Places, root: Path, new_ids: bool) -> Places:
-    """The table with its paths relative to `root`, a folder above its own."""
+    """The table with paths relative to `root`, a folder that contains the root of the table."""
     prefix = table.root.relative_to(root).as_posix()
     paths = table.path if prefix == "." else np.array([f"{prefix}/{path}" for path in table.path], dtype=object)
     ids_are_paths = np.array_equal(table.place_id, table.path)
@@ -64,11 +64,11 @@ def _below(table: Places, root: Path, new_ids: bool) -> Places:
 
 
 def _shared_frames(tables: Sequence[Places]) -> tuple[Note, ...]:
-    """Frames that tables of different roots share by name alone: nothing proves that they are one."""
+    """A warning about frames without a CRS that tables of different roots share by name only."""
     roots: dict[str, set[Path]] = {}
     for table in tables:
         for name in set(table.frame):
             if table.frames[name].crs is None:
                 roots.setdefault(name, set()).add(table.root)
     shared = [f"{name}: {', '.join(map(str, sorted(found)))}" for name, found in roots.items() if len(found) > 1]
-    return warn("frames without a CRS have the same name in sets of different folders and are taken as one", shared)
+    return warn("frames without a CRS have the same name in different folders and are treated as one frame", shared)

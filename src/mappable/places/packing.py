@@ -1,7 +1,7 @@
-"""Fill the packed cache on all cores: only missing images, safe against being killed.
+"""Fill the packed cache on all cores: decodes only missing images, and can be interrupted at any time.
 
-A file is known by the digest of its content, so that one that was only moved or touched is not decoded again. Threads
-suffice: decoding and resizing release Python's lock.
+The digest of its content identifies a file, so a file that was only moved or touched is not decoded again. Threads are
+enough, because decoding and resizing release Python's lock.
 """
 
 import os
@@ -22,8 +22,8 @@ from mappable.progress import progress_bar
 from mappable.threads import cores, in_order
 
 OnBadImage = Literal["stop", "drop"]
-TASK = 4  # images that a worker takes at a time
-CHUNK = 64  # images between two lines of the journal
+IMAGES_PER_TASK = 4  # images that a worker takes at a time
+IMAGES_PER_JOURNAL_LINE = 64
 
 
 def pack_images(
@@ -37,27 +37,28 @@ def pack_images(
     workers: int | None = None,
     wait: bool = False,
 ) -> tuple[PackedImages, list[BadImageError]]:
-    """Decode the images of all places into the pack of these settings below `out`, skipping what it holds already.
+    """Decode the images of all places into the pack with this size and fit below `out`; packed images are skipped.
 
-    A bad image raises its BadImageError (with `on_bad="stop"`), once everything decoded so far is safe, or is left out
-    and returned in the list. `verify` decodes every file strictly and checks the checksums of what was packed before.
-    While another process is packing there, this one is refused, or with `wait` waits until that one is done.
+    With `on_bad="stop"`, a bad image raises its BadImageError after all images decoded so far are saved. With
+    `on_bad="drop"`, it is left out and returned in the list. `verify` decodes every file strictly and compares packed
+    images with their checksums. If another process is filling this pack, an error is raised; with `wait`, the function
+    waits for the other process.
     """
     check_settings(size, fit)
     folder = cache.pack_folder(out, size, fit, places.decoding)
     lock = wait_for(folder / "lock", "packs the same images") if wait else take(folder / "lock")
     if lock is None:
-        raise BadInputError(f"{folder}: another process is packing images there right now")
+        raise BadInputError(f"{folder}: another process is packing images in this folder; wait for it to finish")
     with lock:
-        cache.begin(folder, size, fit, places)
+        cache.start_pack(folder, size, fit, places)
         bad = _Packing(folder, places, size, fit, verify).run(on_bad, workers or cores())
-        cache.finish(folder, places)
+        cache.finish_pack(folder, places)
     return PackedImages(folder), bad
 
 
 @dataclass(frozen=True)
 class _Read:
-    """An image file that was read: what it is, and its pixels unless the pack holds the same content already."""
+    """An image file that was read; `pixels` is None if the pack already has the same content."""
 
     file: str
     length: int
@@ -67,17 +68,17 @@ class _Read:
 
 
 class _Packing:
-    """One run over all places. Worker threads read and decode; the calling thread alone writes."""
+    """One run over all places. Worker threads read and decode; only the calling thread writes."""
 
     def __init__(self, folder: Path, places: Places, size: Size, fit: Fit, verify: bool) -> None:
         self.folder, self.places, self.size, self.fit, self.verify = folder, places, size, fit, verify
-        self.entries = _sound_entries(folder, size, verify)
+        self.entries = _valid_entries(folder, size, verify)
         self.by_digest = {entry.digest: entry for entry in self.entries.values()}
-        self.next_row = cache.rows_on_disk(folder, size)  # no row is ever used again for another image
+        self.next_row = cache.rows_on_disk(folder, size)  # a row is never reused for another image
 
     def run(self, on_bad: OnBadImage, workers: int) -> list[BadImageError]:
         paths: list[str] = self.places.path.tolist()
-        tasks = [paths[start : start + TASK] for start in range(0, len(paths), TASK)]
+        tasks = [paths[start : start + IMAGES_PER_TASK] for start in range(0, len(paths), IMAGES_PER_TASK)]
         bad: list[BadImageError] = []
         read: list[_Read] = []
         with (
@@ -89,7 +90,7 @@ class _Packing:
                 read += [result for result in results if isinstance(result, _Read)]
                 bad += [result for result in results if isinstance(result, BadImageError)]
                 stopping = bool(bad) and on_bad == "stop"
-                if len(read) >= CHUNK or stopping:
+                if len(read) >= IMAGES_PER_JOURNAL_LINE or stopping:
                     self._store(read, appender)
                     read = []
                 if stopping:
@@ -104,7 +105,7 @@ class _Packing:
         return [self._read(path) for path in paths]
 
     def _read(self, path: str) -> _Read | BadImageError | None:
-        """Runs in a worker; None if the pack holds the file and it has not changed since."""
+        """Runs in a worker. Returns None if the file is packed and has not changed since."""
         file, full_path = self.places.root / path, cache.full_path(str(self.places.root), path)
         known = self.entries.get(full_path)
         try:
@@ -127,7 +128,7 @@ class _Packing:
             return error
 
     def _store(self, files: list[_Read], appender: "_Appender") -> None:
-        """Append the pixels that are new and enter all files that are new or changed."""
+        """Append new pixels, and add entries for all files that are new or changed."""
         first_row, new_pixels, new_entries = self.next_row, [], []
         for file in files:
             twin = self.by_digest.get(file.digest)
@@ -147,7 +148,7 @@ class _Packing:
 
 
 class _Appender:
-    """The files that grow. Pixels reach the disk before the journal's line that speaks of them."""
+    """Appends to the image file and the journal. Pixels are on disk before the journal line that lists them."""
 
     def __init__(self, folder: Path, size: Size) -> None:
         self.folder, self.size, self.used = folder, size, False
@@ -165,7 +166,7 @@ class _Appender:
             self._write(first_row, pixels, entries)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise BadInputError(f"{self.folder}: cannot be written ({reason}); what is packed is kept") from None
+            raise BadInputError(f"{self.folder}: cannot write ({reason}); images packed so far are kept") from None
 
     def _write(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         if pixels:
@@ -188,8 +189,8 @@ class _Appender:
             (self.folder / cache.JOURNAL).unlink()
 
 
-def _sound_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:
-    """What the pack holds for sure; what it does not is out of the index on disk before anything is written."""
+def _valid_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:
+    """The valid entries of the pack. Invalid entries are removed from the index on disk before anything is written."""
     entries = cache.read_entries(folder)
     rows = cache.rows_on_disk(folder, size)
     kept = {file: entry for file, entry in entries.items() if entry.row < rows}

@@ -1,4 +1,4 @@
-"""A map picture of a table of places: where the images were taken, by sequence and condition."""
+"""A picture of a table of places: positions of the images on a map, colored by condition or sequence."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +13,15 @@ from mappable.plotting import COLORS, check_suffix, new_figure, plain, plain_axe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ARROWS = 60  # viewing directions drawn a colour
+MAX_ARROWS = 60  # viewing directions drawn per color
 
 
 def draw_map(places: Places, file: Path | str) -> None:
-    """Write a picture (PNG, SVG or PDF by suffix) with one panel a frame, axes to scale and labelled in its unit."""
+    """Write a picture (PNG, SVG or PDF by suffix) with one panel per frame, axes to scale and labeled in its unit."""
     check_suffix(file)
     names = [name for name in places.frames if (places.frame == name).any()]
     if not names:
-        raise BadInputError(f"{file}: there are no places to draw")
+        raise BadInputError(f"{file}: the table has no places to draw")
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     spans = [np.ptp(places.positions[places.frame == name, :2], axis=0) for name in names]
@@ -38,14 +38,16 @@ def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
     order = np.argsort(-counts, kind="stable")
     ranks = np.empty(len(groups), dtype=np.int64)
     ranks[order] = np.arange(len(groups))
-    colours = np.minimum(ranks, len(COLORS) - 1)[codes]  # of each place; what is left over shares the last colour
+    colors = np.minimum(ranks, len(COLORS) - 1)[
+        codes
+    ]  # color number of each place; remaining groups share the last color
     for number in range(min(len(groups), len(COLORS))):
         group, others = groups[order[number]], len(groups) - number
         label = f"{plain(group) or 'no ' + what} ({counts[order[number]]:,})"
         if number == len(COLORS) - 1 and others > 1:
             label = f"{others:,} others ({counts[order][number:].sum():,})"
-        _draw_group(axes, places, np.flatnonzero(colours == number), COLORS[number], label)
-    _draw_routes(axes, places, colours)
+        _draw_group(axes, places, np.flatnonzero(colors == number), COLORS[number], label)
+    _draw_routes(axes, places, colors)
     unit, extent = places.frames[name].unit, np.ptp(places.positions[:, :2], axis=0)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"x [{unit}]")
@@ -60,22 +62,22 @@ def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
             handle.set(sizes=[36], alpha=1.0)
 
 
-def _draw_group(axes: "Axes", places: Places, rows: Ints, colour: str, label: str) -> None:
-    """Dots where images are, and some viewing directions where known."""
+def _draw_group(axes: "Axes", places: Places, rows: Ints, color: str, label: str) -> None:
+    """Dots at the positions of images, and some viewing directions if known."""
     size = float(np.clip(3000 / len(rows), 2, 18))
-    axes.scatter(places.x[rows], places.y[rows], s=size, color=colour, label=label, linewidths=0, alpha=0.8, zorder=3)
+    axes.scatter(places.x[rows], places.y[rows], s=size, color=color, label=label, linewidths=0, alpha=0.8, zorder=3)
     looking = rows[np.isfinite(places.yaw[rows])]
-    some = looking[:: max(1, -(-len(looking) // MOST_ARROWS))]
+    some = looking[:: max(1, -(-len(looking) // MAX_ARROWS))]
     if len(some):
         x, y, yaw = places.x[some], places.y[some], places.yaw[some]
-        axes.quiver(x, y, np.cos(yaw), np.sin(yaw), color=colour, alpha=0.7, scale=28, width=0.0025, zorder=4)
+        axes.quiver(x, y, np.cos(yaw), np.sin(yaw), color=color, alpha=0.7, scale=28, width=0.0025, zorder=4)
 
 
-def _draw_routes(axes: "Axes", places: Places, colours: Ints) -> None:
-    """A faint line along each sequence whose order is known by time."""
+def _draw_routes(axes: "Axes", places: Places, colors: Ints) -> None:
+    """A faint line along each sequence in which all images have a time."""
     from matplotlib.collections import LineCollection
 
     routes = [rows for rows in places.sequences().values() if (places.time[rows] != NO_TIME).all()]
     lines = [places.positions[rows, :2] for rows in routes]
-    shades = [COLORS[colours[rows[0]]] for rows in routes]
+    shades = [COLORS[colors[rows[0]]] for rows in routes]
     axes.add_collection(LineCollection(lines, colors=shades, linewidths=0.8, alpha=0.35, zorder=2))

@@ -1,4 +1,4 @@
-"""Images as a network takes them: all of one size, a batch at a time, from memory, a pack or image files."""
+"""Images for a network: all of one size, read in batches from memory, from a pack or from image files."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,19 +26,19 @@ class Images(Protocol):
         """(n, height, width, 3)."""
 
     def take(self, rows: Ints) -> "Images":
-        """The images of these rows, in this order; reads nothing."""
+        """The images in `rows`, in this order, without reading them."""
 
     def read(self, rows: Ints) -> Pixels:
-        """The pixels of these rows, copied into memory."""
+        """The pixels of the images in `rows`, copied into memory."""
 
 
-BLOCK = 256  # images that `blocks` reads at a time
-AnyImages = Places | Images | Pixels  # what functions for users accept, see `images_of`
+BLOCK = 256  # number of images that `blocks` reads at a time
+AnyImages = Places | Images | Pixels  # what public functions accept, see `images_of`
 
 
 @dataclass(frozen=True)
 class ImageRows:
-    """Rows of an array of images, which may be mapped from a pack's file."""
+    """Rows of an array of images. The array may be mapped from the file of a pack."""
 
     images: Pixels
     rows: Ints
@@ -61,7 +61,7 @@ class ImageRows:
 class ImageFiles:
     """The images of places, decoded from their files on all cores when they are read.
 
-    With a dictionary `bad`, a file that does not decode reads as black, and `bad` gets its error.
+    If `bad` is a dictionary, a file that cannot be decoded gives a black image and its error is stored in `bad`.
     """
 
     places: Places
@@ -99,26 +99,30 @@ class ImageFiles:
 
 
 def images_of(images: AnyImages, size: Size, fit: Fit) -> Images:
-    """`images` to read batches from; raises if they are not uint8 images of `size` (width, height).
+    """Return an `Images` object; raise if `images` are not uint8 images of `size` (width, height).
 
-    The images of places are decoded from their files, to this size and `fit`.
+    The images of places are decoded from their files to this size and `fit`.
     """
     if isinstance(images, Places):
         return ImageFiles(images, size, fit)
     if not isinstance(images, np.ndarray | Images):
-        raise BadInputError(f"images must be Places, an array or a view of a pack, not a {type(images).__name__}")
+        raise BadInputError(
+            f"images are of type {type(images).__name__}, expected Places, an array or a view of a pack"
+        )
     wanted = (size[1], size[0], 3)
     if len(images.shape) != 4 or images.shape[1:] != wanted:
         shape = " x ".join(str(length) for length in images.shape)
-        raise BadInputError(f"the encoder takes images of n x {wanted[0]} x {wanted[1]} x 3 numbers, not of {shape}")
+        raise BadInputError(
+            f"images have the shape {shape}, expected n x {wanted[0]} x {wanted[1]} x 3 for this encoder"
+        )
     if not isinstance(images, np.ndarray):
         return images
     if images.dtype != np.uint8:
-        raise BadInputError(f"the encoder takes images of uint8 numbers, not of {images.dtype}")
+        raise BadInputError(f"images have the type {images.dtype}, expected uint8")
     return ImageRows(images, np.arange(len(images)))
 
 
 def blocks(images: Images) -> Iterator[Pixels]:
-    """The pixels of all images in their order, some at a time."""
+    """Yield the pixels of all images in order, `BLOCK` images at a time."""
     for start in range(0, len(images), BLOCK):
         yield images.read(np.arange(start, min(start + BLOCK, len(images))))

@@ -1,16 +1,16 @@
-"""What each image of a table is for: training, landmarks, calibration or questions. The only place that decides it.
+"""The use of each image: training, landmarks, calibration or queries. Only this module decides it.
 
 The columns `split` and `role` decide:
 
-- **Training**: the split `train`. Without one, images without a split: those of the role `reference`, or if no image
-  has that role, all but queries.
-- **References**, among which landmarks are chosen: the training images. If nothing may train, images of the role
-  `reference`, whatever their split.
-- **Calibration**: the split `calibration`, in a frame of the references.
-- **Queries**: the split `test`. Without one, images of the role `query` that have no split.
+- **Training**: images of the split `train`. If there are none, images without a split and with the role `reference`. If
+  no image has that role, all images without a split except queries.
+- **References** (candidates for landmarks): the training images. If there are none, images of the role `reference` with
+  any split.
+- **Calibration**: images of the split `calibration` in a frame of the references.
+- **Queries**: images of the split `test`. If there are none, images of the role `query` without a split.
 
-A split comes before a role: a query of the split `train` trains. References are never queries and never calibrate, so
-that no image is in two of the groups training, calibration and queries.
+The split has priority over the role: a query of the split `train` is a training image. References are never queries and
+never calibration images, so no image is in two of the groups training, calibration and queries.
 """
 
 from typing import TYPE_CHECKING
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def training(places: "Places") -> Ints:
-    """Rows that train."""
+    """Rows of the training images."""
     train, unsplit = places.split == "train", places.split == ""
     return np.flatnonzero(_first(train, unsplit & (places.role == "reference"), unsplit & (places.role != "query")))
 
 
 def references(places: "Places") -> Ints:
-    """Rows among which landmarks are chosen."""
+    """Rows of the candidates for landmarks."""
     rows = training(places)
     return rows if len(rows) else np.flatnonzero(places.role == "reference")
 
@@ -49,23 +49,23 @@ def queries(places: "Places") -> Ints:
     return np.setdiff1d(np.flatnonzero(asked), references(places))
 
 
-def asked(places: "Places") -> Ints:
-    """Rows to locate in a map of another table: the queries, or all rows if the table has neither splits nor roles."""
+def rows_to_locate(places: "Places") -> Ints:
+    """Rows to locate in a map of another table: the queries, or all rows if the table has no splits and no roles."""
     if not any(places.split) and not any(places.role):
         return np.arange(len(places))
     return queries(places)
 
 
 def split_of(role: str, split: str = "train") -> str:
-    """The split of an image in a table that is being split: the given one, but `test` for queries."""
+    """The split of an image in a table that is being split: `test` for queries, else `split`."""
     return "test" if role == "query" else split
 
 
-def taken(places: "Places", doing: str, **rows: Ints) -> str:
-    """A sentence with the rows that a command takes, by group, and the rows that it leaves out.
+def describe_use(places: "Places", doing: str, **rows: Ints) -> str:
+    """A sentence with the number of rows that a command uses and leaves out, per group.
 
-    For example `taken(places, "training on", references=places.training())` is "training on 1,204 references; 310
-    queries left out".
+    For example `describe_use(places, "training on", references=places.training())` is "training on 1,204 references;
+    310 queries left out".
     """
     used = np.concatenate(list(rows.values()))
     groups = {"references": references(places), "calibration": calibration(places), "queries": queries(places)}
@@ -84,11 +84,11 @@ _NAMES = {
 
 
 def _counts(groups: dict[str, Ints]) -> str:
-    """The size of each group that has any rows: "1,204 references, 20 calibration images and 1 query"."""
+    """The size of each group that is not empty: "1,204 references, 20 calibration images and 1 query"."""
     parts = [f"{len(rows):,} {_NAMES[name][len(rows) != 1]}" for name, rows in groups.items() if len(rows)]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts or ["nothing"])
 
 
 def _first(*masks: Bools) -> Bools:
-    """The first mask that holds anywhere, else the last."""
+    """The first mask with a True value, else the last mask."""
     return next((mask for mask in masks if mask.any()), masks[-1])

@@ -1,11 +1,11 @@
-"""Sequences as routes: how far along each place lies, and cropping a route by its length."""
+"""Sequences as routes: distance along a route, and cropping by length."""
 
 import numpy as np
 
 from mappable.arrays import Floats
 from mappable.places.table import Places
 
-JITTER = 0.02  # steps shorter than this many metres count as standing still
+JITTER = 0.02  # metres; a shorter step counts as standing still
 
 
 def steps(positions: Floats) -> Floats:
@@ -15,10 +15,10 @@ def steps(positions: Floats) -> Floats:
 
 
 def distance_along(places: Places, jitter: float = JITTER) -> Floats:
-    """How far along its sequence each place lies, in the frame's unit; 0 for the first place of each.
+    """Distance of each place along its sequence, in the unit of the frame; 0 for the first place of a sequence.
 
-    A step is counted once the position has moved at least `jitter` from the last one that counted, so that noise of
-    a standing camera adds no length and slow motion loses none.
+    A step is added once the position is at least `jitter` away from the end of the last step. So the noise of a
+    standing camera adds no length, and slow motion loses none.
     """
     along = np.zeros(len(places))
     positions = places.positions
@@ -33,6 +33,6 @@ def distance_along(places: Places, jitter: float = JITTER) -> Floats:
 
 
 def crop_by_length(places: Places, length: float, *, start: float = 0.0) -> Places:
-    """The part of every sequence from `start` to `start + length` along it (both included), in the frame's unit."""
+    """The part of each sequence from `start` to `start + length` (both included), in the unit of the frame."""
     along = distance_along(places)
     return places[(along >= start) & (along <= start + length)]

@@ -1,4 +1,4 @@
-"""What a table of places holds: counts per sequence, extent, spacing, and warnings."""
+"""Summary of a table of places: counts per sequence, extent, spacing and warnings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +11,13 @@ from mappable.places.notes import Note, warn
 from mappable.places.routes import distance_along, steps
 from mappable.places.table import NO_TIME, Places
 
-FASTEST = 70.0  # metres a second; a quicker step between two images is a jump of the position, not a drive
-ISOLATED = 50  # times the median distance to the nearest place, beyond which a place stands alone
+MAX_SPEED = 70.0  # metres per second; a faster step between two images is a jump of the position
+ISOLATION_FACTOR = 50  # a place is isolated if its nearest place is farther than 50 times the median such distance
 
 
 @dataclass(frozen=True)
 class SequenceSummary:
-    """One sequence; `length` and `spacing` (median step) are in the frame's unit, `duration_s` None if unknown."""
+    """One sequence; `length` and `spacing` (median step) are in the unit of the frame. `duration_s` may be None."""
 
     sequence: str
     frame: str
@@ -32,7 +32,7 @@ class SequenceSummary:
 
 @dataclass(frozen=True)
 class FrameSummary:
-    """One frame in use and the box around its places: lowest and highest x, y and, if z counts, z."""
+    """One frame and the bounding box of its places: lowest and highest x, y and, with 3 dimensions, z."""
 
     frame: str
     unit: str
@@ -44,7 +44,7 @@ class FrameSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a table holds; lengths are in the unit of each sequence's frame, noise of a standing camera not counted."""
+    """Summary of a table; lengths are in the unit of each frame, without the noise of a standing camera."""
 
     places: int
     dimensions: int
@@ -58,7 +58,7 @@ class Summary:
 
 
 def summarize(places: Places) -> Summary:
-    """Summarize the table; its own notes come first, then what `check` finds."""
+    """Summarize the table; its notes come first, then the findings of `check`."""
     along = distance_along(places)
     return Summary(
         places=len(places),
@@ -74,15 +74,15 @@ def summarize(places: Places) -> Summary:
 
 
 def check(places: Places) -> tuple[Note, ...]:
-    """What is legal but suspicious: steps faster than any car, and places far from all others."""
+    """Warnings about suspicious positions: steps faster than any car, and places far from all others."""
     jumps, lonely = [], []
     for name, frame in places.frames.items():
         rows = np.flatnonzero(places.frame == name)
         if frame.unit == "m":
             jumps += _jumps(places[rows])
         lonely += _isolated(places, rows, frame.unit)
-    return warn(f"steps are faster than {FASTEST:g} m/s; the positions jump there", jumps) + warn(
-        "places are far from all others; wrong positions become landmarks first", lonely
+    return warn(f"steps are faster than {MAX_SPEED:g} m/s; the positions jump there", jumps) + warn(
+        "places are far from all others; check their positions, because such places become landmarks first", lonely
     )
 
 
@@ -94,7 +94,7 @@ def _jumps(places: Places) -> list[str]:
             continue
         seconds = np.diff(places.time[rows]) / 1e9
         moved = steps(positions[rows])
-        for step in np.flatnonzero((seconds > 0) & (moved > FASTEST * seconds)):
+        for step in np.flatnonzero((seconds > 0) & (moved > MAX_SPEED * seconds)):
             after = places.place_id[rows[step + 1]]
             found.append(f"{after}: {moved[step]:,.1f} m in {seconds[step]:.2f} s")
     return found
@@ -105,7 +105,7 @@ def _isolated(places: Places, rows: Ints, unit: str) -> list[str]:
         return []
     positions = places.positions[rows]
     nearest: Floats = KDTree(positions).query(positions, k=2)[0][:, 1]
-    limit = ISOLATED * float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else np.inf
+    limit = ISOLATION_FACTOR * float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else np.inf
     return [f"{places.place_id[row]}: {gap:,.1f} {unit}" for row, gap in zip(rows, nearest, strict=True) if gap > limit]
 
 

@@ -1,4 +1,4 @@
-"""`Places`: the table of images with positions that every reader returns and everything downstream takes."""
+"""`Places`: the table of images with positions. Every reader returns it, and all other rooms use it."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, Strings
-from mappable.errors import BadInputError, BadRowError
+from mappable.errors import BadInputError, BadRowError, shown
 from mappable.places import roles
 from mappable.places.angles import wrap
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note, warn
 
-NO_TIME = int(np.iinfo(np.int64).min)  # the time of a place whose time is unknown
+NO_TIME = int(np.iinfo(np.int64).min)  # stands for an unknown time
 SPLITS = ("", "train", "calibration", "test")
 ROLES = ("", "reference", "query")
 TEXT_COLUMNS = ("place_id", "path", "frame", "sequence", "condition", "split", "role")
@@ -30,13 +30,17 @@ Numbers = Floats | Sequence[float] | None
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Places:
-    """Images with positions: one row a place, columns as read-only arrays of equal length.
+    """Images with positions: one row per image, columns as read-only arrays of equal length.
 
-    `x`, `y`, `z` are float64 in the unit of the row's frame; `yaw` is radians counter-clockwise from +x in (-pi, pi];
-    `time` is int64 nanoseconds since 1970 (or since the sequence's start where that is all a set knows). Unknown values
-    are NaN for `z` and `yaw`, `NO_TIME` for `time`, and "" for text. A text column given as one string holds it in
-    every row. Readers give the rows of one sequence in time order. `path` is relative to `root`, with forward slashes;
-    `place_id` is the path unless given. `dimensions` says whether z counts (3) or not (2) wherever distances are taken.
+    - `x`, `y`, `z` are float64 in the unit of the frame of the row.
+    - `yaw` is in radians, counter-clockwise from +x, in (-pi, pi].
+    - `time` is int64 nanoseconds since 1970, or since the start of the sequence if the data set has no more.
+    - Unknown values are NaN for `z` and `yaw`, `NO_TIME` for `time`, and "" for text.
+    - A text column given as one string has this value in every row.
+    - `path` is relative to `root`, with forward slashes. `place_id` is the path by default.
+    - `dimensions` is 3 if z counts in all distances, else 2.
+
+    Readers return the rows of each sequence in time order.
     """
 
     path: Strings
@@ -82,7 +86,7 @@ class Places:
             frames = frames.values()
         known = (frames,) if isinstance(frames, Frame) else tuple(frames)
         if len({one.name for one in known}) != len(known):
-            raise BadInputError(f"two frames share a name: {', '.join(sorted(one.name for one in known))}")
+            raise BadInputError(f"two frames have the same name: {', '.join(sorted(one.name for one in known))}")
         if frame is None and len(known) == 1:
             frame = known[0].name
         count = len(path)
@@ -107,17 +111,17 @@ class Places:
         return len(self.path)
 
     def __getitem__(self, rows: int | slice | Ints | Bools | Sequence[int]) -> "Places":
-        """The places of a slice, a mask or row numbers, in that order; of one row number the table of that place."""
+        """The places of a slice, a mask or row numbers, in this order; for one row number a table with one row."""
         if isinstance(rows, int | np.integer):
             rows = [int(rows)]
         index = rows if isinstance(rows, slice) else np.asarray(rows, dtype=None if len(rows) else np.int64)
         columns = {name: getattr(self, name)[index] for name in COLUMNS}
         if isinstance(index, slice) or index.dtype == np.bool_ or len(np.unique(index)) == len(index):
             return self._with(**columns)
-        return self.replace(**columns)  # which refuses the places that would be there twice
+        return self.replace(**columns)  # the validation raises for repeated places
 
     def __eq__(self, other: object) -> bool:
-        """True if both tables hold the same columns, frames, dimensions and decoding; root and notes do not count."""
+        """True if columns, frames, dimensions and decoding are equal; root and notes are not compared."""
         if not isinstance(other, Places) or len(self) != len(other):
             return False
         if (self.frames, self.dimensions, self.decoding) != (other.frames, other.dimensions, other.decoding):
@@ -132,11 +136,11 @@ class Places:
         return f"<Places: {len(self):,} places, {len(set(self.sequence)):,} sequences, frames {frames}>"
 
     def replace(self, **changes: Any) -> "Places":
-        """A copy with some columns or attributes changed, validated anew."""
+        """A copy with some columns or attributes changed. The copy is validated."""
         return Places(**({one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | changes))
 
     def _with(self, **changes: Any) -> "Places":
-        """A copy with changes that cannot make a valid table invalid, and so need no validation."""
+        """A copy with changes that keep the table valid, so it is not validated again."""
         copy = object.__new__(Places)
         copy.__dict__.update({one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | changes)
         for name in COLUMNS:
@@ -144,7 +148,7 @@ class Places:
         return copy
 
     def decoded_as(self, decoding: RawDecoding | None) -> "Places":
-        """The places with this decoding of raw images, such as a map's, unless the table has its own."""
+        """The places with this raw decoding, for example of a map, unless the table has one."""
         return self if self.decoding is not None else self._with(decoding=decoding)
 
     def noting(self, *notes: Note) -> "Places":
@@ -153,7 +157,7 @@ class Places:
 
     @cached_property
     def positions(self) -> Floats:
-        """Coordinates (n, dimensions) in the unit of each row's frame: x, y and, if z counts, z."""
+        """Coordinates (n, dimensions) in the unit of each frame: x, y and, with 3 dimensions, z."""
         positions = np.column_stack([self.x, self.y, self.z][: self.dimensions])
         positions.flags.writeable = False
         return positions
@@ -165,28 +169,30 @@ class Places:
 
     @property
     def unit(self) -> str:
-        """The unit shared by all frames, for printing; places in metres and in route frames have none in common."""
+        """The common unit of all frames, for printing; raises if frames have different units."""
         units = {self.frames[name].unit for name in set(self.frame)}
         if len(units) != 1:
-            raise BadInputError(f"frames {', '.join(self.frames)} have different units: no distance has one unit here")
+            raise BadInputError(
+                f"frames {', '.join(self.frames)} have different units; use the places of one unit at a time"
+            )
         return units.pop()
 
     def where(self, **values: str | Collection[str]) -> "Places":
-        """The places whose text columns have the given value, or one of them: `where(split="test", role="query")`."""
+        """The places whose text columns have this value, or one of several: `where(split="test", role="query")`."""
         mask = np.ones(len(self), dtype=bool)
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
-                raise BadInputError(f"cannot filter by {name!r}; the text columns are {', '.join(TEXT_COLUMNS)}")
+                raise BadInputError(f"cannot filter by {name!r}, expected one of: {', '.join(TEXT_COLUMNS)}")
             allowed = {wanted} if isinstance(wanted, str) else set(wanted)
             mask &= np.array([value in allowed for value in getattr(self, name)], dtype=bool)
         return self[mask]
 
     def training(self) -> Ints:
-        """Rows that train an encoder; `mappable.places.roles` has the rule, for this and the next three."""
+        """Rows of the training images. `mappable.places.roles` has the rules of this and the next three methods."""
         return roles.training(self)
 
     def references(self) -> Ints:
-        """Rows among which the landmarks of a map are chosen."""
+        """Rows of the candidates for landmarks of a map."""
         return roles.references(self)
 
     def calibration(self) -> Ints:
@@ -204,9 +210,9 @@ class Places:
         return {str(names[code]): rows[code] for code in np.argsort(first)}
 
     def in_time_order(self) -> "Places":
-        """Sorted by time within each sequence, which keeps its rows together; unsorted and repeated times are noted.
+        """The places with each sequence sorted by time and its rows together.
 
-        A sequence without times, or with some unknown, keeps the order of its rows.
+        Notes list unsorted and repeated times. A sequence with an unknown time keeps the order of its rows.
         """
         order, unsorted, repeated, partial = [], [], [], []
         for name, rows in self.sequences().items():
@@ -221,9 +227,9 @@ class Places:
             elif known.any():
                 partial.append(f"{name}: {np.count_nonzero(~known)} of {len(rows)} places")
             order.append(rows)
-        found = warn("places came after a later time of their sequence (sorted now)", unsorted)
-        found += warn("places repeat the time of the place before them", repeated)
-        found += warn("sequences lack some times, so their rows were not sorted", partial)
+        found = warn("places were out of time order in their sequence and were sorted", unsorted)
+        found += warn("places have the same time as the place before them", repeated)
+        found += warn("sequences have unknown times, so their rows were not sorted", partial)
         return self[np.concatenate(order) if order else np.arange(0)].noting(*found)
 
 
@@ -234,36 +240,37 @@ def _validate(places: Places) -> None:
             raise BadRowError(row, str(places.place_id[row]), problem(row))
 
     if places.dimensions not in (2, 3):
-        raise BadInputError(f"dimensions is {places.dimensions!r}, but must be 2 or 3")
-    refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, not a finite number")
-    refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, not a finite number")
-    refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, not a finite number")
-    refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, not a finite number")
+        raise BadInputError(f"dimensions is {places.dimensions!r}, expected 2 or 3")
+    refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, expected a finite number")
+    refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, expected a finite number")
+    refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, expected a finite number")
+    refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, expected a finite number")
     if places.dimensions == 3:
         refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
     for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
         column, options = getattr(places, name), ", ".join(value or "(empty)" for value in allowed)
         known = np.array([value in allowed for value in column], dtype=bool)
-        refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {c[row]!r}, not one of {o}")  # type: ignore[misc]
+        refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {shown(c[row])}, expected one of: {o}")  # type: ignore[misc]
     for name in ("path", "place_id"):
         column = getattr(places, name)
         refuse(column == "", lambda _, name=name: f"{name} is empty")  # type: ignore[misc]
         if len(set(column)) != len(column):
             again = np.ones(len(column), dtype=bool)
             again[np.unique(column, return_index=True)[1]] = False
-            refuse(again, lambda row, c=column, n=name: f"{n} {str(c[row])!r} appears a second time")  # type: ignore[misc]
+            refuse(again, lambda row, c=column, n=name: f"duplicate {n} {shown(str(c[row]))}")  # type: ignore[misc]
     for name in ("path", "place_id", "frame", "sequence", "condition"):
         not_text = [not value.isascii() and not _is_unicode(value) for value in getattr(places, name)]
-        refuse(np.array(not_text, dtype=bool), lambda _, n=name: f"the {n} is not valid UTF-8; rename the file")  # type: ignore[misc]
+        refuse(np.array(not_text, dtype=bool), lambda _, n=name: f"{n} is not valid UTF-8; rename the file")  # type: ignore[misc]
     escaping = np.array([_escapes(path) for path in places.path], dtype=bool)
-    refuse(escaping, lambda row: f"path {str(places.path[row])!r} leads out of the root folder")
+    refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
     if len(places.frames) > 1:
         for name, rows in places.sequences().items():
             mixed = places.frame[rows] != places.frame[rows[0]]
             if mixed.any():
                 row = int(rows[mixed][0])
-                found = f"frame {places.frame[row]!r}, but sequence {name!r} began in frame {places.frame[rows[0]]!r}"
-                raise BadRowError(row, str(places.place_id[row]), found)
+                first = f"{places.frame[rows[0]]!r}, the frame in which sequence {name!r} begins"
+                problem = f"frame is {places.frame[row]!r}, expected {first}"
+                raise BadRowError(row, str(places.place_id[row]), problem)
 
 
 def _is_unicode(text: str) -> bool:
@@ -286,7 +293,7 @@ def _column(name: str, values: Any, dtype: Any, count: int) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise BadInputError(f"column {name}: {error}") from None
     if column.shape != (count,):
-        raise BadInputError(f"column {name} has shape {column.shape}, but there are {count} paths")
+        raise BadInputError(f"column {name} has shape {column.shape}, expected ({count},), one value per path")
     return column
 
 
@@ -297,18 +304,20 @@ def _text_column(name: str, values: Texts, count: int) -> Strings:
     for row, value in enumerate(column):
         if type(value) is not str:
             if not isinstance(value, str):
-                raise BadInputError(f"column {name}, place {row}: {value!r} is not text")
-            column[row] = str(value)  # from NumPy's own kind of text
+                raise BadInputError(f"column {name}, place {row}: value is {shown(value)}, expected text")
+            column[row] = str(value)  # convert a NumPy string
     return column
 
 
 def _time_column(values: Ints | Sequence[int] | None, count: int) -> Ints:
     given = np.full(count, NO_TIME) if values is None else np.asarray(values)
     floats = given.dtype.kind == "O" and any(isinstance(value, float) for value in given.ravel())
-    if given.size and (given.dtype.kind not in "iuO" or floats):  # a float does not hold the nanoseconds of our age
-        raise BadInputError(f"column time holds {given.dtype} values, but times are whole nanoseconds")
+    if given.size and (
+        given.dtype.kind not in "iuO" or floats
+    ):  # a float cannot hold current times in nanoseconds exactly
+        raise BadInputError(f"column time has {given.dtype} values, expected whole nanoseconds")
     if given.dtype.kind == "u" and (given > np.iinfo(np.int64).max).any():
-        raise BadInputError(f"column time: {given.max()} is too large")
+        raise BadInputError(f"column time: {given.max()} is too large for int64")
     column: Ints = _column("time", given, np.int64, count)
     return column
 

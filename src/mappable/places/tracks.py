@@ -1,4 +1,4 @@
-"""Tracks: positions over time, and the pose at the time of each image."""
+"""Tracks: positions over time, and poses at given times."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mappable.places.angles import interpolate_yaw
 
 @dataclass(frozen=True)
 class Track:
-    """Samples in strictly rising time (ns): positions (n, 3), z NaN where unknown, and yaw in radians or NaN."""
+    """Samples in strictly increasing time (ns): positions (n, 3) and yaw in radians; z and yaw are NaN if unknown."""
 
     time: Ints
     xyz: Floats
@@ -24,13 +24,13 @@ class Track:
         if (np.diff(self.time) <= 0).any():
             row = int(np.flatnonzero(np.diff(self.time) <= 0)[0]) + 1
             raise BadInputError(
-                f"the track's time {self.time[row]} in sample {row} does not follow {self.time[row - 1]}"
+                f"sample {row} of the track: time is {self.time[row]}, expected more than {self.time[row - 1]}"
             )
 
     def at(self, time: Ints) -> "PosesAt":
-        """The poses at `time` (ns), linear between the two samples that bracket each; yaw along the shorter arc.
+        """The poses at `time` (ns), linear between the samples before and after; yaw turns along the shorter arc.
 
-        A time outside the track has no bracket: `inside` is False there and its pose is that of the track's end.
+        For a time outside the track, `inside` is False and the pose is that of the nearest end of the track.
         """
         after = np.searchsorted(self.time, time).clip(max=len(self.time) - 1)
         before = np.where(self.time[after] <= time, after, (after - 1).clip(min=0))
@@ -44,7 +44,7 @@ class Track:
 
 @dataclass(frozen=True)
 class PosesAt:
-    """Interpolated poses with, for each, the samples used and how many seconds lie between them."""
+    """Interpolated poses, with the numbers of the samples before and after, and the time between them in seconds."""
 
     xyz: Floats
     yaw: Floats
@@ -55,8 +55,11 @@ class PosesAt:
 
 
 def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
-    """What makes samples a track: the rows to keep, in strictly rising time; then, of all rows, those that came after a
-    later time, and those that repeat the time of an earlier row and are left out."""
+    """Prepare samples for a track. Returns three arrays of rows.
+
+    First the rows to keep, in strictly increasing time. Then the rows that came after a later time. Then the rows that
+    have the time of an earlier row and are left out.
+    """
     order = np.argsort(time, kind="stable")
     late = np.flatnonzero(time < np.maximum.accumulate(time))
     repeats = np.append(False, np.diff(time[order]) == 0)
@@ -64,10 +67,10 @@ def rising(time: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
-    """How far along the track each of its samples lies, seen from above, and the rows of its corners.
+    """The horizontal distance of each sample along the track, and the rows of the corners of the track.
 
-    A new corner is where the position has left the last one by `jitter`. Until then only the furthest reach from the
-    last corner counts, so that the noise of a standing receiver adds no length, however long it stands.
+    A new corner is where the position is at least `jitter` away from the last corner. Between corners, only the largest
+    distance from the last corner counts. So the noise of a standing receiver adds no length, however long it stands.
     """
     reached, corners, length, reach = [], [0], 0.0, 0.0
     positions = track.xyz[:, :2].tolist()
@@ -82,8 +85,10 @@ def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
 
 
 def course(track: Track, time: Ints, jitter: float) -> Floats:
-    """The direction of motion at `time` (ns), which turns evenly from the middle of one leg between corners to the
-    next; NaN for a track that never moves by `jitter`."""
+    """The direction of travel at `time` (ns), interpolated between the middles of the legs from corner to corner.
+
+    It is NaN for a track that never moves by `jitter`.
+    """
     corners = arc_length(track, jitter)[1]
     if len(corners) < 2:
         return np.full(len(time), np.nan)

@@ -1,4 +1,4 @@
-"""Images without positions as a table: files, folders of files, or tables of places."""
+"""Images without positions as a table: from files, folders or tables of places."""
 
 import os
 from collections.abc import Sequence
@@ -19,23 +19,23 @@ NOWHERE = Frame("nowhere")
 
 
 def is_table(path: Path) -> bool:
-    """True for a table of places, or a folder that `mappable convert` or `mappable simulate` made."""
+    """True for a table of places, or an output folder of `mappable convert` or `mappable simulate`."""
     return (path / TABLE).is_file() or (path.suffix in (".parquet", ".csv") and is_own_table(path))
 
 
 def find_images(paths: Sequence[Path], decoding: RawDecoding | None = None) -> Places:
-    """All images that `paths` name, each file once, in that order; those of a folder by name, those of tables last.
+    """All images in `paths`, each file once, in this order; images of a folder by name, images of tables last.
 
-    Raw images are decoded by the `decoding` of the map that they are asked of, unless their table has its own.
+    Raw images are decoded with `decoding`, the decoding of the map, unless their table has one.
 
-    Positions of the table mean nothing. The id of an image is its path as it was given; each folder is a sequence, and
-    times are those of the EXIF data. A file need not be there, or an image: that is seen when it is decoded.
+    Positions in the result have no meaning. The id of an image is its path as given. Each folder is a sequence. Times
+    come from the EXIF data. The function does not check that a file exists or is an image; decoding does.
     """
     tables = [_table(path) for path in paths if is_table(path)]
     files = [file for path in paths if not is_table(path) for file in _files(path)]
     parts = ([_table_of(files)] if files else []) + tables
     if not parts:
-        raise BadInputError("no images are given")
+        raise BadInputError("no images given")
     parts = [_without_positions(part).decoded_as(decoding) for part in parts]
     return parts[0] if len(parts) == 1 else concatenate(_without_repeats(parts))
 
@@ -43,7 +43,7 @@ def find_images(paths: Sequence[Path], decoding: RawDecoding | None = None) -> P
 def _table(path: Path) -> Places:
     places = load_places(path)
     if not len(places):
-        raise BadInputError(f"{path}: a table without images")
+        raise BadInputError(f"{path}: the table has no images")
     return places
 
 
@@ -52,12 +52,12 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = image_files(path)
     if not found:
-        raise BadInputError(f"{path}: a folder without images")
+        raise BadInputError(f"{path}: the folder has no images")
     return found
 
 
 def _table_of(files: Sequence[Path]) -> Places:
-    first = {file.resolve(): file for file in reversed(files)}  # of those that are one file, the first counts
+    first = {file.resolve(): file for file in reversed(files)}  # for several paths of one file, the first is kept
     files = [file for file in files if first[file.resolve()] is file]
     full = [file.resolve() for file in files]
     root = Path(os.path.commonpath([file.parent for file in full]))
@@ -81,7 +81,7 @@ def _without_positions(places: Places) -> Places:
 
 
 def _without_repeats(tables: Sequence[Places]) -> list[Places]:
-    """The tables without images that are in an earlier one."""
+    """The tables without the images that are in an earlier table."""
     seen: set[Path] = set()
     kept = []
     for table in tables:

@@ -1,11 +1,11 @@
-"""The folder of a simulated world: what its files are called, and `world.json`, which says what was drawn.
+"""The folder of a simulated world: names of its files, and `world.json`, which describes what was drawn.
 
 OUT/
-  world.json               preset, size, parts, radii, what looks alike, statistics, hashes of the images, if frozen
+  world.json               preset, size, parts, radii, aliased places, statistics, hashes of the images, whether frozen
   places.parquet           the table
   images/train-sun/00000.png
   pixels/                  the same images, packed
-  contact-sheet.jpg        to look at
+  contact-sheet.jpg        a picture of sample images
 """
 
 from pathlib import Path
@@ -22,5 +22,5 @@ def write_record(folder: Path, fields: dict[str, Any]) -> None:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What `world.json` says."""
+    """The content of `world.json`."""
     return FORMAT.read(folder / RECORD)

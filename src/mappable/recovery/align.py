@@ -10,7 +10,7 @@ from mappable.errors import BadInputError
 
 @dataclass(frozen=True)
 class Alignment:
-    """`points @ rotation.T * scale + shift`; a rotation of determinant -1 mirrors."""
+    """The map `points @ rotation.T * scale + shift`; a rotation of determinant -1 mirrors."""
 
     rotation: Floats  # (k, k)
     scale: float
@@ -22,27 +22,27 @@ class Alignment:
 
 
 def align(points: Floats, truth: Floats, *, scale: bool = True) -> Alignment:
-    """The motion that brings `points` (n, k) nearest to `truth` (n, k): a similarity or, without `scale`, rigid.
+    """Find the motion that brings `points` (n, k) nearest to `truth` (n, k) in least squares.
 
-    It may mirror them.
+    The motion is a similarity, or rigid without `scale`. It may mirror the points.
     """
     points, truth = _checked(points, truth)
-    from_centre, to_centre = points.mean(0), truth.mean(0)
-    centred, wanted = points - from_centre, truth - to_centre
-    left, strengths, right = np.linalg.svd(wanted.T @ centred)
+    from_center, to_center = points.mean(0), truth.mean(0)
+    centered, target = points - from_center, truth - to_center
+    left, singular_values, right = np.linalg.svd(target.T @ centered)
     rotation: Floats = left @ right
-    spread = float(np.square(centred).sum())
-    factor = float(strengths.sum() / spread) if scale and spread > 0 else 1.0
-    return Alignment(rotation, factor, to_centre - factor * rotation @ from_centre)
+    spread = float(np.square(centered).sum())
+    factor = float(singular_values.sum() / spread) if scale and spread > 0 else 1.0
+    return Alignment(rotation, factor, to_center - factor * rotation @ from_center)
 
 
 @dataclass(frozen=True)
 class Score:
-    """How far recovered points are from the true ones."""
+    """The error of recovered points."""
 
     rmse: float  # root of the mean squared distance, in metres
-    of_length: float  # the same as a percentage of the length of the true path
-    of_gyration: float  # and of its radius of gyration: 100 % is what a single point gets
+    of_length: float  # rmse as a percentage of the length of the true path
+    of_gyration: float  # rmse as a percentage of the path's radius of gyration: a single point gets 100 %
 
     def __str__(self) -> str:
         return (
@@ -51,18 +51,18 @@ class Score:
 
 
 def score(points: Floats, truth: Floats) -> Score:
-    """The score of points that are where they shall be: in the truth's coordinates, in the order of the path."""
+    """Score points that are already in the coordinates of the truth; both are in the order of the path."""
     points, truth = _checked(points, truth)
     rmse = float(np.sqrt(np.square(points - truth).sum(1).mean()))
     length = float(np.linalg.norm(np.diff(truth, axis=0), axis=1).sum())
     gyration = float(np.sqrt(np.square(truth - truth.mean(0)).sum(1).mean()))
     if length == 0:
-        raise BadInputError("the true path has no length, so that nothing can be said relative to it")
+        raise BadInputError("the true path has length 0, so relative errors are undefined")
     return Score(rmse, 100 * rmse / length, 100 * rmse / gyration)
 
 
 def aligned_score(points: Floats, truth: Floats, *, scale: bool = True) -> Score:
-    """The score after the best alignment."""
+    """Score points after the best alignment."""
     return score(align(points, truth, scale=scale)(np.asarray(points, dtype=np.float64)), truth)
 
 
@@ -70,8 +70,8 @@ def _checked(points: Floats, truth: Floats) -> tuple[Floats, Floats]:
     points, truth = np.asarray(points, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if points.ndim != 2 or points.shape != truth.shape or not len(points):
         raise BadInputError(
-            f"points are {points.shape}, but the true ones {truth.shape}: both should be (n, 2) or (n, 3)"
+            f"points have shape {points.shape} and true points {truth.shape}: both must be (n, 2) or (n, 3)"
         )
     if not (np.isfinite(points).all() and np.isfinite(truth).all()):
-        raise BadInputError("a coordinate is not a number")
+        raise BadInputError("a coordinate is not a finite number")
     return points, truth

@@ -1,7 +1,7 @@
-"""The one path from ranges to positions: `mappable recover`, `POST /recover` and the protocol map-recovery take it.
+"""Recover the positions of a drive: `mappable recover`, `POST /recover` and the protocol map-recovery all call this.
 
-The images of a drive are in order. Where no range joins an image to the next, the drive would break in two. A step of
-the usual length is assumed there, and the result says how many steps were assumed.
+The images of a drive are in order. If no range joins an image to the next, the drive would break in two. Recovery then
+assumes a step of the median length, and the result counts the assumed steps.
 """
 
 from dataclasses import replace
@@ -30,15 +30,15 @@ def recover_drive(
     seed: int = 0,
     progress: bool = False,
 ) -> Recovered:
-    """Positions in the coordinates of the anchors or, without anchors, in coordinates of their own.
+    """Recover positions in the coordinates of the anchors or, without anchors, in arbitrary coordinates.
 
-    If points are `ordered`, they are the images of one drive, and with `assume_steps` a step is assumed wherever no
-    range joins an image to the next. Without anchors the `method` recovers the positions. `used` of the result is about
-    the given ranges; `assumed` counts the steps.
+    If points are `ordered`, they are the images of one drive. With `assume_steps`, a step is assumed wherever no range
+    joins an image to the next. `method` is used only without anchors. In the result, `used` refers to the given ranges,
+    and `assumed` counts the assumed steps.
     """
     run = find_method(method).run
     if anchors is not None and method != "default":
-        raise BadInputError(f"known positions are used by the default method alone, not by {method}")
+        raise BadInputError(f"method {method} does not use known positions: use the default method, or no anchors")
     steps = missing_steps(ranges) if ordered and assume_steps else np.arange(0)
     linked = ranges if not len(steps) else _with_steps(ranges, steps)
     if anchors is None:
@@ -50,33 +50,34 @@ def recover_drive(
     if not len(steps):
         return recovered
     measured = ~((linked.j - linked.i == 1) & np.isin(linked.i, steps))
-    said = (
-        f"{len(steps):,} of {ranges.count:,} images have no range to the next: a step of {_usual_step(ranges):.2g} m,"
-        " give or take as much, is assumed there."
+    step = _usual_step(ranges)
+    sentence = (
+        f"{len(steps):,} of {ranges.count:,} images have no range to the next image: a step of {step:.2g} m (sigma"
+        f" {step:.2g} m) is assumed there."
     )
     return replace(
         recovered,
         used=recovered.used[measured],
         assumed=len(steps),
-        undetermined=(*recovered.undetermined, said),
+        undetermined=(*recovered.undetermined, sentence),
     )
 
 
 def missing_steps(ranges: Ranges) -> Ints:
-    """The points that no range joins to the next."""
+    """Return the points that no range joins to the next point."""
     return np.setdiff1d(np.arange(ranges.count - 1), ranges.i[ranges.j - ranges.i == 1])
 
 
 def _usual_step(ranges: Ranges) -> float:
-    """Median metres from a point to the next or, if no range tells, of all ranges."""
+    """Return the median range in metres from a point to the next or, if there are none, of all ranges."""
     following = ranges.j - ranges.i == 1
     return float(np.median(ranges.metres[following] if following.any() else ranges.metres))
 
 
 def _with_steps(ranges: Ranges, points: Ints) -> Ranges:
-    """The ranges, and a usual step from each of these points to the next, with a sigma as large as the step."""
+    """Add a usual step from each of `points` to the next point, with a sigma as large as the step."""
     if not len(ranges):
-        raise BadInputError("there are no ranges to tell how long a usual step is")
+        raise BadInputError("there are no ranges, so the length of a step is unknown: give at least one range")
     step = np.full(len(points), _usual_step(ranges))
     sigma = np.where(step > 0, step, np.median(ranges.sigma))
     return Ranges(

@@ -1,4 +1,4 @@
-"""A figure of a recovery: distance matrices and trajectories."""
+"""Draw a recovery: distance matrices and trajectories."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints, evenly
 from mappable.errors import BadInputError
-from mappable.plotting import EMPTY, GREY, SHADES, VERMILLION, check_suffix, new_figure, plain, plain_axes, write_figure
+from mappable.plotting import EMPTY, GRAY, SHADES, VERMILION, check_suffix, new_figure, plain, plain_axes, write_figure
 from mappable.recovery.align import align
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -15,10 +15,10 @@ from mappable.recovery.result import Recovered
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST = 300  # points that the matrices show
-ELLIPSES = 100  # about so many
-CHI_SQUARED_95 = 5.991  # of two degrees of freedom
-TRUE, KNOWN = GREY, VERMILLION
+MATRIX_POINTS = 300  # the matrices show at most this many points
+ELLIPSES = 100  # approximate number of covariance ellipses
+CHI_SQUARED_95 = 5.991  # 95 % quantile for two degrees of freedom
+TRUE, KNOWN = GRAY, VERMILION
 
 
 def draw_recovery(
@@ -30,13 +30,14 @@ def draw_recovery(
     anchors: Ints | None = None,
     title: str = "",
 ) -> None:
-    """Write a picture (PNG, SVG or PDF by suffix) of the first and largest part of what was recovered.
+    """Write a picture (PNG, SVG or PDF by suffix) of the largest recovered part.
 
-    Above are the distances that were measured (grey where none was), those of the recovered points, and where `truth`
-    (n, k) is given the true ones, every so many-th point alone if there are many; below is the trajectory from above,
-    coloured by time, with the true one in grey, and where covariances are known ellipses that hold it with 95 %.
-    Without `anchors`, the numbers of the points that were known, it is brought to the truth by rotation, shift, mirror
-    and scale.
+    The upper row shows matrices of measured distances (gray if not measured), of recovered distances and, if `truth`
+    (n, k) is given, of true distances. With many points, the matrices show a sample of them.
+
+    The lower row shows the trajectory from above, colored by time, and the true trajectory in gray. If covariances are
+    known, ellipses show where each position lies with 95 % probability. `anchors` has the numbers of the known points;
+    without it, rotation, shift, mirror and scale align the trajectory to the truth.
     """
     check_suffix(file)
     shown = (recovered.parts == 0) & np.isfinite(recovered.positions).all(1)
@@ -44,7 +45,7 @@ def draw_recovery(
         shown &= np.isfinite(truth).all(1)
     points = np.flatnonzero(shown)
     if len(points) < 2:
-        raise BadInputError(f"{file}: there are fewer than two points to draw")
+        raise BadInputError(f"{file}: a figure needs at least two points, got {len(points)}")
     positions = recovered.positions[points]
     true = None if truth is None else truth[points]
     if true is not None and anchors is None:
@@ -61,7 +62,7 @@ def draw_recovery(
     below = figure.add_subplot(grid[1, :])
     _draw_paths(below, points, positions, true, anchors)
     if recovered.covariances is not None:
-        _draw_doubt(below, positions, recovered.covariances[points])
+        _draw_ellipses(below, positions, recovered.covariances[points])
     below.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, frameon=False, borderaxespad=0.2)
     if title:
         figure.suptitle(plain(title), fontsize=12)
@@ -69,23 +70,23 @@ def draw_recovery(
 
 
 def _matrices(ranges: Ranges, points: Ints, positions: Floats, truth: Floats | None) -> dict[str, Floats]:
-    """Distances in metres between some of the points, NaN where they are not known."""
-    some = evenly(len(points), MOST, nearest=True)
-    near = ranges.among(points[some])
-    measured = np.full((len(some), len(some)), np.nan)
-    measured[near.i, near.j] = measured[near.j, near.i] = near.metres
+    """Return distance matrices in metres of a sample of the points, NaN if unknown."""
+    sample = evenly(len(points), MATRIX_POINTS, nearest=True)
+    between = ranges.among(points[sample])
+    measured = np.full((len(sample), len(sample)), np.nan)
+    measured[between.i, between.j] = measured[between.j, between.i] = between.metres
     np.fill_diagonal(measured, 0.0)
-    found = {"measured": measured, "recovered": _distances(positions[some])}
-    return found if truth is None else found | {"true": _distances(truth[some])}
+    matrices = {"measured": measured, "recovered": _distances(positions[sample])}
+    return matrices if truth is None else matrices | {"true": _distances(truth[sample])}
 
 
 def _distances(positions: Floats) -> Floats:
-    apart: Floats = np.linalg.norm(positions[:, None] - positions, axis=2)
-    return apart
+    distances: Floats = np.linalg.norm(positions[:, None] - positions, axis=2)
+    return distances
 
 
 def draw_matrix(axes: "Axes", matrix: Floats, name: str, longest: float, count: int) -> Any:
-    """Distances between every so many-th of `count` points, grey where they are NaN, as an image that is returned."""
+    """Draw distances between a sample of `count` points, gray where they are NaN, and return the image."""
     axes.set_facecolor(EMPTY)
     image = axes.imshow(matrix, cmap=SHADES, vmin=0, vmax=longest, extent=(0, count, count, 0), interpolation="nearest")
     known = np.isfinite(matrix[np.triu_indices(len(matrix), 1)]).mean()
@@ -106,7 +107,7 @@ def _draw_paths(axes: "Axes", points: Ints, positions: Floats, truth: Floats | N
 
 
 def draw_path(axes: "Axes", points: Ints, positions: Floats, truth: Floats | None) -> Any:
-    """Positions from above as dots, which are returned, coloured by the numbers of the points; the truth in grey."""
+    """Draw positions from above as dots colored by point number, and the truth in gray; return the dots."""
     if truth is not None:
         axes.plot(truth[:, 0], truth[:, 1], color=TRUE, linewidth=5, alpha=0.55, label="true", zorder=1)
     size = float(np.clip(6000 / len(points), 3, 22))
@@ -119,16 +120,16 @@ def draw_path(axes: "Axes", points: Ints, positions: Floats, truth: Floats | Non
     return dots
 
 
-def _draw_doubt(axes: "Axes", positions: Floats, covariances: Floats) -> None:
-    """Ellipses within which a position is with 95 %, at every so many-th point."""
+def _draw_ellipses(axes: "Axes", positions: Floats, covariances: Floats) -> None:
+    """Draw ellipses that contain a position with 95 % probability, for a sample of the points."""
     from matplotlib.collections import EllipseCollection
 
-    some = np.arange(0, len(positions), max(1, len(positions) // ELLIPSES))
-    variances, directions = np.linalg.eigh(covariances[some, :2, :2])
+    sample = np.arange(0, len(positions), max(1, len(positions) // ELLIPSES))
+    variances, directions = np.linalg.eigh(covariances[sample, :2, :2])
     sizes = 2 * np.sqrt(CHI_SQUARED_95 * np.maximum(variances, 0.0))
     angles = np.degrees(np.arctan2(directions[:, 1, 1], directions[:, 0, 1]))
     ellipses = EllipseCollection(
-        sizes[:, 1], sizes[:, 0], angles, units="xy", offsets=positions[some, :2], offset_transform=axes.transData,
+        sizes[:, 1], sizes[:, 0], angles, units="xy", offsets=positions[sample, :2], offset_transform=axes.transData,
         facecolors=KNOWN, alpha=0.2, linewidths=0, zorder=1.5,
     )  # fmt: skip
     axes.add_collection(ellipses)

@@ -1,4 +1,4 @@
-"""What may be known besides ranges: positions, odometry and turns."""
+"""What the user may know besides ranges: positions, odometry and turns."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,10 @@ from mappable.errors import BadInputError
 
 @dataclass(frozen=True)
 class Anchors:
-    """Points whose `positions` (m, k) are known, each coordinate give or take `sigma` metres, one number or (m,)."""
+    """Points (m,) with known `positions` (m, k).
+
+    `sigma` is the standard deviation of each coordinate in metres: one number or (m,).
+    """
 
     points: Ints
     positions: Floats
@@ -21,7 +24,8 @@ class Anchors:
         numbers, places = np.atleast_1d(np.asarray(points)), np.atleast_2d(np.asarray(positions, dtype=np.float64))
         if places.ndim != 2 or places.shape[1] not in (2, 3) or len(places) != len(numbers) or not len(numbers):
             raise BadInputError(
-                f"anchors are points (m,) and positions (m, 2) or (m, 3), not {numbers.shape}, {places.shape}"
+                "anchors need points (m,) and positions (m, 2) or (m, 3), with m above 0, got shapes"
+                f" {numbers.shape} and {places.shape}"
             )
         spread = _sigma("anchors", sigma, len(numbers))
         for wrong, problem in (
@@ -31,7 +35,7 @@ class Anchors:
             if wrong.any():
                 raise BadInputError(f"the anchor at point {numbers[np.flatnonzero(wrong)[0]]} {problem}")
         if len(np.unique(numbers)) < len(numbers):
-            raise BadInputError("of the points of anchors each occurs once")
+            raise BadInputError(f"duplicate anchor point {_duplicate(numbers)}: give one position per point")
         _set(self, points=whole_numbers("anchors", numbers), positions=places, sigma=spread)
 
     def __len__(self) -> int:
@@ -40,9 +44,9 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Odometry:
-    """The ways `metres` (m, k) from points `i` to points `j` (m,), in the directions of the map, give or take `sigma`.
+    """Displacements `metres` (m, k) from points `i` to points `j` (m,), with standard deviations `sigma` in metres.
 
-    Of two dimensions, x and y are those of the known positions: odometry of a vehicle has to be turned by its heading.
+    The axes are those of the known positions. So odometry of a vehicle must be rotated by its heading first.
     """
 
     i: Ints
@@ -55,7 +59,8 @@ class Odometry:
         ways = np.atleast_2d(np.asarray(metres, dtype=np.float64))
         if ways.ndim != 2 or ways.shape[1] not in (2, 3) or not len(begin) == len(end) == len(ways):
             raise BadInputError(
-                f"odometry is i (m,), j (m,) and metres (m, 2) or (m, 3), not {begin.shape}, {end.shape}, {ways.shape}"
+                "odometry needs i (m,), j (m,) and metres (m, 2) or (m, 3), got shapes"
+                f" {begin.shape}, {end.shape} and {ways.shape}"
             )
         spread = _sigma("odometry", sigma, len(begin))
         for wrong, problem in (
@@ -75,9 +80,9 @@ class Odometry:
 
 @dataclass(frozen=True)
 class Turns:
-    """By how much the direction of travel changes at `points` (m,): `radians`, give or take `sigma`.
+    """Changes of the direction of travel at `points` (m,): `radians`, with standard deviations `sigma` in radians.
 
-    That is from the step before the point to the step behind it, and above 0 to the left. For maps of two dimensions.
+    A turn is the angle from the step before the point to the step after it, positive to the left. Only for 2-D maps.
     """
 
     points: Ints
@@ -87,7 +92,9 @@ class Turns:
     def __init__(self, points: ArrayLike, radians: ArrayLike, sigma: ArrayLike) -> None:
         numbers, angles = np.atleast_1d(np.asarray(points)), np.atleast_1d(np.asarray(radians, dtype=np.float64))
         if numbers.ndim != 1 or numbers.shape != angles.shape:
-            raise BadInputError(f"turns are points (m,) and radians (m,), not {numbers.shape}, {angles.shape}")
+            raise BadInputError(
+                f"turns need points (m,) and radians (m,), got shapes {numbers.shape} and {angles.shape}"
+            )
         spread = _sigma("turns", sigma, len(numbers))
         for wrong, problem in (
             (~(np.abs(angles) <= np.pi), "is not between -pi and pi"),
@@ -97,7 +104,7 @@ class Turns:
                 row = int(np.flatnonzero(wrong)[0])
                 raise BadInputError(f"the turn at point {numbers[row]} ({angles[row]:g} radians) {problem}")
         if len(np.unique(numbers)) < len(numbers):
-            raise BadInputError("a point has more than one turn")
+            raise BadInputError(f"duplicate turn at point {_duplicate(numbers)}: give one turn per point")
         _set(self, points=whole_numbers("turns", numbers), radians=angles, sigma=spread)
 
     def __len__(self) -> int:
@@ -105,25 +112,25 @@ class Turns:
 
 
 def whole_numbers(what: str, points: ArrayLike) -> Ints:
-    """The numbers (m,) of points, refused if they are none."""
+    """Return point numbers (m,) as integers; raise if they are not integers."""
     numbers = np.asarray(points).ravel()
     if len(numbers) and not np.issubdtype(numbers.dtype, np.integer):
-        raise BadInputError(f"the points of {what} are whole numbers, not {numbers[0]}")
+        raise BadInputError(f"the points of {what} must be integers, got {numbers[0]}")
     return numbers.astype(np.int64)
 
 
 def check_points(what: str, points: Ints, count: int) -> None:
-    """Refuse points that there are not."""
+    """Raise if a point number is out of range."""
     outside = points[(points < 0) | (points >= count)]
     if len(outside):
-        raise BadInputError(f"{what} is at point {outside[0]}, beyond the {count:,} there are")
+        raise BadInputError(f"{what} is at point {outside[0]}, expected a point between 0 and {count - 1:,}")
 
 
 def among(hint: Odometry | Turns | None, held: Bools) -> Odometry | Turns | None:
-    """The hints about the points that are `held`, numbered as these."""
+    """Keep the hints about the points that are `held` (n,), and renumber them from 0."""
     if hint is None:
         return None
-    number = np.cumsum(held) - 1
+    number = np.cumsum(held) - 1  # (n,): new number of each held point
     if isinstance(hint, Turns):
         kept = held[hint.points]
         return Turns(number[hint.points[kept]], hint.radians[kept], hint.sigma[kept]) if kept.any() else None
@@ -136,8 +143,14 @@ def among(hint: Odometry | Turns | None, held: Bools) -> Odometry | Turns | None
 def _sigma(what: str, sigma: ArrayLike, count: int) -> Floats:
     spread = np.asarray(sigma, dtype=np.float64)
     if spread.ndim and spread.shape != (count,):
-        raise BadInputError(f"there are {spread.size} sigmas for {count} {what}")
+        raise BadInputError(f"sigma has shape {spread.shape} for {count} {what}: give one number, or one per row")
     return np.broadcast_to(spread, (count,))
+
+
+def _duplicate(numbers: Ints) -> object:
+    """Return the smallest number that occurs more than once."""
+    values, counts = np.unique(numbers, return_counts=True)
+    return values[counts > 1][0]
 
 
 def _set(hint: object, **values: object) -> None:

@@ -1,4 +1,4 @@
-"""All ways to recover positions from ranges alone, by their names: the default, and those to compare it with."""
+"""All methods that recover positions from ranges alone, by name: the default, and others for comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from mappable.recovery.unanchored.pipeline import noise_level, recover
 from mappable.recovery.unanchored.smacof import sparse_smacof
 from mappable.recovery.unanchored.undetermined import sentences
 
-FEW = 300  # points that a dense comparison takes
+DENSE_LIMIT = 300  # points: s-stress works with dense (n, n) matrices
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to recover positions, and how many points it is made for."""
+    """A method to recover positions, and the largest number of points it takes."""
 
     summary: str
-    run: Callable[[Ranges, int, int], Recovered]  # ranges, dimensions, seed
-    most: float = np.inf
+    run: Callable[[Ranges, int, int], Recovered]  # arguments: ranges, dimensions, seed
+    most: float = np.inf  # points
 
 
 def method(name: str) -> Method:
-    """The method of that name."""
+    """Find a method by name."""
     if name not in METHODS:
-        raise BadInputError(f"there is no method {name!r}; there are {', '.join(METHODS)}")
+        raise BadInputError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
     return METHODS[name]
 
 
@@ -45,13 +45,13 @@ def _smacof(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
 
 
 def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed], most: int) -> Method:
-    """A method that completes a masked matrix of squared distances, of so many points at most."""
+    """Return a method that completes a masked matrix of squared distances of at most `most` points."""
 
     def run(ranges: Ranges, dimensions: int, seed: int) -> Recovered:
         if ranges.count > most:
             raise BadInputError(
-                f"{summary} is for at most {most} points, not {ranges.count:,}: "
-                "use mappable.recover, the default method, which takes any number, or fewer of the points"
+                f"{summary} takes at most {most} points, got {ranges.count:,}: use fewer points, or mappable.recover,"
+                " the default method, which takes any number"
             )
         squared = np.square(ranges.graph.toarray())
         mask = np.eye(ranges.count, dtype=bool)
@@ -64,18 +64,18 @@ def _dense(summary: str, complete: Callable[[Floats, Bools, int], Completed], mo
 def _result(ranges: Ranges, positions: Floats, seed: int) -> Recovered:
     parts = ranges.parts
     noise = noise_level(ranges, positions, parts)
-    said = sentences(ranges, positions, parts, noise, seed=seed)
-    return Recovered(positions, parts, np.ones(len(ranges), dtype=bool), noise, said)
+    undetermined = sentences(ranges, positions, parts, noise, seed=seed)
+    return Recovered(positions, parts, np.ones(len(ranges), dtype=bool), noise, undetermined)
 
 
 METHODS = {
     "default": Method(
-        "false ranges out, landmark geodesic MDS, sparse weighted SMACOF",
+        "remove false ranges, landmark geodesic MDS, sparse weighted SMACOF",
         lambda ranges, dimensions, seed: recover(ranges, dimensions, seed=seed),
     ),
     "geodesic": Method("MDS of shortest paths, with all ranges", _geodesic),
-    "smacof": Method("sparse weighted SMACOF from there, with all ranges", _smacof),
+    "smacof": Method("sparse weighted SMACOF, started from geodesic, with all ranges", _smacof),
     "sdp": _dense("the paper's semidefinite program, in its tighter trace form,", sdp_trace, LIMIT),
     "sdp-frobenius": _dense("the paper's semidefinite program, in its plain form,", sdp_frobenius, LIMIT),
-    "s-stress": _dense("s-stress", s_stress, FEW),
+    "s-stress": _dense("s-stress", s_stress, DENSE_LIMIT),
 }

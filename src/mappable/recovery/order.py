@@ -1,4 +1,4 @@
-"""Whether the ranges of a drive know its order: is an image nearer to the next than to any other, beyond chance?"""
+"""Test whether ranges agree with the order of a drive: is each image nearer to the next than to other images?"""
 
 from dataclasses import dataclass
 
@@ -8,36 +8,36 @@ from scipy.stats import rankdata
 from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.ranges import Ranges
 
-SHUFFLES = 99  # orders at random to compare with
-BY_CHANCE = 95  # of these, that the true order must beat
-NEAR = 5  # points between: more are far apart in order
-FEW = 20  # ranges between such that tell nothing
+SHUFFLES = 99  # random orders to compare with
+BY_CHANCE = 95  # the true order must beat this many of them
+NEAR = 5  # points are far apart in order if their numbers differ by more than this (or more, if ranges reach farther)
+FEW_RANGES = 20  # with fewer ranges between points far apart in order, none is treated as false
 
 
 @dataclass(frozen=True)
 class Order:
-    """What ranges say about the order of points; all numbers are from 0 to 1."""
+    """How well ranges agree with the order of points; all numbers are from 0 to 1."""
 
-    share: float  # of all pairs that have a range
-    following: float  # the same, of pairs of a point and the next
-    shorter: float  # probability that the range to the next is shorter than that of another pair; 1/2 for equal ones
-    by_chance: float  # what `shorter` exceeds in one of 20 random orders
-    false: float  # share of the ranges that are false, as far as points far apart in order tell
+    share: float  # share of all pairs that have a range
+    following: float  # share of the pairs of consecutive points that have a range
+    shorter: float  # probability that the range to the next point is shorter than that of another pair; ties count half
+    by_chance: float  # `shorter` exceeds this in one of 20 random orders
+    false: float  # estimated share of false ranges, from the ranges between points far apart in order
 
     @property
     def score(self) -> float:
-        """How near `shorter` is to the best that these ranges could show: 0 for shuffled points, 1 is perfect."""
+        """Return `shorter`, scaled by the best value these ranges allow: 0 for shuffled points, 1 is perfect."""
         return (2 * self.shorter - 1) / self.following if self.following else 0.0
 
 
 def order_of(ranges: Ranges, seed: int = 0) -> Order:
-    """Compare the ranges between consecutive points with those between all others; at least 3 points.
+    """Compare the ranges between consecutive points with those of all other pairs; needs at least 3 points.
 
-    A pair without a range counts as farther than all pairs with one. This is the statistic of Mann and Whitney; what it
-    is by chance is measured on the same ranges with the points in random orders.
+    This is the Mann-Whitney statistic. A pair without a range counts as farther than all pairs with a range. Its level
+    by chance is measured on the same ranges, with the points in random orders.
     """
     count, pairs = ranges.count, ranges.count * (ranges.count - 1) // 2
-    absent = len(ranges) + (pairs - len(ranges) + 1) / 2  # their mean rank
+    absent = len(ranges) + (pairs - len(ranges) + 1) / 2  # mean rank of the pairs without a range
     ranks, keys = rankdata(ranges.metres), ranges.i * count + ranges.j
 
     def shorter(order: Ints) -> float:
@@ -54,11 +54,11 @@ def order_of(ranges: Ranges, seed: int = 0) -> Order:
 
 
 def _false_share(ranges: Ranges, keys: Ints) -> float:
-    """Estimate the share of false ranges by those between points far apart in order.
+    """Estimate the share of false ranges from the ranges between points far apart in order.
 
-    Where a drive comes back, the points next to both are near each other, too, along it or against it; false ranges
-    are scattered. So the correlation of neighbours, over the share of consecutive pairs with a range, is about the
-    share that is true. Fewer than `FEW` such ranges count as true.
+    If a drive revisits a place, in the same or the opposite direction, the neighbors of both points have ranges, too.
+    False ranges are scattered instead. So the correlation between neighboring pairs, divided by the share of
+    consecutive pairs with a range, estimates the share of true ranges. Fewer than `FEW_RANGES` ranges count as true.
     """
     count, apart = ranges.count, ranges.j - ranges.i
     shares = np.bincount(apart, minlength=count)[1:] / np.arange(count - 1, 0, -1)
@@ -66,12 +66,12 @@ def _false_share(ranges: Ranges, keys: Ints) -> float:
     near = min(max(NEAR, 2 * int(falls[0] + 1)), count // 2) if len(falls) else count // 2
     far, possible = apart > near, (count - near) * (count - near - 1) // 2
     share = np.count_nonzero(far) / possible
-    if np.count_nonzero(far) < FEW or share == 1:
+    if np.count_nonzero(far) < FEW_RANGES or share == 1:
         return 0.0
     i, j = ranges.i[far], ranges.j[far]
 
     def correlation(way: int) -> float:
-        """Of ranges of (i, j) with those of (i + 1, j + way) and (i - 1, j - way)."""
+        """Correlate having a range at (i, j) with having one at (i + 1, j + way) and (i - 1, j - way)."""
         beside = 0.0
         for step in (1, -1):
             first, second = i + step, j + way * step
@@ -84,6 +84,6 @@ def _false_share(ranges: Ranges, keys: Ints) -> float:
 
 
 def _find(keys: Ints, wanted: Ints) -> tuple[Ints, Bools]:
-    """Where these are among rising keys, and which are there at all."""
+    """Find positions of `wanted` in ascending `keys`, and which of them are there at all."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return at, keys[at] == wanted

@@ -13,9 +13,10 @@ from mappable.errors import BadInputError
 
 @dataclass(frozen=True)
 class Ranges:
-    """Between the points `i` and `j` (edges,), numbered from 0 to `count` - 1, lie `metres`, give or take `sigma`.
+    """Distances in `metres`, with standard deviations `sigma`, between the points `i` and `j`; all (edges,).
 
-    Points are in the order of their images. Pairs are unordered and occur once; they are kept with i < j and sorted.
+    Points are numbered from 0 to `count` - 1, in the order of their images. Each unordered pair occurs at most once.
+    Pairs are stored with i < j, and sorted.
 
     >>> Ranges(3, [2, 0], [1, 1], [4.0, 3.0], [0.5, 0.5])
     Ranges(count=3, i=array([0, 1]), j=array([1, 2]), metres=array([3., 4.]), sigma=array([0.5, 0.5]))
@@ -38,7 +39,9 @@ class Ranges:
         low, high = low[order], high[order]
         twice = np.flatnonzero((np.diff(low) == 0) & (np.diff(high) == 0))
         if len(twice):
-            raise BadInputError(f"the pair of points {low[twice[0]]} and {high[twice[0]]} occurs more than once")
+            raise BadInputError(
+                f"the pair of points {low[twice[0]]} and {high[twice[0]]} occurs more than once: give each pair once"
+            )
         for name, value in zip(
             ("count", "i", "j", "metres", "sigma", "_graph"),
             (int(count), low, high, lengths[order], deviations[order], []),
@@ -47,15 +50,15 @@ class Ranges:
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return len(self.i)
 
     def where(self, keep: Bools) -> "Ranges":
-        """Some of the pairs, among the same points."""
+        """Keep some of the pairs (edges,); the points stay the same."""
         return Ranges(self.count, self.i[keep], self.j[keep], self.metres[keep], self.sigma[keep])
 
     def among(self, points: Ints) -> "Ranges":
-        """The pairs of which both are among `points`, which are numbered anew in the order given."""
+        """Keep the pairs between `points`, which are renumbered from 0 in the order given."""
         number = np.full(self.count, -1)
         number[points] = np.arange(len(points))
         keep = (number[self.i] >= 0) & (number[self.j] >= 0)
@@ -63,7 +66,7 @@ class Ranges:
 
     @property
     def graph(self) -> csr_array:
-        """The metres as a symmetric sparse matrix (count, count)."""
+        """Return the metres as a symmetric sparse matrix (count, count)."""
         if not self._graph:
             ends = np.concatenate([self.i, self.j]), np.concatenate([self.j, self.i])
             shape = (self.count, self.count)
@@ -72,8 +75,8 @@ class Ranges:
 
     @property
     def parts(self) -> Ints:
-        """The number (count,) of the connected part that each point is in; the largest part is 0."""
-        # Zero metres are pairs too.
+        """Return the number (count,) of the connected part of each point; part 0 is the largest."""
+        # `graph` would not do here: SciPy ignores entries of 0, but ranges of 0 metres connect points, too.
         links = csr_array((np.ones(len(self)), (self.i, self.j)), shape=(self.count, self.count))
         found, labels = connected_components(links, directed=False)
         by_size = np.argsort(-np.bincount(labels, minlength=found), kind="stable")
@@ -82,27 +85,30 @@ class Ranges:
 
 
 def ranges_of_matrix(squared_distances: Floats, scale: float, mask: Bools, *, sigma: float | Floats = 1.0) -> Ranges:
-    """The pairs that a symmetric `mask` (n, n) keeps of squared feature distances, in metres by the `scale`.
+    """Convert those squared feature distances (n, n) that a symmetric `mask` (n, n) selects to ranges in metres.
 
-    The scale is the paper's λ: squared metres for a squared feature distance of 1. `sigma` is one number, or (n, n).
+    `scale` is the paper's λ: squared metres per squared feature distance. `sigma` is one number, or (n, n).
     """
     squared, kept = np.asarray(squared_distances, dtype=np.float64), np.asarray(mask, dtype=bool)
     if squared.ndim != 2 or squared.shape[0] != squared.shape[1]:
-        raise BadInputError(f"a matrix of distances is square, not {' x '.join(map(str, squared.shape))}")
+        raise BadInputError(f"the matrix of distances must be square, got {' x '.join(map(str, squared.shape))}")
     if kept.shape != squared.shape:
-        raise BadInputError(f"the mask is {kept.shape}, but the matrix of distances {squared.shape}")
+        raise BadInputError(f"the mask has shape {kept.shape}, but the matrix of distances {squared.shape}")
     if not np.isfinite(scale) or scale <= 0:
-        raise BadInputError(f"the scale is {scale}, but must be above 0")
+        raise BadInputError(f"the scale must be above 0, got {scale}")
     row, column = np.nonzero(np.triu(kept | kept.T, 1))
     values, mirrored = squared[row, column], squared[column, row]
     for wrong, what in (
-        (~np.isfinite(values), "is not a number"),
+        (~np.isfinite(values), "is not a finite number"),
         (values < 0, "is negative"),
-        (~np.isclose(values, mirrored, rtol=1e-6, atol=1e-9), "differs from its mirror image"),
+        (
+            ~np.isclose(values, mirrored, rtol=1e-6, atol=1e-9),
+            "differs from its mirror image: make the matrix symmetric",
+        ),
     ):
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
-            raise BadInputError(f"the squared distance {row[at]}, {column[at]} ({values[at]}) {what}")
+            raise BadInputError(f"squared distance [{row[at]}, {column[at]}] is {values[at]}, which {what}")
     deviations = np.asarray(sigma, dtype=np.float64)
     deviations = deviations[row, column] if deviations.ndim == 2 else deviations
     return Ranges(len(squared), row, column, np.sqrt(scale * values), deviations)
@@ -110,18 +116,22 @@ def ranges_of_matrix(squared_distances: Floats, scale: float, mask: Bools, *, si
 
 def _check(count: int, i: Ints, j: Ints, metres: Floats, sigma: Floats) -> None:
     if count < 1:
-        raise BadInputError(f"there are {count} points, but must be at least 1")
+        raise BadInputError(f"count must be 1 or more, got {count} points")
     if not (i.ndim == j.ndim == metres.ndim == 1 and len(i) == len(j) == len(metres)):
-        raise BadInputError(f"ranges have as many i ({i.size}) as j ({j.size}) and metres ({metres.size})")
+        raise BadInputError(
+            f"i ({i.size} values), j ({j.size}) and metres ({metres.size}) of ranges must have the same length"
+        )
     if len(i) and not (np.issubdtype(i.dtype, np.integer) and np.issubdtype(j.dtype, np.integer)):
-        raise BadInputError("the points of a range are whole numbers")
+        raise BadInputError(f"the points of ranges must be integers, got {i.dtype} and {j.dtype}")
     for wrong, problem in (
-        ((i < 0) | (i >= count) | (j < 0) | (j >= count), f"names a point beyond the {count:,} there are"),
-        (i == j, "is of a point with itself"),
-        (~np.isfinite(metres), "is not a number"),
-        (metres < 0, "is negative"),
-        (~np.isfinite(sigma) | (sigma <= 0), "has a sigma that is not above 0"),
+        ((i < 0) | (i >= count) | (j < 0) | (j >= count), f"points must be between 0 and {count - 1:,}"),
+        (i == j, "a range must join two different points"),
+        (~np.isfinite(metres), "metres must be a finite number"),
+        (metres < 0, "metres must be 0 or more"),
+        (~np.isfinite(sigma) | (sigma <= 0), "sigma must be above 0"),
     ):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise BadInputError(f"range {row} ({i[row]}, {j[row]}: {metres[row]:g} m) {problem}")
+            raise BadInputError(
+                f"range {row} (points {i[row]} and {j[row]}, {metres[row]:g} m, sigma {sigma[row]:g} m): {problem}"
+            )

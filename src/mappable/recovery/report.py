@@ -17,16 +17,16 @@ from mappable.recovery.result import Recovered
 
 @dataclass(frozen=True)
 class Nearness:
-    """Whether the points between which there are ranges truly are near."""
+    """How well ranges select the pairs of points that truly are near each other."""
 
-    radius: float  # metres: what counts as near
-    precision: float  # of the ranges, the share between near points
-    recall: float  # of the pairs of near points, the share that has a range
+    radius: float  # metres: a pair within this distance is near
+    precision: float  # share of the ranges that join near points
+    recall: float  # share of the pairs of near points that have a range
 
     def __str__(self) -> str:
         return (
-            f"{100 * self.precision:.1f} % of the ranges are between points within {self.radius:.1f} m (precision),"
-            f" and {100 * self.recall:.1f} % of all such pairs have a range (recall)"
+            f"{100 * self.precision:.1f} % of the ranges join points within {self.radius:.1f} m (precision),"
+            f" and {100 * self.recall:.1f} % of all pairs within {self.radius:.1f} m have a range (recall)"
         )
 
 
@@ -37,26 +37,26 @@ class Report:
     points: int
     dimensions: int
     ranges: int
-    thrown_out: int  # ranges that were found to be false
-    parts: tuple[int, ...]  # their sizes, the largest first
-    known: int  # positions
-    assumed: int  # steps from an image to the next that no range measures
+    thrown_out: int  # number of ranges that were removed as false
+    parts: tuple[int, ...]  # number of points per connected part, the largest first
+    known: int  # number of known positions
+    assumed: int  # number of assumed steps: no range joins these images to the next
     noise: float | None  # spread of the residuals in units of the stated sigma
     undetermined: tuple[str, ...]
     nearness: Nearness | None = None
-    scored: int = 0  # points, those of the largest part whose truth is known
-    scores: dict[str, Score] = field(default_factory=dict)  # by what was scored, the trivial rows last
+    scored: int = 0  # number of points of the largest part whose truth is known
+    scores: dict[str, Score] = field(default_factory=dict)  # score by row name, the trivial baselines last
 
     def lines(self) -> Iterator[str]:
-        """The report as text."""
-        parts = "1 part" if len(self.parts) == 1 else f"{len(self.parts):,} parts that nothing connects"
+        """Yield the report as lines of text."""
+        parts = "1 part" if len(self.parts) == 1 else f"{len(self.parts):,} parts that no range connects"
         yield f"{self.points:,} points in {self.dimensions} dimensions, {self.ranges:,} ranges, {parts}"
         if self.known:
             yield f"{self.known:,} position{' was' if self.known == 1 else 's were'} known"
         if self.assumed:
             yield f"{self.assumed:,} step{' was' if self.assumed == 1 else 's were'} assumed"
         if self.thrown_out:
-            yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} thrown out as false"
+            yield f"{self.thrown_out:,} range{' was' if self.thrown_out == 1 else 's were'} removed as false"
         if self.noise is not None:
             yield f"noise: {self.noise:.2f} times the stated sigma"
         if self.undetermined:
@@ -66,7 +66,7 @@ class Report:
         if self.nearness is not None:
             yield str(self.nearness)
         if self.scores:
-            yield f"{self.scored:,} points scored; below the line is what can be drawn without any ranges"
+            yield f"{self.scored:,} points scored; below the line are trivial baselines, which use no ranges"
             width = max(map(len, self.scores)) + 2
             for name, one in self.scores.items():
                 if name == "point":
@@ -82,9 +82,9 @@ def report(
     truth: Floats | None = None,
     radius: float | None = None,
 ) -> Report:
-    """The report of a recovery; `truth` (n, k) may be NaN where it is not known.
+    """Report a recovery; `truth` (n, k) is NaN for points whose position is not known.
 
-    What counts as near is `radius` in metres, or the longest range.
+    A pair is near within `radius` metres (default: the longest range).
     """
     placed = np.isfinite(recovered.positions).all(1)
     facts = Report(
@@ -102,7 +102,7 @@ def report(
         return facts
     scored: Bools = placed & (recovered.parts == 0) & np.isfinite(truth).all(1)
     if scored.sum() < 2:
-        raise BadInputError("the truth is known of fewer than two of the points that were recovered")
+        raise BadInputError(f"a score needs true positions of at least two recovered points, got {int(scored.sum())}")
     nearness = _nearness(ranges, truth, radius if radius is not None else float(ranges.metres.max()))
     scores = _scores(recovered.positions[scored], truth[scored], _among(anchors, scored))
     return Report(**(vars(facts) | {"nearness": nearness, "scored": int(scored.sum()), "scores": scores}))
@@ -118,7 +118,7 @@ def _scores(positions: Floats, truth: Floats, anchors: Anchors | None) -> dict[s
 
 
 def _among(anchors: Anchors | None, points: Bools) -> Anchors | None:
-    """The known positions of some points, numbered as these."""
+    """Keep the known positions of some points (n,), and renumber them from 0."""
     if anchors is None:
         return None
     kept = points[anchors.points]

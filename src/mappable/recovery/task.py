@@ -1,4 +1,4 @@
-"""A recovery as a user asks for it: hints from files are checked, positions are recovered, reported and written."""
+"""Run a recovery from files: check the user's hints, recover positions, write them and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -21,17 +21,17 @@ POSITIONS, TRAJECTORY, SUMMARY, FIGURE = "positions.csv", "trajectory.txt", "sum
 
 @dataclass(frozen=True)
 class Measured:
-    """What positions are recovered from."""
+    """Ranges to recover positions from, and where they come from."""
 
     ranges: Ranges
     name: str  # title of the figure
-    facts: dict[str, Any]  # where the ranges come from, for the summary
+    facts: dict[str, Any]  # source of the ranges; written to the summary
     seconds: Floats | None = None  # (n,): times of the points
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is known beside the ranges, by file, and how to recover; see `recover_drive`."""
+    """Files with what is known besides the ranges, and options of the recovery; see `recover_drive`."""
 
     anchors: Path | None = None
     odometry: Path | None = None
@@ -39,9 +39,9 @@ class Task:
     ordered: bool = True
     assume_steps: bool = True
     truth: Path | None = None
-    dimensions: int | None = None  # those of the anchors, or else 2
+    dimensions: int | None = None  # default: the dimensions of the anchors, or 2 without anchors
     method: str = "default"
-    radius: float | None = None  # metres: only ranges up to it are used
+    radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
 
@@ -51,16 +51,19 @@ class Task:
         if self.turns is not None and self.anchors is None:
             raise BadInputError("--turns needs known positions: give --anchors")
         if self.turns is not None and not self.ordered:
-            raise BadInputError("--turns are along a drive: leave out --unordered")
+            raise BadInputError("--turns needs an order of the images: leave out --unordered")
         if not self.ordered and self.anchors is None and not self.assume_steps:
             raise BadInputError("--unordered needs known positions: give --anchors")
 
 
 def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *, figure: bool = False) -> Report:
-    """Measure, recover and write to the folder `out`; what is wrong with the task is found before the long work."""
+    """Measure, recover and write to the folder `out`.
+
+    The task is checked before `measure` is called, because measuring can take long.
+    """
     find_method(task.method)
     if out.exists() and not out.is_dir():
-        raise BadInputError(f"{out}: is a file; give a folder to write to")
+        raise BadInputError(f"{out}: is a file, expected a folder to write to")
     check_writable(out / POSITIONS)
     anchors = None if task.anchors is None else read_anchors(task.anchors)
     odometry = None if task.odometry is None else read_odometry(task.odometry)
@@ -88,16 +91,16 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         seed=task.seed,
         progress=True,
     )
-    said = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
+    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
     write_positions(out / POSITIONS, recovered)
     write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
-    RECOVERY.write(out / SUMMARY, measured.facts | {"method": task.method} | asdict(said))
+    RECOVERY.write(out / SUMMARY, measured.facts | {"method": task.method} | asdict(reported))
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
-    return said
+    return reported
 
 
-def _check_dimensions(file: Path | None, right: bool, positions: Floats, wanted: int) -> None:
-    if not right:
-        raise BadInputError(f"{file}: has {positions.shape[1]} dimensions, but {wanted} are asked for")
+def _check_dimensions(file: Path | None, fits: bool, positions: Floats, wanted: int) -> None:
+    if not fits:
+        raise BadInputError(f"{file}: positions have {positions.shape[1]} dimensions, expected {wanted}")

@@ -1,1 +1,1 @@
-"""Serving a map over HTTP: images in, positions out."""
+"""Serve a map over HTTP: images in, positions out."""

@@ -1,4 +1,4 @@
-"""The models of the server's answers, with examples for the OpenAPI document."""
+"""The models of the server's responses, with examples for the OpenAPI document."""
 
 from dataclasses import fields
 from typing import Annotated, Any
@@ -13,8 +13,8 @@ from mappable.maps.summary import CalibrationSummary, summarize_map
 from mappable.recovery.report import Report
 from mappable.recovery.result import Recovered
 
-MOST = 1_000_000_000  # metres of a known position, from the origin
-LEAST_SIGMA = 1e-6  # metres
+LARGEST_NUMBER = 1_000_000_000  # of a known position: coordinates and sigma in metres, and the number of the image
+SMALLEST_SIGMA = 1e-6  # metres
 
 _WHERE: dict[str, Any] = {"coordinates": [51.3, 7.9], "latitude": 51.75213, "longitude": -1.25794}
 _PLACE: dict[str, Any] = {
@@ -46,8 +46,8 @@ _POINT: dict[str, Any] = {
 }
 
 
-class Model(BaseModel):
-    """What is answered, and nothing else."""
+class Answer(BaseModel):
+    """A response body, or a part of one, without additional fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,39 +57,39 @@ def _example(*examples: dict[str, Any]) -> ConfigDict:
 
 
 def _example_of(record: type) -> dict[str, Any]:
-    """A record with the example of each field."""
+    """An example of a record, from the examples of its fields."""
     return {one.name: one.metadata["examples"][0] for one in fields(record) if "examples" in one.metadata}
 
 
 _LOCATION = _example_of(Location) | {"candidates": [_example_of(Candidate)], "error": None}
 
 
-class Error(Model):
-    """Why a request is not answered."""
+class Error(Answer):
+    """Why a request failed, in one sentence."""
 
     model_config = _example({"error": "the queue is full: 256 images are waiting"})
     error: str
 
 
-class Positions(Model):
-    """One entry for each image, in their order."""
+class Positions(Answer):
+    """One entry per image, in the order of the images."""
 
     model_config = _example({"positions": [_LOCATION, _example_of(NotLocated)], "error": None})
     positions: list[Outcome]
-    error: str | None = Field(default=None, description="Set where no image can be used.")
+    error: str | None = Field(default=None, description="Set if no image can be used, else null.")
 
 
-class Known(Model):
-    """A position that is known: of which image, counted from 0, and within how many metres."""
+class KnownPosition(Answer):
+    """A known position: the number of the image, counted from 0, its coordinates, and their deviation in metres."""
 
     model_config = _example({"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5})
-    point: int = Field(ge=0, le=MOST)
-    coordinates: list[Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]]
-    sigma: float = Field(default=0.5, ge=LEAST_SIGMA, le=MOST, allow_inf_nan=False)
+    point: int = Field(ge=0, le=LARGEST_NUMBER)
+    coordinates: list[Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]]
+    sigma: float = Field(default=0.5, ge=SMALLEST_SIGMA, le=LARGEST_NUMBER, allow_inf_nan=False)
 
 
-class Point(Model):
-    """An image of a trajectory; points of different parts have nothing to do with each other."""
+class Point(Answer):
+    """An image of a trajectory; no distance connects points of different parts."""
 
     model_config = _example(_POINT)
     image: str
@@ -98,8 +98,8 @@ class Point(Model):
     part: int
 
 
-class Trajectory(Model):
-    """Positions that distances alone gave, and all that they leave open."""
+class Trajectory(Answer):
+    """Positions recovered from distances, and what the distances leave undetermined."""
 
     model_config = _example(
         {
@@ -117,16 +117,16 @@ class Trajectory(Model):
     points: list[Point]
     dimensions: int
     ranges: int
-    thrown_out: int = Field(description="Ranges that were found to be false.")
-    parts: list[int] = Field(description="Their sizes, the largest first.")
+    thrown_out: int = Field(description="Number of ranges rejected as outliers.")
+    parts: list[int] = Field(description="Number of points per part, the largest part first.")
     known: int
-    assumed: int = Field(description="Steps from an image to the next that no range measures: a usual one is assumed.")
+    assumed: int = Field(description="Number of steps to a next image that no range measures; a usual step is assumed.")
     noise: float | None
-    undetermined: list[str] = Field(description="A sentence for each thing that the distances do not decide.")
+    undetermined: list[str] = Field(description="One sentence for each property that the distances do not determine.")
 
 
-class Landmark(Model):
-    """One of the map; `image` is where its picture is."""
+class Landmark(Answer):
+    """A landmark of the map; `image` is the address of its picture."""
 
     model_config = _example(_PLACE)
     id: str
@@ -139,7 +139,7 @@ class Landmark(Model):
     image: str
 
 
-class MapAnswer(Model):
+class MapAnswer(Answer):
     """A map: its frame, its calibration and its landmarks."""
 
     model_config = _example(
@@ -168,42 +168,42 @@ class MapAnswer(Model):
     landmarks: list[Landmark]
 
 
-class Health(Model):
-    """Whether the server answers, and what it should tell its owner."""
+class Health(Answer):
+    """State of the server."""
 
     model_config = _example({"status": "ok", "landmarks": 200, "queue": 0})
     status: str
     landmarks: int
-    queue: int = Field(description="Images that are being worked on or wait.")
+    queue: int = Field(description="Number of images in progress or waiting.")
 
 
 REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": Error, "description": "The body is not what its header says."},
+    400: {"model": Error, "description": "The body does not match its header."},
     401: {"model": Error, "description": "The token is missing or wrong."},
-    404: {"model": Error, "description": "There is nothing of that name."},
-    408: {"model": Error, "description": "The body came too slowly."},
-    410: {"model": Error, "description": "Its image is no longer there."},
-    413: {"model": Error, "description": "The body is too long, or an image too large, or there are too many."},
-    415: {"model": Error, "description": "The content type is none that is taken."},
+    404: {"model": Error, "description": "The name does not exist."},
+    408: {"model": Error, "description": "The body arrived too slowly."},
+    410: {"model": Error, "description": "The image file no longer exists, or cannot be read."},
+    413: {"model": Error, "description": "The body is too long, an image is too large, or there are too many images."},
+    415: {"model": Error, "description": "The content type is not supported."},
     422: {"model": Error, "description": "An image or an option cannot be used."},
-    503: {"model": Error, "description": "There is too much to do; Retry-After says when to try again."},
-    "default": {"model": Error, "description": "It is not answered, for the reason given."},
+    503: {"model": Error, "description": "The server is overloaded; Retry-After gives the seconds to wait."},
+    "default": {"model": Error, "description": "The request failed; the body says why."},
 }
 
 
 def refusals(*which: int | str) -> dict[int | str, dict[str, Any]]:
-    """Those of `REFUSED`, for the description of an address."""
+    """The entries of `REFUSED` with these keys; they describe the errors of an address in OpenAPI."""
     return {one: REFUSED[one] for one in which}
 
 
 def positions(outcomes: list[Outcome]) -> Positions:
-    """The answer for images."""
+    """The response of `/locate`."""
     none = outcomes and not any(isinstance(one, Location) for one in outcomes)
     return Positions(positions=outcomes, error="none of the images can be used" if none else None)
 
 
-def trajectory(names: list[str], recovered: Recovered, said: Report) -> Trajectory:
-    """The answer for images of these names."""
+def trajectory(names: list[str], recovered: Recovered, summary: Report) -> Trajectory:
+    """The response of `/recover`; `names` are those of the images."""
     covariances = recovered.covariances
     points = [
         Point(
@@ -216,19 +216,19 @@ def trajectory(names: list[str], recovered: Recovered, said: Report) -> Trajecto
     ]
     return Trajectory(
         points=points,
-        dimensions=said.dimensions,
-        ranges=said.ranges,
-        thrown_out=said.thrown_out,
-        parts=list(said.parts),
-        known=said.known,
-        assumed=said.assumed,
-        noise=said.noise,
-        undetermined=list(said.undetermined),
+        dimensions=summary.dimensions,
+        ranges=summary.ranges,
+        thrown_out=summary.thrown_out,
+        parts=list(summary.parts),
+        known=summary.known,
+        assumed=summary.assumed,
+        noise=summary.noise,
+        undetermined=list(summary.undetermined),
     )
 
 
 def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
-    """The answer for a map; `image_of` gives the address of the picture of a landmark."""
+    """The response of `/map`; `image_of` returns the address of a landmark's picture."""
     summary, places = summarize_map(landmarks), landmarks.places
     degrees = landmarks.frame.degrees(places.positions)
     return MapAnswer(
@@ -258,5 +258,5 @@ def describe_map(landmarks: Map, image_of: Any) -> MapAnswer:
 
 
 def _numbers(values: Floats) -> Any:
-    """Lists, or None where they are not numbers."""
+    """Nested lists of the values, or None if any value is not finite."""
     return values.tolist() if np.isfinite(values).all() else None

@@ -1,4 +1,4 @@
-"""The HTTP interface: which address answers what."""
+"""The HTTP interface: the addresses, their parameters and their errors."""
 
 import asyncio
 import json
@@ -16,21 +16,21 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from mappable.errors import MappableError
-from mappable.service.answers import Health, Known, MapAnswer, Positions, Trajectory, describe_map, refusals
-from mappable.service.body import MULTIPART, Form, Sent, kind_of, read_body, take_apart
+from mappable.service.answers import Health, KnownPosition, MapAnswer, Positions, Trajectory, describe_map, refusals
+from mappable.service.body import MULTIPART, Form, SentImage, kind_of, parse_form, read_body
 from mappable.service.connections import Connections
 from mappable.service.disk import picture
 from mappable.service.engine import Engine
 from mappable.service.guard import Guard, answer
-from mappable.service.limits import RefusedError, Share
-from mappable.service.metrics import TYPE, Metrics
+from mappable.service.limits import Budget, RefusedError
+from mappable.service.metrics import CONTENT_TYPE, Metrics
 from mappable.service.page import JSON, PICTURE, File, add_page, add_study
 
 if TYPE_CHECKING:
     from mappable.service.study import StudyView
 
 MOST_CANDIDATES = 100
-KNOWN = TypeAdapter(list[Known])
+KNOWN = TypeAdapter(list[KnownPosition])
 _FILES: dict[str, Any] = {
     MULTIPART: {
         "schema": {
@@ -41,10 +41,10 @@ _FILES: dict[str, Any] = {
 }
 _KNOWN = {
     "type": "string",
-    "description": "JSON",
+    "description": "Known positions as JSON; sigma is their standard deviation in metres",
     "example": '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]',
 }
-_ASKED = (400, 401, 408, 413, 415, 422, 503)  # how a question with images may be refused
+_IMAGE_ERRORS = (400, 401, 408, 413, 415, 422, 503)  # statuses of a failed request with images
 
 
 def create_app(
@@ -54,7 +54,7 @@ def create_app(
     token: str | None = None,
     study: "StudyView | None" = None,
 ) -> ASGIApp:
-    """The application for the map that `engine` has, and perhaps for a study of it."""
+    """The application that serves the map of `engine`, and a study if there is one."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -63,22 +63,22 @@ def create_app(
 
     app = FastAPI(
         title="Mappable",
-        description="Where images were taken, in metres, and whether to believe it.",
+        description="Find where images were taken, in metres, and how reliable each position is.",
         version="1",
-        docs_url=None,  # its page would come from another server
+        docs_url=None,  # that page would load files from another server
         redoc_url=None,
-        responses=refusals("default"),  # in place of FastAPI's own form of errors
+        responses=refusals("default"),  # replaces FastAPI's own format of errors
         lifespan=lifespan,
     )
     limits, metrics = engine.limits, engine.metrics
-    memory = Share(limits.memory, "memory", "too many bytes are being received at once")
+    memory = Budget(limits.memory, "memory", "too many bytes are being received at once")
     metrics.gauges = {
-        ("mappable_queue_images", "Images that are being worked on or wait."): lambda: engine.queue.taken,
+        ("mappable_queue_images", "Images in progress or waiting."): lambda: engine.queue.taken,
         ("mappable_connections", "Open connections."): lambda: connections.open,
-        ("mappable_received_bytes", "Bytes of requests that are in memory."): lambda: memory.taken,
+        ("mappable_received_bytes", "Bytes of requests in memory."): lambda: memory.taken,
     }
-    _add_questions(app, engine, memory)
-    _add_looks(app, engine)
+    _add_image_requests(app, engine, memory)
+    _add_map_requests(app, engine)
     add_study(app, study)
     add_page(app)
     _add_errors(app, metrics)
@@ -86,32 +86,45 @@ def create_app(
     return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token)
 
 
-def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
-    """What is asked with images."""
+def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
+    """Add the addresses that receive images: `/locate` and `/recover`."""
     limits, metrics = engine.limits, engine.metrics
 
     @app.post(
         "/locate",
-        responses={207: {"model": Positions, "description": "Some of the images cannot be used."}, **refusals(*_ASKED)},
+        responses={
+            207: {"model": Positions, "description": "Some of the images cannot be used."},
+            **refusals(*_IMAGE_ERRORS),
+        },
         openapi_extra={"requestBody": {"required": True, "content": PICTURE | _FILES}},
     )
     async def locate(
         request: Request,
         response: Response,
         top_k: Annotated[
-            int, Query(ge=1, le=MOST_CANDIDATES, description="Landmarks to name for each image.", examples=[3])
+            int, Query(ge=1, le=MOST_CANDIDATES, description="Number of candidate landmarks per image.", examples=[3])
         ] = 5,
-        sequence: Annotated[bool, Query(description="The images are of one drive, in order.", examples=[True])] = False,
-        coverage: Annotated[float | None, Query(gt=0, lt=1, description="Of the intervals.", examples=[0.95])] = None,
+        sequence: Annotated[
+            bool, Query(description="The images are one drive, in order, and are located together.", examples=[True])
+        ] = False,
+        coverage: Annotated[
+            float | None,
+            Query(
+                gt=0,
+                lt=1,
+                description="Share of intervals that contain the true distance (default: the map's).",
+                examples=[0.95],
+            ),
+        ] = None,
     ) -> Positions:
-        """Where images were taken: one image as the body, or several as parts that have file names."""
+        """Find where images were taken. Send one image as the body, or several as parts with file names."""
         kind = kind_of(request, single=True)
-        with memory.holding() as take:
-            body = await read_body(request, limits, take)
+        with memory.reserving() as reserve:
+            body = await read_body(request, limits, reserve)
             if kind == MULTIPART:
-                images = (await engine.run(take_apart, body, request.headers["content-type"])).images
+                images = (await engine.run(parse_form, body, request.headers["content-type"])).images
             else:
-                images = [Sent("image", body)]
+                images = [SentImage("image", body)]
             del body
             positions, refusals = await engine.locate(images, top_k=top_k, sequence=sequence, coverage=coverage)
         if refusals and len(images) == 1:
@@ -123,38 +136,43 @@ def _add_questions(app: FastAPI, engine: Engine, memory: Share) -> None:
 
     @app.post(
         "/recover",
-        responses=refusals(*_ASKED),
+        responses=refusals(*_IMAGE_ERRORS),
         openapi_extra={"requestBody": {"required": True, "content": _with_known()}},
     )
     async def recover(
         request: Request,
-        dimensions: Annotated[int, Query(ge=2, le=3, description="Of the trajectory.", examples=[3])] = 2,
+        dimensions: Annotated[
+            int, Query(ge=2, le=3, description="Number of coordinates of the trajectory.", examples=[3])
+        ] = 2,
         ordered: Annotated[
             bool,
             Query(
-                description="The images are of one drive, in order; a usual step is assumed where no range joins two.",
+                description="The images are one drive, in order. A usual step is assumed where no range connects two.",
                 examples=[False],
             ),
         ] = True,
     ) -> Trajectory:
-        """The trajectory of images from the distances between them; in the map's coordinates if some are `known`."""
+        """Recover the trajectory of images from the distances between them.
+
+        If some positions are `known`, the trajectory is in the coordinates of the map.
+        """
         kind_of(request, single=False)
-        with memory.holding() as take:
-            body = await read_body(request, limits, take)
-            form: Form = await engine.run(take_apart, body, request.headers["content-type"], ("known",))
+        with memory.reserving() as reserve:
+            body = await read_body(request, limits, reserve)
+            form: Form = await engine.run(parse_form, body, request.headers["content-type"], ("known",))
             del body
             known = _known(form.fields.get("known", b"[]"))
             return await engine.recover(form.images, known, dimensions=dimensions, ordered=ordered)
 
 
-def _add_looks(app: FastAPI, engine: Engine) -> None:
-    """What can be looked at."""
+def _add_map_requests(app: FastAPI, engine: Engine) -> None:
+    """Add the addresses that only read: the map, pictures of landmarks, health and metrics."""
     described = describe_map(engine.map, lambda name: f"/landmarks/{quote(name)}/image")
     map_json = File(described.model_dump_json().encode(), JSON)
 
     @app.get("/map", response_model=MapAnswer, responses=refusals(401))
     def the_map(request: Request) -> Response:
-        """The frame, the calibration and the landmarks."""
+        """Frame, calibration and landmarks of the map."""
         return map_json.answer(request)
 
     @app.get(
@@ -171,17 +189,17 @@ def _add_looks(app: FastAPI, engine: Engine) -> None:
 
     @app.get("/health")
     def health() -> Health:
-        """Whether the server answers; it needs no token."""
+        """Whether the server responds. This address needs no token."""
         return Health(status="ok", landmarks=len(engine.map), queue=engine.queue.taken)
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **refusals(401)})
     async def the_metrics() -> Response:
-        """Counts, in the text format that Prometheus reads."""
-        return Response(engine.metrics.text(), media_type=TYPE)
+        """Counters in the text format of Prometheus."""
+        return Response(engine.metrics.text(), media_type=CONTENT_TYPE)
 
 
 def _add_errors(app: FastAPI, metrics: Metrics) -> None:
-    """What is answered where that cannot be."""
+    """Turn every exception into a JSON error."""
 
     @app.exception_handler(RefusedError)
     async def refused(request: Request, refusal: RefusedError) -> JSONResponse:
@@ -203,21 +221,21 @@ def _add_errors(app: FastAPI, metrics: Metrics) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-        return await refused(request, RefusedError(400, "disconnected", "the body ends too soon"))
+        return await refused(request, RefusedError(400, "disconnected", "the body is incomplete"))
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> JSONResponse:
         return await refused(
-            request, RefusedError(500, "failure", "something went wrong here; the server's log says what")
+            request, RefusedError(500, "failure", "internal error of the server; its log has the details")
         )
 
 
 def _describe_token(app: FastAPI, *, needed: bool) -> None:
-    """Make the OpenAPI document say how a token is sent, so that generated clients can."""
-    described = app.openapi
+    """Describe the token in the OpenAPI document, so that generated clients can send it."""
+    without_token = app.openapi
 
     def with_token() -> dict[str, Any]:
-        document = described()
+        document = without_token()
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"token": []}] if needed else [{}, {"token": []}]
         document["paths"]["/health"]["get"]["security"] = []
@@ -231,7 +249,7 @@ def _with_known() -> dict[str, Any]:
     return {MULTIPART: {"schema": schema | {"properties": schema["properties"] | {"known": _KNOWN}}}}
 
 
-def _known(text: bytes) -> list[Known]:
+def _known(text: bytes) -> list[KnownPosition]:
     try:
         return KNOWN.validate_python(json.loads(text))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Micro-batches: images of many requests through the encoder together."""
+"""Micro-batches: the encoder describes images of several requests together."""
 
 import queue
 import threading
@@ -14,38 +14,38 @@ from mappable.places.images import Size
 from mappable.progress import track
 
 Describe = Callable[[Pixels], Floats32]  # images (n, height, width, 3) to descriptors (n, D)
-LARGEST = 32
-NEARLY = 0.9  # of the best speed is as good: a difference like that may be what else the machine did
-ROUNDS = 3
-SECONDS = 5.0  # for measuring
+LARGEST_BATCH = 32  # images
+FAST_ENOUGH = 0.9  # share of the highest speed; other work on the machine may cause a difference of this size
+ROUNDS = 3  # measurements per batch size, after one to warm up
+MEASURING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class BatchSize:
-    """Images at a time, and how many a second the encoder describes so."""
+    """Images per batch, and the images per second that the encoder describes in such batches."""
 
     images: int
     per_second: float
 
 
 def measure(describe: Describe, size: Size, clock: Callable[[], float] = time.perf_counter) -> BatchSize:
-    """The smallest power of two that is nearly as fast as any: images of `size` (width, height) are described so."""
+    """The smallest power of two that is nearly as fast as any other, for images of `size` (width, height)."""
     taken = _times(describe, size, clock)
-    speeds = {images: images / min(times[1:] or times) for images, times in taken.items()}  # the first is to warm up
+    speeds = {images: images / min(times[1:] or times) for images, times in taken.items()}  # the first one warms up
     best = max(speeds.values())
-    images = min(images for images, speed in speeds.items() if speed >= NEARLY * best)
+    images = min(images for images, speed in speeds.items() if speed >= FAST_ENOUGH * best)
     return BatchSize(images, speeds[images])
 
 
 def _times(describe: Describe, size: Size, clock: Callable[[], float]) -> dict[int, list[float]]:
-    """Seconds that batches took by their size, in turn, so that what else the machine does slows all.
+    """Seconds per batch, by batch size. Sizes alternate, so that other work on the machine slows all of them equally.
 
-    Batches that would take longer than what is left of the time are left out.
+    Skips a batch that would probably take longer than the remaining time.
     """
-    pixels = np.random.default_rng(0).integers(0, 256, (LARGEST, size[1], size[0], 3), dtype=np.uint8)
-    sizes = [1 << power for power in range(LARGEST.bit_length())]
+    pixels = np.random.default_rng(0).integers(0, 256, (LARGEST_BATCH, size[1], size[0], 3), dtype=np.uint8)
+    sizes = [1 << power for power in range(LARGEST_BATCH.bit_length())]
     taken: dict[int, list[float]] = {}
-    end, last = clock() + SECONDS, 0.0
+    end, last = clock() + MEASURING_SECONDS, 0.0
     for images in track(sizes * (1 + ROUNDS), "measuring the encoder", len(sizes) * (1 + ROUNDS)):
         start = clock()
         if start + (2 * last if images > 1 else 0) > end:
@@ -63,10 +63,10 @@ class _Job:
 
 
 class Batcher:
-    """One thread that describes what is waiting, up to `size` images at a time; it never waits for a batch to fill.
+    """One thread that describes waiting images, at most `size` per batch; it never waits for a batch to fill.
 
-    Batches have a power of two of images, so that few sizes occur, for each of which a GPU prepares itself once.
-    `observe` is told the size of each.
+    The number of images in a batch is a power of two: a GPU prepares itself once per size, so few sizes are better.
+    The thread calls `observe` with the size of each batch.
     """
 
     def __init__(self, describe: Describe, size: int, observe: Callable[[int], None] = lambda images: None) -> None:
@@ -76,26 +76,26 @@ class Batcher:
         self._thread.start()
 
     def submit(self, pixels: Pixels) -> "Future[Floats32]":
-        """The descriptor (D,) of an image, when it is there; it can be cancelled until its turn comes."""
+        """A future of the descriptor (D,) of an image; it can be canceled until its batch starts."""
         job = _Job(pixels, Future())
         self._waiting.put(job)
         return job.answer
 
     def close(self) -> None:
-        """What was submitted is finished first."""
+        """Finish all submitted images, then stop the thread."""
         self._waiting.put(None)
         self._thread.join()
 
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:
-            jobs, last = self._more(first)
+            jobs, last = self._with_waiting(first)
             for batch in _powers_of_two([job for job in jobs if job.answer.set_running_or_notify_cancel()]):
                 self._answer(batch)
             if last:
                 return
 
-    def _more(self, first: _Job) -> tuple[list[_Job], bool]:
-        """The first and what waits behind it, and whether that was the last."""
+    def _with_waiting(self, first: _Job) -> tuple[list[_Job], bool]:
+        """The first job and waiting ones, at most `size`; True if the batcher was closed after them."""
         jobs = [first]
         while len(jobs) < self.size and not self._waiting.empty():
             job = self._waiting.get()
@@ -108,7 +108,7 @@ class Batcher:
         self._observe(len(batch))
         try:
             descriptors = self._describe(np.stack([job.pixels for job in batch]))
-        except BaseException as error:  # whatever it is, those who wait must hear of it, and the thread must live
+        except BaseException as error:  # any error must reach the waiting requests, and must not end the thread
             for job in batch:
                 job.answer.set_exception(error)
             return
@@ -117,7 +117,7 @@ class Batcher:
 
 
 def _powers_of_two(jobs: Sequence[_Job]) -> Iterator[Sequence[_Job]]:
-    """The jobs in order, in portions of the largest powers of two."""
+    """The jobs in order, in batches whose sizes are powers of two, each as large as possible."""
     start = 0
     while start < len(jobs):
         length = 1 << ((len(jobs) - start).bit_length() - 1)

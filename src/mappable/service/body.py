@@ -8,16 +8,16 @@ from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, FormParser, parse_options_header
 
-from mappable.service.limits import Limits, RefusedError, Take
+from mappable.service.limits import Limits, RefusedError, Reserve
 
 IMAGES = ("image/jpeg", "image/png", "image/webp")
 MULTIPART = "multipart/form-data"
-MOST_PARTS = 10_000  # of one body; taking them apart blocks other threads, some 0.2 s by then
+MOST_PARTS = 10_000  # per body; parsing that many blocks other threads for about 0.2 s
 
 
 @dataclass(frozen=True)
-class Sent:
-    """An image file as it came, and what the client calls it."""
+class SentImage:
+    """The bytes of an image file, and the name that the client gave it."""
 
     name: str
     data: bytes
@@ -27,27 +27,27 @@ class Sent:
 class Form:
     """The images of a request, in order, and its other fields."""
 
-    images: list[Sent] = field(default_factory=list)
+    images: list[SentImage] = field(default_factory=list)
     fields: dict[str, bytes] = field(default_factory=dict)
 
 
 def kind_of(request: Request, *, single: bool) -> str:
-    """The content type, if it is one that is taken; that of a `single` image may not be."""
+    """The content type; raises if it is not supported. Types of images are supported only if `single` is true."""
     given = request.headers.get("content-type", "")
     kind = parse_options_header(given)[0].decode("latin-1")
-    kind = "image/jpeg" if kind == "image/jpg" else kind  # as many call it
-    taken = (*IMAGES, MULTIPART) if single else (MULTIPART,)
-    if kind not in taken:
+    kind = "image/jpeg" if kind == "image/jpg" else kind  # a common mistake
+    supported = (*IMAGES, MULTIPART) if single else (MULTIPART,)
+    if kind not in supported:
         what = repr(kind) if kind else "none"
-        raise RefusedError(415, "content_type", f"the content type is {what}, but must be {_listed(taken)}")
+        raise RefusedError(415, "content_type", f"the content type is {what}, expected {_listed(supported)}")
     return kind
 
 
-async def read_body(request: Request, limits: Limits, take: Take) -> bytes:
-    """All of it; refused as soon as it is known to be too long, before it is read if it says so itself."""
+async def read_body(request: Request, limits: Limits, reserve: Reserve) -> bytes:
+    """The whole body; raises as soon as it is too long, and before reading if the header declares such a length."""
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > limits.body:
-        sentence = f"the body is {int(declared):,} bytes, but at most {limits.body:,} bytes are taken"
+        sentence = f"the body has {int(declared):,} bytes, more than the limit of {limits.body:,} bytes"
         raise RefusedError(413, "too_long", sentence)
     chunks, length = [], 0
     try:
@@ -55,35 +55,35 @@ async def read_body(request: Request, limits: Limits, take: Take) -> bytes:
             async for chunk in request.stream():
                 length += len(chunk)
                 if length > limits.body:
-                    sentence = f"the body is longer than the {limits.body:,} bytes that are taken"
+                    sentence = f"the body is longer than the limit of {limits.body:,} bytes"
                     raise RefusedError(413, "too_long", sentence)
-                take(len(chunk))
+                reserve(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
-        raise RefusedError(408, "slow_body", f"the body did not come within {limits.read_timeout:g} s") from None
+        raise RefusedError(408, "slow_body", f"the body did not arrive within {limits.read_timeout:g} s") from None
     return b"".join(chunks)
 
 
-def take_apart(body: bytes, content_type: str, known: tuple[str, ...] = ()) -> Form:
-    """The files and fields of a multipart body; fields that are not `known` are refused, and too many parts."""
+def parse_form(body: bytes, content_type: str, known: tuple[str, ...] = ()) -> Form:
+    """The files and fields of a multipart body; raises if a field is not `known`, or if there are too many parts."""
     form, ended, parts = Form(), [], count(1)
 
     def on_part() -> None:
         if next(parts) > MOST_PARTS:
-            raise RefusedError(413, "too_many_parts", f"the body has more than the {MOST_PARTS:,} parts that are taken")
+            raise RefusedError(413, "too_many_parts", f"the body has more parts than the limit of {MOST_PARTS:,}")
 
     def on_file(file: File) -> None:
         on_part()
         file.file_object.seek(0)
         name = (file.file_name or b"").decode("utf-8", "replace")
-        form.images.append(Sent(name or f"image {len(form.images)}", file.file_object.read()))
+        form.images.append(SentImage(name or f"image {len(form.images)}", file.file_object.read()))
 
     def on_field(one: Field) -> None:
         on_part()
         name = (one.field_name or b"").decode("utf-8", "replace")
         if name not in known:
-            others = f"; there is {_listed(known)}" if known else ""
-            raise RefusedError(400, "field", f"there is no field {name!r}{others}; images are parts with a file name")
+            others = f", expected {_listed(known)}" if known else ""
+            raise RefusedError(400, "field", f"unknown field {name!r}{others}; send images as parts with a file name")
         form.fields[name] = one.value or b""
 
     try:
@@ -95,11 +95,11 @@ def take_apart(body: bytes, content_type: str, known: tuple[str, ...] = ()) -> F
         parser.write(body)
         parser.finalize()
     except FormParserError:
-        raise RefusedError(400, "multipart", f"the body is not {MULTIPART} as its header says") from None
+        raise RefusedError(400, "multipart", f"the body is not {MULTIPART}, although its header says so") from None
     if not ended:
         raise RefusedError(400, "multipart", "the body ends before its last boundary")
     if not form.images:
-        raise RefusedError(400, "no_image", "the body holds no image: images are parts with a file name")
+        raise RefusedError(400, "no_image", "the body has no image; send images as parts with a file name")
     return form
 
 

@@ -1,4 +1,4 @@
-"""Limits on connections: how many, and how long each may keep the server waiting."""
+"""Limits on connections: their number, and how long each may keep the server waiting."""
 
 import asyncio
 import json
@@ -8,11 +8,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mappable.service.limits import Limits
 
-SPARE = 64  # connections beyond the limit that are still told so; more are closed without a word
+ANSWERED_BEYOND_LIMIT = 64  # connections beyond the limit that still get an error response; others are just closed
 
 
 class Connections:
-    """Those that are open."""
+    """The open connections of a server."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.open = limits, 0
@@ -22,7 +22,7 @@ class Connections:
         return self.open > self.limits.connections
 
     def protocol(self) -> type[H11Protocol]:
-        """What uvicorn makes of each."""
+        """The class that uvicorn creates for each connection."""
         connections = self
 
         class Connection(_Connection):
@@ -32,29 +32,31 @@ class Connections:
 
 
 class _Connection(H11Protocol):
-    """One that is closed if no request has begun in time, or if an answered one sends on for too long.
+    """A connection with timeouts for both directions.
 
-    It is cut off if the client does not read an answer in time, or if what clients have not read is too much for the
-    memory. uvicorn itself waits for ever: for the head of a request, for the rest of a body that nobody wants any more,
-    and for a client to read.
+    The server closes it if no request starts in time, or if a client keeps sending after the response. The server
+    aborts it if the client does not read a response in time, or if all unread responses together exceed the memory.
+
+    uvicorn itself has no such timeouts. It waits forever for headers, the rest of an unwanted body, and a client
+    that does not read.
     """
 
     shared: Connections
-    _due: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # so that writing pauses and resumes as bytes wait here and are gone
+        transport.set_write_buffer_limits(0)  # call pause_writing whenever bytes wait here, resume_writing when none do
         self.shared.open += 1
-        if self.shared.open > self.shared.limits.connections + SPARE:
+        if self.shared.open > self.shared.limits.connections + ANSWERED_BEYOND_LIMIT:
             transport.abort()
         else:
-            self._watch()
+            self._set_read_timer()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._set_read_timer()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -62,43 +64,43 @@ class _Connection(H11Protocol):
         if sum(one.transport.get_write_buffer_size() for one in self.connections) > limits.memory:
             self.transport.abort()
         else:
-            self._unread = self.loop.call_later(limits.timeout, self.transport.abort)
+            self._write_timer = self.loop.call_later(limits.timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._taken()
+        self._cancel_write_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
-        self._taken()
+        self._cancel_read_timer()
+        self._cancel_write_timer()
         self.shared.open -= 1
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        self._say("400 Bad Request", "the request is not HTTP")
+        self._close_with("400 Bad Request", "the request is not HTTP")
 
-    def _watch(self) -> None:
+    def _set_read_timer(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            self._forget()
-        elif self._due is None:
-            self._due = self.loop.call_later(self.shared.limits.read_timeout, self._close)
+            self._cancel_read_timer()
+        elif self._read_timer is None:
+            self._read_timer = self.loop.call_later(self.shared.limits.read_timeout, self._time_out)
 
-    def _forget(self) -> None:
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
+    def _cancel_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
-    def _taken(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+    def _cancel_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
-    def _close(self) -> None:
+    def _time_out(self) -> None:
         seconds = self.shared.limits.read_timeout
-        self._say("408 Request Timeout", f"the head of the request did not come within {seconds:g} s")
+        self._close_with("408 Request Timeout", f"the headers of the request did not arrive within {seconds:g} s")
 
-    def _say(self, status: str, sentence: str) -> None:
-        """The last words, unless there was an answer before."""
+    def _close_with(self, status: str, sentence: str) -> None:
+        """Close the connection; send the error first, unless a request was answered before."""
         if self.cycle is None:
             body = json.dumps({"error": sentence}).encode()
             head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"

@@ -1,4 +1,4 @@
-"""Decode the image bytes of a request; refuse what is no image."""
+"""Decode the image bytes of a request; raise if they are not an image."""
 
 import io
 import re
@@ -12,11 +12,11 @@ from mappable.places.images import Fit, Size, decode_image
 from mappable.service.limits import RefusedError
 
 FORMATS = ("JPEG", "PNG", "WEBP")
-BEGINNINGS = re.compile(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP", re.DOTALL)  # of their files
+FIRST_BYTES = re.compile(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP", re.DOTALL)  # of files in FORMATS
 
 
 def decode(data: bytes, name: str, *, size: Size, fit: Fit, decoding: RawDecoding | None, most_pixels: int) -> Pixels:
-    """The image (height, width, 3), as `decode_image`; the header alone decides whether it is too large."""
+    """The image (height, width, 3), as by `decode_image`; the header decides whether it has too many pixels."""
     _check_header(data, name, most_pixels)
     try:
         return decode_image(data, size, fit, decoding, name)
@@ -30,13 +30,13 @@ def _check_header(data: bytes, name: str, most_pixels: int) -> None:
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             width, height = image.size
-            one = image.format in ("JPEG", "MPO")  # the latter being a JPEG with a second picture, of another kind
-            frames = 1 if one else getattr(image, "n_frames", 1)
+            single = image.format in ("JPEG", "MPO")  # MPO is a JPEG with a second picture, which is not a frame
+            frames = 1 if single else getattr(image, "n_frames", 1)
     except Image.DecompressionBombError:
         raise RefusedError(413, "too_many_pixels", f"{name}: more than {most_pixels:,} pixels") from None
     except UnidentifiedImageError:
-        if BEGINNINGS.match(data):
-            raise RefusedError(422, "damaged_image", f"{name}: truncated or damaged behind its first bytes") from None
+        if FIRST_BYTES.match(data):
+            raise RefusedError(422, "damaged_image", f"{name}: truncated or damaged after its first bytes") from None
         raise RefusedError(422, "not_an_image", f"{name}: not a JPEG, PNG or WebP image") from None
     except Exception:  # decoders promise no closed set of errors
         raise RefusedError(422, "damaged_image", f"{name}: its header is truncated or damaged") from None
@@ -45,5 +45,5 @@ def _check_header(data: bytes, name: str, most_pixels: int) -> None:
         raise RefusedError(413, "too_many_pixels", sentence)
     if frames > 1:
         raise RefusedError(
-            422, "animated_image", f"{name}: animated, with {frames} frames; send them as images of their own"
+            422, "animated_image", f"{name}: animated, with {frames} frames; send each frame as its own image"
         )

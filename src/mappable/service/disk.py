@@ -1,4 +1,4 @@
-"""Watch a map's files, which may change or vanish while the map is served."""
+"""Read pictures of places for a browser; their files may change or vanish while a map is served."""
 
 import io
 
@@ -12,13 +12,13 @@ TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": 
 
 
 def picture(places: Places, row: int, what: str = "landmark", most: int | None = None) -> tuple[bytes, str]:
-    """The image file of a place, and its content type; what browsers do not show is made a PNG.
+    """The image file of a place, and its content type; a format that browsers do not show becomes a PNG.
 
-    One that is wider or higher than `most` pixels is made smaller, and a JPEG. `what` is what the place is called.
+    An image wider or higher than `most` pixels is reduced to a JPEG. Errors call the place a `what`.
     """
     name, file, decoding = str(places.place_id[row]), places.root / places.path[row], places.decoding
     if not file.is_file():
-        raise RefusedError(410, f"{what}_image", f"the image of {what} {name!r} is not where it was")
+        raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file no longer exists")
     shown = io.BytesIO()
     try:
         data = read_bytes(file)
@@ -33,5 +33,5 @@ def picture(places: Places, row: int, what: str = "landmark", most: int | None =
             upright.thumbnail((most, most))
         upright.save(shown, "JPEG" if large else "PNG")
     except Exception:  # decoders promise no closed set of errors
-        raise RefusedError(410, f"{what}_image", f"the image of {what} {name!r} can no longer be read") from None
+        raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file can no longer be read") from None
     return shown.getvalue(), "image/jpeg" if large else "image/png"

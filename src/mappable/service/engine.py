@@ -1,4 +1,4 @@
-"""The engine: a map and its encoder in memory, and all work for requests, off the event loop."""
+"""The engine: a map and its encoder in memory, and all work for requests, outside the event loop."""
 
 import asyncio
 import sys
@@ -22,20 +22,20 @@ from mappable.maps.ranging import check_metric, ranges_between
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.hints import Anchors
 from mappable.recovery.report import report
-from mappable.service.answers import Known, Positions, Trajectory, positions, trajectory
+from mappable.service.answers import KnownPosition, Positions, Trajectory, positions, trajectory
 from mappable.service.batching import Batcher, BatchSize, measure
-from mappable.service.body import Sent
+from mappable.service.body import SentImage
 from mappable.service.decoding import decode
-from mappable.service.limits import Limits, RefusedError, Share
+from mappable.service.limits import Budget, Limits, RefusedError
 from mappable.service.metrics import Metrics
 from mappable.threads import cores
 
-TURN = 0.0005  # seconds after which a thread hands on Python's lock
+SWITCH_SECONDS = 0.0005  # after which a thread passes Python's lock on
 Result = TypeVar("Result")
 
 
 class Engine:
-    """Answers for one map; all methods that are awaited belong to one event loop."""
+    """Locates and recovers images on one map; await all of its methods in the same event loop."""
 
     def __init__(self, opened: Map, encoder: ImageEncoder, limits: Limits, metrics: Metrics) -> None:
         self.map, self.limits, self.metrics = _in_memory(opened), limits, metrics
@@ -45,26 +45,28 @@ class Engine:
         about = encoder.about
         raw = self.map.places.decoding
         self._decode = partial(decode, size=about.size, fit=about.fit, decoding=raw, most_pixels=limits.pixels)
-        # The encoder comes first: threads of NumPy's would keep cores from it, and other threads Python's lock.
-        self._blas, self._turn = threadpool_limits(1, "blas"), sys.getswitchinterval()
-        sys.setswitchinterval(TURN)
+        # The encoder has priority: NumPy's threads would take cores from it, and other threads Python's lock.
+        self._blas, self._switch_seconds = threadpool_limits(1, "blas"), sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._pool = ThreadPoolExecutor(cores(), "requests")
-        self._decoders = ThreadPoolExecutor(cores(), "images")  # large ones are slow: nothing else waits behind them
-        self._recoveries = ThreadPoolExecutor(1, "recovery")  # they are long: no two at once
-        self.queue = Share(limits.queue, "queue", f"the queue is full: {limits.queue:,} images are waiting")
+        self._decoders = ThreadPoolExecutor(cores(), "images")  # large images are slow: no other work waits for them
+        self._recoveries = ThreadPoolExecutor(1, "recovery")  # recoveries are slow: one at a time
+        self.queue = Budget(limits.queue, "queue", f"the queue is full: {limits.queue:,} images are waiting")
         self.locator.locate(np.eye(1, self.map.store.dimensions, dtype=np.float32), encoder=self.fingerprint)
 
     async def run(self, work: Callable[..., Result], *values: Any, pool: Executor | None = None) -> Result:
-        """What blocking `work` makes of values, in a thread."""
+        """The result of the blocking function `work`, called with `values` in a thread."""
         return await asyncio.get_running_loop().run_in_executor(pool or self._pool, work, *values)
 
-    async def locate(self, images: list[Sent], *, top_k: int, sequence: bool, coverage: float | None) -> "Found":
-        """Where images were taken, or why that is not known; images of a `sequence` locate together."""
+    async def locate(self, images: list[SentImage], *, top_k: int, sequence: bool, coverage: float | None) -> "Located":
+        """Where images were taken, or why this is unknown; images of a `sequence` are located together."""
         described = await self._describe(images)
         return await self.run(self._locate, images, described, top_k, sequence, coverage)
 
-    async def recover(self, images: list[Sent], known: list[Known], *, dimensions: int, ordered: bool) -> Trajectory:
-        """The trajectory of images, all of which must decode."""
+    async def recover(
+        self, images: list[SentImage], known: list[KnownPosition], *, dimensions: int, ordered: bool
+    ) -> Trajectory:
+        """The trajectory of images; all images must decode."""
         check_metric(self.map.unit)
         anchors = _anchors(known, dimensions)
         described = await self._describe(images)
@@ -76,27 +78,27 @@ class Engine:
         return await self.run(self._recover, names, descriptors, anchors, dimensions, ordered, pool=self._recoveries)
 
     def close(self) -> None:
-        """When no request is left: what still waits in a queue is nobody's, and is dropped."""
+        """Stop all threads, after the last request; work that is still queued belongs to no request, and is dropped."""
         self._pool.shutdown(cancel_futures=True)
         self._decoders.shutdown(cancel_futures=True)
         self._recoveries.shutdown(cancel_futures=True)
         self._batcher.close()
         self._blas.restore_original_limits()
-        sys.setswitchinterval(self._turn)
+        sys.setswitchinterval(self._switch_seconds)
 
-    async def _describe(self, images: list[Sent]) -> "list[Floats32 | RefusedError]":
-        """The descriptors (D,) of those that decode."""
+    async def _describe(self, images: list[SentImage]) -> "list[Floats32 | RefusedError]":
+        """The descriptor (D,) of each image, or the error of an image that does not decode."""
         if len(images) > self.limits.queue:
-            sentence = f"there are {len(images):,} images, but at most {self.limits.queue:,} are taken at once"
+            sentence = f"the request has {len(images):,} images, more than the limit of {self.limits.queue:,}"
             raise RefusedError(413, "too_many_images", sentence)
-        with self.queue.holding() as take:
-            take(len(images))
-            turns = Turns(cores(), 2 * self.batch_size.images)
-            return await _all(self._describe_one(image, turns) for image in images)
+        with self.queue.reserving() as reserve:
+            reserve(len(images))
+            slots = RequestSlots(cores(), 2 * self.batch_size.images)
+            return await _all(self._describe_one(image, slots) for image in images)
 
-    async def _describe_one(self, image: Sent, turns: "Turns") -> "Floats32 | RefusedError":
-        async with turns.encoding:
-            async with turns.decoding:
+    async def _describe_one(self, image: SentImage, slots: "RequestSlots") -> "Floats32 | RefusedError":
+        async with slots.in_progress:
+            async with slots.decoding:
                 try:
                     pixels: Pixels = await self.run(self._decode, image.data, image.name, pool=self._decoders)
                 except RefusedError as refusal:
@@ -105,12 +107,12 @@ class Engine:
 
     def _locate(
         self,
-        images: list[Sent],
+        images: list[SentImage],
         described: "list[Floats32 | RefusedError]",
         top_k: int,
         sequence: bool,
         coverage: float | None,
-    ) -> "Found":
+    ) -> "Located":
         refused = {n: one for n, one in enumerate(described) if isinstance(one, RefusedError)}
         rows = np.array([n for n in range(len(described)) if n not in refused], dtype=np.int64)
         made = np.array([one for one in described if not isinstance(one, RefusedError)], dtype=np.float32)
@@ -133,48 +135,49 @@ class Engine:
         return trajectory(names, recovered, report(ranges, recovered, anchors=anchors))
 
 
-Found = tuple[Positions, list[RefusedError]]  # an entry per image, and why some cannot be used
+Located = tuple[Positions, list[RefusedError]]  # one entry per image, and the errors of images that cannot be used
 
 
-class Turns:
-    """How many images of one request are decoded at a time, and are decoded or with the encoder.
+class RequestSlots:
+    """How many images of one request may be decoded at once, and may be decoded or in the encoder at once.
 
-    The others wait here, not in a queue that all requests share, so that nobody waits behind all of them.
+    The other images of the request wait here, not in a queue that all requests share. So no request waits for all
+    images of another one.
     """
 
     def __init__(self, decoding: int, encoding: int) -> None:
-        self.decoding, self.encoding = asyncio.Semaphore(decoding), asyncio.Semaphore(decoding + encoding)
+        self.decoding, self.in_progress = asyncio.Semaphore(decoding), asyncio.Semaphore(decoding + encoding)
 
 
 def _batcher(encoder: ImageEncoder, metrics: Metrics) -> tuple[BatchSize, Batcher]:
-    """The thread of the encoder, with the size of batches that pays."""
+    """The thread of the encoder, with the measured batch size."""
     describe = encoder.for_queries()
     size = measure(describe, encoder.about.size)
     return size, Batcher(describe, size.images, metrics.batch)
 
 
 def _in_memory(opened: Map) -> Map:
-    """The map with its descriptors read, as what becomes of a mapped file is not in our hands.
+    """The map with its descriptors in memory, because others may change or remove a memory-mapped file.
 
-    Those of a map with an index stay in the file: they are very many.
+    The descriptors of a map with an index stay in their file, because there are very many.
     """
     if not isinstance(opened.store, Exact):
         return opened
     return replace(opened, store=Exact(np.array(opened.store.vectors)), covariance=np.array(opened.covariance))
 
 
-def _anchors(known: list[Known], dimensions: int) -> Anchors | None:
+def _anchors(known: list[KnownPosition], dimensions: int) -> Anchors | None:
     if not known:
         return None
     for one in known:
         if len(one.coordinates) != dimensions:
             given = f"{len(one.coordinates)} coordinates"
-            raise BadInputError(f"the known position of point {one.point} has {given}, but {dimensions} are asked for")
+            raise BadInputError(f"the known position of point {one.point} has {given}, expected {dimensions}")
     return Anchors(*([getattr(one, name) for one in known] for name in ("point", "coordinates", "sigma")))
 
 
 async def _all(work: Any) -> list[Any]:
-    """All results in order; if one fails, or this is cancelled, so are the others."""
+    """All results in order; if one fails, or if this call is canceled, the others are canceled."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one) for one in work]
     return [task.result() for task in tasks]

@@ -1,4 +1,4 @@
-"""Checks on every request: room, token and time; and its count."""
+"""Check every request (connections, token, timeout), and count it."""
 
 import asyncio
 import hmac
@@ -12,12 +12,12 @@ from mappable.service.limits import Limits, RefusedError
 from mappable.service.metrics import Metrics
 from mappable.service.page import is_open
 
-OPEN = frozenset({"/health"})  # paths that need no token, beside those of the viewer
-HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # seconds
+WITHOUT_TOKEN = frozenset({"/health"})  # paths that need no token, in addition to those of the viewer
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # Retry-After is in seconds
 
 
 class Guard:
-    """Around the application."""
+    """A wrapper of the application that checks and counts each request."""
 
     def __init__(
         self, app: ASGIApp, *, limits: Limits, connections: Connections, metrics: Metrics, token: str | None
@@ -44,8 +44,8 @@ class Guard:
                     await self.app(scope, receive, sending)
             except TimeoutError:
                 if status:
-                    return  # in the middle of an answer that the client does not take: it is cut off
-                sentence = f"there was no answer within {self.limits.timeout:g} s"
+                    return  # in the middle of a response that the client does not read: the response is cut off
+                sentence = f"the response took longer than {self.limits.timeout:g} s"
                 raise RefusedError(503, "timeout", sentence) from None
         except RefusedError as refusal:
             self.metrics.error(refusal.reason)
@@ -55,8 +55,8 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         if self.connections.too_many:
-            raise RefusedError(503, "connections", "there are too many connections")
-        if self._token is not None and scope["path"] not in OPEN and not is_open(scope["path"]):
+            raise RefusedError(503, "connections", "too many open connections; try again later")
+        if self._token is not None and scope["path"] not in WITHOUT_TOKEN and not is_open(scope["path"]):
             given = dict(scope["headers"]).get(b"authorization", b"")
             scheme, _, token = given.partition(b" ")
             if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
@@ -64,10 +64,10 @@ class Guard:
 
 
 def answer(refusal: RefusedError) -> JSONResponse:
-    """A refusal as a client sees it."""
+    """The response for a failed request."""
     return JSONResponse({"error": refusal.sentence}, refusal.status, HEADERS.get(refusal.status))
 
 
 def _path(scope: Scope) -> str:
-    """That of the route, or "other" where there is none, so that nobody can make up new ones without end."""
+    """The path of the route, or "other" for unknown paths, so that clients cannot create endless new labels."""
     return str(getattr(scope.get("route"), "path", "other"))

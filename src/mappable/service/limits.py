@@ -1,4 +1,4 @@
-"""The limits of a server, and the messages when one is reached."""
+"""The limits of a server, and the error of a request that exceeds one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 
 from mappable.errors import BadInputError
 
-Take = Callable[[int], None]
+Reserve = Callable[[int], None]
 
 
 class RefusedError(Exception):
-    """An answer other than what was asked for: an HTTP status, a word for the metrics, and one sentence."""
+    """A request fails: its HTTP status, a reason in one word for the metrics, and a sentence for the client."""
 
     def __init__(self, status: int, reason: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -19,45 +19,45 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """All of them; times are in seconds."""
+    """All limits; times are in seconds."""
 
-    body: int = 64 * 2**20  # bytes of one request
-    pixels: int = 50_000_000  # of one image
-    queue: int = 256  # images that are decoded, wait for the encoder or are with it; one request has no more either
-    timeout: float = 60.0  # from a request to its answer, and then again until the client has read it
-    read_timeout: float = 20.0  # for its head, and for its body
-    connections: int = 512
-    memory: int = 2**30  # bytes of all requests that are being read or answered; as much again of answers to be read
+    body: int = 64 * 2**20  # bytes of one request body
+    pixels: int = 50_000_000  # pixels of one image
+    queue: int = 256  # images that are being decoded, wait for the encoder or are in it; also images per request
+    timeout: float = 60.0  # from a request to its response, and again until the client has read the response
+    read_timeout: float = 20.0  # for receiving the headers, and again for the body
+    connections: int = 512  # open connections
+    memory: int = 2**30  # bytes of all requests in progress; the same again for responses that clients have not read
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not value > 0:
-                raise BadInputError(f"the limit {field.name} is {value}, but must be above 0")
+                raise BadInputError(f"limit {field.name} must be above 0, got {value}")
 
 
-class Share:
-    """A quantity of which there is only so much for all requests together, such as places in a queue.
+class Budget:
+    """A quantity that all requests share, such as places in a queue, with an upper limit.
 
-    Where it is used up, a request is refused for that `reason`, with that `sentence`.
+    A request that would exceed the limit fails with `reason` and `sentence`.
     """
 
     def __init__(self, limit: int, reason: str, sentence: str) -> None:
         self.limit, self.taken, self.reason, self.sentence = limit, 0, reason, sentence
 
     @contextmanager
-    def holding(self) -> Iterator[Take]:
-        """A function that takes more of it for one request, or refuses the request; at the end all is given back."""
-        held = 0
+    def reserving(self) -> Iterator[Reserve]:
+        """A function that reserves more for one request, or raises; on exit, the request returns everything."""
+        reserved = 0
 
-        def take(count: int) -> None:
-            nonlocal held
+        def reserve(count: int) -> None:
+            nonlocal reserved
             if self.taken + count > self.limit:
                 raise RefusedError(503, self.reason, self.sentence)
             self.taken += count
-            held += count
+            reserved += count
 
         try:
-            yield take
+            yield reserve
         finally:
-            self.taken -= held
+            self.taken -= reserved

@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-IMAGES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+BATCH_BOUNDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # images
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = tuple[tuple[str, str], ...]
 
 
 class Histogram:
-    """How many values were at most as large as each bound."""
+    """The number of values at or below each bound."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
@@ -31,41 +31,44 @@ class Histogram:
 
 
 class Metrics:
-    """All counts; any thread may add to them. `gauges` are asked when somebody looks, by their name and help."""
+    """All counters; any thread may add to them.
+
+    `gauges` maps a name and a help text to a function, which is called whenever the metrics are read.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._requests: Counter[Labels] = Counter()
         self._errors: Counter[Labels] = Counter()
         self._latency: dict[str, Histogram] = {}
-        self._batches = Histogram(IMAGES)
+        self._batches = Histogram(BATCH_BOUNDS)
         self.gauges: Mapping[tuple[str, str], Callable[[], float]] = {}
 
     def request(self, path: str, status: int, seconds: float) -> None:
-        """One was answered; `path` is that of the route, not of the request."""
+        """Count an answered request; `path` is that of the route, not of the request."""
         with self._lock:
             self._requests[(("path", path), ("status", str(status)))] += 1
-            self._latency.setdefault(path, Histogram(SECONDS)).add(seconds)
+            self._latency.setdefault(path, Histogram(SECONDS_BOUNDS)).add(seconds)
 
     def error(self, reason: str) -> None:
-        """A request, or one of its images, was refused."""
+        """Count a failed request, or a failed image of a request."""
         with self._lock:
             self._errors[(("reason", reason),)] += 1
 
     def batch(self, images: int) -> None:
-        """So many images went through the encoder together."""
+        """Count a batch of this many images."""
         with self._lock:
             self._batches.add(images)
 
     def text(self) -> str:
-        """All of it."""
+        """All metrics in the text format of Prometheus."""
         with self._lock:
             lines = [
                 *_counter("mappable_requests_total", "Requests answered.", self._requests),
-                *_counter("mappable_errors_total", "Requests or images refused, by reason.", self._errors),
-                *_heading("mappable_request_seconds", "Time from a request's head to its answer.", "histogram"),
+                *_counter("mappable_errors_total", "Failed requests or images, by reason.", self._errors),
+                *_heading("mappable_request_seconds", "Seconds from the headers to the response.", "histogram"),
                 *(line for path, one in self._latency.items() for line in one.lines(*_of_path(path))),
-                *_heading("mappable_batch_images", "Images that the encoder took at a time.", "histogram"),
+                *_heading("mappable_batch_images", "Images per batch of the encoder.", "histogram"),
                 *self._batches.lines("mappable_batch_images"),
             ]
         for (name, about), value in self.gauges.items():
@@ -86,5 +89,5 @@ def _heading(name: str, about: str, kind: str) -> list[str]:
 
 
 def _braced(labels: Labels) -> str:
-    """Names and values are our own, so there is nothing in them to escape."""
+    """The labels in braces. All names and values come from this package, so none needs escaping."""
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels) + "}" if labels else ""

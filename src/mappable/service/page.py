@@ -1,4 +1,4 @@
-"""The viewer: its files and its data, kept ready to send."""
+"""The viewer: its files, and the data of a study, compressed and ready to send."""
 
 import gzip
 import hashlib
@@ -23,18 +23,18 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 JSON = "application/json"
 PICTURE = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in IMAGES}  # for OpenAPI
 HEADERS = {
-    # nothing of another address, and no script but the files here; plotly.js brings its styles in a <style> of its own
+    # Allow nothing from other addresses, and only scripts in files. plotly.js adds its own <style>.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-MOST_PIXELS = 640  # width and height of a picture of the study
+LARGEST_SIDE = 640  # pixels: width and height of a picture of the study
 
 
 @dataclass(frozen=True)
 class File:
-    """Bytes that do not change while the server runs; browsers keep them, but ask whether they are still right."""
+    """Bytes that do not change while the server runs; browsers cache them, and check each time that they are valid."""
 
     data: bytes
     kind: str
@@ -57,24 +57,25 @@ class File:
 
 
 def missing() -> str | None:
-    """What the page lacks, in one sentence that says how to get it."""
+    """What the viewer lacks and how to get it, in one sentence; None if it is complete."""
     if LIBRARY.is_file():
         return None
-    return "there is no viewer here, for want of plotly.js: scripts/vendor of the source fetches it"
+    return "the viewer is not installed (plotly.js is missing): run scripts/vendor in a source checkout"
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no token: those of the page itself, which asks for it and knows nothing without."""
+    """True for paths of the page itself, which need no token: the page has no data, and asks the user for the token."""
     return path == "/" or path.startswith("/viewer/")
 
 
 def add_page(app: FastAPI) -> None:
-    """The viewer at `/`."""
+    """Add the viewer at `/`."""
     files = {} if missing() else {str(file.relative_to(FOLDER)): _read(file) for file in sorted(FOLDER.rglob("*.*"))}
 
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
-        return _found(files, "index.html", missing() or "restart the server: the viewer was not there").answer(request)
+        late = "the viewer was installed after the server started; restart the server"
+        return _found(files, "index.html", missing() or late).answer(request)
 
     @app.get("/viewer/{name:path}", include_in_schema=False)
     def part(request: Request, name: str) -> Response:
@@ -82,18 +83,18 @@ def add_page(app: FastAPI) -> None:
 
 
 def add_study(app: FastAPI, study: "StudyView | None") -> None:
-    """What the viewer shows of a study, as docs/serve.md says; without one there is only that there is none."""
+    """Add the addresses of a study, which docs/serve.md lists; without a study, `/study` says that there is none."""
     overview = File(b'{"study":%b}' % (study.overview if study else b"null"), JSON)
     models, matrices = ({name: File(data, JSON) for name, data in of.items()} for of in _both(study))
 
     @app.get("/study", include_in_schema=False)
     def the_study(request: Request) -> Response:
-        """The test images, where they were taken, the landmarks, and how good each model is; null without a study."""
+        """Test images with their positions, the landmarks, and the accuracy of each model; null without a study."""
         return overview.answer(request)
 
     @app.get("/study/models/{name}", include_in_schema=False)
     def model(request: Request, name: str) -> Response:
-        """What one model made of each test image, a trajectory that it recovered, and how far its intervals hold."""
+        """Results of one model: each test image, a recovered trajectory, and the coverage of its intervals."""
         return _found(models, name, f"the study has no model {name!r}").answer(request)
 
     @app.get("/study/matrices/{name}", include_in_schema=False)
@@ -103,10 +104,10 @@ def add_study(app: FastAPI, study: "StudyView | None") -> None:
 
     @app.get("/study/images/{name:path}", include_in_schema=False)
     def image(name: str) -> Response:
-        """The picture of a place of the study, made smaller if it is large."""
+        """The picture of a place in the study, reduced if it is large."""
         if study is None or name not in study.rows:
             raise RefusedError(404, "study", f"the study has no image {name!r}")
-        data, kind = picture(study.places, study.rows[name], "image", MOST_PIXELS)
+        data, kind = picture(study.places, study.rows[name], "image", LARGEST_SIDE)
         return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
 
 

@@ -1,4 +1,4 @@
-"""The server: uvicorn at an address; when stopped, it finishes what has begun."""
+"""The server: uvicorn at an address; when stopped, it finishes the requests in progress."""
 
 import signal
 import socket
@@ -18,25 +18,25 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at an address, which is ours from now on; clients wait until its server runs."""
+    """A socket that is bound to an address; clients can connect, but wait until the server runs."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
-            bound.listen()  # until then another may bind to it too
+            bound.listen()  # before this call, another process may bind the same address
         except BaseException:
             bound.close()
             raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise BadInputError(f"cannot listen at {host}, port {port}: {reason}") from None
+        raise BadInputError(f"cannot listen on {host}, port {port}: {reason}") from None
     return bound
 
 
 def server_of(app: ASGIApp, bound: socket.socket, connections: Connections, ready: Callable[[str], None]) -> "Server":
-    """What answers at an address once it is `run`; `ready` is told that address when clients are let in."""
+    """A server for the application; `run` starts it, and it calls `ready` with its address when it is up."""
     config = uvicorn.Config(
         app,
         http=connections.protocol(),
@@ -53,9 +53,10 @@ def server_of(app: ASGIApp, bound: socket.socket, connections: Connections, read
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which SIGINT or SIGTERM stop.
+    """A uvicorn server that stops at SIGINT or SIGTERM.
 
-    Then nobody is let in any more, and requests under way are answered; after a second signal nobody is waited for.
+    After the first signal it accepts no more connections, and finishes the requests in progress. After a second signal
+    it does not wait for clients.
     """
 
     def __init__(self, config: uvicorn.Config, bound: socket.socket, ready: Callable[[str], None]) -> None:
@@ -71,7 +72,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, but a server that was told to stop has not failed: the signal is not raised again."""
+        """As in uvicorn, but do not raise the signal again: stopping a server is not a failure."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -88,6 +89,6 @@ class Server(uvicorn.Server):
 
 
 def _address_of(bound: socket.socket) -> str:
-    """As a browser takes it."""
+    """The address in the form that a browser accepts."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""A study as the viewer shows it: its queries and each model's answers, as small JSON."""
+"""A study for the viewer: its queries and the results of each model, as compact JSON."""
 
 import base64
 import json
@@ -20,16 +20,16 @@ from mappable.evaluation.sets import PLACES
 from mappable.places.files import load_places
 from mappable.places.table import Places
 
-MOST = 4000  # queries that are shown
+SHOWN_QUERIES = 4000  # at most
 DECIMALS = 3
-WAYS = {"anchored": "between known positions", "recovered": "from distances alone", "mds": "the paper's way"}
+METHODS = {"anchored": "with known positions", "recovered": "from distances alone", "mds": "the paper's method"}
 
 
 @dataclass(frozen=True)
 class StudyView:
-    """What is shown of a study: an overview; and by the name of a model what it found, and its distance matrices.
+    """What the viewer shows of a study: an overview, and by model name the results and the distance matrices.
 
-    All three are JSON. `rows` are those of `places` by their ids.
+    All three are JSON. `rows` maps ids to rows of `places`.
     """
 
     places: Places
@@ -40,23 +40,26 @@ class StudyView:
 
 
 def open_study(folder: Path, frame: str | None = None) -> StudyView:
-    """What `mappable reproduce` or `mappable demo` left in a folder; its positions must be in that `frame`."""
+    """A study from a folder that `mappable reproduce` or `mappable demo` wrote.
+
+    Raises if its positions are not in `frame`.
+    """
     homes = sorted(file.parent for file in (folder / RESULTS).glob(f"*/{RESULT}"))
     loaded = {home.name: Result.load(home) for home in homes}
     found = {name: (one, accuracy) for name, one in loaded.items() if (accuracy := one.get(Accuracy))}
     if not found:
-        raise BadInputError(f"{folder}: no study here (no result in {RESULTS} has the protocol table1)")
+        raise BadInputError(f"{folder}: not a study: no result in {RESULTS} has the protocol table1")
     models = dict(sorted(found.items(), key=lambda item: item[1][1].positive[0]))
     places = load_places(folder / PLACES)
     rows = {str(name): row for row, name in enumerate(places.place_id)}
     first, accuracy = next(iter(models.values()))
     if frame is not None and first.frame != frame:
-        raise BadInputError(f"{folder}: its positions are in the frame {first.frame}, those of the map in {frame}")
+        raise BadInputError(f"{folder}: has positions in frame {first.frame}, expected the map's frame {frame}")
     for name, (result, own) in models.items():
         _check_rows(folder / RESULTS / name, places, result, own)
         if result.setup != first.setup or places.place_id[own.queries].tolist() != result.ids.tolist():
-            raise BadInputError(f"{folder / RESULTS / name}: of other images or radii than the rest of the study")
-    shown = evenly(len(accuracy.queries), MOST, nearest=True)
+            raise BadInputError(f"{folder / RESULTS / name}: has other images or radii than the rest of the study")
+    shown = evenly(len(accuracy.queries), SHOWN_QUERIES, nearest=True)
     landmarks = np.unique(np.concatenate([own.landmarks for _, own in models.values()]))
     matrices = {name: one.get(Matrices) for name, (one, _) in models.items()}
     return StudyView(
@@ -69,16 +72,16 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
 
 
 def _check_rows(home: Path, places: Places, result: Result, accuracy: Accuracy) -> None:
-    """Refuse a result with rows that the table does not have, or with two lists of queries that differ."""
-    said, drive, matrices = result.get(Localization), result.get(MapRecovery), result.get(Matrices)
+    """Raise if a result has rows that the table lacks, or if two of its protocols have different queries."""
+    located, drive, matrices = result.get(Localization), result.get(MapRecovery), result.get(Matrices)
     rows = [accuracy.queries, accuracy.landmarks, accuracy.retrieved]
     rows += [drive.images] if drive else []
     rows += [matrices.references, matrices.queries] if matrices else []
     last = int(np.concatenate(rows).max(initial=-1))
     if last >= len(places):
-        has = f"the table in {PLACES} has {len(places):,} images, and this result names image {last + 1:,}"
-        raise BadInputError(f"{home}: {has}; evaluate again")
-    if said and not np.array_equal(said.queries, accuracy.queries):
+        problem = f"the table in {PLACES} has {len(places):,} images, but this result refers to image {last + 1:,}"
+        raise BadInputError(f"{home}: {problem}; evaluate again")
+    if located and not np.array_equal(located.queries, accuracy.queries):
         raise BadInputError(f"{home}: the protocol localization has other queries than table1; evaluate again")
 
 
@@ -114,34 +117,34 @@ def _overview(places: Places, results: Mapping[str, tuple[Result, Accuracy]], qu
 
 
 def _model(places: Places, result: Result, accuracy: Accuracy, shown: Ints, landmarks: Ints) -> bytes:
-    """For each query shown: which landmark was retrieved, how far off that is, and what was said about it."""
+    """For each shown query: the retrieved landmark, its error, and the stated distance with its interval."""
     found: dict[str, Any] = {
         "retrieved": np.searchsorted(landmarks, accuracy.retrieved[shown]).tolist(),
         "error": _numbers(accuracy.errors[shown]),
     }
-    said = result.get(Localization)
+    located = result.get(Localization)
     for name in ("refined", "distance", "low", "high"):
-        found[name] = said and _numbers(getattr(said, name)[shown])
-    found["confident"] = said and said.confident[shown].tolist()
-    found["calibration"] = said and _calibration(said, result.conditions)
+        found[name] = located and _numbers(getattr(located, name)[shown])
+    found["confident"] = located and located.confident[shown].tolist()
+    found["calibration"] = located and _calibration(located, result.conditions)
     found["trajectory"] = _trajectory(places, result.get(MapRecovery))
     return _json(found)
 
 
-def _calibration(said: Localization, conditions: Strings) -> dict[str, Any]:
-    """What all intervals together come to."""
-    covered, width = said.covered()
+def _calibration(located: Localization, conditions: Strings) -> dict[str, Any]:
+    """Coverage and width of the intervals, for all queries and per condition."""
+    covered, width = located.covered()
     groups = {str(name) or "unnamed": np.flatnonzero(conditions == name) for name in sorted(set(conditions))}
     return {
-        "coverage": said.coverage,
+        "coverage": located.coverage,
         "covered": covered,
         "width": width,
-        "confident": said.calibrated(said.confident),
+        "confident": located.calibrated(located.confident),
         "by_condition": {
-            name: {"covered": said.covered(own)[0], "confident": said.calibrated(said.confident[own])}
+            name: {"covered": located.covered(own)[0], "confident": located.calibrated(located.confident[own])}
             for name, own in groups.items()
         },
-        "note": said.note or None,
+        "note": located.note or None,
     }
 
 
@@ -157,14 +160,14 @@ def _trajectory(places: Places, found: MapRecovery | None) -> dict[str, Any] | N
         "truth": _numbers(found.truth[:, :2]),
         "ways": [
             {"title": title, "anchored": name == "anchored", "positions": _numbers(found.positions[name][:, :2])}
-            for name, title in WAYS.items()
+            for name, title in METHODS.items()
             if name in found.positions
         ],
     }
 
 
 def _matrices(places: Places, found: Matrices) -> bytes:
-    """Both matrices in 256 steps, and the images of their rows and columns."""
+    """Both matrices, quantized to 256 steps, and the images of their rows and columns."""
     return _json(
         {
             "reference": found.reference_sequence,
@@ -174,13 +177,13 @@ def _matrices(places: Places, found: Matrices) -> bytes:
             "shape": list(found.distances.shape),
             "rows": places.place_id[found.references].tolist(),
             "columns": places.place_id[found.queries].tolist(),
-            "distances": _quantised(found.distances),
-            "feature": _quantised(found.feature),
+            "distances": _quantized(found.distances),
+            "feature": _quantized(found.feature),
         }
     )
 
 
-def _quantised(distances: Floats32) -> dict[str, Any]:
+def _quantized(distances: Floats32) -> dict[str, Any]:
     values = distances.astype(np.float64)
     most = float(values.max()) or 1.0
     return {"most": most, "steps": base64.b64encode(_bytes(values / most)).decode()}
@@ -196,7 +199,7 @@ def _columns(places: Places, rows: Ints) -> dict[str, Any]:
 
 
 def _numbers(values: Floats) -> list[Any]:
-    """Lists of short numbers; None where there is none."""
+    """Nested lists of rounded numbers; None replaces values that are not finite."""
     rounded = np.round(values.astype(np.float64), DECIMALS)
     found: list[Any] = np.where(np.isfinite(rounded), rounded, None).tolist()  # type: ignore[call-overload]
     return found

@@ -1,4 +1,4 @@
-"""Cameras: level, without distortion, with the faults of real sensors."""
+"""Camera models: level, without distortion, with the noise and blur of real sensors."""
 
 from dataclasses import dataclass
 from math import radians, tan
@@ -6,10 +6,10 @@ from math import radians, tan
 
 @dataclass(frozen=True)
 class Camera:
-    """`field_of_view` is horizontal, in radians; `height` is metres above the ground beneath the vehicle.
+    """A camera. `field_of_view` is horizontal, in radians; `height` is metres above the ground under the vehicle.
 
-    `noise` is the sensor's noise as a share of white, `blur` the lens's in thousandths of the image's width, `gain`
-    multiplies the exposure, and `tint` is what it makes of white.
+    `noise` is the sensor noise as a share of white. `blur` is the blur of the lens in thousandths of the image width.
+    `gain` multiplies the exposure. `tint` is the color (red, green, blue) in which the camera sees white.
     """
 
     field_of_view: float
@@ -20,7 +20,7 @@ class Camera:
     tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
     def focal_length(self, width: int) -> float:
-        """In pixels of an image of that width."""
+        """Return the focal length in pixels, for an image of that width."""
         return width / 2 / tan(self.field_of_view / 2)
 
 

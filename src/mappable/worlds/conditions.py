@@ -4,40 +4,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import radians
 
-from mappable.worlds.scene import Colour
+from mappable.worlds.scene import Color
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Light in units in which white paper under an open grey sky is about 1; colours are linear red, green, blue.
+    """Light and weather of a run. Colors are linear red, green, blue.
 
-    `sun` shines from `sun_azimuth`, `sun_elevation` (radians); `ambient` comes from all sides; `sky_low`, `sky_high`
-    are the sky's colours at the horizon and above; `clouds`, `snow`, `wet`, `rain` and `lit` (the share of windows with
-    light behind them; indoors, how bright screens are) are 0 to 1; `fog` is the share of light lost a metre; `lamps` is
-    the power of street or ceiling lamps, of which a share `lamps_lit` is on, `headlights` of the vehicle's own;
-    `exposure` is what the camera aims at, `noise` and `blur` multiply the camera's; runs begin `hours_later` than those
-    by day.
+    The unit of light is such that white paper under an open gray sky is about 1.
     """
 
-    ambient: Colour
-    sky_low: Colour
-    sky_high: Colour
-    sun: Colour = (0.0, 0.0, 0.0)
-    sun_azimuth: float = 0.0
-    sun_elevation: float = 0.8
-    clouds: float = 0.0
-    snow: float = 0.0
-    wet: float = 0.0
-    rain: float = 0.0
-    fog: float = 0.001
-    lamps: float = 0.0
-    lamps_lit: float = 1.0
-    headlights: float = 0.0
-    lit: float = 0.0
-    exposure: float = 0.4
-    noise: float = 1.0
-    blur: float = 1.0
-    hours_later: float = 0.0
+    ambient: Color  # light from all sides
+    sky_low: Color  # sky at the horizon
+    sky_high: Color  # sky above
+    sun: Color = (0.0, 0.0, 0.0)
+    sun_azimuth: float = 0.0  # direction that the sun shines from, in radians
+    sun_elevation: float = 0.8  # radians
+    clouds: float = 0.0  # 0 to 1
+    snow: float = 0.0  # 0 to 1
+    wet: float = 0.0  # 0 to 1
+    rain: float = 0.0  # 0 to 1
+    fog: float = 0.001  # share of light lost per metre
+    lamps: float = 0.0  # power of street or ceiling lamps
+    lamps_lit: float = 1.0  # share of the lamps that are on
+    headlights: float = 0.0  # power of the vehicle's own lights
+    lit: float = 0.0  # 0 to 1: share of windows with light behind them; indoors, brightness of screens
+    exposure: float = 0.4  # brightness that the camera aims at
+    noise: float = 1.0  # multiplies the noise of the camera
+    blur: float = 1.0  # multiplies the blur of the camera
+    hours_later: float = 0.0  # start time of a run, after runs by day
 
 
 STREET: Mapping[str, Condition] = {

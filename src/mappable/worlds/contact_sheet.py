@@ -11,8 +11,8 @@ from mappable.files import write_atomically
 from mappable.places.table import Places
 
 COLUMNS = 8
-GAP, TEXT, TITLE = 4, 15, 34  # pixels between images, and of the labels and of a group's title
-TURNED = 10.0  # metres that an image counts as farther away if it looks a quarter turn to the side
+GAP, TEXT, TITLE = 4, 15, 34  # pixels: between images, height of labels, height of the title of a group
+TURNED = 10.0  # metres by which an image counts as farther away if it is turned by a quarter turn
 
 
 def contact_sheet(
@@ -23,9 +23,10 @@ def contact_sheet(
     groups: Mapping[str, Sequence[str]] | None = None,
     columns: int = COLUMNS,
 ) -> None:
-    """Write a sheet (PNG or JPEG by suffix) of images that `load` fetches by row number.
+    """Write a sheet (PNG or JPEG by suffix) of images that `load` returns by row number.
 
-    `groups` names the sequences that go the same way; each group has columns of its own. Without it all are one group.
+    `groups` has the sequences on the same route, by title; each group has its own columns. Without `groups`, all
+    sequences are one group.
     """
     file, rows_of = Path(file), places.sequences()
     chosen: list[tuple[str, dict[str, Ints]]] = []
@@ -55,7 +56,7 @@ def contact_sheet(
 
 
 def same_places(places: Places, sequences: Mapping[str, Ints], columns: int) -> dict[str, Ints]:
-    """For each sequence the rows of the images that show the same places: those of the first, evenly along it."""
+    """Find, per sequence, the rows of images that show the same places, which lie evenly along the first sequence."""
     first = next(iter(sequences.values()))
     wanted = first[((np.arange(columns) + 0.5) * len(first) / columns).astype(np.int64)]
     found = {}

@@ -1,4 +1,4 @@
-"""The runs of a preset: their routes, the table of their images, and drawing them."""
+"""The runs of a preset: plan their routes, make the table of their images, and draw them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,16 +24,16 @@ from mappable.worlds.scene import Traversal, World
 if TYPE_CHECKING:
     from mappable.worlds.rendering.renderer import Renderer
 
-CHUNK = 8  # images that a thread draws at a time; a GPU draws CHUNK_ON_GPU of them at once
-CHUNK_ON_GPU = 64
-Keep = Callable[[int, Pixels], None]  # what is to be done with the image of a row; called from several threads
+CHUNK = 8  # images that a thread draws at a time
+CHUNK_ON_GPU = 64  # images that a GPU draws at a time
+Keep = Callable[[int, Pixels], None]  # receives a row number and its image; called from several threads
 
 
 @dataclass(frozen=True)
 class Drive:
-    """A run as it goes: its `images` (numbers within the traversal) are rows `first` and following of the table.
+    """A planned run: its `images` (numbers within the traversal) are the rows of the table from `first` on.
 
-    `poses` is its traversal without the bodies that stand and move there, which would fill the memory.
+    `poses` is the traversal without parked and moving bodies, because these need much memory.
     """
 
     run: Run
@@ -47,11 +47,11 @@ class Drive:
 
 
 def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> tuple[World, list[Drive]]:
-    """The world of a preset, and its runs through it; nothing is drawn yet."""
+    """Build the world of a preset and plan its runs; nothing is drawn yet."""
     runs = preset.select(parts)
     in_three = preset.dimensions == 3
     is_street = preset.world == "street"
-    build = partial(street.build, hills=in_three) if is_street else partial(rooms.build, storeys=in_three)
+    build = partial(street.build, hills=in_three) if is_street else partial(rooms.build, stories=in_three)
     world: World = build(preset.seed)
     drives, first = [], 0
     for run in runs:
@@ -64,9 +64,9 @@ def plan(preset: Preset, parts: Sequence[str] | None = None, every: int = 1) -> 
 
 
 def traverse(world: World, run: Run, *, alone: bool = False) -> Traversal:
-    """The whole route, even if a part of it is kept: its images are then the same in each preset that has them.
+    """Traverse the whole route, even if only a part is kept, so that its images are the same in every preset.
 
-    `alone` gives the same poses, but nothing that one meets on the way, which takes most of the time.
+    With `alone`, the poses are the same, but there are no parked and moving bodies, which take most of the time.
     """
     if isinstance(world, rooms.Building):
         return rooms.traverse(world, run.route, spacing=run.spacing, seed=run.seed, alone=alone)
@@ -74,7 +74,7 @@ def traverse(world: World, run: Run, *, alone: bool = False) -> Traversal:
 
 
 def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Places:
-    """The places of all drives; an image is called by its sequence and its number within the run."""
+    """Make the table of all drives; an image is named by its sequence and its number within the run."""
 
     def column(name: str) -> Floats:
         return np.concatenate([getattr(drive.poses, name)[drive.images] for drive in drives])
@@ -102,7 +102,7 @@ def table(preset: Preset, drives: Sequence[Drive], root: Path | str = ".") -> Pl
 
 
 def _later(preset: Preset, run: Run) -> int:
-    """Nanoseconds that a run in this condition begins after one by day."""
+    """Return the start of a run in nanoseconds after runs by day, which depends on its condition."""
     return round(_conditions(preset)[run.condition].hours_later * 3600e9)
 
 
@@ -113,7 +113,7 @@ def _conditions(preset: Preset) -> Mapping[str, conditions.Condition]:
 def draw(
     preset: Preset, world: World, drives: Sequence[Drive], wanted: Bools, keep: Keep, *, size: Size, device: str
 ) -> None:
-    """Draw the wanted rows, on all cores or on a GPU, and give each image to `keep` as soon as it is there."""
+    """Draw the wanted rows, on all cores or on a GPU, and pass each image to `keep` as soon as it is drawn."""
     if not wanted.any():
         return
     import torch  # here, because it is slow to load
@@ -138,7 +138,7 @@ def draw(
                     for count in in_order(pool, partial(_draw_some, renderer, drive, keep), tasks, ahead=2 * workers):
                         advance(count)
     finally:
-        torch.set_num_threads(before)  # threads that start later take over the number that was set last
+        torch.set_num_threads(before)  # later threads would inherit the number that was set last
 
 
 def _draw_some(renderer: "Renderer", drive: Drive, keep: Keep, rows: Ints) -> int:

@@ -1,8 +1,8 @@
-"""The presets: which world, which runs through it, in what light, and what each run is for.
+"""The presets: a world, the runs through it, their conditions, and the purpose of each run.
 
-A preset is a promise. All of them are frozen (`FROZEN`): nothing that changes their images may change here or in what
-draws them. A change needs a new name, such as street-v2, with hashes, thumbnails (`tests/worlds/test_frozen.py`)
-and results of its own, and the old preset goes on drawing what it drew.
+All presets are frozen (`FROZEN`): do not change anything that changes their images, here or in the drawing code. A
+change needs a new preset, such as street-v2, with its own hashes, thumbnails (`tests/worlds/test_frozen.py`) and
+results. The old preset must still draw the same images.
 """
 
 import math
@@ -15,14 +15,14 @@ from mappable.errors import BadInputError
 from mappable.places.images import Size
 from mappable.worlds.camera import CAR, OTHER_CAR, OTHER_ROBOT, ROBOT, Camera
 
-MAIN = "main"  # the part that is trained and tested on; the others ask what carries over to the unseen
+MAIN = "main"  # the part for training and testing; the other parts test generalization to unseen places and cameras
 
 
 @dataclass(frozen=True)
 class Run:
     """One traversal: a sequence of the table. `spacing` is metres between images.
 
-    Of the images of the whole route, those of the first `length` metres are kept, and of these each `every`-th.
+    Only images of the first `length` metres are kept (None: of the whole route), and only every `every`-th of them.
     """
 
     name: str
@@ -40,10 +40,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Preset:
-    """A world and its protocol; radii are in metres, `yaw_limit` in radians, None where there is no yaw rule.
+    """A world and its protocol; radii are in metres, `yaw_limit` in radians, or None if there is no yaw rule.
 
-    Presets of one `frame` show one and the same world. `image_hashes` are the frozen ones of each part, as `world.json`
-    has them for images of `size` drawn on a CPU: equal if all images are, bit for bit; none if it is not frozen yet.
+    Presets with the same `frame` show the same world. `image_hashes` has the frozen hash of each part, as in
+    `world.json`, for images of `size` drawn on a CPU. Equal hashes mean that all images are equal, bit for bit. It is
+    empty if the preset is not frozen yet.
     """
 
     name: str
@@ -62,31 +63,31 @@ class Preset:
 
     @property
     def parts(self) -> dict[str, tuple[Run, ...]]:
-        """The runs of each part."""
+        """Return the runs of each part."""
         return {
             part: tuple(run for run in self.runs if run.part == part) for part in {run.part: 0 for run in self.runs}
         }
 
     def select(self, parts: Sequence[str] | str | None = None) -> tuple[Run, ...]:
-        """The runs of these parts (of all, if None), in the order of the preset; an unknown part is refused."""
+        """Return the runs of some parts (None: all), in the order of the preset; raise for an unknown part."""
         known, parts = self.parts, [parts] if isinstance(parts, str) else parts
         if parts is not None and not parts:
-            raise BadInputError(f"no part of {self.name} is named; its parts are {', '.join(known)}")
+            raise BadInputError(f"the list of parts of {self.name} is empty: use one or more of {', '.join(known)}")
         for part in parts or ():
             if part not in known:
-                raise BadInputError(f"{self.name} has no part {part!r}; its parts are {', '.join(known)}")
+                raise BadInputError(f"{self.name} has no part {part!r}: use one of {', '.join(known)}")
         return tuple(run for run in self.runs if parts is None or run.part in parts)
 
 
 def find_preset(name: str) -> Preset:
-    """The preset of that name; an unknown name is an error that lists the known ones."""
+    """Find a preset by name; the error for an unknown name lists the known ones."""
     if name not in PRESETS:
-        raise BadInputError(f"there is no preset {name!r}; the presets are {', '.join(PRESETS)}")
+        raise BadInputError(f"unknown preset {name!r}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
 class _Runs:
-    """Makes the runs of one world; a run's seed comes from its name, so that a new one leaves the others alone."""
+    """Makes the runs of one world. The seed of a run comes from its name, so a new run does not change the others."""
 
     def __init__(self, frame: str, camera: Camera, spacing: float, length: float | None = None) -> None:
         self.frame, self.camera, self.spacing, self.length = frame, camera, spacing, length
@@ -103,12 +104,12 @@ class _Runs:
         return [self.one(f"{part}-query-{one}", one, part=part, role="query") for one in conditions]
 
     def apart(self, part: str, reference: str, *conditions: str) -> list[Run]:
-        """A part with a map of its own: one run to make it of, and queries."""
+        """Return the runs of a part with its own map: one reference run, and queries."""
         name = f"{part}-reference-{reference}"
         return [self.one(name, reference, part=part, role="reference"), *self.queries(part, *conditions)]
 
     def other_camera(self, camera: Camera, spacing: float, *conditions: str) -> list[Run]:
-        """Queries on the main route with a camera that no other run has."""
+        """Return queries on the main route with a camera that no other run has."""
         queries = self.queries("camera", *conditions)
         return [replace(run, route=MAIN, camera=camera, spacing=spacing, length=self.length) for run in queries]
 
@@ -181,7 +182,7 @@ def _street_3d(street: Preset) -> Preset:
 def _rooms_3d(rooms: Preset) -> Preset:
     runs = _Runs(f"{rooms.name}-3d", ROBOT, 0.5)
     train, calibration = runs.split("train", "cloudy", "sunny"), runs.split("calibration", "cloudy")
-    summary = "a small rooms-v1 on two storeys: z counts, 0.5 m between images"
+    summary = "a small rooms-v1 on two stories: z counts, 0.5 m between images"
     return _three_dimensional(rooms, summary, [*train, *calibration, *runs.split("test", "cloudy", "night")])
 
 
@@ -191,7 +192,7 @@ def _all() -> Mapping[str, Preset]:
     return {preset.name: replace(preset, image_hashes=FROZEN.get(preset.name, {})) for preset in presets}
 
 
-# Drawn on an AMD EPYC with torch 2.13.0 and numpy 2.4.6; another processor or library may round otherwise.
+# Drawn on an AMD EPYC with torch 2.13.0 and numpy 2.4.6; another processor or library may round differently.
 FROZEN: Mapping[str, Mapping[str, str]] = {
     "street-v1": {
         "main": "64261735c05063d7f6cf29f5c10f33209870ec8698dab6176feed36fcfcc0f55",

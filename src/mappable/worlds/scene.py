@@ -1,7 +1,7 @@
-"""What a world is made of: solids, decks, roads, lamps and windows; and a run through it.
+"""The parts of a world (solids, decks, roads, lamps and windows), and a run through it.
 
-Everything is in metres and radians; heights are above z = 0. Colours are linear red, green and blue in 0..1. A `seed`
-decides the fine details of a surface: two surfaces of one material, seed, colour and size look exactly the same.
+Units are metres and radians; heights are above z = 0. Colors are linear red, green and blue in 0..1. A `seed` decides
+the fine details of a surface. Two surfaces with the same material, seed, color and size look exactly the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from enum import IntEnum
 
 from mappable.arrays import Floats, Ints
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 Corner = tuple[float, float, float]
 
 
 class Shape(IntEnum):
-    """The outline of a solid. An ellipsoid is seen as its silhouette, which is enough for crowns and heads."""
+    """The outline of a solid. An ellipsoid is drawn as its silhouette, which is enough for tree crowns and heads."""
 
     BOX = 0
     CYLINDER = 1
@@ -23,13 +23,13 @@ class Shape(IntEnum):
 
 
 class Material(IntEnum):
-    """What a surface is made of; `rendering` draws each."""
+    """The material of a surface; `rendering` paints each."""
 
-    PLAIN = 0  # one colour with a little dirt: poles, furniture, kerb stones, pipes
-    FACADE = 1  # storeys, windows, doors, shops and signs; a gable rises `roof` metres above `high`
+    PLAIN = 0  # one color with a little dirt: poles, furniture, curb stones, pipes
+    FACADE = 1  # stories, windows, doors, shops and signs; a gable rises `roof` metres above `high`
     VEHICLE = 2  # bodywork with wheels, lamps and a band of windows
     FOLIAGE = 3  # leaves, which carry snow
-    SIGN = 4  # boards with shapes and pretended letters
+    SIGN = 4  # boards with shapes and fake letters
     LAMP = 5  # glows when lamps are lit
     WALL = 6  # indoor wall: paint, a darker band below, skirting
     WINDOW = 7  # seen from inside: frame, and the sky or the night behind it
@@ -41,20 +41,20 @@ class Material(IntEnum):
     SCREEN = 13  # a monitor, dark or lit
     BOARD = 14  # notice board with papers
     PERSON = 15
-    ASPHALT = 16  # ground of a street world: roads, lanes, kerbs, pavements and grass, from `Scene.roads`
+    ASPHALT = 16  # ground of a street world: roads, lanes, curbs, pavements and grass, from `Scene.roads`
     TILES = 17  # floors
     CARPET = 18
     PARQUET = 19
     CEILING = 20  # panels, with lamps among them
     FENCE = 21
-    BRICK = 22  # garden walls, bridges, blind sides of houses
+    BRICK = 22  # garden walls, bridges, walls of houses without windows
 
 
 @dataclass(frozen=True)
 class Solid:
     """An upright body on a footprint of `length` (along its yaw) by `width`, from `low` to `high`.
 
-    Houses of one `kind` came from one builder: they share their pattern of storeys and windows.
+    Houses of one `kind` come from one builder: they share their pattern of stories and windows.
     """
 
     shape: Shape
@@ -65,7 +65,7 @@ class Solid:
     low: float
     high: float
     material: Material
-    colour: Colour = (0.5, 0.5, 0.5)
+    color: Color = (0.5, 0.5, 0.5)
     seed: int = 0
     yaw: float = 0.0
     roof: float = 0.0
@@ -74,9 +74,9 @@ class Solid:
 
 @dataclass(frozen=True)
 class Deck:
-    """A flat rectangle, level or rising by `slope` (metres a metre along x and y): ground, floor, ceiling or ramp.
+    """A flat rectangle, level or with a `slope` (metres per metre along x and y): ground, floor, ceiling or ramp.
 
-    At (x, y), its middle, it lies at height z. A deck is seen from above and from below.
+    Its center (x, y) is at height z. A deck is visible from above and from below.
     """
 
     x: float
@@ -85,14 +85,14 @@ class Deck:
     width: float
     z: float
     material: Material
-    colour: Colour = (0.5, 0.5, 0.5)
+    color: Color = (0.5, 0.5, 0.5)
     seed: int = 0
     slope: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Road:
-    """A straight piece of road, `width` metres from kerb to kerb, with pavements of `pavement` metres on both sides."""
+    """A straight piece of road, `width` metres from curb to curb, with pavements of `pavement` metres on both sides."""
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -103,20 +103,20 @@ class Road:
 
 @dataclass(frozen=True)
 class Lamp:
-    """A light: lit where the condition lights lamps."""
+    """A lamp: lit if the condition lights lamps."""
 
     x: float
     y: float
     z: float
-    colour: Colour
+    color: Color
     power: float = 1.0
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A window through which the sun falls into a room: an upright rectangle whose outside is where `yaw` points.
+    """A window through which the sun shines into a room: an upright rectangle; `yaw` points to its outside.
 
-    `room` is the lowest and the highest corner (x, y, z) of that room: walls and floors keep the sun out of the others.
+    `room` has the lowest and the highest corner (x, y, z) of the room. The sun does not reach other rooms.
     """
 
     x: float
@@ -142,11 +142,11 @@ class Scene:
 
 @dataclass(frozen=True)
 class Traversal:
-    """One run of a camera through a scene, a pose an image.
+    """One run of a camera through a scene, with one pose per image.
 
-    `x`, `y`, `z`, `yaw` are where the vehicle is (z the ground beneath it, not the camera); `pitch` tips the camera up
-    a little and is not part of the ground truth. `time` is nanoseconds since 1970. `parked` stands there during this
-    run; `moving` lists bodies with the image in which each is seen.
+    `x`, `y`, `z`, `yaw` are the pose of the vehicle; z is the ground under it, not the camera. `pitch` tilts the camera
+    up a little and is not part of the ground truth. `time` is nanoseconds since 1970. `parked` has the solids that
+    stand there during this run. `moving` has pairs of an image and a solid that is seen in it.
     """
 
     x: Floats
@@ -164,18 +164,18 @@ class Traversal:
 
 @dataclass(frozen=True)
 class Alias:
-    """One of the surfaces or rooms that look the same on purpose: all of one `group` do."""
+    """A surface or room that looks the same as others on purpose: all of one `group` look the same."""
 
     group: str
     x: float
     y: float
     z: float = 0.0
-    yaw: float = 0.0  # the direction that it faces
+    yaw: float = 0.0  # direction that it faces
 
 
 @dataclass(frozen=True)
 class Route:
-    """A line to drive or walk: points (n, 2) and the ground height at each."""
+    """A line to drive or walk: points (n, 2) and the ground height (n,) at each."""
 
     points: Floats
     z: Floats
@@ -183,7 +183,7 @@ class Route:
 
 @dataclass(frozen=True)
 class World:
-    """A place to be driven or walked through: what stands there, the named routes, and what looks alike."""
+    """A place to drive or walk through: its scene, the named routes, and what looks alike."""
 
     scene: Scene
     routes: Mapping[str, Route]

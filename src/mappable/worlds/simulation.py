@@ -1,8 +1,11 @@
-"""Simulation: a preset becomes a table of places and images, in memory or in a folder."""
+"""Simulate a preset: make a table of places and their images, in memory or in a folder."""
 
+import ast
 import hashlib
+import io
 import json
 import shutil
+import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -29,13 +32,13 @@ from mappable.worlds.presets import Preset, find_preset
 from mappable.worlds.scene import World
 from mappable.worlds.statistics import statistics
 
-DRAWING = (".", "rendering", "street", "rooms")  # folders of the code that draws, but for these files:
-AFTERWARDS = ("presets.py", "simulation.py", "statistics.py", "contact_sheet.py")
+DRAWING = (".", "rendering", "street", "rooms")  # folders of the code that decides what images look like
+NOT_DRAWING = ("presets.py", "simulation.py", "statistics.py", "contact_sheet.py")  # files in them that do not
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """A preset that was drawn: the table, its images (n, height, width, 3) in row order, and where they come from."""
+    """A drawn preset: the table, its images (n, height, width, 3) in row order, and the world they show."""
 
     places: Places
     pixels: Pixels
@@ -44,7 +47,7 @@ class Simulated:
 
     @property
     def image_hash(self) -> str:
-        """What `world.json` calls so in the folder of the same world: equal if all images are."""
+        """Return the `image_hash` of `world.json`: equal hashes mean equal images."""
         return image_hash(self.places, self.pixels)
 
 
@@ -56,9 +59,9 @@ def simulate(
     device: str = "cpu",
     every: int = 1,
 ) -> Simulated:
-    """Draw the preset of that name into memory: its `parts` (default: all) at `size` (width, height).
+    """Draw a preset into memory: its `parts` (default: all) at `size` (width, height; default: the preset's).
 
-    `every` keeps each k-th image of each run. Images of a GPU (`device="cuda"`) differ by rounding.
+    `every` keeps every k-th image of each run. Images drawn on a GPU (`device="cuda"`) differ by rounding.
     """
     preset = find_preset(name)
     size = size or preset.size
@@ -85,10 +88,11 @@ def write_simulated(
     pixels: bool = True,
     every: int = 1,
 ) -> Places:
-    """As `simulate`, into the folder `out`: images, table, contact sheet and, with `pixels`, the packed images.
+    """Draw a preset into the folder `out`: images, table, contact sheet and, with `pixels`, the packed images.
 
-    Stopped at any moment and run again, it goes on, and what comes out is the same (on a GPU, but for rounding). An
-    `out` that holds anything else is refused; another simulated world gives way to this one if `overwrite` says so.
+    See `simulate` for the other arguments. If a run is stopped, the next call continues it with the same result (on a
+    GPU, except for rounding). If `out` contains anything else, this raises. With `overwrite`, another simulated world
+    in `out` is replaced.
     """
     out, preset = Path(out), find_preset(name)
     size = size or preset.size
@@ -134,9 +138,9 @@ def write_simulated(
 
 
 def find_simulated(name: str, out: Path | str, *, every: int = 1) -> Places | None:
-    """The table of a folder that holds all of a preset as `write_simulated` left it, on whatever device; else None.
+    """Return the table of a folder with a complete preset from `write_simulated`, drawn on any device; else None.
 
-    Its images must be there, but are not looked at again: that takes a while.
+    The image files must exist, but are not read again, because that takes long.
     """
     out, preset = Path(out), find_preset(name)
     if not (out / RECORD).exists() or not (out / TABLE).exists():
@@ -150,22 +154,22 @@ def find_simulated(name: str, out: Path | str, *, every: int = 1) -> Places | No
 
 
 def image_hash(places: Places, pixels: Iterable[Pixels]) -> str:
-    """SHA-256 over the ids of the places and the SHA-256 of their images (height, width, 3), in row order."""
+    """Return the SHA-256 over the ids of the places and the SHA-256 of their images (height, width, 3), by row."""
     return _combined(places, [hashlib.sha256(image.tobytes()).digest() for image in pixels])
 
 
 def _check(size: Size, device: str, every: int) -> None:
-    """Refuse what cannot be drawn before anything is written."""
+    """Raise for bad settings before anything is written."""
     check_settings(size, "crop")
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise BadInputError(f"every is {every!r}, but must be a whole number from 1 on: each image, each second, ...")
+        raise BadInputError(f"every must be an integer of 1 or more, got {every!r}")
     if device not in ("cpu", "cuda"):
-        raise BadInputError(f"device is {device!r}, but must be cpu or cuda")
+        raise BadInputError(f"device must be cpu or cuda, got {device!r}")
     if device == "cuda":
         import torch
 
         if not torch.cuda.is_available():
-            raise BadInputError("device is 'cuda', but PyTorch finds no such device here")
+            raise BadInputError("device is 'cuda', but PyTorch finds no CUDA device: use cpu")
 
 
 def _combined(places: Places, digests: Sequence[bytes], sequences: Sequence[str] | None = None) -> str:
@@ -177,13 +181,13 @@ def _combined(places: Places, digests: Sequence[bytes], sequences: Sequence[str]
 
 
 def _identity(preset: Preset, drives: Sequence[Drive], size: Size, device: str, every: int) -> dict[str, Any]:
-    """All that decides what the images of a folder look like, as `world.json` keeps it."""
+    """Return everything that decides what the images of a folder look like, as stored in `world.json`."""
     parts: dict[str, dict[str, Any]] = {}
     for drive in drives:
         fields = asdict(drive.run) | {"images": len(drive.images)}
         parts.setdefault(drive.run.part, {})[drive.run.name] = fields
     found = {"preset": preset.name, "seed": preset.seed, "size": size, "every": every, "device": device}
-    libraries = {package: version(package) for package in ("numpy", "torch")}  # others may round differently
+    libraries = {package: version(package) for package in ("numpy", "torch")}  # other versions may round differently
     found |= {"parts": parts, "drawing_code": _drawing_code(), "libraries": libraries}
     identity: dict[str, Any] = json.loads(json.dumps(found))
     return identity
@@ -191,28 +195,59 @@ def _identity(preset: Preset, drives: Sequence[Drive], size: Size, device: str, 
 
 @cache
 def _drawing_code() -> str:
-    """A digest of the code that draws, so that images of two versions of it never stand side by side."""
+    """Return a digest of the code that draws, so that a folder never mixes images of two versions.
+
+    Comments, docstrings and blank lines do not count. Any other edit does, even one that leaves all images the same.
+    """
     digest, here = hashlib.sha256(), resources.files("mappable.worlds")
     for folder in DRAWING:
         for file in sorted((here / folder).iterdir(), key=lambda file: file.name):
-            if file.name.endswith(".py") and file.name not in AFTERWARDS:
-                digest.update(file.read_bytes())
+            if file.name.endswith(".py") and file.name not in NOT_DRAWING:
+                digest.update(code_only(file.read_text("utf-8")).encode())
     return digest.hexdigest()[:16]
 
 
+def code_only(source: str) -> str:
+    """Return Python source without comments, docstrings and blank lines.
+
+    The text is cut instead of printing its syntax tree anew, because the printed tree depends on the Python version.
+    """
+    lines = source.encode().splitlines()  # ast counts columns in bytes
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start  # tokenize counts columns in characters
+            lines[row - 1] = lines[row - 1].decode()[:column].encode()
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node) is None:
+            continue
+        docstring = node.body[0]
+        first, last = docstring.lineno - 1, (docstring.end_lineno or docstring.lineno) - 1
+        if first == last:
+            lines[first] = lines[first][: docstring.col_offset] + lines[first][docstring.end_col_offset :]
+        else:
+            lines[first] = lines[first][: docstring.col_offset]
+            lines[last] = lines[last][docstring.end_col_offset :]
+            lines[first + 1 : last] = [b""] * (last - first - 1)
+    return "".join(f"{line.decode().rstrip()}\n" for line in lines if line.strip())
+
+
 def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
-    """Make sure that `out` holds nothing, or the beginning of this very world."""
+    """Raise unless `out` is empty, contains the beginning of this world, or may be overwritten."""
     if not (out / RECORD).exists():
         for name in (IMAGES, TABLE, "pixels", SHEET):
             if (out / name).exists():
-                raise BadInputError(f"{out / name}: there is no {RECORD} that tells what it is; choose another folder")
+                raise BadInputError(
+                    f"{out / name}: exists, but the folder has no {RECORD} of a simulated world: choose another folder"
+                )
     else:
         found = _something_else(out, identity)
         if found is None:
             return
         if not overwrite:
-            raise BadInputError(f"{found}; choose another folder, or overwrite it (--overwrite)")
-        for file in (out / TABLE, out / SHEET):  # first: without its table nobody takes the rest for a whole world
+            raise BadInputError(f"{found}: choose another folder, or overwrite it (--overwrite)")
+        for file in (out / TABLE, out / SHEET):  # first, because a folder without its table is not a complete world
             file.unlink(missing_ok=True)
         for folder in (out / IMAGES, out / "pixels"):
             if folder.exists():
@@ -221,14 +256,16 @@ def _claim(out: Path, identity: dict[str, Any], overwrite: bool) -> None:
 
 
 def _something_else(out: Path, identity: dict[str, Any]) -> str | None:
-    """What `out` holds if it is not what `identity` describes."""
-    before = read_record(out)  # a folder that only looks like ours is refused here, and nothing in it is deleted
+    """Describe what `out` contains if it is not the world of `identity`; else return None."""
+    before = read_record(out)  # raises for a folder that is not ours, so nothing in it is deleted
     differing = [key.replace("_", " ") for key, value in identity.items() if before.get(key) != value]
-    return f"{out}: holds {before.get('preset')}, with another {', '.join(differing)}" if differing else None
+    if not differing:
+        return None
+    return f"{out}: the folder has {before.get('preset')} with a different {', '.join(differing)}"
 
 
 def _keep_existing(places: Places, size: Size, keep: Keep) -> Bools:
-    """Give the images that an earlier run has drawn to `keep`; True for the rows that are still to be drawn."""
+    """Pass images that an earlier run has drawn to `keep`; return True (n,) for rows that are still to be drawn."""
     files, missing = places.files, np.ones(len(places), dtype=bool)
     for folder in {file.parent for file in files}:
         for unfinished in folder.glob(".*.png.*"):
@@ -237,9 +274,9 @@ def _keep_existing(places: Places, size: Size, keep: Keep) -> Bools:
     for row in track(present, "checking images", len(present)):
         try:
             with Image.open(files[row]) as image:
-                image.verify()  # all checksums, which loading alone does not compare
+                image.verify()  # checks all checksums, which loading alone does not
             keep(row, load_image(files[row], size))
             missing[row] = False
-        except Exception:  # noqa: S112 - Pillow promises no closed set; whatever is wrong with it, it is drawn again
+        except Exception:  # noqa: S112 - Pillow can raise any exception; a bad image is drawn again
             continue
     return missing

@@ -13,7 +13,7 @@ from mappable.places.table import Places
 from mappable.worlds.presets import Preset
 from mappable.worlds.scene import World
 
-STILL = 0.02  # metres; a shorter step is a turn on the spot
+STILL = 0.02  # metres: a shorter step is a turn on the spot
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Statistics:
     """Counts are by split, or by part for runs without a split; lengths are in metres.
 
     `length`, `spacing` and `on_the_spot` (images while the camera turns) are those of the first training run. A bound
-    is the share of test images with a landmark within a radius; `covering_radius` is the distance from a landmark to
-    the farthest training image. Values are None if the images for them are missing.
+    is the share of test images with a landmark within a radius. `covering_radius` is the largest distance from a
+    training image to its nearest landmark. Values are None if the images for them are missing.
     """
 
     images: dict[str, int]
@@ -40,7 +40,7 @@ class Statistics:
     negative_bound: float | None = None
 
     def rows(self) -> list[tuple[str, str]]:
-        """A label and a text for each number that a summary of the places lacks."""
+        """Return a label and a text for each number that is not in a summary of the places."""
         found = []
         for label, count in self.images.items():
             runs = self.runs[label]
@@ -50,23 +50,23 @@ class Statistics:
         if self.length is not None:
             found += [("route", f"{self.length:,.0f} m"), ("spacing of images", f"{self.spacing:.2f} m")]
         if self.on_the_spot:
-            found.append(("turning on the spot", f"{self.on_the_spot:,} images of a run"))
+            found.append(("turning on the spot", f"{self.on_the_spot:,} images per run"))
         if self.look_alikes:
             places, groups = sum(self.look_alikes.values()), len(self.look_alikes)
             found.append(("alike on purpose", f"{places:,} places in {groups} groups"))
         if self.positive_bound is not None:
-            covered = f"one within {self.covering_radius:.2f} m of each training image"
+            covered = f"at least one within {self.covering_radius:.2f} m of each training image"
             found.append(("landmarks", f"{self.landmarks}, {covered}"))
-            near = "of the test images have a landmark so near"
+            near = "of the test images have a landmark within this radius"
             found.append((f"upper bound at {self.positive_radius:g} m", f"{self.positive_bound:.2%} {near}"))
             found.append((f"upper bound at {self.negative_radius:g} m", f"{self.negative_bound:.2%} {near}"))
         return found
 
 
 def statistics(places: Places, preset: Preset, world: World, *, every: int = 1) -> Statistics:
-    """The numbers of a simulated table.
+    """Compute the statistics of a simulated table.
 
-    The route has no numbers if only each `every`-th image of a run is there: spacing needs neighbouring images.
+    If `every` is above 1, the route has no numbers, because its spacing needs consecutive images.
     """
     runs = [run for run in preset.runs if (places.sequence == run.name).any()]
     labels = list(dict.fromkeys(run.split or run.part for run in runs))

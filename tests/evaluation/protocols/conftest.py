@@ -1,4 +1,4 @@
-"""What tests of protocols share: a made-up street, and descriptors of it whose distances follow positions."""
+"""Fixtures for tests of protocols: a synthetic street, and descriptors whose distances follow positions."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NUMBERS, SCALE, NOISE = 48, 10.0, 0.6  # of a descriptor; metres over which it c
 RADIUS = 10.0
 LENGTH, STEP = 300.0, 2.0
 LOOK = {"sun": 0.0, "night": 0.35}  # what a condition adds to all its descriptors
-# Of each drive: split, role, condition, and metres that the street it is on lies away.
+# Per drive: split, role, condition, and offset of its street in metres.
 DRIVES = {
     "train-sun": ("train", "", "sun", 0.0),
     "train-night": ("train", "", "night", 0.0),
@@ -84,7 +84,7 @@ def scoring() -> Scoring:
 
 
 def _drive(away: float, random: np.random.Generator) -> Floats:
-    """Positions along a street, a little beside where others drove it."""
+    """Positions along a street, with a small offset from other drives."""
     x = np.arange(0.0, LENGTH, STEP) + random.uniform(0, STEP)
     road = np.column_stack([x + away, 40 * np.sin(x / 70)])
     sway: Floats = 0.5 * np.sin(x[:, None] / random.uniform(10, 20, 2) + random.uniform(0, 6, 2))
@@ -92,8 +92,10 @@ def _drive(away: float, random: np.random.Generator) -> Floats:
 
 
 def _describe(positions: Floats, look: Floats, random: np.random.Generator) -> Floats32:
-    """Waves of many directions, which change smoothly with the position; and of the length one."""
+    """Unit vectors made of waves in many directions, which change smoothly with the position."""
     ways, phase = random.normal(size=(2, NUMBERS)) / SCALE, random.uniform(0, 2 * np.pi, NUMBERS)
     seen = np.cos(positions @ ways + phase) + look[:, None] * random.normal(size=NUMBERS)
-    seen += NOISE * random.exponential(size=(len(seen), 1)) * random.normal(size=seen.shape)  # some see hardly anything
+    seen += (
+        NOISE * random.exponential(size=(len(seen), 1)) * random.normal(size=seen.shape)
+    )  # some images show hardly anything
     return (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)

@@ -26,7 +26,7 @@ def found(results: list[Result], kind: type[R]) -> list[R]:
 
 
 def drawn(axes: Axes) -> dict[str, list[float]]:
-    """Heights of all curves, by what the legend calls them, less the number there."""
+    """Heights of all curves by legend label, without the number in the label."""
     return {str(line.get_label()).rsplit("  ", 1)[0]: list(line.get_ydata()) for line in axes.lines}
 
 
@@ -44,7 +44,7 @@ def test_tolerance(results: list[Result], setup: Setup) -> None:
     top, *below = draw_curves(View(results, setup)).axes
     shelf, second, first, huber = found(results, Curves)
     curves = drawn(top)
-    assert curves["best possible"] == shelf.bound.tolist()
+    assert curves["upper bound"] == shelf.bound.tolist()
     assert curves["Off-the-shelf"] == shelf.percent.tolist()
     np.testing.assert_allclose(curves["Triplet"], np.mean([first.percent, second.percent], axis=0))
     assert {line.get_xdata()[0] for line in top.lines if len(line.get_xdata()) == 2} == {10.0, 25.0}
@@ -65,12 +65,12 @@ def test_one_condition_has_no_panel_of_its_own_and_gaps_are_no_error(results: li
 def test_number_of_landmarks(results: list[Result], setup: Setup) -> None:
     axes = draw_sweep(View(results, setup)).axes[0]
     assert drawn(axes)["Triplet + Huber"] == found(results, Sweep)[3].positive
-    assert drawn(axes)["best possible"] == found(results, Sweep)[3].bound_positive
+    assert drawn(axes)["upper bound"] == found(results, Sweep)[3].bound_positive
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "20", "40"]
     assert axes.get_xscale() == "log"
 
 
-def test_a_bar_a_row_and_a_dot_a_seed(results: list[Result], setup: Setup) -> None:
+def test_one_bar_per_row_and_one_dot_per_seed(results: list[Result], setup: Setup) -> None:
     axes = draw_accuracy(View(results, setup)).axes[0]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Off-the-shelf", "Triplet", "Triplet + Huber"]
     table = found(results, Accuracy)

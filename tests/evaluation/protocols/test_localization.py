@@ -1,4 +1,4 @@
-"""Localization as a protocol, on the made-up street."""
+"""The protocol localization on the synthetic street."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ def scored(scoring: Scoring) -> Localization:
 
 
 def top1(scoring: Scoring) -> np.ndarray:
-    """How far each query is from its nearest landmark by feature."""
+    """Distance of each query to its nearest landmark by feature."""
     at = scoring.setup.places.positions
     return np.linalg.norm(at[scoring.setup.queries] - at[scoring.nearest(scoring.landmarks())[:, 0]], axis=1)
 
@@ -55,7 +55,7 @@ def test_errors_are_those_of_each_query(scoring: Scoring, scored: Localization) 
     assert medians == sorted(medians)
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say(scoring: Scoring, scored: Localization) -> None:
+def test_intervals_contain_the_truth_about_as_often_as_stated(scoring: Scoring, scored: Localization) -> None:
     sure, (covered, width) = scored.confident, scored.covered()
     inside = (scored.low <= top1(scoring)) & (top1(scoring) <= scored.high)
     assert scored.calibrated_on == "calibration"
@@ -68,7 +68,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(scoring: Scoring, s
     assert scored.covered(np.flatnonzero(night))[0] == pytest.approx(100 * inside[sure & night].mean())
 
 
-def test_images_that_are_not_on_the_map_are_never_right(scoring: Scoring, scored: Localization) -> None:
+def test_images_that_are_not_on_the_map_are_never_correct(scoring: Scoring, scored: Localization) -> None:
     setup, (thresholds, precision, recall, _) = scoring.setup, rejecting(scored, 10.0)
     everyone = np.concatenate([setup.queries, setup.absent])
     nearest = np.sqrt(scoring.squared(everyone, scoring.landmarks()).min(axis=1))
@@ -82,7 +82,7 @@ def test_images_that_are_not_on_the_map_are_never_right(scoring: Scoring, scored
     assert scored.calibrated(scored.absent_confident) < 10
 
 
-def test_all_of_it_is_json_and_arrays(scored: Localization) -> None:
+def test_the_result_is_json_and_arrays(scored: Localization) -> None:
     facts, arrays = written(scored)
     again = from_json(Localization, json.loads(json.dumps(facts, allow_nan=False)), arrays)
     np.testing.assert_equal(written(again), (facts, arrays))
@@ -95,7 +95,7 @@ def test_it_is_known_which_landmark_was_nearest(scoring: Scoring, scored: Locali
     np.testing.assert_allclose(np.linalg.norm(at[scored.queries] - at[scored.nearest], axis=1), top1(scoring))
 
 
-def test_ways_are_counted_as_one_by_one(scored: Localization) -> None:
+def test_counts_of_methods_equal_a_loop(scored: Localization) -> None:
     counted = count_ways(scored, 5.0)
     assert list(counted) == ["nearest", "refined", "sequence"]
     single = scored.confident, scored.low, scored.high, scored.top1
@@ -118,7 +118,7 @@ def test_ways_are_counted_as_one_by_one(scored: Localization) -> None:
     assert best_way({"nearest": counted["nearest"], "sequence": counted["nearest"]}) == "nearest"
 
 
-def test_rules_accept_as_many_and_average_precision_is_that_of_a_plain_loop(scored: Localization) -> None:
+def test_rules_accept_equally_many_and_average_precision_equals_a_loop(scored: Localization) -> None:
     counted = count_rules(scored, 10.0)
     assert tuple(counted) == RULES
     answers = len(scored.queries) + len(scored.absent)
@@ -143,7 +143,9 @@ def test_plain_rules_by_hand() -> None:
     squared = np.array([[1.0, 1.0, 4.0], [1.0, 4.0, 16.0]])
     looks = Looks(np.array([[0, 1, 2], [2, 0, 1]]), squared, np.full(2, 2.0), np.full(2, 3.0))
     np.testing.assert_allclose(first_to_second(looks, positions, 5.0), [0.5, 0.5])
-    np.testing.assert_allclose(first_to_second(looks, positions, 20.0), [0.5, 0.25])  # the farthest stands for another
+    np.testing.assert_allclose(
+        first_to_second(looks, positions, 20.0), [0.5, 0.25]
+    )  # the farthest candidate takes the place of the next place
     weight = np.exp(np.array([0.0, 0.0, -1.0]))
     mean = np.average([0.0, 1.0, 9.0], weights=weight)
     variance = np.average(np.square(np.array([0.0, 1.0, 9.0]) - mean), weights=weight)
@@ -151,7 +153,7 @@ def test_plain_rules_by_hand() -> None:
 
 
 @pytest.mark.medium
-def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Localization) -> None:
+def test_the_requested_rows_suffice(scoring: Scoring, scored: Localization) -> None:
     rows = np.unique(localization.rows(scoring.setup))
     assert len(rows) < len(scoring.setup.places)
     few = replace(scoring, descriptors=Descriptors(rows, scoring.descriptors[rows], scoring.descriptors.encoder))
@@ -159,7 +161,7 @@ def test_the_rows_asked_for_are_enough(scoring: Scoring, scored: Localization) -
 
 
 @pytest.mark.medium
-def test_a_given_calibration_is_taken(scoring: Scoring, scored: Localization) -> None:
+def test_a_given_calibration_is_used(scoring: Scoring, scored: Localization) -> None:
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     own = calibrate(
         Map.build(setup.places[landmarks], described[landmarks], described.encoder),
@@ -175,7 +177,7 @@ def test_a_given_calibration_is_taken(scoring: Scoring, scored: Localization) ->
 
 
 @pytest.mark.medium
-def test_without_images_kept_for_it_references_calibrate(scoring: Scoring) -> None:
+def test_references_calibrate_if_there_are_no_calibration_images(scoring: Scoring) -> None:
     few = with_setup(scoring, calibration=NO_ROWS, elsewhere=NO_ROWS, absent=NO_ROWS)
     rows, source = localization.known(few.setup)
     assert source == "train"

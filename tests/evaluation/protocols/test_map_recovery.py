@@ -1,4 +1,4 @@
-"""Map recovery as a protocol, on the made-up street, with few images and repetitions."""
+"""The protocol map-recovery on the synthetic street, with few images and repetitions."""
 
 import json
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def scored(scoring: Scoring) -> MapRecovery:
 
 @pytest.fixture
 def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Known positions are only interpolated, which is quicker."""
+    """Only interpolate known positions, which is faster."""
 
     def between(ranges: Ranges, anchors: Anchors, **_: Any) -> Recovered:
         positions = interpolated(ranges.count, anchors.points, anchors.positions)
@@ -66,7 +66,7 @@ def rows_of(scored: MapRecovery) -> dict[str, Method]:
 
 
 def off(scored: MapRecovery, name: str) -> float:
-    """The root mean square of what a figure is drawn of."""
+    """The root mean square error of the positions in a figure."""
     return float(np.sqrt(np.square(scored.positions[name] - scored.truth).sum(axis=1).mean()))
 
 
@@ -75,7 +75,7 @@ def written(scored: MapRecovery) -> tuple[Any, Arrays]:
     return to_json(scored, arrays, "map-recovery"), arrays
 
 
-def test_rows_are_what_the_positions_are_off(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_hold_the_errors_of_the_positions(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_recovery, "REPETITIONS", 1)
     scored = map_recovery.score(scoring)
     rows = rows_of(scored)
@@ -113,7 +113,7 @@ def test_matrices_are_in_metres(scored: MapRecovery) -> None:
     np.testing.assert_allclose(scored.completed[kept], scored.masked[kept], atol=0.3 * scored.masked[kept].max())
 
 
-def test_known_positions_help_and_it_is_told_what_pace_alone_does(scored: MapRecovery) -> None:
+def test_known_positions_help_and_a_steady_pace_is_listed(scored: MapRecovery) -> None:
     rows = rows_of(scored)
     known = [name for name, row in rows.items() if row.group == "ours, known positions"]
     assert known == [
@@ -125,7 +125,7 @@ def test_known_positions_help_and_it_is_told_what_pace_alone_does(scored: MapRec
     assert all(rows[name].std > 0 for name in known)  # other images in each repetition
 
 
-def test_the_paper_s_way_has_both_forms_and_all_masks_in_every_repetition(scored: MapRecovery) -> None:
+def test_the_papers_method_has_both_forms_and_all_masks_in_every_repetition(scored: MapRecovery) -> None:
     paper = [name for name, row in rows_of(scored).items() if row.group == "paper"]
     frobenius, trace = "SDP (Frobenius)", "SDP (trace form)"
     ways = [(frobenius, ""), (trace, ""), (frobenius, PRINTED_MASK), (frobenius, ORACLE_MASK), (trace, ORACLE_MASK)]
@@ -134,7 +134,7 @@ def test_the_paper_s_way_has_both_forms_and_all_masks_in_every_repetition(scored
 
 
 @pytest.mark.usefixtures("unfitted")
-def test_what_did_not_converge_has_no_row(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_not_converge_has_no_row(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interior_point, "STEPS", 3)
     scored = map_recovery.score(scoring)
     assert not any(row.group == "paper" for row in scored.methods)
@@ -145,7 +145,7 @@ def test_what_did_not_converge_has_no_row(scoring: Scoring, monkeypatch: pytest.
     assert scored.completed is None
 
 
-def test_ours_is_also_given_what_the_paper_is(scored: MapRecovery) -> None:
+def test_ours_also_runs_on_the_pairs_of_the_papers_mask(scored: MapRecovery) -> None:
     ours = [name for name, row in rows_of(scored).items() if row.group == "ours"]
     assert ours == ["calibrated ranges", "calibrated ranges, of the mask's pairs alone"]
 
@@ -157,7 +157,7 @@ def test_the_mask_is_judged_on_the_route(scored: MapRecovery) -> None:
     assert 0 < mask.recall < 100
     assert 0 < mask.per_row < 23
     bound = next(note for note in scored.notes if note.startswith("The mask keeps"))
-    squared = float(bound.split("up to ")[1].split(":")[0])
+    squared = float(bound.split("up to ")[1].split(". ")[0])
     assert mask.tau == pytest.approx(np.sqrt(squared / 0.9), rel=1e-3)
 
 
@@ -172,7 +172,7 @@ def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(repetition, "sdp_frobenius", watched)
     scored = map_recovery.score(scoring)
-    squared_metres, mask = masks[1]  # after the mask with the chosen bound
+    squared_metres, mask = masks[1]  # after the mask with the chosen threshold
     described = scoring.descriptors[scored.images].astype(np.float64)
     pairs = [(i, j) for i in range(24) for j in range(i)]
     lam = RADIUS**2 / 0.9  # r1²/F²
@@ -185,8 +185,8 @@ def test_the_mask_as_printed(scoring: Scoring, monkeypatch: pytest.MonkeyPatch) 
     near = [pair for pair in pairs if scored.true[pair] <= RADIUS]
     both = len(set(kept) & set(near))
     assert (
-        f"keeps {2 * len(kept) / 24:.1f} of 23 pairs per image; {both / len(kept):.1%} of them are within 10 m; "
-        f"it keeps {both / len(near):.1%} of all pairs within 10 m"
+        f"keeps {2 * len(kept) / 24:.1f} of 23 pairs per image. {both / len(kept):.1%} of them are within 10 m. "
+        f"It keeps {both / len(near):.1%} of all pairs within 10 m"
     ) in next(note for note in scored.notes if note.startswith("The mask as printed"))
 
 
@@ -205,10 +205,10 @@ def test_without_f_the_scale_is_fitted(scoring: Scoring, scored: MapRecovery) ->
             products += float(np.square(metres[near]) @ squared[near])
             squares += float(squared[near] @ squared[near])
     assert f"λ = {products / squares:.4g} m²: the best fit" in unknown.notes[0]
-    assert f"would be {products / squares:.4g} m²" in scored.notes[0]
+    assert f"the best fit to pairs within r1 is {products / squares:.4g} m²" in scored.notes[0]
 
 
-def test_the_rows_asked_for_are_enough_and_it_comes_out_the_same_again(scoring: Scoring, scored: MapRecovery) -> None:
+def test_the_requested_rows_suffice_and_the_result_repeats(scoring: Scoring, scored: MapRecovery) -> None:
     rows = np.unique(map_recovery.rows(scoring.setup))
     assert len(rows) < len(scoring.setup.places)
     few = replace(scoring, descriptors=Descriptors(rows, scoring.descriptors[rows], scoring.descriptors.encoder))
@@ -225,7 +225,7 @@ def test_without_a_calibration_ours_is_left_out(scoring: Scoring) -> None:
 
 
 @pytest.mark.usefixtures("unfitted")
-def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
+def test_features_without_information_leave_the_oracle_mask(scoring: Scoring) -> None:
     noise = np.random.default_rng(0).normal(size=scoring.descriptors.values.shape).astype(np.float32)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
     scored = map_recovery.score(replace(scoring, descriptors=replace(scoring.descriptors, values=noise)))
@@ -241,7 +241,7 @@ def test_features_that_tell_nothing_leave_the_oracle(scoring: Scoring) -> None:
     ]
     assert scored.masked is None
     assert any(
-        note.startswith("The mask as printed (λD ≤ r1²) keeps 0.0 of 23 pairs per image;") for note in scored.notes
+        note.startswith("The mask as printed (λD ≤ r1²) keeps 0.0 of 23 pairs per image.") for note in scored.notes
     )
 
 

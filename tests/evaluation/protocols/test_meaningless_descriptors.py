@@ -1,4 +1,4 @@
-"""Descriptors that mean nothing: every protocol, its sections and its figures make of them what there is."""
+"""Descriptors without information: every protocol, its sections and its figures still work."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.medium
 
 @pytest.fixture(scope="module", autouse=True)
 def _few() -> Iterator[None]:
-    """Maps are recovered once, from 24 images, with few sweeps."""
+    """Recover maps once, from 24 images, with few sweeps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(recover_anchored.__kwdefaults__, "sweeps", 10)
         for name, value in {"IMAGES": 24, "REPETITIONS": 1}.items():
@@ -43,7 +43,7 @@ def random(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("describe", [random, lambda count: np.tile(random(1), (count, 1))], ids=["random", "constant"])
-def test_every_protocol_makes_of_them_what_there_is(
+def test_every_protocol_handles_meaningless_descriptors(
     describe: Callable[[int], np.ndarray], scoring: Scoring, tmp_path: Path
 ) -> None:
     setup = scoring.setup
@@ -66,4 +66,4 @@ def test_every_protocol_makes_of_them_what_there_is(
     assert (recovered is not None) == ("map-recovery" in figures) == ("map-recovery" in shown)
     if describe is random:
         assert recovered is not None
-        assert recovered.masked is None  # no bound of feature distances is precise enough
+        assert recovered.masked is None  # no threshold of feature distances is precise enough

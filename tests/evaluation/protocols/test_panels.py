@@ -1,4 +1,4 @@
-"""Landmarks, scatter, matrices, recovery and reliability show what was found."""
+"""Figures of landmarks, scatter, matrices, recovery and reliability show the numbers of the results."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -32,7 +32,7 @@ def found(result: Result, kind: type[R]) -> R:
 
 
 def changed(result: Result, protocol: str, **values: Any) -> Result:
-    """A result in which a protocol found something else."""
+    """A result in which one protocol has another result."""
     before: Any = result.scored[protocol]
     return replace(result, scored=dict(result.scored) | {protocol: replace(before, **values)})
 
@@ -141,7 +141,7 @@ def test_reliability(results: list[Result], setup: Setup) -> None:
     stated, true = (line.get_ydata() for line in left.lines)
     np.testing.assert_allclose(np.sort(found(results[3], Accuracy).errors[sure]) + 1.0, stated)
     assert len(true) == sure.sum()
-    assert left.get_title() == "Triplet + Huber: 100 % of intervals hold the truth"
+    assert left.get_title() == "Triplet + Huber: 100 % of intervals contain the truth"
     assert [tick.get_text() for tick in right.get_yticklabels()] == ["night", "rain", "sun"]
     nominal, *marks = right.lines
     assert nominal.get_xdata() == [90.0, 90.0]

@@ -1,4 +1,4 @@
-"""All protocols together: what is drawn, what is written and read again, and how a new one is added."""
+"""All protocols together: figures, results on disk, and how to add a protocol."""
 
 import json
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from mappable.evaluation.tables import Column, table
 
 
 @pytest.mark.medium
-def test_what_there_is_is_drawn(
+def test_existing_results_are_drawn(
     results: list[Result], setup: Setup, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "save", lambda figure, folder, name: [folder / f"{name}.png", figure])
@@ -54,7 +54,7 @@ def test_results_are_read_as_they_were_written(results: list[Result], tmp_path: 
     }
 
 
-def test_a_result_of_an_earlier_version_or_with_another_type_is_refused(results: list[Result], tmp_path: Path) -> None:
+def test_a_result_of_an_earlier_version_or_with_another_type_raises(results: list[Result], tmp_path: Path) -> None:
     results[0].save(tmp_path)
     facts = json.loads((tmp_path / RESULT).read_text())
     (tmp_path / RESULT).write_text(json.dumps(facts | {"version": 1}))
@@ -67,12 +67,12 @@ def test_a_result_of_an_earlier_version_or_with_another_type_is_refused(results:
             Result.load(tmp_path)
 
 
-# A new protocol: a module with a record, what computes it, its table and its figure; and a line in PROTOCOLS
+# A new protocol: a module with a result, its score, its table and its figure; and a line in PROTOCOLS
 
 
 @dataclass(frozen=True)
 class Farthest:
-    """How far off the worst query is."""
+    """The largest error of a query."""
 
     query: int  # row of the table
     metres: float

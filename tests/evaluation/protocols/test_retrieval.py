@@ -1,16 +1,20 @@
-"""Table I, curves, sweep, generalisation, pairs and examples: each number beside one that loops found."""
+"""Table I, curves, sweep, generalization, pairs and examples: each number equals one from loops."""
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
+from mappable.evaluation.evaluate import score_all, still_known
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.protocols.generalization import Generalization
 from mappable.evaluation.records import Arrays, to_json
-from mappable.evaluation.result import Accuracy
+from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.scoring import NotApplicableError, Scoring, by_condition
 
 
@@ -30,7 +34,7 @@ def table1(scoring: Scoring) -> Accuracy:
     return PROTOCOLS["table1"].score(scoring)
 
 
-def test_the_landmarks_are_so_many_references_and_a_smaller_map_is_part_of_a_larger(scoring: Scoring) -> None:
+def test_landmarks_are_references_and_a_larger_map_contains_a_smaller_one(scoring: Scoring) -> None:
     setup = scoring.setup
     landmarks = scoring.landmarks()
     assert len(set(landmarks)) == setup.landmarks
@@ -39,7 +43,7 @@ def test_the_landmarks_are_so_many_references_and_a_smaller_map_is_part_of_a_lar
     assert scoring.landmarks(seed=1)[0] != landmarks[0]
 
 
-def test_errors_are_those_of_the_nearest_landmark_by_descriptor(scoring: Scoring, table1: Accuracy) -> None:
+def test_errors_are_distances_to_the_nearest_landmark_by_descriptor(scoring: Scoring, table1: Accuracy) -> None:
     queries, landmarks = scoring.setup.queries.tolist(), table1.landmarks.tolist()
     ranked = nearest_by_loops(scoring, queries, landmarks)
     assert table1.retrieved.tolist() == [one[0] for one in ranked]
@@ -58,7 +62,7 @@ def test_errors_are_those_of_the_nearest_landmark_by_descriptor(scoring: Scoring
         assert table1.recall[str(count)] == pytest.approx(100 * found / len(possible))
 
 
-def test_conditions_make_up_the_whole(scoring: Scoring) -> None:
+def test_conditions_add_up_to_all_queries(scoring: Scoring) -> None:
     parts = by_condition(scoring.setup)
     assert set(parts) == {"sun", "night"}
     assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(len(scoring.setup.queries)))
@@ -90,7 +94,7 @@ def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Accurac
 
 
 def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> None:
-    values = PROTOCOLS["generalisation"].score(scoring).regions["b"]
+    values = PROTOCOLS["generalization"].score(scoring).regions["b"]
     region = scoring.setup.regions[0]
     for factor in (1.0, 1.25):
         landmarks, last = [], None
@@ -104,7 +108,29 @@ def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> N
         right = [metres(scoring, q, one[0]) <= 10.0 for q, one in zip(region.queries.tolist(), ranked, strict=True)]
         assert found.positive == pytest.approx(100 * sum(right) / len(right))
     with pytest.raises(NotApplicableError, match="no region"):
-        PROTOCOLS["generalisation"].score(replace(scoring, setup=replace(scoring.setup, regions=())))
+        PROTOCOLS["generalization"].score(replace(scoring, setup=replace(scoring.setup, regions=())))
+
+
+def test_a_stored_result_under_the_former_names_of_a_protocol_and_a_setting_is_still_valid(
+    scoring: Scoring, tmp_path: Path
+) -> None:
+    assert protocols_named(["generalisation"]) == [PROTOCOLS["generalization"]]  # codespell:ignore
+    settings = {"loss": "triplet", "normalized": True}
+    started = empty_result(scoring.setup, row="a", title="a", seed=0, encoder="e", settings=settings)
+    scored = score_all(scoring, started, protocols_named(["generalization"]))
+    scored.save(tmp_path)
+    file = tmp_path / "result.json"
+    stored = json.loads(file.read_text())
+    for part in ("protocols", "keys"):
+        stored[part] = {"generalisation": stored[part].pop("generalization")}  # codespell:ignore
+    stored["settings"]["normalised"] = stored["settings"].pop("normalized")  # codespell:ignore
+    file.write_text(json.dumps(stored))
+    found = Result.load(tmp_path)
+    assert found.settings == settings
+    assert found.get(Generalization) is not None
+    assert still_known(scoring, found) == scored.keys
+    before = replace(PROTOCOLS["generalization"], name="generalisation", former_name="")  # codespell:ignore
+    assert before.key(scoring) == scored.keys["generalization"]
 
 
 def test_pairs_of_a_sequence_are_all_pairs_of_different_images(scoring: Scoring) -> None:
@@ -152,7 +178,7 @@ def test_examples_are_of_each_condition_and_the_same_for_every_model(scoring: Sc
     assert [one.query for one in PROTOCOLS["qualitative"].score(other).examples] == [one.query for one in examples]
 
 
-def test_time_is_not_taken_of_descriptors_alone(scoring: Scoring) -> None:
+def test_descriptors_alone_cannot_be_timed(scoring: Scoring) -> None:
     with pytest.raises(NotApplicableError, match="no encoder"):
         PROTOCOLS["timing"].score(scoring)
 
@@ -175,22 +201,22 @@ def test_a_key_changes_with_the_model_the_set_and_nothing_else(scoring: Scoring)
 
 @pytest.mark.parametrize(
     "name",
-    ["table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalisation", "qualitative"],
+    ["table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalization", "qualitative"],
 )
-def test_rows_that_a_protocol_needs_are_those_it_asks_for(scoring: Scoring, name: str) -> None:
-    """Whatever is not among them is not described, and asking for it would fail."""
+def test_a_protocol_reads_only_the_rows_it_requests(scoring: Scoring, name: str) -> None:
+    """Descriptors exist only for the requested rows; a read of another row would fail."""
     rows = np.unique(PROTOCOLS[name].rows(scoring.setup))
     few = replace(scoring, descriptors=replace(scoring.descriptors, rows=rows, values=scoring.descriptors[rows]))
     assert written(PROTOCOLS[name].score(few)) == written(PROTOCOLS[name].score(scoring))
 
 
 def written(found: object) -> tuple[Any, dict[str, Any]]:
-    """All of a result, arrays as lists."""
+    """All fields of a result, with arrays as lists."""
     arrays: Arrays = {}
     return to_json(found, arrays, ""), {name: one.tolist() for name, one in arrays.items()}
 
 
-def test_an_unknown_protocol_is_refused() -> None:
+def test_an_unknown_protocol_raises() -> None:
     with pytest.raises(BadInputError, match=r"'table2'.*table1"):
         protocols_named(["table2"])
     assert [one.name for one in protocols_named(["curves", "table1"])] == ["table1", "curves"]

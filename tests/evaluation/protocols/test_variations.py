@@ -1,4 +1,4 @@
-"""Settings that were varied: the figure, and the section of the report with what each change is worth."""
+"""Varied settings: the figure, and the section of the report with the gain of each change."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def varied(results: list[Result]) -> list[Result]:
     return [base, *(replace(one, row=f"triplet, {row}", title=row, seed=base.seed) for row, one in rows.items())]
 
 
-def test_a_panel_a_setting_with_its_values_in_order(varied: list[Result], setup: Setup) -> None:
+def test_one_panel_per_setting_with_its_values_in_order(varied: list[Result], setup: Setup) -> None:
     figure = draw_variations(View(varied, setup))
     panels = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in panels] == ["margin"]
@@ -36,7 +36,7 @@ def test_without_variations_there_is_nothing_to_draw(results: list[Result], setu
     assert variations_section(view, view.models(Accuracy)) == []
 
 
-def test_each_change_stands_beside_the_row_without_it(varied: list[Result], setup: Setup) -> None:
+def test_each_change_is_compared_with_the_row_without_it(varied: list[Result], setup: Setup) -> None:
     view = View(varied, setup)
     (section,) = variations_section(view, view.models(Accuracy))
     (table,) = section.tables
@@ -45,4 +45,4 @@ def test_each_change_stands_beside_the_row_without_it(varied: list[Result], setu
     assert lost is not None
     assert table.columns[4].cells == [0.0, lost.mean, 0.0, 0.0]
     assert lost.mean < 0
-    assert section.sentences[1].startswith("Triplet itself: ")
+    assert section.sentences[1].startswith("Triplet without changes: ")

@@ -1,4 +1,4 @@
-"""NetVLAD against explicit loops in float64, and the rule that initialises it."""
+"""NetVLAD against explicit loops in float64, and the rule that initializes it."""
 
 import math
 import sys
@@ -27,9 +27,9 @@ def random_layer(channels: int = 5, clusters: int = 3, seed: int = 0) -> NetVLAD
     return layer
 
 
-def slow_netvlad(local: Floats, assignment: Floats, centres: Floats) -> Floats:
+def slow_netvlad(local: Floats, assignment: Floats, centers: Floats) -> Floats:
     """Section 2.3 location by location, for local descriptors (locations, channels) of one image."""
-    clusters, channels = centres.shape
+    clusters, channels = centers.shape
     sums = np.zeros((clusters, channels))
     for location in range(len(local)):
         x = local[location] / math.sqrt(sum(value**2 for value in local[location]))
@@ -37,7 +37,7 @@ def slow_netvlad(local: Floats, assignment: Floats, centres: Floats) -> Floats:
         total = sum(math.exp(score) for score in scores)
         for k in range(clusters):
             for c in range(channels):
-                sums[k, c] += math.exp(scores[k]) / total * (x[c] - centres[k][c])
+                sums[k, c] += math.exp(scores[k]) / total * (x[c] - centers[k][c])
     for k in range(clusters):
         sums[k] /= math.sqrt(sum(value**2 for value in sums[k]))
     return sums.ravel() / math.sqrt(sum(value**2 for value in sums.ravel()))
@@ -64,14 +64,14 @@ def test_descriptors_are_those_of_explicit_loops() -> None:
 def test_an_encoder_with_vgg16_agrees_with_float64_arithmetic() -> None:
     encoder = Encoder.create(weights="random", size=(48, 32), clusters=4)
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 48, 3), dtype=np.uint8)
-    encoder.initialise(pixels)
+    encoder.initialize(pixels)
     descriptor = encoder.embed(pixels[:1], precision="float32")[0]
-    normalised = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+    normalized = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
     layer = encoder.aggregator
     assert isinstance(layer, NetVLAD)
     backbone = encoder.backbone.double()
     with torch.no_grad():
-        maps = backbone.upper(backbone.lower(torch.from_numpy(normalised.transpose(0, 3, 1, 2)))).numpy()
+        maps = backbone.upper(backbone.lower(torch.from_numpy(normalized.transpose(0, 3, 1, 2)))).numpy()
     local = maps[0].transpose(1, 2, 0).reshape(-1, 512)
     np.testing.assert_allclose(descriptor, slow_netvlad(local, *in_float64(layer)), atol=1e-5)
 
@@ -95,7 +95,7 @@ def test_each_cluster_and_the_whole_have_length_one() -> None:
 
 
 def test_zero_stays_zero_with_gradients_that_are_numbers() -> None:
-    layer = NetVLAD(5, 3)  # centres at zero
+    layer = NetVLAD(5, 3)  # centers at zero
     maps = torch.zeros(1, 5, 2, 2, requires_grad=True)
     descriptors = layer(maps)
     assert (descriptors == 0).all()
@@ -146,17 +146,17 @@ def test_residuals_of_single_locations_are_never_all_in_memory() -> None:
     assert max(kept) <= images * side * side * channels < images * side * side * channels * clusters
 
 
-def test_initialisation_makes_the_second_cluster_a_hundredth_of_the_first() -> None:
+def test_initialization_makes_the_second_cluster_a_hundredth_of_the_first() -> None:
     generator = torch.Generator().manual_seed(0)
     middles = nn.functional.normalize(torch.randn(4, 6, generator=generator))
     local = nn.functional.normalize(middles.repeat(50, 1) + 0.2 * torch.randn(200, 6, generator=generator))
     layer = NetVLAD(6, 4)
-    layer.initialise(local, seed=0)
-    centres, assignment = layer.centres.detach(), layer.assignment.detach()
+    layer.initialize(local, seed=0)
+    centers, assignment = layer.centres.detach(), layer.assignment.detach()
     alpha = assignment.norm(dim=1)
     torch.testing.assert_close(alpha, alpha[:1].expand(4))
-    torch.testing.assert_close(assignment / alpha[:, None], nn.functional.normalize(centres))
-    assert (centres.norm(dim=1) < 0.999).all()  # means of unit vectors, not brought to length one
+    torch.testing.assert_close(assignment / alpha[:, None], nn.functional.normalize(centers))
+    assert (centers.norm(dim=1) < 0.999).all()  # means of unit vectors, not brought to length one
     ratios = []
     for x in local.double():
         second, first = sorted((assignment.double() @ x).tolist())[-2:]
@@ -165,8 +165,8 @@ def test_initialisation_makes_the_second_cluster_a_hundredth_of_the_first() -> N
 
 
 def test_images_without_any_difference_give_no_clusters() -> None:
-    with pytest.raises(BadInputError, match="all alike"):
-        NetVLAD(5, 3).initialise(torch.full((20, 5), 5**-0.5), seed=0)
+    with pytest.raises(BadInputError, match="same local descriptors"):
+        NetVLAD(5, 3).initialize(torch.full((20, 5), 5**-0.5), seed=0)
 
 
 @pytest.mark.parametrize("clusters", [1, 0, -3])
@@ -187,7 +187,7 @@ class Mean(Aggregator):
         super().__init__()
         self.dimensions = channels
 
-    def initialise(self, local, seed):
+    def initialize(self, local, seed):
         pass
 
     def forward(self, maps):
@@ -211,7 +211,7 @@ def test_an_aggregator_is_one_file(mean_aggregator: str, small_backbone: str, tm
     assert aggregator_names() == [mean_aggregator, "netvlad"]
     size, pixels = (16, 16), np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
     encoder = Encoder.create(weights="random", size=size, backbone=small_backbone, aggregator=mean_aggregator)
-    encoder.initialise(pixels)
+    encoder.initialize(pixels)
     encoder.save(tmp_path / "encoder.safetensors")
     descriptors = Encoder.load(tmp_path / "encoder.safetensors").embed(pixels)
     assert descriptors.shape == (2, 6)

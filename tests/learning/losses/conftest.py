@@ -22,8 +22,8 @@ def draw_tuples() -> Callable[..., Tensor]:
 
     def draw(layout: Layout, dtype: torch.dtype = torch.float64, anchors: int = 4, seed: int = 0) -> Tensor:
         generator = np.random.default_rng(seed)
-        centres = generator.normal(size=(anchors, 1, 5))
-        descriptors = centres + 0.4 * generator.normal(size=(anchors, layout.images, 5))
+        centers = generator.normal(size=(anchors, 1, 5))
+        descriptors = centers + 0.4 * generator.normal(size=(anchors, layout.images, 5))
         return torch.tensor(descriptors / np.linalg.norm(descriptors, axis=-1, keepdims=True), dtype=dtype)
 
     return draw

@@ -141,12 +141,12 @@ def test_the_lab_can_be_said_for_folders_that_name_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("folder", "problem"),
     [
-        ("freiburg/part_b/seq1_cloudy1", "seq1 of freiburg is of part a, but lies in part_b"),
-        ("cold-saarbruecken_part_a_seq3_cloudy1", "seq3 of saarbruecken is of part b, but lies in part_a"),
-        ("freiburg/sa_seq1_cloudy1", "this is lab saarbruecken inside lab freiburg"),
-        ("freiburg/part_a/cold-freiburg_part_b_seq3_cloudy1", "this is part b inside part a"),
-        ("freiburg/seq1_cloudy1/seq1_cloudy2", "this is sequence seq1_cloudy2 inside sequence seq1_cloudy1"),
-        ("freiburg/seq9_cloudy1", "the part of freiburg's seq9 is unknown; put it into part_a or part_b"),
+        ("freiburg/part_b/seq1_cloudy1", "seq1 of freiburg belongs to part_a, but is in part_b"),
+        ("cold-saarbruecken_part_a_seq3_cloudy1", "seq3 of saarbruecken belongs to part_b, but is in part_a"),
+        ("freiburg/sa_seq1_cloudy1", "lab saarbruecken is inside lab freiburg"),
+        ("freiburg/part_a/cold-freiburg_part_b_seq3_cloudy1", "part b is inside part a"),
+        ("freiburg/seq1_cloudy1/seq1_cloudy2", "sequence seq1_cloudy2 is inside sequence seq1_cloudy1"),
+        ("freiburg/seq9_cloudy1", "unknown part for seq9 of freiburg"),
     ],
 )
 def test_folders_that_contradict_each_other_are_refused_by_name(tmp_path: Path, folder: str, problem: str) -> None:
@@ -161,7 +161,7 @@ def test_one_sequence_under_two_spellings_is_refused_naming_both_folders(tmp_pat
     second = touch(tmp_path / "freiburg" / "seq1_cloudy1" / "std_cam")
     with pytest.raises(BadInputError) as caught:
         read_places("cold", tmp_path)
-    assert str(caught.value) == f"freiburg-a/seq1_cloudy1 is there twice: {first} and {second}"
+    assert str(caught.value) == f"duplicate sequence freiburg-a/seq1_cloudy1: in {first} and in {second}"
 
 
 def test_other_sensors_and_hidden_files_are_left_alone(tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_images_outside_any_sequence_and_sequences_without_images_are_listed(tmp
     (tmp_path / "freiburg" / "seq1_cloudy2" / "std_cam").mkdir(parents=True)
     places = read_places("cold", tmp_path)
     assert len(places) == 1
-    assert note(places, "no folder of a sequence").items == (f"freiburg/backup/{NAME}",)
-    assert note(places, "hold no images").items == ("freiburg/seq1_cloudy2",)
+    assert note(places, "outside a sequence folder").items == (f"freiburg/backup/{NAME}",)
+    assert note(places, "contain no images").items == ("freiburg/seq1_cloudy2",)
 
 
 def test_numbers_too_large_to_be_a_pose_are_listed(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_numbers_too_large_to_be_a_pose_are_listed(tmp_path: Path) -> None:
     touch(tmp_path / "freiburg" / "seq1_cloudy1", NAME, *bad, "t5_x0_y0_a1e999.jpeg")
     places = read_places("cold", tmp_path)
     assert len(places) == 1
-    listed = note(places, "too large").items
+    listed = note(places, "out of range").items
     assert set(listed) == {f"freiburg/seq1_cloudy1/{name}" for name in (*bad, "t5_x0_y0_a1e999.jpeg")}
 
 
@@ -220,7 +220,7 @@ def test_images_come_in_order_of_time_not_of_name(tmp_path: Path) -> None:
 def test_repeated_times_are_listed(tmp_path: Path) -> None:
     touch(tmp_path / "freiburg" / "seq1_cloudy1", "t5_x0_y0_a0.jpeg", "t5.0_x1_y0_a0.jpeg")
     places = read_places("cold", tmp_path)
-    assert note(places, "repeat the time").items == ("freiburg-a/seq1_cloudy1/t5.0_x1_y0_a0",)
+    assert note(places, "same time").items == ("freiburg-a/seq1_cloudy1/t5.0_x1_y0_a0",)
 
 
 def test_a_link_back_up_the_tree_is_not_followed(tmp_path: Path) -> None:
@@ -324,10 +324,10 @@ def test_the_paper_trains_on_runs_1_2_4_of_freiburg_a_and_tests_on_runs_3(tmp_pa
     places = read_places("cold", tmp_path, protocol="paper")
     expected = {f"freiburg-a/{name}": ("test" if name.endswith("3") else "train", "") for name in FREIBURG_A}
     assert uses(places) == expected | {"freiburg-a/seq1_sunny4": ("train", "")}
-    counts = note(places, "the paper")
-    assert str(counts) == "train 14 images (the paper: 29,237); test 6 images (the paper: 12,831)"
+    counts = note(places, "paper:")
+    assert str(counts) == "train 14 images (paper: 29,237); test 6 images (paper: 12,831)"
     assert not counts.warning
-    others = note(places, "no part of protocol paper")
+    others = note(places, "not in protocol paper")
     assert others.items == ("freiburg-a/seq2_sunny5", "freiburg-b/seq3_cloudy3", "saarbruecken-a/seq1_cloudy3")
     assert not others.warning
     assert [one for one in places.notes if one.warning] == []
@@ -360,7 +360,7 @@ def test_sequences_that_the_paper_used_and_that_are_missing_are_named(tmp_path: 
         ),
     ],
 )
-def test_generalisation_has_one_reference_and_the_papers_queries(
+def test_generalization_has_one_reference_and_the_papers_queries(
     tmp_path: Path, lab: str, part: str, present: list[str], reference: str, queries: list[str]
 ) -> None:
     sequences(tmp_path, lab, *present)
@@ -376,7 +376,7 @@ def test_the_first_sunny_run_of_freiburg_b_stands_in_for_the_second_with_a_warni
     assert uses(places)["freiburg-b/seq3_sunny1"] == ("test", "query")
     assert uses(places)["freiburg-b/seq3_cloudy1"] == ("test", "reference")
     assert note(places, "are missing").items == ("freiburg-b/seq3_sunny2",)
-    assert note(places, "take the place").items == ("freiburg-b/seq3_sunny1",)
+    assert note(places, "replace missing").items == ("freiburg-b/seq3_sunny1",)
 
 
 def test_the_standard_path_of_saarbruecken_b_stands_in_for_the_extended_one_with_a_warning(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_the_standard_path_of_saarbruecken_b_stands_in_for_the_extended_one_with
         *(f"{frame}/seq4_{run}" for run in ("cloudy1", "cloudy2", "night2", "sunny2")),
         f"{frame}/seq3_sunny2",
     }
-    assert note(places, "take the place").items == tuple(
+    assert note(places, "replace missing").items == tuple(
         f"{frame}/seq3_{run}" for run in ("cloudy1", "cloudy2", "night2")
     )
 

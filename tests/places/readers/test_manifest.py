@@ -107,7 +107,7 @@ def test_an_unknown_crs_is_refused(read):
 
 
 def test_map_coordinates_are_not_route_frames(read):
-    with pytest.raises(BadInputError, match=r"CRS.*EPSG:32630.*unit"):
+    with pytest.raises(BadInputError, match=r"unit is .*CRS EPSG:32630"):
         read("path,x,y\na.jpg,1,0\n", crs="EPSG:32630", unit="frames")
 
 
@@ -153,19 +153,19 @@ def test_latitudes_share_one_frame(read):
 
 @pytest.mark.parametrize("options", [{"crs": "EPSG:32630"}, {"unit": "frames"}])
 def test_unit_and_crs_are_not_about_latitudes(read, options):
-    with pytest.raises(BadInputError, match=r"unit.*crs.*latitudes"):
+    with pytest.raises(BadInputError, match=r"unit.*crs.*latitude"):
         read("path,lat,lon\na.jpg,51,0\n", **options)
 
 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("95,0", "latitude '95' is not between -90 and 90"),
-        ("-90.001,0", "latitude '-90.001' is not between -90 and 90"),
-        ("51,181", "longitude '181' is not between -180 and 180"),
-        ("nan,0", "latitude 'nan' is not a finite number"),
-        ("51,inf", "longitude 'inf' is not a finite number"),
-        (",0", "latitude '' is not a number"),
+        ("95,0", "column 'latitude' is '95', expected -90 to 90"),
+        ("-90.001,0", "column 'latitude' is '-90.001', expected -90 to 90"),
+        ("51,181", "column 'longitude' is '181', expected -180 to 180"),
+        ("nan,0", "column 'latitude' is 'nan', expected a finite number"),
+        ("51,inf", "column 'longitude' is 'inf', expected a finite number"),
+        (",0", "column 'latitude' is '', expected a number"),
     ],
 )
 def test_latitudes_and_longitudes_out_of_range_are_named(read, row, problem):
@@ -227,7 +227,7 @@ def test_times_as_numbers_are_exact_and_their_unit_is_told(read, texts, nanoseco
     for column in ("time", "timestamp"):
         places = read(f"path,x,y,{column}\na.jpg,0,0,{texts[0]}\nb.jpg,0,0,{texts[1]}\n")
         assert places.time.tolist() == nanoseconds
-        assert notes(places) == [f"times in places.csv are numbers, taken as {unit}"]
+        assert notes(places) == [f"times in places.csv are numbers, used as {unit}"]
         assert not places.notes[0].warning
 
 
@@ -252,7 +252,7 @@ def test_times_whose_unit_cannot_be_guessed_are_refused(read):
 def test_unknown_times_stay_unknown_and_are_noted_where_only_some_are(read):
     places = read("path,x,y,time\nb.jpg,0,0,2\na.jpg,0,0,\n", time_unit="s")
     assert places.time.tolist() == [2_000_000_000, NO_TIME]
-    assert "sequences lack some times" in notes(places)[0]
+    assert "sequences have unknown times" in notes(places)[0]
     assert set(read("path,x,y,time\na.jpg,0,0,\n").time) == {NO_TIME}
     assert set(read("path,x,y\na.jpg,0,0\n").time) == {NO_TIME}
 
@@ -309,8 +309,8 @@ def test_an_unknown_split_is_refused_or_cleared(read):
     places = read(text, other_splits="clear")
     assert places.split.tolist() == ["train", "", "", ""]
     assert notes(places) == [
-        "1 places of split 'gap' are left unused",
-        "2 places of split 'val' are left unused",
+        "1 places of split 'gap' are not used",
+        "2 places of split 'val' are not used",
     ]
 
 
@@ -320,7 +320,7 @@ def test_an_unknown_role_is_refused(read):
 
 
 def test_a_sequence_that_mixes_frames_is_named(read):
-    with pytest.raises(BadInputError, match=r"row 3.*frame.*'lab-b'.*sequence.*'one'.*frame.*'lab-a'"):
+    with pytest.raises(BadInputError, match=r"row 3.*frame.*'lab-b'.*'lab-a'.*sequence 'one'"):
         read("path,x,y,frame,sequence\na.jpg,1,0,lab-a,one\nb.jpg,1,0,lab-b,one\n")
 
 
@@ -336,7 +336,7 @@ def test_a_frame_without_a_name_is_named(read):
 def test_a_path_that_leads_out_of_the_root_is_named(read, path):
     with pytest.raises(BadInputError) as caught:
         read(f"path,x,y\na.jpg,0,0\n{path},0,0\n")
-    assert str(caught.value).endswith(f"places.csv, row 3: path {path!r} leads out of the root folder")
+    assert str(caught.value).endswith(f"places.csv, row 3: path {path!r} leads outside the root folder")
 
 
 @pytest.mark.parametrize("again", ["a/b.jpg", "./a/b.jpg", "a//b.jpg", "a/./b.jpg"])
@@ -369,8 +369,8 @@ def test_names_keep_commas_quotes_and_letters_of_all_languages(read):
         ("x,y\n1,2\n", "no column path; it has x, y"),
         ("path,x\na.jpg,1\n", "no column y; it has path, x"),
         ("path,y\na.jpg,1\n", "no column x; it has path, y"),
-        ("path,lat\na.jpg,1\n", "no columns x and y, nor latitude and longitude; it has path, lat"),
-        ("path\na.jpg\n", "no columns x and y, nor latitude and longitude; it has path"),
+        ("path,lat\na.jpg,1\n", "expected columns x and y, or latitude and longitude; found: path, lat"),
+        ("path\na.jpg\n", "expected columns x and y, or latitude and longitude; found: path"),
         ("path,x,y,x\na.jpg,1,2,3\n", "column x appears more than once"),
         ("path,x,y\n", "the table has no rows"),
         ("", "the file is empty"),
@@ -505,7 +505,7 @@ def test_nordland_is_read_as_its_readme_says():
     assert places.unit == "frames"
     assert Counter(places.condition) == {"summer": 1622, "winter": 1622}
     assert Counter(places.split) == {"train": 2 * 1200, "": 2 * 50, "test": 2 * 372}
-    assert notes(places) == ["100 places of split 'gap' are left unused"]
+    assert notes(places) == ["100 places of split 'gap' are not used"]
     for season in ("summer", "winter"):
         rows = places.where(sequence=season)
         assert rows.x.tolist() == list(range(1622))

@@ -18,7 +18,7 @@ RAW = ",key,lon,lat,ca,captured_at,pano\n"
 SEQUENCES = ",key,sequence_key,frame_number\n"
 SUBTASKS = ",key,all,s2w,w2s,o2n,n2o,d2n,n2d\n"
 EPSG = {"cph": 32633, "london": 32630, "sf": 32610, "melbourne": 32755}
-CENTRE = {"cph": (55.68, 12.57), "london": (51.5, -0.12), "sf": (37.77, -122.42), "melbourne": (-37.81, 144.96)}
+CENTER = {"cph": (55.68, 12.57), "london": (51.5, -0.12), "sf": (37.77, -122.42), "melbourne": (-37.81, 144.96)}
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Image:
 
 
 def image(city: str, key: str, east: float = 0.0, north: float = 0.0, **fields: object) -> Image:
-    """An image some metres east and north (on the ellipsoid) of the city's centre."""
-    latitude, longitude = CENTRE[city]
+    """An image some metres east and north (on the ellipsoid) of the city's center."""
+    latitude, longitude = CENTER[city]
     angle, distance = math.degrees(math.atan2(east, north)), math.hypot(east, north)
     longitude, latitude, _ = pyproj.Geod(ellps="WGS84").fwd(longitude, latitude, angle, distance)
     return replace(Image(key, latitude, longitude), **fields)
@@ -170,7 +170,7 @@ def test_a_sequence_is_in_order_of_frame_numbers_and_the_days_give_no_time(tmp_p
     assert places.place_id.tolist() == [f"cph/database/k{n}" for n in (1, 2, 3, 10)]
     assert (places.time == NO_TIME).all()
     (found,) = places.notes
-    assert str(found) == "4 images know at most the day they were taken on: time unknown"
+    assert str(found) == "4 images have at most a date: their time is unknown"
     assert not found.warning
 
 
@@ -199,7 +199,7 @@ def test_a_city_on_a_zone_border_with_the_zone_of_each_image_keeps_its_distances
     rows = [places.place_id.tolist().index(f"london/database/{key}") for key in "we"]
     expected = pyproj.Geod(ellps="WGS84").inv(west.longitude, west.latitude, east.longitude, east.latitude)[2]
     assert math.dist(*((places.x[row], places.y[row]) for row in rows)) == pytest.approx(expected, rel=1e-3)
-    assert "london: 1 images of utm-31N were brought into utm-30N" in "".join(map(str, places.notes))
+    assert "london: 1 images were converted from utm-31N to utm-30N" in "".join(map(str, places.notes))
 
 
 def test_a_city_on_a_zone_border_in_one_zone_stays_as_it_is(tmp_path: Path) -> None:
@@ -215,7 +215,9 @@ def test_coordinates_that_agree_with_no_zone_are_kept_without_a_crs(tmp_path: Pa
     places = read_places("msls", tmp_path)
     assert places.frames["cph"].crs is None
     assert original(places, "cph").tolist() == [[0.5, 7.0], [1.5, 7.0], [2.5, 7.0]]
-    assert "cph: no UTM zone puts easting and northing where lon and lat are: no CRS" in map(str, places.notes)
+    assert "cph: easting and northing agree with lon and lat in no UTM zone: the frame has no CRS" in map(
+        str, places.notes
+    )
 
 
 def test_a_city_whose_coordinates_mostly_contradict_each_other_has_no_crs(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_keys_that_a_table_or_the_disk_lacks_are_left_out_and_listed(tmp_path: P
         (folder / name).write_text("\n".join(line for line in lines if f",{key}," not in line))
     places = read_places("msls", tmp_path)
     assert places.place_id.tolist() == ["cph/database/k4"]
-    assert items(places, "not on disk") == (
+    assert items(places, "missing in a table or on disk") == (
         "cph/database/extra: not in postprocessed.csv, raw.csv, seq_info.csv",
         "cph/database/k0: not in images",
         "cph/database/k1: not in raw.csv",
@@ -264,7 +266,7 @@ def test_a_key_that_leads_out_of_the_folder_is_left_out_and_listed(tmp_path: Pat
     (folder / "images/evil.jpg").rename(folder.parent / "evil.jpg")
     places = read_places("msls", tmp_path)
     assert places.place_id.tolist() == ["cph/database/good"]
-    assert items(places, "not on disk") == ("cph/database/../../evil: not in images",)
+    assert items(places, "missing in a table or on disk") == ("cph/database/../../evil: not in images",)
 
 
 def test_a_repeated_key_is_listed_and_its_first_row_taken(tmp_path: Path) -> None:
@@ -273,7 +275,7 @@ def test_a_repeated_key_is_listed_and_its_first_row_taken(tmp_path: Path) -> Non
         stream.write("1,k,12.57,55.68,0.0,2018-05-04,False\n")
     places = read_places("msls", tmp_path)
     assert places.yaw.tolist() == [0.0]
-    assert items(places, "repeat a key") == (f"{folder}/raw.csv, row 3: key 'k'",)
+    assert items(places, "same key") == (f"{folder}/raw.csv, row 3: key 'k'",)
 
 
 def test_images_without_a_position_are_left_out_and_listed(tmp_path: Path) -> None:
@@ -281,7 +283,7 @@ def test_images_without_a_position_are_left_out_and_listed(tmp_path: Path) -> No
     edit(folder / "postprocessed.csv", "123.25", "")
     places = read_places("msls", tmp_path)
     assert places.place_id.tolist() == ["cph/database/k1"]
-    assert items(places, "no easting or no northing") == ("cph/database/k2",)
+    assert items(places, "easting or northing is missing") == ("cph/database/k2",)
 
 
 def test_a_missing_angle_longitude_or_night_is_unknown(tmp_path: Path) -> None:
@@ -374,14 +376,19 @@ def test_cities_can_be_chosen_by_name(tmp_path: Path) -> None:
         ("seq_info.csv", "sequence_key", "sequence", "no column sequence_key; it has"),
         ("raw.csv", "captured_at", "taken", "no column captured_at; it has"),
         ("raw.csv", "pano", "panorama", "no column pano; it has"),
-        ("postprocessed.csv", "False,Forward", "maybe,Forward", "row 2: night 'maybe' is neither True nor False"),
-        ("postprocessed.csv", "111.5", "nan", "row 2: easting 'nan' is not a finite number"),
-        ("postprocessed.csv", "222.5", "-inf", "row 2: northing '-inf' is not a finite number"),
-        ("raw.csv", "55.68", "155.68", "row 2: lat '155.68' is not between -90 and 90"),
-        ("raw.csv", "12.57", "212.57", "row 2: lon '212.57' is not between -180 and 180"),
-        ("raw.csv", "90.0", "north", "row 2: ca 'north' is not a number"),
-        ("raw.csv", "2018-05-04", "May", "row 2: captured_at 'May' is neither a day nor a time"),
-        ("seq_info.csv", "s1,1", "s1,first", "row 2: frame_number 'first' is not a number"),
+        (
+            "postprocessed.csv",
+            "False,Forward",
+            "maybe,Forward",
+            "row 2: column 'night' is 'maybe', expected True or False",
+        ),
+        ("postprocessed.csv", "111.5", "nan", "row 2: column 'easting' is 'nan', expected a finite number"),
+        ("postprocessed.csv", "222.5", "-inf", "row 2: column 'northing' is '-inf', expected a finite number"),
+        ("raw.csv", "55.68", "155.68", "row 2: column 'lat' is '155.68', expected -90 to 90"),
+        ("raw.csv", "12.57", "212.57", "row 2: column 'lon' is '212.57', expected -180 to 180"),
+        ("raw.csv", "90.0", "north", "row 2: column 'ca' is 'north', expected a number"),
+        ("raw.csv", "2018-05-04", "May", "row 2: column 'captured_at' is 'May', expected a date or a time"),
+        ("seq_info.csv", "s1,1", "s1,first", "row 2: column 'frame_number' is 'first', expected a number"),
     ],
 )
 def test_a_damaged_table_is_refused_by_file_row_and_value(
@@ -408,5 +415,5 @@ def test_a_folder_that_is_not_the_set_is_refused(tmp_path: Path) -> None:
 def test_a_city_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     write_city(tmp_path, "cph", [image("cph", "k")])
     write(tmp_path / "test/cph/query", [image("cph", "k")], EPSG["cph"])
-    with pytest.raises(BadInputError, match=r"cph.*twice"):
+    with pytest.raises(BadInputError, match=r"duplicate city cph"):
         read_places("msls", tmp_path)

@@ -246,7 +246,7 @@ def test_a_direction_that_is_none_leaves_yaw_unknown_and_is_noted(shoot: Shoot, 
 def test_another_datum_is_noted(shoot: Shoot, root: Path) -> None:
     shoot("a.jpg", at(35.0, 139.0, datum="TOKYO"))
     shoot("b.jpg", at(35.0, 139.0, datum="WGS-84"))
-    assert listed(read_places("photos", root), "another datum") == ["a.jpg: TOKYO"]
+    assert listed(read_places("photos", root), "a datum other than WGS 84") == ["a.jpg: TOKYO"]
 
 
 def test_the_camera_time_with_its_offset_wins_over_the_coarser_gps_time(shoot: Shoot, root: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_camera_time_without_an_offset_is_taken_as_utc_and_noted(shoot: Shoot,
     places = read_places("photos", root)
     first = nanoseconds(2024, 5, 1, 14, 0, 7)
     assert list(places.time) == [first + 250_000_000, first + 1_000_000_000]
-    assert listed(places, "taken as UTC") == ["a.jpg", "b.jpg"]
+    assert listed(places, "used as UTC") == ["a.jpg", "b.jpg"]
 
 
 def test_a_folder_uses_one_clock_for_all_its_photos(shoot: Shoot, root: Path) -> None:
@@ -295,7 +295,7 @@ def test_photos_are_sorted_by_time_and_clocks_that_differ_are_noted(shoot: Shoot
     shoot("b.jpg", at(*OXFORD, date="2024:05:01", time=hms(12, 0, 0)))
     places = read_places("photos", root)
     assert list(places.path) == ["b.jpg", "a.jpg"]
-    assert listed(places, "different clocks") == ["set"]
+    assert listed(places, "without a common clock") == ["set"]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_what_has_no_usable_position_is_left_out_and_listed_by_reason(
     assert list(places.path) == ["good.jpg"]
     assert listed(places, "no GPS position") == ["camera-only.jpg", "plain.jpg", "plain.png"]
     unreadable = ["half.jpg", "no-letter.jpg", "odd-letter.jpg", "text.jpg", "zero-by-zero.jpg"]
-    assert listed(places, "position that cannot be read") == unreadable
+    assert listed(places, "unreadable GPS position") == unreadable
     assert listed(places, "out of range") == ["east.jpg", "north.jpg"]
     assert listed(places, "latitude 0, longitude 0") == ["island.jpg"]
     assert listed(places, "void") == ["void.jpg"]

@@ -101,7 +101,7 @@ def test_every_option_has_a_help_a_default_and_a_type_that_a_command_line_can_as
 def test_an_unknown_reader_lists_the_known_ones(tmp_path):
     with pytest.raises(BadInputError) as caught:
         read_places("kity", tmp_path)
-    assert str(caught.value) == f"there is no reader 'kity'; the readers are {', '.join(NAMES)}"
+    assert str(caught.value) == f"unknown reader 'kity'; choose one of: {', '.join(NAMES)}"
 
 
 @pytest.mark.parametrize("name", ["", "..", "manifest.read", "__init__"])
@@ -112,14 +112,14 @@ def test_odd_names_are_unknown_too(name):
 
 def test_an_unknown_option_lists_the_known_ones(points):
     with pytest.raises(BadInputError) as caught:
-        read_places("points", points, size=3, colour="red")
-    assert str(caught.value) == "reader 'points' has no option colour, size; its options are file, order"
+        read_places("points", points, size=3, color="red")
+    assert str(caught.value) == "reader 'points' has no option color, size; its options: file, order"
 
 
 def test_an_unknown_choice_lists_the_known_ones(points):
     with pytest.raises(BadInputError) as caught:
         read_places("points", points, order="zx")
-    assert str(caught.value) == "reader 'points': order is 'zx', but must be one of xy, yx"
+    assert str(caught.value) == "reader 'points': order is 'zx', expected one of: xy, yx"
 
 
 def test_a_missing_root_is_refused(tmp_path):

@@ -104,7 +104,7 @@ def noted(places: Places, text: str) -> tuple[str, ...]:
 
 def quiet(places: Places) -> bool:
     """True if nothing is wrong but the missing look-up table."""
-    return all("not undistorted" in note.text for note in places.notes if note.warning)
+    return all("stay distorted" in note.text for note in places.notes if note.warning)
 
 
 def test_a_raw_traversal_comes_back_with_all_its_columns(tmp_path: Path) -> None:
@@ -271,8 +271,8 @@ def test_unsorted_and_repeated_samples_are_mended_and_listed(tmp_path: Path) -> 
     samples = [sample(0, 0), sample(40, 4), sample(20, 2), sample(40, 99), sample(60, 6)]
     places = read_places("robotcar", write_traversal(tmp_path, samples, [10, 30, 50]))
     assert places.x == pytest.approx([1, 3, 5])
-    assert noted(places, "after a later time") == (f"{TRAVERSAL}/gps/ins.csv, row 4",)
-    assert noted(places, "repeat a time") == (f"{TRAVERSAL}/gps/ins.csv, row 5",)
+    assert noted(places, "out of time order") == (f"{TRAVERSAL}/gps/ins.csv, row 4",)
+    assert noted(places, "same time as an earlier sample") == (f"{TRAVERSAL}/gps/ins.csv, row 5",)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_a_traversal_without_poses_or_without_images_is_left_out_and_listed(tmp_
 
 def test_a_set_with_no_usable_image_is_refused_with_the_reasons(tmp_path: Path) -> None:
     write_traversal(tmp_path, [sample(0, ins_status="INS_INACTIVE"), sample(20)], [-5, 10])
-    problem = r"no usable images.*1 images lie outside.*1 images lie beside an INS sample"
+    problem = r"no usable images.*1 images are outside.*1 images are next to an INS sample"
     with pytest.raises(BadInputError, match=problem):
         read_places("robotcar", tmp_path)
 
@@ -396,7 +396,7 @@ def test_missing_chunks_and_images_that_two_chunks_hold_are_listed(tmp_path: Pat
     places = read_places("robotcar", tmp_path)
     assert tuple(places.place_id) == ids(0, 10, 20)
     again = f"{TRAVERSAL}_stereo_centre_04/{START + 10000}.png"
-    assert noted(places, "repeat the time of another") == (again,)
+    assert noted(places, "same time as another image") == (again,)
     assert noted(places, "folders of images are missing") == tuple(f"{TRAVERSAL}_stereo_centre_0{k}" for k in (1, 3))
 
 
@@ -418,7 +418,7 @@ def test_raw_and_pre_processed_images_under_one_root_are_refused(tmp_path: Path)
 
 
 @pytest.mark.medium
-def test_a_raw_image_of_known_colours_comes_back_undistorted_with_those_colours(tmp_path: Path) -> None:
+def test_a_raw_image_of_known_colors_comes_back_undistorted_with_those_colors(tmp_path: Path) -> None:
     write_traversal(tmp_path, [sample(0)], [0])
     height, width = 960, 1280
     left, right = (200, 40, 90), (10, 250, 60)
@@ -460,15 +460,15 @@ def test_the_look_up_table_is_found_or_named(folder: str, tmp_path: Path) -> Non
 def test_without_a_look_up_table_a_note_says_that_images_stay_distorted(tmp_path: Path) -> None:
     places = read_places("robotcar", write_traversal(tmp_path, [sample(0)], [0]))
     assert places.decoding == RawDecoding("GBRG", None)
-    assert noted(places, f"no {LOOK_UP_TABLE} was found, so the images are not undistorted") == ()
+    assert noted(places, f"found no {LOOK_UP_TABLE}, so the images stay distorted") == ()
 
 
 def test_models_that_lack_the_table_or_are_not_needed_are_refused(tmp_path: Path) -> None:
     write_traversal(tmp_path / "raw", [sample(0)], [0])
-    with pytest.raises(BadInputError, match=rf"{LOOK_UP_TABLE}.*folder"):
+    with pytest.raises(BadInputError, match=rf"folder has no {LOOK_UP_TABLE}"):
         read_places("robotcar", tmp_path / "raw", models=tmp_path)
     write_images(tmp_path / "small" / f"{TRAVERSAL}_stereo_centre_01", [0])
-    with pytest.raises(BadInputError, match="pre-processed"):
+    with pytest.raises(BadInputError, match="preprocessed"):
         read_places("robotcar", tmp_path / "small", models=tmp_path)
 
 
@@ -484,8 +484,8 @@ def test_the_papers_traversals_come_with_its_split_and_our_counts_beside_its_own
     assert len(places) == 7 * 126  # every 10 m from 0 to 1,250 m
     assert places.x.max() == 1250
     texts = [str(note) for note in places.notes]
-    assert "train 504 images (the paper: 15,006); test 378 images (the paper: 12,329)" in texts
-    assert noted(places, "the paper does not use") == ("2014-05-14-13-46-12",)
+    assert "train 504 images (paper: 15,006); test 378 images (paper: 12,329)" in texts
+    assert noted(places, "not used in the paper") == ("2014-05-14-13-46-12",)
     assert noted(places, "cropped to their first 1,250 m")[0] == f"{TRAIN[0]}: 126 of 131 images"
     assert quiet(places)
 
@@ -516,7 +516,9 @@ def test_the_crop_counts_from_the_first_valid_image_and_not_while_standing(tmp_p
 def test_missing_traversals_of_the_paper_are_a_warning(tmp_path: Path) -> None:
     write_traversal(tmp_path, drive(3), moments(drive(3)))
     places = read_places("robotcar", tmp_path, protocol="paper")
-    assert noted(places, "of the paper's seven traversals are missing") == tuple(sorted({*TRAIN, *TEST} - {TRAVERSAL}))
+    assert noted(places, "of the seven traversals of the paper are missing") == tuple(
+        sorted({*TRAIN, *TEST} - {TRAVERSAL})
+    )
     with pytest.raises(BadInputError, match=r"7.*traversals"):
         read_places("robotcar", write_traversal(tmp_path / "o", [sample(0)], [0], name="other"), protocol="paper")
 

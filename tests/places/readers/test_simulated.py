@@ -55,7 +55,7 @@ def test_missing_and_damaged_files_are_named(broken: Path) -> None:
         read_places("simulated", broken)
     (broken / "places.parquet").write_bytes(table)
     for change, message in (
-        ({"places": 3}, "places.parquet: .* places, but world.json says that 3 were drawn"),
+        ({"places": 3}, "places.parquet: .* places, expected 3 as in world.json"),
         ({"parts": 3}, "world.json: damaged"),
     ):
         (broken / "world.json").write_text(json.dumps(record | change))
@@ -63,7 +63,7 @@ def test_missing_and_damaged_files_are_named(broken: Path) -> None:
             read_places("simulated", broken)
     del record["image_hash"]
     (broken / "world.json").write_text(json.dumps(record))
-    with pytest.raises(BadInputError, match=r"world.json.*finished"):
+    with pytest.raises(BadInputError, match=r"world.json.*did not finish"):
         read_places("simulated", broken)
     (broken / "world.json").unlink()
     with pytest.raises(BadInputError, match=r"world\.json"):

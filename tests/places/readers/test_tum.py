@@ -110,7 +110,7 @@ def test_folders_without_a_trajectory_or_without_images_are_noted(tmp_path):
     assert places.sequence.tolist() == ["a"]
     assert notes(places) == {
         "folders have no groundtruth.txt": ("b",),
-        "folders have no rgb.txt nor rgb nor images": ("c",),
+        "folders have none of: rgb.txt, rgb, images": ("c",),
     }
 
 
@@ -172,8 +172,8 @@ def test_images_outside_the_trajectory_or_in_a_gap_are_noted(tmp_path):
     places = read_places("tum", tmp_path / "room")
     assert places.path.tolist() == [f"rgb/{time}.png" for time in ("10", "10.05", "11", "11.1")]
     assert notes(places) == {
-        "images lie outside the trajectory": ("rgb/9.999999.png", "rgb/11.100001.png"),
-        "images lie in a gap of the trajectory of more than 0.2 s": ("rgb/10.5.png (0.9 s)",),
+        "images are outside the trajectory": ("rgb/9.999999.png", "rgb/11.100001.png"),
+        "images are in a gap of more than 0.2 s in the trajectory": ("rgb/10.5.png (0.9 s)",),
     }
     patient = read_places("tum", tmp_path / "room", max_gap_s=1.0)
     assert len(patient) == 5
@@ -233,7 +233,7 @@ def test_poses_out_of_order_are_sorted_and_noted(tmp_path):
     places = read_places("tum", tmp_path / "room")
     assert places.x == pytest.approx([11.5])
     assert notes(places) == {
-        "poses came after a later time of their trajectory (sorted now)": (
+        "poses were out of time order in their trajectory and were sorted": (
             "room/groundtruth.txt, row 6",
             "room/groundtruth.txt, row 7",
         )
@@ -245,7 +245,9 @@ def test_of_poses_of_one_time_the_first_is_taken_and_the_others_noted(tmp_path):
     write_folder(tmp_path / "room", poses, ["1.1", "1.15"])
     places = read_places("tum", tmp_path / "room")
     assert places.x == pytest.approx([1, 1.5])
-    assert notes(places) == {"poses repeat the time of another and were left out": ("room/groundtruth.txt, row 6",)}
+    assert notes(places) == {
+        "poses have the same time as another pose and were left out": ("room/groundtruth.txt, row 6",)
+    }
 
 
 @pytest.mark.parametrize(
@@ -253,13 +255,13 @@ def test_of_poses_of_one_time_the_first_is_taken_and_the_others_noted(tmp_path):
     [
         ("1 0 0 0 0 0 0 0", "the quaternion 0 0 0 0 has length 0, not 1"),
         ("1 0 0 0 0 0 0 2.5", "the quaternion 0 0 0 2.5 has length 2.5, not 1"),
-        ("1 0 nan 0 0 0 0 1", "y 'nan' is not a finite number"),
-        ("1 0 0 -inf 0 0 0 1", "z '-inf' is not a finite number"),
-        ("1 0 0 0 nan 0 0 1", "qx 'nan' is not a finite number"),
-        ("1 0 north 0 0 0 0 1", "y 'north' is not a number"),
-        ("soon 0 0 0 0 0 0 1", "time 'soon' is not a time in s nor ISO 8601"),
-        ("1 0 0 0 0 0 1", "7 values, but there must be 8"),
-        ("1,0,0,0,0,0,0,1", "1 values, but there must be 8"),
+        ("1 0 nan 0 0 0 0 1", "column 'y' is 'nan', expected a finite number"),
+        ("1 0 0 -inf 0 0 0 1", "column 'z' is '-inf', expected a finite number"),
+        ("1 0 0 0 nan 0 0 1", "column 'qx' is 'nan', expected a finite number"),
+        ("1 0 north 0 0 0 0 1", "column 'y' is 'north', expected a number"),
+        ("soon 0 0 0 0 0 0 1", "column 'time' is 'soon', expected a time in s or in ISO 8601"),
+        ("1 0 0 0 0 0 1", "7 values, expected 8"),
+        ("1,0,0,0,0,0,0,1", "1 values, expected 8"),
     ],
 )
 def test_bad_poses_are_named_by_the_row_of_the_editor(tmp_path, line, problem):
@@ -272,11 +274,11 @@ def test_bad_poses_are_named_by_the_row_of_the_editor(tmp_path, line, problem):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("1 ../secret.png", "path '../secret.png' leads out of the root folder"),
-        ("1 /etc/secret.png", "path '/etc/secret.png' leads out of the root folder"),
-        ("1 rgb/../../secret.png", "path 'rgb/../../secret.png' leads out of the root folder"),
-        ("now rgb/2.png", "time 'now' is not a time in s nor ISO 8601"),
-        ("1", "1 values, but there must be 2"),
+        ("1 ../secret.png", "path '../secret.png' leads outside the root folder"),
+        ("1 /etc/secret.png", "path '/etc/secret.png' leads outside the root folder"),
+        ("1 rgb/../../secret.png", "path 'rgb/../../secret.png' leads outside the root folder"),
+        ("now rgb/2.png", "column 'time' is 'now', expected a time in s or in ISO 8601"),
+        ("1", "1 values, expected 2"),
     ],
 )
 def test_bad_rows_of_the_list_are_named_by_the_row_of_the_editor(tmp_path, line, problem):

@@ -118,7 +118,7 @@ def test_east_and_north_are_enough(tmp_path: Path, name: str) -> None:
     assert np.isnan(places.yaw[0])
     assert places.time[0] == NO_TIME
     assert places.frames["local"].crs is None
-    assert "no name says its UTM zone" in str(places.notes[0])
+    assert "no name has a UTM zone" in str(places.notes[0])
 
 
 def test_names_that_hold_no_position_are_listed_with_the_reason(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_names_that_hold_no_position_are_listed_with_the_reason(tmp_path: Path) 
         "plain.jpg": "does not begin with @",
         "5@6@7@.jpg": "does not begin with @",
         "@5@.jpg": "north '' is not a finite number",
-        "@5.jpg": "lacks east and north",
+        "@5.jpg": "east and north are missing",
         "@nan@6@.jpg": "east 'nan' is not a finite number",
         "@5@inf@.jpg": "north 'inf' is not a finite number",
         "@5@1_000@.jpg": "north '1_000' is not a finite number",
@@ -187,7 +187,7 @@ def test_a_mere_date_gives_no_time_and_is_counted(tmp_path: Path, text: str) -> 
     touch(tmp_path, f"@1@2@@@@@a@@@@@@{text}@@.jpg", f"@1@2@@@@@b@@@@@@{text}@@.jpg")
     places = read_places("utm_names", tmp_path)
     assert (places.time == NO_TIME).all()
-    (found,) = [note for note in places.notes if "2 names give only a date" in str(note)]
+    (found,) = [note for note in places.notes if "2 names have only a date" in str(note)]
     assert not found.warning
 
 
@@ -227,7 +227,7 @@ def test_points_on_both_sides_of_a_zone_border_keep_their_distance(tmp_path: Pat
     assert latitude.tolist() == pytest.approx([west_of[1], east_of[1], north_east_of[1]], abs=1e-8)
     assert longitude.tolist() == pytest.approx([west_of[0], east_of[0], north_east_of[0]], abs=1e-8)
     (found,) = places.notes
-    assert str(found) == "1 images of utm-30N lie beside images of utm-31N and were brought into that zone"
+    assert str(found) == "1 images were converted from utm-30N to utm-31N, the zone of the images around them"
     assert not found.warning
 
 
@@ -291,7 +291,7 @@ def test_a_zone_without_letter_and_latitude_is_no_crs(tmp_path: Path) -> None:
     touch(tmp_path, name)
     places = read_places("utm_names", tmp_path)
     assert places.frames["local"].crs is None
-    assert note(places, "neither its letter nor a latitude") == (name,)
+    assert note(places, "neither a zone letter nor a latitude") == (name,)
 
 
 def test_the_latitude_is_believed_where_the_letter_says_south_for_a_band_in_the_north(tmp_path: Path) -> None:
@@ -299,15 +299,15 @@ def test_the_latitude_is_believed_where_the_letter_says_south_for_a_band_in_the_
     touch(tmp_path, name)
     places = read_places("utm_names", tmp_path)
     assert list(places.frames) == ["utm-56S"]
-    assert note(places, "beyond the equator from their latitude") == (name,)
+    assert note(places, "on different hemispheres") == (name,)
 
 
 @pytest.mark.parametrize(
     ("fields", "part"),
     [
-        ("61@U@51@0", "not 1 to 60"),
-        ("x@U@51@0", "not 1 to 60"),
-        ("31@I@@0", "none of C to X"),
+        ("61@U@51@0", "not from 1 to 60"),
+        ("x@U@51@0", "not from 1 to 60"),
+        ("31@I@@0", "not from C to X"),
         ("31@U@91@0", "latitude that is not a number between -90 and 90"),
     ],
 )
@@ -323,14 +323,14 @@ def test_names_without_a_zone_join_the_one_zone_of_the_others(tmp_path: Path) ->
     places = read_places("utm_names", tmp_path)
     assert list(places.frames) == ["utm-10N"]
     assert original(places)[places.role == "query"][0].tolist() == [544400, 4172700]
-    assert note(places, "put into the zone of the others, utm-10N") == (query,)
+    assert note(places, "put into the zone of the other images, utm-10N") == (query,)
 
 
 def test_names_without_a_zone_are_a_local_frame_where_there_are_several_zones(tmp_path: Path) -> None:
     touch(tmp_path, utm_name(52.5, 13.4, 32633, "33@U"), utm_name(47.4, 8.5, 32632, "32@T"), "@5@6@.jpg")
     places = read_places("utm_names", tmp_path)
     assert set(places.frames) == {"local", "utm-32N", "utm-33N"}
-    assert note(places, "frame of their own, local") == ("@5@6@.jpg",)
+    assert note(places, "separate frame local") == ("@5@6@.jpg",)
 
 
 def test_coordinates_that_no_zone_can_hold_stay_as_they_are(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_a_listed_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, l
     (tmp_path / "database_images_paths.txt").write_text(f"@1@2@.jpg\n{line}\n")
     with pytest.raises(BadInputError) as caught:
         read_places("utm_names", tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path}/database_images_paths.txt, row 2: {line!r} leads out of")
+    assert str(caught.value).startswith(f"{tmp_path}/database_images_paths.txt, row 2: {line!r} leads outside")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Videos with tracks: real, small videos, each frame of one grey that tells its number."""
+"""Videos with tracks: real, small videos, each frame of one gray that tells its number."""
 
 import json
 import math
@@ -23,14 +23,14 @@ from mappable.places.table import Places
 NOON = 1_714_564_800 * 10**9  # 2024-05-01T12:00:00Z
 CREATED = "2024-05-01T12:00:00Z"
 SECOND, MILLISECOND = 10**9, 10**6
-GREY_STEP = 4
+GRAY_STEP = 4
 UPRIGHT = np.array(
     [[0, 65536, 0], [-65536, 0, 0], [0, 0, 1 << 30]]
 )  # the matrix of a phone held upright: turn right by 90°
 
 
-def grey(number: int) -> np.ndarray[Any, Any]:
-    return np.full((48, 64, 3), number * GREY_STEP, dtype=np.uint8)
+def gray(number: int) -> np.ndarray[Any, Any]:
+    return np.full((48, 64, 3), number * GRAY_STEP, dtype=np.uint8)
 
 
 def encode(
@@ -38,7 +38,7 @@ def encode(
     milliseconds: Sequence[int] = range(0, 4000, 100),
     *,
     created: str | None = CREATED,
-    picture: Callable[[int], np.ndarray[Any, Any]] = grey,
+    picture: Callable[[int], np.ndarray[Any, Any]] = gray,
     codec: str = "libx264",
     options: dict[str, str] | None = None,
 ) -> Path:
@@ -82,7 +82,7 @@ def steady(file: Path, speed: float = 2.5, seconds: float = 4.0, start: float = 
 
 def numbers(places: Places) -> list[int]:
     """The frame numbers that the pictures themselves show."""
-    means = [float(np.asarray(Image.open(file).convert("L")).mean()) / GREY_STEP for file in places.files]
+    means = [float(np.asarray(Image.open(file).convert("L")).mean()) / GRAY_STEP for file in places.files]
     assert all(abs(mean - round(mean)) < 0.4 for mean in means)
     return [round(mean) for mean in means]
 
@@ -188,7 +188,7 @@ def test_without_a_creation_time_the_video_begins_with_its_track_and_that_is_not
     places = read_places("video", tmp_path)
     assert numbers(places) == list(range(0, 40, 4))
     assert places.time[1] == 400 * MILLISECOND
-    assert listed(places, "do not say when they began") == ["drive.mp4"]
+    assert listed(places, "have no start time") == ["drive.mp4"]
 
 
 def test_frames_outside_the_track_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_frames_can_go_to_another_folder(drive: Path, tmp_path_factory: pytest.T
 
 def test_frames_of_a_video_that_was_replaced_never_pass_for_those_of_the_new_one(drive: Path) -> None:
     read_places("video", drive)
-    encode(drive / "drive.mp4", picture=lambda number: grey(number + 20))
+    encode(drive / "drive.mp4", picture=lambda number: gray(number + 20))
     with pytest.raises(BadInputError, match=r"drive-frames.*drive\.mp4"):
         read_places("video", drive)
 
@@ -330,7 +330,7 @@ def test_frames_are_jpeg_files_beside_a_record_of_their_video(drive: Path) -> No
 
 def test_a_video_held_upright_comes_out_upright(tmp_path: Path) -> None:
     def half(number: int) -> np.ndarray[Any, Any]:
-        picture = grey(0)
+        picture = gray(0)
         picture[:, :32] = 200  # the left half is bright: turned right by 90 degrees it is the upper half
         return picture
 
@@ -371,9 +371,9 @@ def test_a_video_whose_end_is_missing_is_used_as_far_as_it_goes_and_noted(tmp_pa
     steady(tmp_path / "drive.csv")
     places = read_places("video", tmp_path)
     assert 3 <= len(places) <= 6
-    (item,) = listed(places, "cut off")
+    (item,) = listed(places, "truncated")
     assert item.startswith("drive.mkv ends after")
-    assert item.endswith("though it says that it has 4.0 s")
+    assert item.endswith("but declares 4.0 s")
 
 
 @pytest.mark.parametrize("name", ["drive.mp4", "drive.mkv", "drive.ts"])
@@ -403,7 +403,7 @@ def test_words_in_another_encoding_within_a_video_do_no_harm(drive: Path) -> Non
 def test_a_video_that_cannot_be_opened_is_one_sentence(drive: Path, kept: int) -> None:
     file = drive / "drive.mp4"
     file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(BadInputError, match=r"drive\.mp4.*cut") as error:
+    with pytest.raises(BadInputError, match=r"drive\.mp4.*truncated") as error:
         read_places("video", drive)
     assert "\n" not in str(error.value)
     assert not (drive / "drive-frames").exists()
@@ -458,8 +458,8 @@ def test_what_was_mended_in_a_track_is_noted(drive: Path) -> None:
     write_csv(drive / "drive.csv", rows)
     places = read_places("video", drive)
     np.testing.assert_allclose(places.x, np.arange(10), atol=1e-6)
-    assert listed(places, "came after a later time") == ["drive.csv, row 4", "drive.csv, row 5"]
-    assert listed(places, "repeat a time") == ["drive.csv, row 5"]
+    assert listed(places, "out of time order") == ["drive.csv, row 4", "drive.csv, row 5"]
+    assert listed(places, "same time as an earlier point") == ["drive.csv, row 5"]
 
 
 def test_frames_of_one_millisecond_count_as_one(tmp_path: Path) -> None:
@@ -468,7 +468,7 @@ def test_frames_of_one_millisecond_count_as_one(tmp_path: Path) -> None:
         stream = container.add_stream("libx264", rate=4000, options={"crf": "1"})
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         for number in range(40):
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(grey(number), format="rgb24")))
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(gray(number), format="rgb24")))
         container.mux(stream.encode())
     steady(tmp_path / "drive.csv", speed=1000)
     places = read_places("video", tmp_path, spacing=0.25)

@@ -62,7 +62,7 @@ def test_the_threshold_is_the_highest_with_the_precision_asked_for(count: int, s
 
     good = [bound for bound in set(squared.tolist()) if share(bound) >= precision]
     if not good:
-        with pytest.raises(BadInputError, match="no bound"):
+        with pytest.raises(BadInputError, match="no threshold"):
             choose_threshold(squared, metres, 10.0, precision=precision)
         return
     chosen = choose_threshold(squared, metres, 10.0, precision=precision)
@@ -134,9 +134,9 @@ def wrong(change: tuple[int, int], value: float) -> Floats:
     ("values", "sentence"),
     [
         (np.zeros((2, 3)), r"square.*2 x 3"),
-        (wrong((1, 2), np.nan), r"distance 1, 2 \(nan\)"),
-        (wrong((1, 2), -1.0), r"distance 1, 2 \(-1.0\)"),
-        (wrong((3, 0), 1.0), "distance 0, 3 "),
+        (wrong((1, 2), np.nan), r"distance \[1, 2\] is nan"),
+        (wrong((1, 2), -1.0), r"distance \[1, 2\] is -1\.0"),
+        (wrong((3, 0), 1.0), r"distance \[0, 3\] "),
     ],
 )
 def test_matrices_that_are_none_are_refused(values: Floats, sentence: str) -> None:
@@ -169,14 +169,14 @@ def test_settings_that_cannot_be_are_refused() -> None:
 def test_what_no_completion_can_use_is_refused() -> None:
     distances, everything = matrix(5), np.ones((5, 5), dtype=bool)
     for values, mask, sentence in (
-        (distances[:2, :2], everything[:2, :2], "there are 2 points, but a map needs at least 3"),
+        (distances[:2, :2], everything[:2, :2], "at least 3 points, got 2"),
         (distances, np.eye(5, dtype=bool), "the mask keeps no pair of points at all"),
         (0 * distances, everything, "all distances that the mask keeps are 0"),
         (distances, oracle_mask(distances, 1.0) | (distances < 5) & (distances[0] < 5), "parts that no pair connects"),
-        (wrong((1, 2), np.nan), everything, "is not a number"),
+        (wrong((1, 2), np.nan), everything, "is not a finite number"),
         (wrong((1, 2), -1.0), everything, "is negative"),
         (wrong((3, 0), 1.0), everything, "differs from its mirror image"),
-        (distances, everything[:4, :4], "the mask is"),
+        (distances, everything[:4, :4], "the mask has shape"),
     ):
         with pytest.raises(BadInputError, match=sentence):
             observed(values, mask, 2)

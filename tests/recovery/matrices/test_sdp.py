@@ -30,8 +30,8 @@ def off(completed: Completed, points: Floats) -> float:
 def gram(completed: Completed) -> Floats:
     """The Gram matrix (n, n) of the points about their centre."""
     half = -0.5 * (completed.squared_distances - completed.squared_distances.mean(0))
-    centred: Floats = half - half.mean(1, keepdims=True)
-    return centred
+    centered: Floats = half - half.mean(1, keepdims=True)
+    return centered
 
 
 def loop(count: int) -> tuple[Floats, Floats, Bools]:
@@ -137,8 +137,8 @@ def test_bad_input_is_refused(problem: Any, refused: Any, complete: Any) -> None
     parts[:3, 3:] = parts[3:, :3] = False
     for values, kept, sentence in (
         *refused,
-        (squared[:3], mask[:3], "is square, not 3 x 6"),
-        (squared, mask[:5, :5], r"the mask is \(5, 5\), but the matrix of distances \(6, 6\)"),
+        (squared[:3], mask[:3], "square, got 3 x 6"),
+        (squared, mask[:5, :5], r"the mask has shape \(5, 5\), but the matrix of distances \(6, 6\)"),
         (squared, parts, "leaves 2 parts that no pair connects"),
         (np.zeros((6, 6)), mask, "all distances that the mask keeps are 0"),
     ):

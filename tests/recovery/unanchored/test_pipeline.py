@@ -120,7 +120,7 @@ def test_a_seed_gives_the_same() -> None:
 @pytest.mark.parametrize(
     ("ranges", "dimensions", "problem"),
     [
-        (Ranges(2, [0], [1], [1.0], [1.0]), 2, r"2 points.*3"),
+        (Ranges(2, [0], [1], [1.0], [1.0]), 2, r"3 points.*2"),
         (Ranges(5, [], [], [], []), 2, r"no range.*5 points"),
         (Ranges(3, [0], [1], [1.0], [1.0]), 4, r"2.*3.*dimensions.*4"),
     ],

@@ -89,7 +89,7 @@ def test_steps_are_those_of_the_formula_whose_stress_never_rises(seed: int, dime
 @pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_end_is_a_minimum(dimensions: int) -> None:
-    """A general optimiser, started there, finds nothing lower."""
+    """A general optimizer, started there, finds nothing lower."""
     ranges = random_ranges(1, 12, 0.6)
     scaled = sparse_smacof(
         ranges, np.random.default_rng(1).normal(size=(12, dimensions)), steps=20_000, tolerance=1e-12
@@ -139,8 +139,8 @@ def test_no_range_leaves_the_start() -> None:
         (np.ones((3, 2)), np.zeros((3, 2)), r"distances.*3"),
         (-np.ones((3, 3)), np.zeros((3, 2)), r"distances.*0"),
         (np.full((3, 3), np.nan), np.zeros((3, 2)), r"distances.*0"),
-        (np.triu(np.ones((3, 3))), np.zeros((3, 2)), "directions"),
-        (np.ones((3, 3)), np.full((3, 2), np.nan), "the start is"),
+        (np.triu(np.ones((3, 3))), np.zeros((3, 2)), "symmetric"),
+        (np.ones((3, 3)), np.full((3, 2), np.nan), "the start must be"),
     ],
 )
 def test_bad_input(distances: Floats, start: Floats, problem: str) -> None:

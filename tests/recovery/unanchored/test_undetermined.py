@@ -25,7 +25,9 @@ def test_the_turns_of_an_open_route_are_never_decided(noise: str) -> None:
         positions = route("open", 400, seed=seed)
         ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, outliers=0.01)
         recovered = recover(ranges)
-        assert any("left or right is not decided" in sentence for sentence in recovered.undetermined)
+        assert any(
+            "do not decide whether the route turns left or right" in sentence for sentence in recovered.undetermined
+        )
         undecided, tried = undecided_turns(ranges.where(recovered.used), recovered.positions, recovered.noise)
         assert len(undecided) > 0.7 * tried
 
@@ -45,7 +47,7 @@ def test_a_loop_is_held_in_two_places() -> None:
         assert not len(undecided_turns(ranges, positions)[0])
         text = said(ranges, positions)
         assert "left or right" not in text
-        assert "hold the shape loosely" in text
+        assert "determine the shape only loosely" in text
 
 
 @pytest.mark.medium
@@ -62,8 +64,10 @@ def test_points_all_over_are_held_firmly(dimensions: int, radius: float) -> None
     ranges = measure(positions, NOISES["mid"], seed=0, radius=radius)
     text = said(ranges, positions)
     assert not any(word in text for word in ("left or right", "loosely", "parts", "no range"))
-    assert text.startswith("The map has no place and no direction of its own and may be its own mirror image")
-    assert "scale is as good as the calibration" in text
+    assert text.startswith(
+        "Distances do not determine where the map lies, its orientation, or whether it is a mirror image"
+    )
+    assert "scale of the map is as good as the calibration" in text
 
 
 @pytest.mark.medium
@@ -104,8 +108,8 @@ def test_parts_and_points_alone_are_counted() -> None:
     metres = np.linalg.norm(square[i] - square[j], axis=1)
     ranges = Ranges(10, np.append(i, i + 4), np.append(j, j + 4), np.append(metres, metres), 0.01)
     text = said(ranges, np.concatenate([square, square, np.zeros((2, 2))]))
-    assert "2 parts (4, 4 points) that nothing connects" in text
-    assert "2 points have no range, so that nothing is known of where they are (first: 8)" in text
+    assert "2 parts (4, 4 points) that no range connects" in text
+    assert "2 points have no range, so their positions are unknown (first: 8)" in text
     assert "fewer than 3 ranges" not in text
 
 
@@ -113,22 +117,22 @@ def test_points_with_few_ranges_are_flexible() -> None:
     square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
     i, j = np.array([[0, 0, 0, 1, 1, 2, 3], [1, 2, 3, 2, 3, 3, 4]])
     ranges = Ranges(5, i, j, np.linalg.norm(square[i] - square[j], axis=1), 0.01)
-    assert "1 point has fewer than 3 ranges and could lie elsewhere as well (first: 4)" in said(ranges, square)
+    assert "1 point has fewer than 3 ranges and could as well lie elsewhere (first: 4)" in said(ranges, square)
 
 
 def test_noise_that_is_too_large_or_unknown_is_said() -> None:
     positions = np.random.default_rng(0).uniform(0, 10, (8, 2))
     i, j = np.triu_indices(8, 1)
     ranges = Ranges(8, i, j, np.linalg.norm(positions[i] - positions[j], axis=1), 0.1)
-    assert "off by 2.0 times what their sigma says" in said(ranges, positions, 2.0)
-    assert "their noise cannot be known" in said(ranges, positions, float("nan"))
+    assert "errors of the ranges are 2.0 times their sigma" in said(ranges, positions, 2.0)
+    assert "noise of the ranges is unknown" in said(ranges, positions, float("nan"))
     assert "noise" not in said(ranges, positions, 1.0)
 
 
 def test_huge_parts_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mappable.recovery.unanchored.undetermined.EXAMINED", 100)
     positions = route("loop", 200, seed=0)
-    assert "was not examined: it has 200 points" in said(measure(positions, NOISES["mid"], seed=0), positions)
+    assert "was not examined, because it has 200 points" in said(measure(positions, NOISES["mid"], seed=0), positions)
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -150,10 +154,10 @@ def test_images_are_counted_not_keyframes() -> None:
     metres = np.concatenate([one.metres, one.metres, np.full(4, 0.3)])
     recovered = recover(Ranges(1800, i, j, metres, NOISES["mid"].sigma(metres)))
     text = "\n".join(recovered.undetermined)
-    assert "2 parts (899, 897 points) that nothing connects" in text
+    assert "2 parts (899, 897 points) that no range connects" in text
     assert "4 points have no range" in text
     assert "(first: 502)" in text
-    assert "2 points have fewer than 3 ranges and could lie elsewhere as well (first: 101)" in text
+    assert "2 points have fewer than 3 ranges and could as well lie elsewhere (first: 101)" in text
 
 
 def test_places_are_named_by_images_where_keyframes_are_examined() -> None:

@@ -168,7 +168,7 @@ def test_a_level_ray_hits_what_is_ahead() -> None:
 
 
 def test_low_things_in_front_do_not_hide_what_towers_behind_them() -> None:
-    """A column crosses more solids than are ever seen: all of another storey, or a row of hedges."""
+    """A column crosses more solids than are ever seen: all of another story, or a row of hedges."""
     hedges = [Solid(Shape.BOX, 3 + number, 0, 0.2, 60, -1.0, 0.2, Material.PLAIN) for number in range(40)]
     tower = Solid(Shape.BOX, 60, 0, 1, 200, 0, 40, Material.PLAIN)
     view = view_from(0, 0, 1.6, 0.0)

@@ -22,9 +22,7 @@ ROOM = ((-1.0, -4.0, 0.0), (11.0, 4.0, 3.0))
 
 def house(x: float, side: int, seed: int, **changes: float) -> Solid:
     fields = {"length": 10.0, "width": 8.0, "low": 0.0, "high": 9.0, "roof": 2.0} | changes
-    return Solid(
-        Shape.BOX, x, side * 12, **fields, material=Material.FACADE, colour=(0.5, 0.3, 0.2), seed=seed, yaw=0.0
-    )
+    return Solid(Shape.BOX, x, side * 12, **fields, material=Material.FACADE, color=(0.5, 0.3, 0.2), seed=seed, yaw=0.0)
 
 
 STREET_SCENE = Scene(
@@ -159,7 +157,7 @@ def test_the_sun_casts_shadows_away_from_itself() -> None:
     assert (lit < 0).all()
 
 
-def test_houses_of_one_seed_kind_colour_and_size_look_the_same() -> None:
+def test_houses_of_one_seed_kind_color_and_size_look_the_same() -> None:
     near = {"camera": CLEAN, "condition": replace(STREET["overcast"], fog=0.0, clouds=0.0)}
     plain = house(20, 1, 5)
     houses = [plain, plain, replace(plain, seed=6), *(replace(plain, kind=kind) for kind in range(1, 6))]

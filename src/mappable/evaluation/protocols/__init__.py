@@ -1,4 +1,4 @@
-"""The protocols, by name. A new one is a module with a `PROTOCOL`, and its name in `MODULES`."""
+"""The protocols by name. To add one, write a module with a `PROTOCOL` and list it in `MODULES`."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +13,7 @@ MODULES = (  # in the order of the report
     "proportionality",
     "distance_matrices",
     "landmark_sweep",
-    "generalisation",
+    "generalization",
     "localization",
     "map_recovery",
     "qualitative",
@@ -27,14 +27,21 @@ def _load(module: str) -> Protocol[Any]:
 
 
 PROTOCOLS = {one.name: one for one in map(_load, MODULES)}
-MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]  # those that judge a map
+FORMER_NAMES = {one.former_name: one.name for one in PROTOCOLS.values() if one.former_name}
+MAP_PROTOCOLS = [name for name, one in PROTOCOLS.items() if one.of_a_map]  # run by `mappable evaluate`
+
+
+def current_name(name: str) -> str:
+    """The name of a protocol, also for a name that it had in an earlier version."""
+    return FORMER_NAMES.get(name, name)
 
 
 def protocols_named(names: Sequence[str] | None) -> list[Protocol[Any]]:
-    """The protocols of these names, in the usual order; all of them if None."""
+    """The protocols with these names, in the order of the report; all of them if None."""
     if names is not None and not names:
-        raise BadInputError(f"no protocol is named; there are {', '.join(PROTOCOLS)}")
+        raise BadInputError(f"no protocol given, expected one or more of {', '.join(PROTOCOLS)}")
+    names = None if names is None else [current_name(name) for name in names]
     for name in names or ():
         if name not in PROTOCOLS:
-            raise BadInputError(f"there is no protocol {name!r}; there are {', '.join(PROTOCOLS)}")
+            raise BadInputError(f"unknown protocol {name!r}, expected one of {', '.join(PROTOCOLS)}")
     return [one for name, one in PROTOCOLS.items() if names is None or name in names]

@@ -1,4 +1,4 @@
-"""Distances between a reference and a query run, in the world and of features, image by image in order of time."""
+"""Matrices of geometric and of feature distances between a reference run and a query run, in order of time."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "distance-matrices"
-ABREAST = 4  # panels
-MOST = 300  # images of either run
+PANELS_PER_LINE = 4
+MOST_IMAGES = 300  # per run
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """Plain distances (references, queries) between images of two sequences, and how well they agree."""
+    """Plain (not squared) distances (references, queries) between two sequences, and their correlations."""
 
     reference_sequence: str
     query_sequence: str
@@ -39,15 +39,15 @@ class Matrices:
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     return np.concatenate([setup.references[:0], *_runs(setup)])
 
 
 def score(scoring: Scoring) -> Matrices:
-    """The two matrices of plain distances, and how well they agree."""
+    """The two matrices of plain (not squared) distances, and their correlations."""
     setup = scoring.setup
     if setup.matrices is None:
-        raise NotApplicableError("this set has no pair of a reference and a query sequence")
+        raise NotApplicableError("the set names no pair of a reference sequence and a query sequence")
     references, queries = _runs(setup)
     feature, distances = np.sqrt(scoring.squared(references, queries)), scoring.metres(references, queries)
     pearson, spearman = correlations(feature.ravel(), distances.ravel(), setup.positive_radius, setup.negative_radius)
@@ -59,16 +59,16 @@ def score(scoring: Scoring) -> Matrices:
 def _runs(setup: Setup) -> list[Ints]:
     pairs = zip(setup.matrices or (), (setup.references, setup.queries), strict=False)
     found = [setup.rows_of(name, among) for name, among in pairs]
-    return [rows[evenly(len(rows), MOST, nearest=True)] for rows in found]
+    return [rows[evenly(len(rows), MOST_IMAGES, nearest=True)] for rows in found]
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """The figure, and how much the matrices resemble each other."""
+    """The figure, and the correlation of the two matrices per model."""
     first = models[0].first(Matrices)
     sentences = [
-        f"Each row is an image of {first.reference_sequence}, each column one of {first.query_sequence}, both in time "
-        "order. The more a matrix of feature distances resembles the one of geometric distances, the better features "
-        "can stand in for positions."
+        "Correlation of the matrix of feature distances with the matrix of geometric distances. Each matrix row is an "
+        f"image of {first.reference_sequence}, each column an image of {first.query_sequence}, both in time order. The "
+        "higher the correlation, the better features can stand in for positions."
     ]
     pearson = [model.spread(Matrices, lambda one: one.pearson) for model in models]
     shown = table(
@@ -82,16 +82,16 @@ def sections(view: View, models: list[Model]) -> list[Section]:
 
 
 def draw(view: View) -> "Figure":
-    """Geometric distances, then feature distances of some models, each with its own scale.
+    """Geometric distances, then feature distances of some models, each with its own color scale.
 
-    Three models at most, and those of the paper's figure 2.
+    At most three models, and the models of the paper's figure 2.
     """
     models = few_of(view.drawn(Matrices), paper.FIGURE_2)
     found = [model.first(Matrices) for model in models]
     shown = {"geometric": (found[0].distances, f"distance [{view.unit}]")}
     for model, one in zip(models, found, strict=True):
         shown[f"{plain(model.title)}\nr = {number(one.pearson)}"] = one.feature, "feature distance"
-    down, across = grid_of(len(shown), ABREAST)
+    down, across = grid_of(len(shown), PANELS_PER_LINE)
     side = min(3.2, (WIDTH - 0.5) / across)
     figure = new_figure(0.4 + (side + 1.2) * down, width=0.5 + side * across)
     panels = panels_of(figure, len(shown), (down, across))
@@ -109,6 +109,6 @@ def draw(view: View) -> "Figure":
 
 CAPTION = (
     "Geometric distances, then feature distances of some models. "
-    "The paper's figure 2 has off-the-shelf, triplet, and triplet + Huber."
+    "The paper's figure 2 shows off-the-shelf, triplet, and triplet + Huber."
 )
 PROTOCOL = Protocol(NAME, Matrices, rows, score, sections, (Drawing(NAME, CAPTION, draw),))

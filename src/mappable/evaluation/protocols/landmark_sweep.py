@@ -1,4 +1,4 @@
-"""How accuracy grows with the number of landmarks; those of a smaller map are also in every larger one."""
+"""Accuracy against the number of landmarks; every larger map contains the landmarks of the smaller maps."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from mappable.evaluation.metrics import percent_within
 from mappable.evaluation.models import Model
 from mappable.evaluation.protocol import BOUND, Drawing, Protocol, Section, View
 from mappable.evaluation.scoring import NotApplicableError, Scoring, retrieval
-from mappable.evaluation.style import BEST_POSSIBLE, legend_of, new_figure, number, tidy
+from mappable.evaluation.style import UPPER_BOUND, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Column, table
 from mappable.plotting import BLACK, plain
 
@@ -22,7 +22,7 @@ NAME = "landmark-sweep"
 
 @dataclass(frozen=True)
 class Sweep:
-    """Percent of the queries within both radii for each of the `counts` of landmarks; bounds of a perfect encoder."""
+    """Percent of the queries within both radii for each of the `counts` of landmarks; bounds for a perfect encoder."""
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the largest map; a map with n landmarks has the first n
@@ -34,10 +34,10 @@ class Sweep:
 
 
 def score(scoring: Scoring) -> Sweep:
-    """Accuracy at both radii for each number of landmarks, beside the geometric upper bound; landmark seed 0."""
+    """Accuracy at both radii for each number of landmarks, with the geometric upper bound; landmark seed 0."""
     setup = scoring.setup
     if setup.landmarks is None or len(setup.counts) < 2:
-        raise NotApplicableError("this set has one number of landmarks only")
+        raise NotApplicableError("the set has only one number of landmarks")
     counts, most, at = sorted(setup.counts), scoring.landmarks(count=max(setup.counts)), setup.places.positions
     errors = [np.linalg.norm(at[setup.queries] - at[scoring.nearest(most[:count])[:, 0]], axis=1) for count in counts]
     bounds = [scoring.metres(setup.queries, most[:count]).min(axis=1) for count in counts]
@@ -50,9 +50,9 @@ def score(scoring: Scoring) -> Sweep:
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """Accuracy with few and with many landmarks."""
+    """Accuracy per number of landmarks."""
     first = models[0].first(Sweep)
-    sentences = [f"How many landmarks a map needs: percent of the queries found within {view.positive}."]
+    sentences = [f"Percent of the queries found within {view.positive}, by the number of landmarks in the map."]
     found = [
         [model.spread(Sweep, lambda one: one.positive[at]) for model in models]  # noqa: B023 - called at once
         for at in range(len(first.counts))
@@ -73,7 +73,7 @@ def draw(view: View) -> "Figure":
     axes = figure.add_subplot()
     counts = models[0].first(Sweep).counts
     bound = models[0].mean(Sweep, lambda one: one.bound_positive)
-    axes.plot(counts, bound, color=BLACK, linewidth=1.8, label=f"{BEST_POSSIBLE}  {number(bound[-1], '.1f')}")
+    axes.plot(counts, bound, color=BLACK, linewidth=1.8, label=f"{UPPER_BOUND}  {number(bound[-1], '.1f')}")
     for model in models:
         percent = model.mean(Sweep, lambda one: one.positive)
         axes.plot(counts, percent, label=f"{plain(model.title)}  {number(percent[-1], '.1f')}", **model.look.curve())

@@ -1,4 +1,4 @@
-"""Do feature distances follow distances in the world? All pairs of images of a sequence that no encoder trained on."""
+"""Correlation of feature distance and ground distance, over all pairs of images of an unseen sequence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import COARSE, WIDTH, as_map, dots, grid_of, new_figure, number, panels_of, tidy
 from mappable.evaluation.tables import Column, Table, table
-from mappable.plotting import BLACK, EMPTY, SHADES, VERMILLION, plain
+from mappable.plotting import BLACK, EMPTY, SHADES, VERMILION, plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL import Image
 
-BINS = 80
-MOST = 2500  # images of a sequence; of more, some are taken evenly
-ABREAST = 3  # panels
-SHOWN = 200  # images whose matrix is kept
+BINS = 80  # per axis of the histogram
+MOST_IMAGES = 2500  # per sequence; a longer sequence is subsampled evenly
+PANELS_PER_LINE = 3
+MATRIX_IMAGES = 200  # at most, whose matrix of feature distances is kept
+FEWEST_PAIRS = 20  # in a bin of geometric distance whose median is drawn
 
 
 @dataclass(frozen=True)
 class SequencePairs:
-    """Correlations of feature and geometric distance over all pairs of images of a sequence."""
+    """Correlations of feature and geometric distance, over all pairs of images of one sequence."""
 
     condition: str
     images: Ints  # rows of the table
@@ -43,7 +44,7 @@ class SequencePairs:
 
 @dataclass(frozen=True)
 class Proportionality:
-    """Correlations by sequence; and of the first sequence a histogram of all pairs, and a matrix of some images."""
+    """Correlations by sequence; for the first sequence, a histogram of all pairs and a matrix of some images."""
 
     sequences: dict[str, SequencePairs]
     counts: Floats  # pairs (distance, feature)
@@ -54,20 +55,20 @@ class Proportionality:
 
     @property
     def first(self) -> tuple[str, SequencePairs]:
-        """The sequence that is drawn."""
+        """The name and the correlations of the sequence that is drawn."""
         return next(iter(self.sequences.items()))
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     return np.concatenate([setup.references[:0], *(_images(setup, name) for name in setup.proportional)])
 
 
 def score(scoring: Scoring) -> Proportionality:
-    """Correlations of plain distances for each sequence; of the first also what is needed to draw it."""
+    """Correlations of plain (not squared) distances per sequence; for the first also the data of the figures."""
     setup = scoring.setup
     if not setup.proportional:
-        raise NotApplicableError("this set has no sequence whose pairs could be looked at")
+        raise NotApplicableError("the set names no sequence for this protocol")
     found: dict[str, SequencePairs] = {}
     drawn: tuple[Any, ...] = ()
     for name in setup.proportional:
@@ -81,16 +82,16 @@ def score(scoring: Scoring) -> Proportionality:
         agree = correlations(*pairs, setup.positive_radius, setup.negative_radius)
         found[name] = SequencePairs(str(setup.places.condition[images[0]]), images, len(first), *agree)
         if not drawn:
-            some = evenly(len(images), SHOWN, nearest=True)
+            some = evenly(len(images), MATRIX_IMAGES, nearest=True)
             drawn = *_density(*pairs), images[some], feature[np.ix_(some, some)]
     if not found:
-        raise NotApplicableError("no sequence has three images")
+        raise NotApplicableError("no sequence has three images or more")
     return Proportionality(found, *drawn)
 
 
 def _images(setup: Setup, sequence: str) -> Ints:
     images = setup.rows_of(sequence, setup.queries)
-    return images[evenly(len(images), MOST, nearest=True)]
+    return images[evenly(len(images), MOST_IMAGES, nearest=True)]
 
 
 def _density(feature: Floats, metres: Floats) -> tuple[Floats, Floats, Floats]:
@@ -98,23 +99,26 @@ def _density(feature: Floats, metres: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """Correlations over the pairs of one sequence, and of others."""
+    """Correlations over the pairs of the first sequence, and a folded table for the others."""
     name, *others = sequences = models[0].first(Proportionality).sequences
     printed = paper.PEARSON["cold"]
     sentences = [
-        "Do distances of features grow with distances on the ground? The correlation of the two, over all "
+        "Correlation of feature distance and distance on the ground, over all "
         f"{sequences[name].pairs:,} pairs of the {len(sequences[name].images):,} images of {name}. A straight line "
-        "would have 1."
+        "would give 1."
     ]
-    if not own_map(models):
-        sentences.append(
-            f"The paper has Pearson correlations of {printed['lazy-quadruplet']} (lazy quadruplet) and "
+    notes = (
+        []
+        if own_map(models)
+        else [
+            f"The paper reports Pearson correlations of {printed['lazy-quadruplet']} (lazy quadruplet) and "
             f"{printed['lazy-quadruplet+distance']} (with the distance loss added), on the COLD sequence seq2_sunny3."
-        )
+        ]
+    )
     tables = [_correlations(view, models, [name])]
     if others:
         tables.append(_correlations(view, models, others, caption="Other sequences", folded=True))
-    return [Section("proportionality", "Proportionality", sentences, tables, ("proportionality",))]
+    return [Section("proportionality", "Proportionality", sentences, tables, ("proportionality",), notes=notes)]
 
 
 def _correlations(
@@ -143,7 +147,7 @@ def _correlations(
         Column("Model", [model.title for model, _ in pairs]),
         Column("Sequence", [name if folded else None for _, name in pairs]),
         *pearson,
-        *(one for one in spearman if one.title != "squared"),  # which has the same ranks as all
+        *(one for one in spearman if one.title != "squared"),  # squaring keeps the ranks, so it equals "all"
         Column("Paper (COLD)", [None if folded else paper.PEARSON["cold"].get(model.row) for model, _ in pairs], 3),
         caption=caption,
         best=[] if folded else pearson[0].cells,
@@ -152,16 +156,16 @@ def _correlations(
 
 
 def draw(view: View) -> "Figure":
-    """A panel per model: numbers of pairs by distance, with the median feature distance as a line.
+    """A panel per model: number of pairs by distance, with the median feature distance as a line.
 
-    Three models at most, and those of the paper's figure 1.
+    At most three models, and the models of the paper's figure 1.
     """
     from matplotlib.colors import LogNorm
 
     models, setup = few_of(view.drawn(Proportionality), paper.FIGURE_1), view.setup
     found = [model.first(Proportionality) for model in models]
     most = max(float(one.counts.max()) for one in found)
-    down, across = grid_of(len(models), ABREAST)
+    down, across = grid_of(len(models), PANELS_PER_LINE)
     figure = new_figure(0.7 + 3.3 * down, width=min(WIDTH, 1.7 + 3.3 * across))
     panels = panels_of(figure, len(models), (down, across))
     for axes, model, one in zip(panels, models, found, strict=True):
@@ -169,7 +173,7 @@ def draw(view: View) -> "Figure":
         norm = LogNorm(1, max(most, 2))
         drawn = axes.pcolormesh(one.distance_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
         axes.plot(*_medians(one), color="white", linewidth=3.2)
-        axes.plot(*_medians(one), color=VERMILLION, linewidth=1.7, label="median")
+        axes.plot(*_medians(one), color=VERMILION, linewidth=1.7, label="median")
         axes.axvline(setup.positive_radius, color=BLACK, linewidth=1.1, linestyle="--", label="positive radius")
         name, facts = one.first
         axes.set(
@@ -191,18 +195,18 @@ def draw(view: View) -> "Figure":
 
 
 def _medians(found: Proportionality) -> tuple[Floats, Floats]:
-    """Middles of the bins of geometric distance, and the median feature distance in each; NaN in those of few pairs."""
+    """Centers of the bins of geometric distance, and the median feature distance per bin; NaN for few pairs."""
     below = np.cumsum(found.counts, axis=1)
     total, edges = below[:, -1], found.feature_edges[1:]
     half = [float(np.interp(0.5 * all_of, row, edges)) for row, all_of in zip(below, total, strict=True)]
     metres: Floats = (found.distance_edges[1:] + found.distance_edges[:-1]) / 2
-    return metres, np.where(total >= 20, half, np.nan)
+    return metres, np.where(total >= FEWEST_PAIRS, half, np.nan)
 
 
 def animate(view: View) -> "list[Image.Image]":
-    """From one image after the other of a sequence: how far all others are by feature, on the map and by distance.
+    """For one image of a sequence after the other, show the feature distance to all others, on a map and in a plot.
 
-    Off-the-shelf and the best model are side by side. Colors on the map are those of the points below it.
+    Off-the-shelf and the best model are side by side. The map and the plot below it use the same colors.
     """
     models = before_and_after(view.drawn(Proportionality))
     found = [model.first(Proportionality) for model in models]
@@ -234,14 +238,14 @@ def animate(view: View) -> "list[Image.Image]":
 def _distances(
     above: "Axes", below: "Axes", feature: Floats, at: Floats, metres: Floats
 ) -> "tuple[list[Artist], Callable[[int], None]]":
-    """The map and the plot of one model: what of them moves, and how to bring it to an image."""
+    """The map and the plot of one model: the artists that move, and a function that updates them to an image."""
     pairs = np.triu_indices(len(feature), 1)
     below.plot(metres[pairs], feature[pairs], ",", color=EMPTY, rasterized=True)
     low, high = np.quantile(feature[pairs], [0.01, 0.99])
     style: dict[str, Any] = {"cmap": SHADES, "vmin": low, "vmax": high, "linewidths": 0}
     images = dots(above, at, c=feature[0], s=30, **style)
     points = below.scatter(metres[0], feature[0], c=feature[0], s=20, **style)
-    star = dots(above, at[:1], marker="*", s=260, color=VERMILLION, edgecolors="white", zorder=4)
+    star = dots(above, at[:1], marker="*", s=260, color=VERMILION, edgecolors="white", zorder=4)
     below.set(xlim=(0, float(metres.max())), ylim=(0, 1.05 * float(feature.max()) or 1.0))
 
     def update(image: int) -> None:
@@ -254,10 +258,10 @@ def _distances(
 
 
 CAPTION = (
-    "Feature against geometric distance of all pairs of a sequence; brighter is more pairs. "
-    "The paper's figure 1 has lazy quadruplet, and lazy quadruplet + dist."
+    "Feature distance against geometric distance, for all pairs of a sequence; brighter means more pairs. "
+    "The paper's figure 1 shows lazy quadruplet, and lazy quadruplet + dist."
 )
-MOVING = "Feature against geometric distance, as the reference image moves along a sequence."
+MOVING = "Feature distance against geometric distance, while the reference image moves along a sequence."
 DRAWINGS = (
     Drawing("proportionality", CAPTION, draw),
     Drawing("proportionality-animation", MOVING, animate, moving=True),

@@ -1,4 +1,4 @@
-"""Examples to look at: random queries of each condition, the nearest landmark, and the one that was retrieved."""
+"""Show examples: random queries of each condition, the nearest landmark, and the retrieved landmark."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,12 +19,12 @@ from mappable.randomness import Purpose, generator
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXAMPLES = 6
+EXAMPLES = 6  # in all, or one per condition if there are more conditions
 
 
 @dataclass(frozen=True)
 class Example:
-    """A query, the landmark that truly is nearest, and the one that was retrieved, as rows of the table."""
+    """A query, its nearest landmark on the ground, and the retrieved landmark, as rows of the table."""
 
     condition: str
     query: int
@@ -36,19 +36,19 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """Examples of retrieval among some landmarks."""
+    """Examples of retrieval, and the landmarks to retrieve from."""
 
     landmarks: Ints  # rows of the table
     examples: list[Example]
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     return np.concatenate([_queries(setup), _landmarks(setup)])
 
 
 def score(scoring: Scoring) -> Examples:
-    """The same queries for every model."""
+    """Retrieve the same queries for every model."""
     setup, queries = scoring.setup, _queries(scoring.setup)
     landmarks = _landmarks(setup)
     metres = scoring.metres(queries, landmarks)
@@ -68,7 +68,7 @@ def score(scoring: Scoring) -> Examples:
 
 
 def _queries(setup: Setup) -> Ints:
-    """As many random queries of each condition, six in all, or one of each if there are more conditions."""
+    """Random queries, equally many per condition: six in all, or one per condition if there are more than six."""
     conditions = setup.places.condition[setup.queries]
     names = sorted(set(conditions))
     each = max(1, EXAMPLES // len(names))
@@ -87,8 +87,8 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     """The gallery, and its errors in numbers."""
     first, names = models[0].first(Examples), view.setup.places.place_id
     sentences = [
-        f"Random queries of each condition, the landmark that truly is nearest, and what models retrieve among "
-        f"{len(first.landmarks):,} landmarks."
+        "Random queries of each condition, the nearest landmark on the ground, and the landmark that each model "
+        f"retrieves among {len(first.landmarks):,}."
     ]
     errors = table(
         "examples",
@@ -96,17 +96,17 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         Column("Condition", [named(one.condition) for one in first.examples]),
         Column("Nearest landmark", [one.nearest_distance for one in first.examples], 2),
         *(Column(model.title, [one.error for one in model.first(Examples).examples], 2) for model in models),
-        caption=f"Errors in numbers, {view.unit}",
+        caption=f"Errors of the examples, {view.unit}",
         folded=True,
     )
     return [Section("qualitative", "Examples", sentences, [errors], ("qualitative",))]
 
 
 def draw(view: View) -> "Figure":
-    """A row per example, a column per model, three at most; frames tell right from wrong, and so do the signs below."""
+    """A row per example, a column per model, three at most; frame colors and signs mark correct and wrong matches."""
     models, images = few_of(view.drawn(Examples)), view.images
     if images is None:
-        raise NothingToDrawError("there are no images to show")
+        raise NothingToDrawError("no images to show")
     examples = models[0].first(Examples).examples
     answers = [{one.query: one for one in model.first(Examples).examples} for model in models]
     titles = ["query", "nearest landmark", *(plain(model.title) for model in models)]
@@ -135,6 +135,6 @@ def draw(view: View) -> "Figure":
     return figure
 
 
-CAPTION = "A query, the nearest landmark, and what some models retrieve, with the error."
+CAPTION = "A query, the nearest landmark, and the landmark that some models retrieve, with the error."
 DRAWING = Drawing("qualitative", CAPTION, draw)
 PROTOCOL = Protocol("qualitative", Examples, rows, score, sections, (DRAWING,), of_a_map=True)

@@ -1,4 +1,4 @@
-"""What a query costs: describing an image, and finding the nearest landmark, by KD-tree as in the paper and by ours."""
+"""Time per query: describe an image, and find the nearest landmark with a KD-tree (as the paper) and with ours."""
 
 import platform
 import time
@@ -20,15 +20,13 @@ from mappable.evaluation.tables import Column, table
 from mappable.maps.exact import Exact
 from mappable.threads import cores
 
-MOST, WARM_UP = {"cuda": 500, "cpu": 10}, {"cuda": 20, "cpu": 2}  # queries
-
-
+MOST_QUERIES, WARM_UP_QUERIES = {"cuda": 500, "cpu": 10}, {"cuda": 20, "cpu": 2}
 PROPER_NAMES = {"cold": "COLD", "oxford": "Oxford"}  # of the paper's sets
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Milliseconds that one step of a query takes."""
+    """Milliseconds per query of one step."""
 
     mean: float
     std: float
@@ -37,7 +35,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Timing:
-    """What a query costs, by step: describe, kd-tree, exact, and total, which is describe and exact."""
+    """Time per query, by step: describe, kd-tree, exact, and total, which is describe plus exact."""
 
     hardware: str
     queries: Ints  # rows of the table
@@ -46,18 +44,18 @@ class Timing:
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     return np.concatenate([setup.queries[:1], landmarks_of(setup)])
 
 
 def score(scoring: Scoring) -> Timing:
-    """Milliseconds a query, one at a time, with the decoded image in memory; mean, standard deviation and median."""
+    """Milliseconds per query, one at a time, with the decoded image in memory; mean, standard deviation and median."""
     if scoring.load is None:
-        raise NotApplicableError("there is no encoder at hand, only descriptors")
+        raise NotApplicableError("only descriptors are available, no encoder to time")
     encoder, images = scoring.load()
-    queries = scoring.setup.queries[: MOST[encoder.device.type]]
+    queries = scoring.setup.queries[: MOST_QUERIES[encoder.device.type]]
     pixels = [images.read(np.array([row])) for row in queries]
-    warm_up = WARM_UP[encoder.device.type]
+    warm_up = WARM_UP_QUERIES[encoder.device.type]
     described, vectors = _timed(encoder.for_queries(), pixels, warm_up)
     landmarks = scoring.landmarks()
     known = scoring.descriptors[landmarks]
@@ -70,12 +68,12 @@ def score(scoring: Scoring) -> Timing:
 
 
 def depends(scoring: Scoring) -> str:
-    """What a result depends on beside the model and the set: the machine."""
+    """What a result depends on besides the model and the set: the machine."""
     return "" if scoring.load is None else hardware(scoring.load()[0].device)
 
 
 def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> tuple[Floats, list[Any]]:
-    """Milliseconds of each call, once the machine is warm, and what they gave."""
+    """Milliseconds of each call after `warm_up` calls, and the return values."""
     for one in inputs[:warm_up]:
         work(one)
     taken, given = [], []
@@ -87,7 +85,7 @@ def _timed(work: Callable[[Any], Any], inputs: list[Any], warm_up: int) -> tuple
 
 
 def hardware(device: Any) -> str:
-    """What computes, in words."""
+    """The name of the GPU, or the number of CPU cores and their architecture."""
     if device.type == "cuda":
         import torch
 
@@ -96,13 +94,13 @@ def hardware(device: Any) -> str:
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """Milliseconds per query, beside the paper's."""
+    """Milliseconds per query, with the paper's numbers."""
     found = [model.first(Timing) for model in models]
     own = {name: taken for name, taken in paper.TIMING.items() if name == view.setup.name}
     printed = {} if own_map(models) else own or paper.TIMING
     sentences = [
-        "Milliseconds a query, one after the other, with the image decoded and in memory: mean ± standard deviation. "
-        "The total is describing the image and exact search" + ("; the paper's is with a KD-tree." if printed else "."),
+        "Milliseconds per query, mean ± standard deviation. Queries run one after the other, with the decoded image in "
+        "memory. The total is describe plus exact search" + ("; the paper's total uses a KD-tree." if printed else "."),
     ]
 
     def column(title: str, step: str) -> Column:

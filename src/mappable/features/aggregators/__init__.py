@@ -1,6 +1,6 @@
-"""Aggregators: one file each, named after the layer; each has a function `build(channels, clusters) -> Aggregator`.
+"""Aggregators: one file per layer, with a function `build(channels, clusters) -> Aggregator`.
 
-A new file here is a new aggregator: encoders and settings find it by its name.
+A new file here is a new aggregator. Encoders and settings find it by the file's name.
 """
 
 import importlib
@@ -14,13 +14,13 @@ from mappable.errors import BadInputError
 
 
 class Aggregator(nn.Module, ABC):
-    """Makes one descriptor of `dimensions` numbers out of a map of local descriptors."""
+    """Turns a map of local descriptors into one descriptor of `dimensions` numbers."""
 
     dimensions: int
 
     @abstractmethod
-    def initialise(self, local: Tensor, seed: int) -> None:
-        """Set the parameters by local descriptors (m, channels) of many images, float32 and of length one."""
+    def initialize(self, local: Tensor, seed: int) -> None:
+        """Set the parameters from local descriptors (m, channels) of many images, float32 and of length one."""
 
     @abstractmethod
     def forward(self, maps: Tensor) -> Tensor:
@@ -33,8 +33,8 @@ def aggregator_names() -> list[str]:
 
 
 def find_aggregator(name: str) -> Callable[[int, int], Aggregator]:
-    """The function that builds the aggregator of that name; an unknown name is an error that lists the known ones."""
+    """The function that builds the named aggregator. The error for an unknown name lists all aggregators."""
     if name not in aggregator_names():
-        raise BadInputError(f"there is no aggregator {name!r}; the aggregators are {', '.join(aggregator_names())}")
+        raise BadInputError(f"unknown aggregator {name!r}; the aggregators are {', '.join(aggregator_names())}")
     build: Callable[[int, int], Aggregator] = importlib.import_module(f"{__name__}.{name}").build
     return build

@@ -1,6 +1,6 @@
-"""Backbones: one file each, named after the network; each has a function `build() -> Backbone`.
+"""Backbones: one file per network, with a function `build() -> Backbone`.
 
-A new file here is a new backbone: encoders and settings find it by its name.
+A new file here is a new backbone. Encoders and settings find it by the file's name.
 """
 
 import importlib
@@ -14,14 +14,14 @@ from mappable.errors import BadInputError
 
 
 class Backbone(nn.Module, ABC):
-    """Makes a map of local descriptors out of an image, in two steps.
+    """Turns an image into a map of local descriptors, in two steps: `lower` and `upper`.
 
-    The cut lies between general and special layers, so that to train the special ones alone, each image has to go
-    through the general ones only once. `channels` is the length of a local descriptor, `stride` the pixels from one to
-    the next.
+    `lower` has the general layers, `upper` the special ones. To train the special layers alone, each image must pass
+    the general ones only once. `channels` is the length of a local descriptor. `stride` is the distance in pixels
+    between neighboring local descriptors.
 
-    On a GPU training records the work of both and does it again and again: they must not look at a number on the GPU,
-    nor keep anything from one call to the next, as batch normalisation does.
+    On a GPU, training records both steps and replays them. They must not read a number from the GPU. They must not keep
+    state between calls, as batch normalization does.
     """
 
     channels: int
@@ -29,11 +29,11 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def lower(self, images: Tensor) -> Tensor:
-        """Activations of the general layers for normalised images (n, 3, height, width)."""
+        """Activations of the general layers for normalized images (n, 3, height, width)."""
 
     @abstractmethod
     def upper(self, activations: Tensor) -> Tensor:
-        """Maps (n, channels, height // stride, width // stride) for what `lower` gave."""
+        """Maps (n, channels, height // stride, width // stride) for the output of `lower`."""
 
 
 def backbone_names() -> list[str]:
@@ -42,8 +42,8 @@ def backbone_names() -> list[str]:
 
 
 def find_backbone(name: str) -> Callable[[], Backbone]:
-    """The function that builds the backbone of that name; an unknown name is an error that lists the known ones."""
+    """The function that builds the named backbone. The error for an unknown name lists all backbones."""
     if name not in backbone_names():
-        raise BadInputError(f"there is no backbone {name!r}; the backbones are {', '.join(backbone_names())}")
+        raise BadInputError(f"unknown backbone {name!r}; the backbones are {', '.join(backbone_names())}")
     build: Callable[[], Backbone] = importlib.import_module(f"{__name__}.{name}").build
     return build

@@ -6,11 +6,11 @@ from mappable.features.backbones import Backbone
 from mappable.features.convolutions import convolve
 
 WIDTHS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512)  # 0: halve by max-pooling
-CONV5 = 24  # the number of conv5_1 in torchvision's list of layers
+CONV5 = 24  # index of conv5_1 in torchvision's list of layers
 
 
 class VGG16(Backbone):
-    """Normalised images (n, 3, height, width) to maps (n, 512, height // 16, width // 16)."""
+    """Normalized images (n, 3, height, width) to maps (n, 512, height // 16, width // 16)."""
 
     channels = 512
     stride = 16
@@ -32,13 +32,13 @@ class VGG16(Backbone):
         return self._through(images, 0, CONV5)
 
     def upper(self, activations: Tensor) -> Tensor:
-        """conv5_1 to conv5_3: maps (n, 512, height // 16, width // 16), which have negative values too."""
+        """conv5_1 to conv5_3: maps (n, 512, height // 16, width // 16), which also have negative values."""
         last = len(self.features) - 1
         maps: Tensor = self.features[last](self._through(activations, CONV5, last))
         return maps
 
     def _through(self, maps: Tensor, first: int, end: int) -> Tensor:
-        """`maps` after the layers from the first up to, not including, the end: convolutions, each with its ReLU."""
+        """`maps` after the layers from `first` to `end`, excluding `end`: convolutions with their ReLU and pooling."""
         for number in range(first, end):
             layer = self.features[number]
             if isinstance(layer, nn.Conv2d):
@@ -48,5 +48,5 @@ class VGG16(Backbone):
 
 
 def build() -> VGG16:
-    """The network with arbitrary weights."""
+    """Build the network with arbitrary weights."""
     return VGG16()

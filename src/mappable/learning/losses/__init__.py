@@ -1,4 +1,4 @@
-"""The losses of the paper: `terms` has the formulas, `Loss` puts them together by name."""
+"""The losses of the paper: `terms` has the formulas, `Loss` combines them by name."""
 
 from mappable.learning.losses.loss import LOSS_NAMES as LOSS_NAMES
 from mappable.learning.losses.loss import Loss as Loss

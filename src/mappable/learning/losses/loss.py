@@ -1,4 +1,4 @@
-"""A loss by its name: a visual one, a geometric one, or both, L = L_NV + γ L_VG (the paper's section III)."""
+"""Losses by name: a visual loss, a geometric loss, or both, L = L_NV + γ L_VG (the paper's section III)."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -17,7 +17,7 @@ from mappable.learning.losses.terms import (
     TupleDistances,
     hinges,
     literal_residuals,
-    normalised_residuals,
+    normalized_residuals,
     residual_hinges,
     tuple_distances,
 )
@@ -30,24 +30,24 @@ GeometricPairs = Literal["anchor", "all"]
 
 @dataclass(frozen=True)
 class Terms:
-    """What a loss says of each of B anchors, all (B,). Only `total` has a gradient; the rest is for the eye.
+    """Values of a loss for B anchors, each (B,). Only `total` has a gradient; the other values are for monitoring.
 
-    A loss without visual term has zeros for `visual`, `active` and `negative`; one without geometric term for
-    `geometric`.
+    A loss without a visual term has zeros in `visual`, `active` and `negative`. A loss without a geometric term has
+    zeros in `geometric`.
     """
 
-    total: Tensor  # visual + γ geometric, or the one there is
+    total: Tensor  # visual + γ geometric, or the only term
     visual: Tensor  # L_NV
     geometric: Tensor  # L_VG, before γ
-    active: Tensor  # share of hinges above zero, of all of them for lazy losses too
+    active: Tensor  # fraction of hinges above zero; lazy losses count all hinges too
     best: Tensor  # s*, squared feature distance to the nearest positive
     negative: Tensor  # mean of s⁻ over negatives
-    residual: Tensor  # mean of |e| over the pairs, as the geometric term has it or would have it
+    residual: Tensor  # mean of |e| over the pairs, also computed if the loss has no geometric term
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One of the `LOSS_NAMES`, with its options: call it with descriptors to get `Terms`.
+    """One of the losses `LOSS_NAMES` with its options. Call it with descriptors to get `Terms`.
 
     >>> Loss("lazy-quadruplet+huber", feature_scale_squared=2.0, positive_radius=10.0).layout
     Layout(positives=6, hard=3, random=2, other=True, all_pairs=False)
@@ -55,17 +55,17 @@ class Loss:
 
     name: str
     _: KW_ONLY
-    feature_scale_squared: float  # F²: squared feature distance that stands for the positive radius
+    feature_scale_squared: float  # F²: squared feature distance that corresponds to the positive radius
     positive_radius: float  # r₁ in metres
     margin: float = 0.1  # α
     second_margin: float = 0.2  # β, of quadruplets
     geometric_weight: float = 0.5  # γ, of losses with a visual and a geometric term
     huber_delta: float = 1.0  # δ, in the unit of the residuals
-    normalised: bool = True  # else the paper's literal form: residuals in squared metres, summed over positives
-    second_hinge: SecondHinge = "features"  # or as released: see residual_hinges in terms.py
-    geometric_pairs: GeometricPairs = "anchor"  # with each positive, as in the paper; or all of anchor and positives
+    normalized: bool = True  # False: the paper's literal form, residuals in squared metres, summed over positives
+    second_hinge: SecondHinge = "features"  # "residuals" as in the released code: see residual_hinges in terms.py
+    geometric_pairs: GeometricPairs = "anchor"  # anchor with each positive, as in the paper; or all pairs of both
     positives: int = 6
-    negatives: int = 6  # the other negative of quadruplets included
+    negatives: int = 6  # including the other negative of quadruplets
     hard_negatives: int = 3
 
     def __post_init__(self) -> None:
@@ -73,12 +73,12 @@ class Loss:
             raise BadInputError(_unknown(self.name))
         for option in ("feature_scale_squared", "positive_radius", "huber_delta"):
             if not 0 < getattr(self, option) < math.inf:
-                raise BadInputError(f"{option} {getattr(self, option)} is not a number above 0")
+                raise BadInputError(f"{option} is {getattr(self, option)}, expected a number above 0")
         for option in ("margin", "second_margin", "geometric_weight"):
             if not 0 <= getattr(self, option) < math.inf:
-                raise BadInputError(f"{option} {getattr(self, option)} is not a number of at least 0")
+                raise BadInputError(f"{option} must be 0 or more, got {getattr(self, option)}")
         if self.positives < 1:
-            raise BadInputError(f"positives {self.positives}: a tuple needs at least one")
+            raise BadInputError(f"positives must be 1 or more, got {self.positives}")
         if self._visual:
             self._check_negatives()
         self._check_choices()
@@ -86,27 +86,29 @@ class Loss:
     def _check_negatives(self) -> None:
         other = int(self._quadruplet)
         if self.negatives < 1 + other:
-            raise BadInputError(f"negatives {self.negatives}: the loss {self.name!r} needs at least {1 + other}")
+            raise BadInputError(
+                f"negatives must be {1 + other} or more for the loss {self.name!r}, got {self.negatives}"
+            )
         if not 0 <= self.hard_negatives <= self.negatives - other:
             raise BadInputError(
-                f"hard_negatives {self.hard_negatives} of {self.negatives} negatives: the loss {self.name!r} has room "
-                f"for 0 to {self.negatives - other}"
+                f"hard_negatives is {self.hard_negatives}, expected 0 to {self.negatives - other} for the loss "
+                f"{self.name!r} with {self.negatives} negatives"
             )
 
     def _check_choices(self) -> None:
         if self.geometric_pairs not in get_args(GeometricPairs):
-            raise BadInputError(f"geometric_pairs {self.geometric_pairs!r} is neither 'anchor' nor 'all'")
+            raise BadInputError(f"geometric_pairs is {self.geometric_pairs!r}, expected 'anchor' or 'all'")
         if self.second_hinge not in get_args(SecondHinge):
-            raise BadInputError(f"second_hinge {self.second_hinge!r} is neither 'features' nor 'residuals'")
-        if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalised):
+            raise BadInputError(f"second_hinge is {self.second_hinge!r}, expected 'features' or 'residuals'")
+        if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalized):
             raise BadInputError(
-                "second_hinge 'residuals' needs a quadruplet loss with a geometric term and normalised residuals, "
-                f"not {self.name!r}{'' if self.normalised else ' with normalised false'}"
+                "second_hinge 'residuals' needs a quadruplet loss with a geometric term and normalized true, "
+                f"got {self.name!r}{'' if self.normalized else ' with normalized false'}"
             )
 
     @property
     def layout(self) -> Layout:
-        """The images this loss wants in a tuple: those without visual term want no negatives."""
+        """The images in a tuple of this loss. A loss without a visual term needs no negatives."""
         all_pairs = bool(self._geometric) and self.geometric_pairs == "all"
         if not self._visual:
             return Layout(self.positives, hard=0, random=0, other=False, all_pairs=all_pairs)
@@ -115,7 +117,7 @@ class Loss:
 
     @property
     def is_geometric(self) -> bool:
-        """True if it makes feature distances follow those in the world."""
+        """True if the loss makes feature distances follow distances in the world."""
         return bool(self._geometric)
 
     @property
@@ -133,18 +135,18 @@ class Loss:
         return self._visual.endswith("quadruplet")
 
     def __call__(self, descriptors: Tensor, squared_distances: Tensor) -> Terms:
-        """The loss of each of B anchors, not averaged over them.
+        """Return the loss of each of B anchors, not averaged.
 
-        `descriptors` (B, layout.images, D) of unit norm follow each other as the layout says; `squared_distances`
-        (B, layout.pairs), in squared metres, are those of the anchor to its positives in the world, and then of the
-        positives to each other if all pairs count.
+        `descriptors` (B, layout.images, D) have length one and the order of the layout. `squared_distances`
+        (B, layout.pairs) are squared distances in the world, in squared metres. The anchor's distances to its positives
+        come first, then those between positives if the layout has all pairs.
         """
         self._check_shapes(descriptors, squared_distances)
         distances = tuple_distances(descriptors, self.layout)
-        form = normalised_residuals if self.normalised else literal_residuals
+        form = normalized_residuals if self.normalized else literal_residuals
         residuals = form(distances.near, squared_distances, self.feature_scale_squared, self.positive_radius)
         costs = GEOMETRIC[self._geometric or "distance"](residuals, self.huber_delta)
-        geometric = costs.mean(dim=1) if self.normalised else costs.sum(dim=1)
+        geometric = costs.mean(dim=1) if self.normalized else costs.sum(dim=1)
         visual, active, negative = self._visual_terms(distances, costs)
         nothing = torch.zeros_like(geometric)
         if not self._geometric:
@@ -153,19 +155,19 @@ class Loss:
             total = geometric
         else:
             total = visual + self.geometric_weight * geometric
-        watched = (visual, geometric, active, distances.best, negative, residuals.abs().mean(dim=1))
-        return Terms(total, *(value.detach() for value in watched))
+        monitored = (visual, geometric, active, distances.best, negative, residuals.abs().mean(dim=1))
+        return Terms(total, *(value.detach() for value in monitored))
 
     def _visual_terms(self, distances: TupleDistances, costs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The visual loss, the share of active hinges and the mean squared distance of the negatives, (B,) each."""
+        """Visual loss, fraction of active hinges, and mean squared distance to the negatives, each (B,)."""
         if not self._visual:
             nothing = torch.zeros_like(distances.best)
             return nothing, nothing, nothing
         margins = Margins(self.margin, self.second_margin)
         first = hinges(distances.best, distances.negative, self.margin)
         if self.second_hinge == "residuals":
-            own = costs[:, : self.positives]
-            second = residual_hinges(own, distances.other, self.feature_scale_squared, self.second_margin)
+            anchor_costs = costs[:, : self.positives]
+            second = residual_hinges(anchor_costs, distances.other, self.feature_scale_squared, self.second_margin)
             triplets = VISUAL[self._visual.replace("quadruplet", "triplet")](distances, margins)
             visual = triplets + second.max(dim=1).values
         else:
@@ -175,17 +177,17 @@ class Loss:
         return visual, active, distances.negative.mean(dim=1)
 
     def _check_shapes(self, descriptors: Tensor, squared_distances: Tensor) -> None:
-        """Shapes that are wrong may still broadcast, to a loss that is quietly another one."""
-        images = (*descriptors.shape[:2], *squared_distances.shape)
+        """Raise for wrong shapes. They might broadcast and silently give another loss."""
+        shapes = (*descriptors.shape[:2], *squared_distances.shape)
         expected = (len(descriptors), self.layout.images, len(descriptors), self.layout.pairs)
-        if descriptors.ndim != 3 or images != expected:
+        if descriptors.ndim != 3 or shapes != expected:
             raise BadInputError(
-                f"the loss {self.name!r} wants descriptors (B, {self.layout.images}, D) and squared distances "
-                f"(B, {self.layout.pairs}), not {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
+                f"the loss {self.name!r} expects descriptors (B, {self.layout.images}, D) and squared distances "
+                f"(B, {self.layout.pairs}), got {tuple(descriptors.shape)} and {tuple(squared_distances.shape)}"
             )
 
 
 def _unknown(name: str) -> str:
     nearest = get_close_matches(name, LOSS_NAMES, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
-    return f"there is no loss {name!r}{hint} There are {', '.join(LOSS_NAMES)}"
+    return f"unknown loss {name!r}{hint} The losses are {', '.join(LOSS_NAMES)}"

@@ -1,8 +1,9 @@
-"""Readers: one file each, named after what it reads; each has a function `read(root, *, options) -> Places`.
+"""Readers: one module per image collection, each with a function `read(root, *, options) -> Places`.
 
-A new file here is a new reader: `mappable convert` and `read_places` find it by its name. The module's docstring is
-its documentation: one line that says what it reads, then the tree of files that it expects. Keyword-only arguments of
-`read` are its options, annotated with their help: `spacing: Annotated[float, "metres between frames"] = 1.0`.
+A new module here is a new reader: `mappable convert` and `read_places` find it by its name. The docstring of the module
+is the documentation of the reader. Its first line states what the reader reads; then comes the expected tree of files.
+The keyword-only arguments of `read` are its options. An annotation holds the help of an option:
+`spacing: Annotated[float, "metres between frames"] = 1.0`.
 """
 
 import importlib
@@ -20,7 +21,7 @@ from mappable.places.images import SUFFIXES, Size
 from mappable.places.table import Places
 
 DEFAULT_SIZE: Size = (240, 180)
-CONVERTED = "convert.json"  # marks the folder of a converted set
+CONVERTED = "convert.json"  # this file marks the folder of a converted collection
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader found by name. `image_size` is what its images are packed at unless the user says otherwise."""
+    """A reader. `image_size` (width, height) is the default size of packed images."""
 
     name: str
     read: Callable[..., Places]
@@ -54,24 +55,24 @@ def reader_names() -> list[str]:
 
 
 def find_reader(name: str) -> Reader:
-    """The reader of that name; an unknown name is an error that lists the known ones."""
+    """Return the reader with this name; the error for an unknown name lists all readers."""
     if name not in reader_names():
-        raise BadInputError(f"there is no reader {name!r}; the readers are {', '.join(reader_names())}")
+        raise BadInputError(f"unknown reader {name!r}; choose one of: {', '.join(reader_names())}")
     module = importlib.import_module(f"{__name__}.{name}")
     documentation, size = (module.__doc__ or "").strip(), getattr(module, "SIZE", DEFAULT_SIZE)
     return Reader(name, module.read, documentation, _options(module.read), size)
 
 
 def read_places(reader: str, root: Path | str, **options: Any) -> Places:
-    """Read the image collection under `root` with the reader of that name: the one way in for every format.
+    """Read the image collection under `root` with the named reader. Every format enters through this function.
 
-    Rows come back in time order within each sequence. Nothing is dropped silently: see the table's `notes`.
+    The rows of each sequence are in time order. The `notes` of the table list everything that was left out.
     """
     found = find_reader(reader)
     unknown = sorted(options.keys() - {option.name for option in found.options})
     if unknown:
         known = ", ".join(option.name for option in found.options) or "none"
-        raise BadInputError(f"reader {reader!r} has no option {', '.join(unknown)}; its options are {known}")
+        raise BadInputError(f"reader {reader!r} has no option {', '.join(unknown)}; its options: {known}")
     options = {
         option.name: _checked(reader, option, options.get(option.name, option.default)) for option in found.options
     }
@@ -80,17 +81,17 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
         raise BadInputError(f"{root}: no such file or folder")
     places = found.read(root, **options)
     if len(places) == 0:
-        raise BadInputError(f"{root}: no usable images for reader {reader!r}" + _why(places))
+        raise BadInputError(f"{root}: no usable images for reader {reader!r}" + _warnings(places))
     return places.in_time_order()
 
 
 def _checked(reader: str, option: Option, value: Any) -> Any:
-    """The value of an option, as the reader expects it."""
+    """Return the value of an option in the type that the reader expects; raise if it has another type."""
     kinds = get_args(option.type) or (option.type,)
     if get_origin(option.type) is Literal:
         if value not in kinds:
             listed = ", ".join(str(choice) for choice in kinds)
-            raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, but must be one of {listed}")
+            raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, expected one of: {listed}")
         return value
     if isinstance(value, str) and Path in kinds:
         return Path(value)
@@ -98,22 +99,22 @@ def _checked(reader: str, option: Option, value: Any) -> Any:
         return float(value)
     if not isinstance(value, kinds):
         listed = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
-        raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, but must be a {listed}")
+        raise BadInputError(f"reader {reader!r}: {option.name} is {value!r}, expected a {listed}")
     return value
 
 
 def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Every folder below `root`, by name: its path relative to `root` ("" for itself), its folders and its files.
+    """Yield every folder below `root`, sorted: its path relative to `root` ("" for `root`), its folders and its files.
 
-    Links are followed, each folder once; what is hidden, and what we made of a collection, is left out. As with
-    `os.walk`, a folder that the caller removes from the list is not looked into.
+    Links are followed; each folder is visited once. Hidden files and folders, and the output of `mappable convert`, are
+    skipped. As with `os.walk`, a folder that the caller removes from the list is not visited.
     """
 
-    def refuse(error: OSError) -> None:
-        raise BadInputError(f"{error.filename}: cannot be listed ({error.strerror})")
+    def fail(error: OSError) -> None:
+        raise BadInputError(f"{error.filename}: cannot list this folder ({error.strerror})")
 
     seen: set[str] = set()
-    for inside, folders, files in os.walk(root, onerror=refuse, followlinks=True):
+    for inside, folders, files in os.walk(root, onerror=fail, followlinks=True):
         real, path = os.path.realpath(inside), Path(inside).relative_to(root).as_posix()
         if real in seen or (CONVERTED in files and path != "."):
             folders.clear()
@@ -124,17 +125,17 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def join(folder: str, name: str) -> str:
-    """The path of a file in a folder of `walk`."""
+    """Join a folder that `walk` yields and the name of a file in it."""
     return f"{folder}/{name}" if folder else name
 
 
 def image_files(root: Path) -> list[Path]:
-    """All image files below `root`, by name."""
+    """All image files below `root`, sorted by path."""
     found = ((folder, name) for folder, _, names in walk(root) for name in names)
     return sorted(root / folder / name for folder, name in found if Path(name).suffix.lower() in SUFFIXES)
 
 
-def _why(places: Places) -> str:
+def _warnings(places: Places) -> str:
     return "".join(f"; {note}" for note in places.notes if note.warning)
 
 
@@ -143,6 +144,6 @@ def _options(read: Callable[..., Places]) -> tuple[Option, ...]:
     found = []
     for parameter in inspect.signature(read).parameters.values():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            kind, text = get_args(hints[parameter.name])  # of Annotated[kind, text]
+            kind, text = get_args(hints[parameter.name])  # the two parts of Annotated[kind, text]
             found.append(Option(parameter.name, kind, text, parameter.default))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The COLD database of indoor robot runs: images of the perspective camera, whose names are their poses.
+"""The COLD database of indoor robot runs: images of the perspective camera, with poses in the file names.
 
     ROOT/
       freiburg/                   or cold-freiburg
@@ -9,26 +9,33 @@
       cold-freiburg_part_b_seq3_cloudy1/
         std_cam/                  or the images themselves
 
-Also read: a sequence's folder inside another of the same name, the prefixes fr_, lj_ and sa_ for the lab (as in
-fr_seq1_cloudy1), sq for seq, and capital letters. ROOT may itself be a lab, a part or a sequence; where no folder
-names the lab, say `lab`. The folders omni_cam, odom_scans and localization are left alone.
+The reader also accepts other spellings:
 
-- `time` is t (seconds since 1970), `x` and `y` are metres, `yaw` is a: the robot's heading in radians,
-  counter-clockwise from +x of the map that the robot was localized in.
-- Each part of a lab has a map of its own, hence a frame of its own: `freiburg-a` (seq1 standard path, seq2 extended
-  path), `freiburg-b` (seq3), `saarbruecken-a` (seq1, seq2), `saarbruecken-b` (seq3, seq4), `ljubljana-a` (seq1, seq2).
-  A folder part_a or part_b that says otherwise is an error; for other numbers it decides.
-- `sequence` is such as `freiburg-a/seq1_cloudy1`, `condition` is cloudy, night or sunny, and `place_id` is the sequence
-  with the image's name: none depends on how the folders are spelt.
+- a sequence folder inside another folder with the same name
+- the prefixes fr_, lj_ and sa_ for the lab (fr_seq1_cloudy1), sq instead of seq, and capital letters
+- ROOT may be a lab, a part or a sequence. If no folder names the lab, set the option `lab`.
+
+The folders omni_cam, odom_scans and localization are ignored.
+
+Columns:
+
+- `time` is t, in seconds since 1970. `x` and `y` are in metres. `yaw` is a: the heading of the robot in radians,
+  counter-clockwise from +x of the map in which the robot was localized.
+- Each part of a lab has its own map and therefore its own frame. Freiburg has `freiburg-a` (seq1 standard path, seq2
+  extended path) and `freiburg-b` (seq3). Saarbruecken has `saarbruecken-a` (seq1, seq2) and `saarbruecken-b` (seq3,
+  seq4). Ljubljana has `ljubljana-a` (seq1, seq2). For these sequences, a folder part_a or part_b that contradicts the
+  list is an error. For other numbers, the folder decides.
+- `sequence` is, for example, `freiburg-a/seq1_cloudy1`. `condition` is cloudy, night or sunny. `place_id` is the
+  sequence and the name of the image. None of the three depends on the spelling of the folders.
 
 Protocols (`all` reads every image and sets no split):
 
 - `paper`: Freiburg A, seq1 and seq2. Runs 1, 2 and 4 are for training, runs 3 for testing.
 - `generalisation-freiburg-a`: reference seq2_sunny2; queries seq2_sunny3, seq2_cloudy3, seq2_night3.
-- `generalisation-freiburg-b`: reference seq3_cloudy1; queries seq3_cloudy2, seq3_sunny2 (seq3_sunny1 in its absence).
+- `generalisation-freiburg-b`: reference seq3_cloudy1; queries seq3_cloudy2, seq3_sunny2 (if missing: seq3_sunny1).
 - `generalisation-saarbruecken-b`: reference seq4_cloudy1; queries seq4_cloudy2, seq4_night2, seq4_sunny2. The paper
-  does not say whether it means seq4 (the extended path) or seq3, which is read where seq4 lacks its reference
-  or lacks more.
+  does not say whether it means seq4 (the extended path) or seq3. The reader takes seq3 if the reference of seq4 is
+  missing, or if fewer sequences of seq3 are missing than of seq4.
 """
 
 import decimal
@@ -68,21 +75,21 @@ PARTS = {
     "saarbruecken": {1: "a", 2: "a", 3: "b", 4: "b"},
     "ljubljana": {1: "a", 2: "a"},
 }
-LATEST_SECONDS = 9.2e9  # int64 nanoseconds end soon after
+LATEST_SECONDS = 9.2e9  # int64 nanoseconds overflow shortly after this
 EXACT = decimal.Context(prec=60)
 
 PAPER_COUNTS = {"train": 29_237, "test": 12_831}
 PAPER_RUN = re.compile(r"freiburg-a/seq[12]_[a-z]+([1-4])")
 PAPER_TEST_RUN = "3"
-# What the paper surely used; only some conditions have a fourth run, so none of those is called missing.
+# The sequences that the paper certainly used. Only some conditions have a fourth run, so run 4 is never "missing".
 PAPER_SEQUENCES = [
     f"freiburg-a/seq{path}_{condition}{run}"
     for path in (1, 2)
     for condition in ("cloudy", "night", "sunny")
     for run in (1, 2, 3)
 ]
-# Reference first, then the queries; a second row is for those who lack sequences of the first.
-GENERALISATION = {
+# Reference first, then the queries. The second row is the replacement if sequences of the first row are missing.
+GENERALIZATION = {
     "generalisation-freiburg-a": [["seq2_sunny2", "seq2_sunny3", "seq2_cloudy3", "seq2_night3"]],
     "generalisation-freiburg-b": [
         ["seq3_cloudy1", "seq3_cloudy2", "seq3_sunny2"],
@@ -98,7 +105,7 @@ Use = tuple[str, str]  # split and role of a sequence
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The images of one sequence: their folder, relative to ROOT, and their names, taken apart."""
+    """The images of one sequence: their folder relative to ROOT, and their parsed names."""
 
     folder: str
     images: list[re.Match[str]]
@@ -115,17 +122,17 @@ def read(
             "generalisation-freiburg-b",
             "generalisation-saarbruecken-b",
         ],
-        "which sequences to read, and what for",
+        "sequences to read, with their splits and roles",
     ] = "all",
     lab: Annotated[
-        Literal["by-folder", "freiburg", "ljubljana", "saarbruecken"], "the lab of sequences whose folders name none"
+        Literal["by-folder", "freiburg", "ljubljana", "saarbruecken"], "lab of the sequences, if no folder names it"
     ] = "by-folder",
 ) -> Places:
     found, notes = _find_sequences(root, "" if lab == "by-folder" else lab)
     uses, more = _uses(protocol, found)
     unused = tuple(sorted(found.keys() - uses.keys()))
     if unused:
-        more.append(Note(f"sequences are no part of protocol {protocol}", unused, warning=False))
+        more.append(Note(f"sequences are not in protocol {protocol}", unused, warning=False))
     places = _table(root, {name: found[name] for name in sorted(uses)}, uses).noting(*notes, *more)
     if protocol == "paper":
         counts = [(split, int(np.sum(places.split == split)), paper) for split, paper in PAPER_COUNTS.items()]
@@ -135,8 +142,10 @@ def read(
 
 @dataclass(frozen=True)
 class _Where:
-    """What the names of a folder and of those around it say of it: its lab, part and sequence ("" while unsaid), and
-    whether it is the perspective camera's."""
+    """What is known about a folder from its name and the names of the folders above it.
+
+    `lab`, `part` and `sequence` are "" if unknown; `camera` is True inside the folder of the perspective camera.
+    """
 
     lab: str = ""
     part: str = ""
@@ -144,39 +153,41 @@ class _Where:
     camera: bool = False
 
     def inside(self, folder: Path) -> "_Where":
-        """The same for a folder in it, whose name must not contradict what is known already."""
+        """The same for a subfolder; raises if the name of the subfolder contradicts what is known."""
         if folder.name.lower() == IMAGE_FOLDER:
             return replace(self, camera=True)
         match = FOLDER.fullmatch(folder.name)
         if match is None:
             return self
-        said = {"lab": LABS[match["lab"][:2].lower()] if match["lab"] else "", "part": (match["part"] or "").lower()}
+        named = {"lab": LABS[match["lab"][:2].lower()] if match["lab"] else "", "part": (match["part"] or "").lower()}
         if match["number"]:
-            said["sequence"] = f"seq{int(match['number'])}_{match['condition'].lower()}{int(match['run'])}"
-        for what, value in said.items():
+            named["sequence"] = f"seq{int(match['number'])}_{match['condition'].lower()}{int(match['run'])}"
+        for what, value in named.items():
             known = getattr(self, what)
             if known and value and known != value:
-                raise BadInputError(f"{folder}: this is {what} {value} inside {what} {known}; move or rename it")
+                raise BadInputError(f"{folder}: {what} {value} is inside {what} {known}; move or rename the folder")
         known = {"lab": self.lab, "part": self.part, "sequence": self.sequence}
-        return _Where(**known | {what: value for what, value in said.items() if value}, camera=self.camera)
+        return _Where(**known | {what: value for what, value in named.items() if value}, camera=self.camera)
 
     def full_sequence(self, folder: Path) -> str:
         """The sequence with its frame, such as `freiburg-a/seq1_cloudy1`."""
         if not self.lab:
-            raise BadInputError(f"{folder}: no folder names the lab; say lab = {' or '.join(LABS.values())}")
+            raise BadInputError(f"{folder}: no folder names the lab; set lab to {' or '.join(LABS.values())}")
         number = int(self.sequence.removeprefix("seq").split("_")[0])
         part = PARTS[self.lab].get(number, self.part)
         if not part:
             raise BadInputError(
-                f"{folder}: the part of {self.lab}'s seq{number} is unknown; put it into part_a or part_b"
+                f"{folder}: unknown part for seq{number} of {self.lab}; move the folder into part_a or part_b"
             )
         if self.part and self.part != part:
-            raise BadInputError(f"{folder}: seq{number} of {self.lab} is of part {part}, but lies in part_{self.part}")
+            raise BadInputError(
+                f"{folder}: seq{number} of {self.lab} belongs to part_{part}, but is in part_{self.part}"
+            )
         return f"{self.lab}-{part}/{self.sequence}"
 
 
 def _find_sequences(root: Path, lab: str) -> tuple[dict[str, _Sequence], list[Note]]:
-    """The sequences below `root`, by full name; `lab` is for folders that name none."""
+    """The sequences below `root` by full name; `lab` is the lab if no folder names it."""
     found: dict[str, _Sequence] = {}
     named: dict[str, str] = {}
     unnamed: list[str] = []
@@ -192,17 +203,19 @@ def _find_sequences(root: Path, lab: str) -> tuple[dict[str, _Sequence], list[No
         sequence = replace(where, lab=where.lab or lab).full_sequence(root / folder)
         named.setdefault(sequence, folder)
         if images and sequence in found:
-            raise BadInputError(f"{sequence} is there twice: {root / found[sequence].folder} and {root / folder}")
+            raise BadInputError(
+                f"duplicate sequence {sequence}: in {root / found[sequence].folder} and in {root / folder}"
+            )
         if images:
             found[sequence] = _Sequence(folder, images)
     notes = warn("files are not named t<seconds>_x<metres>_y<metres>_a<radians>.jpeg", unnamed)
-    notes += warn("images lie in no folder of a sequence, such as seq1_cloudy1", strays)
-    notes += warn("folders of a sequence hold no images", [named[one] for one in sorted(named.keys() - found.keys())])
+    notes += warn("images are outside a sequence folder such as seq1_cloudy1", strays)
+    notes += warn("sequence folders contain no images", [named[one] for one in sorted(named.keys() - found.keys())])
     return found, list(notes)
 
 
 def _walk(root: Path) -> Iterator[tuple[str, _Where, list[str]]]:
-    """Every folder below `root` that may hold images: its path relative to `root`, and its files' names in order."""
+    """Yield every folder below `root` that may hold images: path relative to `root`, what is known, file names."""
     known: dict[str, _Where] = {}
     for folder, inside, names in walk(root):
         around = known.get(folder.rpartition("/")[0])
@@ -212,15 +225,15 @@ def _walk(root: Path) -> Iterator[tuple[str, _Where, list[str]]]:
 
 
 def _around(root: Path) -> _Where:
-    """What the names of ROOT and of the folders above it say, up to the first that says nothing."""
+    """What is known from the names of ROOT and the folders above it, up to the first name without information."""
     path = Path(os.path.normpath(root.absolute()))
-    telling = []
+    informative = []
     for folder in (path, *path.parents):
         if _Where().inside(folder) == _Where():
             break
-        telling.append(folder)
+        informative.append(folder)
     where = _Where()
-    for folder in reversed(telling):
+    for folder in reversed(informative):
         where = where.inside(folder)
     return where
 
@@ -234,11 +247,11 @@ def _uses(protocol: str, present: Collection[str]) -> tuple[dict[str, Use], list
         uses = {sequence: ("test" if run == PAPER_TEST_RUN else "train", "") for sequence, run in runs.items()}
         return uses, _missing(protocol, PAPER_SEQUENCES, present)
     frame = protocol.removeprefix("generalisation-")
-    choices = [[f"{frame}/{name}" for name in row] for row in GENERALISATION[protocol]]
+    choices = [[f"{frame}/{name}" for name in row] for row in GENERALIZATION[protocol]]
     chosen = min(choices, key=lambda row: (row[0] not in present, len(set(row) - set(present))))
     notes = _missing(protocol, list(dict.fromkeys(choices[0] + chosen)), present)
     instead = [sequence for sequence in chosen if sequence in present and sequence not in choices[0]]
-    notes += warn(f"sequences take the place of missing ones of protocol {protocol}", instead)
+    notes += warn(f"sequences replace missing sequences of protocol {protocol}", instead)
     roles = dict.fromkeys(chosen, "query") | {chosen[0]: "reference"}
     return {sequence: ("test", role) for sequence, role in roles.items() if sequence in present}, notes
 
@@ -248,15 +261,15 @@ def _missing(protocol: str, wanted: list[str], present: Collection[str]) -> list
 
 
 def _table(root: Path, sequences: dict[str, _Sequence], uses: dict[str, Use]) -> Places:
-    """The places of all sequences, each in time order, with a note on images whose pose cannot be held."""
+    """The places of all sequences, each in time order, with a note on images whose pose is out of range."""
     rows: list[tuple[int, float, float, float, str, str]] = []
-    counts, beyond = [], []
+    counts, out_of_range = [], []
     for sequence, found in sequences.items():
         posed = []
         for match in found.images:
             path, pose = join(found.folder, match.string), _pose(match)
             if pose is None:
-                beyond.append(path)
+                out_of_range.append(path)
             else:
                 posed.append((*pose, path, f"{sequence}/{match.string.rpartition('.')[0]}"))
         rows += sorted(posed)
@@ -280,12 +293,12 @@ def _table(root: Path, sequences: dict[str, _Sequence], uses: dict[str, Use]) ->
         split=repeated(uses[sequence][0] for sequence in sequences),
         role=repeated(uses[sequence][1] for sequence in sequences),
         place_id=[row[5] for row in rows],
-        notes=warn("images have a number in their names that is too large to be a pose", beyond),
+        notes=warn("images have a pose in their names that is out of range", out_of_range),
     )
 
 
 def _pose(match: re.Match[str]) -> tuple[int, float, float, float] | None:
-    """Time in ns, x, y and yaw of an image's name; None if one of them is too large to be held."""
+    """Time in ns, x, y and yaw from the name of an image; None if one of them is out of range."""
     seconds, x, y, yaw = match.groups()
     numbers = float(x), float(y), float(yaw)
     if abs(float(seconds)) > LATEST_SECONDS or not all(map(math.isfinite, numbers)):

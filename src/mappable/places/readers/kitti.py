@@ -1,20 +1,21 @@
-"""KITTI odometry: numbered images of a car's drives, with a row of poses for each drive.
+"""KITTI odometry: numbered images of drives by car, with one file of poses per drive.
 
     ROOT/                      or ROOT/dataset/
       sequences/
         00/
-          image_2/000000.png   one of image_0 to image_3; a .jpg serves too
-          times.txt            seconds since the drive began, one a line (1.036224e-01)
+          image_2/000000.png   one of image_0 to image_3; .jpg works too
+          times.txt            seconds since the start of the drive, one per line (1.036224e-01)
       poses/
-        00.txt                 12 numbers a line: the 3x4 matrix from camera to world, row by row
+        00.txt                 12 numbers per line: the 3x4 matrix from camera to world, row by row
 
-The number in an image's name is its row in `poses` and in `times.txt`, counted from 0. A drive without poses (11 to 21
-of the benchmark) is noted and left out, as is every image without a pose.
+The number in the name of an image is its row in `poses` and in `times.txt`, counted from 0. A drive without poses (11
+to 21 of the benchmark) is left out and listed, and so is every image without a pose.
 
-Each drive has a world of its own, and so a frame of its own (`kitti-00`): that of its first camera, X to the right, Y
-down and Z forward. A place has x = X, y = Z and z = -Y, and its yaw is that of the optical axis: pi/2 at the start. The
-frame's `to_original` leads back. The poses are those of camera 0; the other cameras ride within 0.6 m of it, look the
-same way, and are given the same pose.
+Each drive has its own frame (`kitti-00`). Its original coordinates are those of the first camera: X to the right, Y
+down, Z forward. A place has x = X, y = Z and z = -Y. Its yaw is the direction of the optical axis: pi/2 at the start.
+The method `to_original` of the frame gives the original coordinates back.
+
+The poses are those of camera 0. The other cameras are within 0.6 m of it and look the same way. They get the same pose.
 """
 
 import re
@@ -35,20 +36,22 @@ from mappable.places.table import NO_TIME, Places
 from mappable.tables import read_words
 
 Camera = Literal["auto", "image_0", "image_1", "image_2", "image_3"]
-ROW = [f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")]  # of the matrix, row by row
-TOLERANCE = 1e-2  # how far R R^T of a pose may be from the identity; the benchmark's own have seven digits
+ROW = [
+    f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")
+]  # names of the 12 matrix entries, row by row
+TOLERANCE = 1e-2  # largest deviation of R R^T from the identity; the poses of the benchmark have seven digits
 NUMBERED = re.compile(r"\d+", re.ASCII)
 
 
 def read(
     root: Path,
     *,
-    camera: Annotated[Camera, "folder of images; auto is image_2 (left, colour) if there is one, or image_0"] = "auto",
-    sequences: Annotated[str | None, "drives to read, such as 00,05,07 (default: all that have poses)"] = None,
+    camera: Annotated[Camera, "folder of images; auto takes image_2 (left, color) if it exists, else image_0"] = "auto",
+    sequences: Annotated[str | None, "drives to read, such as 00,05,07 (default: all drives with poses)"] = None,
 ) -> Places:
     base = root if (root / "sequences").is_dir() else root / "dataset"
     if not (base / "sequences").is_dir():
-        raise BadInputError(f"{root}: no folder sequences here, nor in dataset")
+        raise BadInputError(f"{root}: found no folder sequences here or in dataset")
     found = Findings()
     names = _choose(base, sequences, found)
     camera = _camera(base, names) if camera == "auto" else camera
@@ -73,10 +76,10 @@ def _read_drive(root: Path, folder: Path, camera: str, poses: Path, found: Findi
         found["drives have no times.txt, so their times are unknown"].append(name)
         time = np.full(len(xyz), NO_TIME)
     if len(time) != len(xyz):
-        raise BadInputError(f"{times}: {len(time)} times, but {poses} has {len(xyz)} poses")
+        raise BadInputError(f"{times}: {len(time)} times, expected {len(xyz)}, one per pose in {poses}")
     files = _images_by_number(folder / camera, len(xyz), found)
-    unseen = (row for row in range(len(xyz)) if row not in files)
-    found["poses have no image"] += [f"{name}/{camera}/{row:06d}" for row in unseen]
+    without_image = (row for row in range(len(xyz)) if row not in files)
+    found["poses have no image"] += [f"{name}/{camera}/{row:06d}" for row in without_image]
     rows = np.array(sorted(files), dtype=np.int64)
     return Places(
         path=[files[row].relative_to(root).as_posix() for row in rows],
@@ -93,7 +96,7 @@ def _read_drive(root: Path, folder: Path, camera: str, poses: Path, found: Findi
 
 
 def _images_by_number(folder: Path, count: int, found: Findings) -> dict[int, Path]:
-    """The images whose number is below `count`; the others are noted."""
+    """The images whose number is below `count`; other images go to `found`."""
     files: dict[int, Path] = {}
     for file in sorted(folder.iterdir()):
         label = f"{folder.parent.name}/{folder.name}/{file.name}"
@@ -104,14 +107,14 @@ def _images_by_number(folder: Path, count: int, found: Findings) -> dict[int, Pa
         elif int(file.stem) >= count:
             found["images have no pose"].append(label)
         elif int(file.stem) in files:
-            found["images repeat the number of another"].append(label)
+            found["images have the same number as another image"].append(label)
         else:
             files[int(file.stem)] = file
     return files
 
 
 def _choose(base: Path, wanted: str | None, found: Findings) -> list[str]:
-    """The drives to read: those named, or all that have poses; the others are noted."""
+    """The drives to read: the wanted ones, or all with poses; drives without poses go to `found`."""
     folders = (folder.name for folder in (base / "sequences").iterdir() if folder.is_dir())
     known = sorted(name for name in folders if not name.startswith("."))
     posed = [name for name in known if (base / "poses" / f"{name}.txt").is_file()]
@@ -121,9 +124,9 @@ def _choose(base: Path, wanted: str | None, found: Findings) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in wanted.split(",")))
     for name in names:
         if name not in known:
-            raise BadInputError(f"{base}: there is no sequence {name!r}; there are {', '.join(known) or 'none'}")
+            raise BadInputError(f"{base}: no sequence {name!r}; found: {', '.join(known) or 'none'}")
         if name not in posed:
-            raise BadInputError(f"{base}: sequence {name!r} has no poses; there is no file poses/{name}.txt")
+            raise BadInputError(f"{base}: sequence {name!r} has no poses (poses/{name}.txt is missing)")
     return names
 
 
@@ -132,12 +135,12 @@ def _camera(base: Path, names: Sequence[str]) -> Literal["image_0", "image_2"]:
 
 
 def _read_poses(file: Path, frame: Frame) -> tuple[Floats, Floats]:
-    """Positions (n, 3) and viewing yaws (n,) in the frame."""
+    """Positions (n, 3) and yaws of the optical axis (n,) in the frame."""
     table = read_words(file, ROW)
     matrices = np.stack([table.numbers(name) for name in ROW], axis=1).reshape(-1, 3, 4)
     wrong = np.flatnonzero(~are_rotations(matrices[:, :, :3], TOLERANCE))
     if len(wrong):
         rows = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[wrong[0], :, :3])
-        raise BadInputError(f"{file}, row {table.row_numbers[wrong[0]]}: [{rows}] is not a rotation")
+        raise BadInputError(f"{file}, row {table.row_numbers[wrong[0]]}: [{rows}] is not a rotation matrix")
     optical_axis = matrices[:, :, 2] / np.linalg.norm(matrices[:, :, 2], axis=1, keepdims=True)
     return frame.from_original(matrices[:, :, 3]), viewing_yaw(frame.from_original(optical_axis))

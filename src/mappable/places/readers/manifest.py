@@ -4,17 +4,17 @@
       places.csv             or manifest.csv, or the only .csv or .parquet file there
       anything/you/like.jpg
 
-Columns, in any order; other columns are ignored:
+Columns, in any order (other columns are ignored):
 
-- `path`, relative to the table's folder
+- `path`: image file, relative to the folder of the table
 - `x`, `y`, optionally `z`; or `latitude`, `longitude` (also `lat`, `lon`) in degrees, optionally `altitude`
 - optionally `yaw` (radians, counter-clockwise from +x) or `heading` (degrees, clockwise from north)
 - optionally `time` (or `timestamp`): a number since 1970, or ISO 8601
 - optionally `place_id`, `frame`, `sequence`, `condition`, `split` (train, calibration, test), `role` (reference, query)
 
-Without a `sequence` column, the images of one folder are one sequence. Latitudes, longitudes and coordinates with a
-`crs` become metres from a whole kilometre nearby, which the frame remembers as its origin. A table written by
-Mappable is taken as it is.
+Without a column `sequence`, the images of one folder are one sequence. Latitudes and longitudes, and coordinates with a
+`crs`, become metres from a nearby whole kilometre; the frame stores this point as its origin. A table that Mappable
+wrote is read unchanged.
 """
 
 from pathlib import Path, PurePosixPath
@@ -26,7 +26,7 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.places import columns
 from mappable.places.files import is_own_table, load_places
-from mappable.places.frames import WIDEST, Frame, Unit, frame_from_latlon
+from mappable.places.frames import MAX_RADIUS, Frame, Unit, frame_from_latlon
 from mappable.places.notes import Note
 from mappable.places.table import SPLITS, Places
 from mappable.tables import Table, read_table
@@ -38,20 +38,21 @@ def read(
     root: Path,
     *,
     frame: Annotated[
-        str | None, "name of the frame if no column says it (default: the folder's name; for latitudes the UTM zone)"
+        str | None,
+        "name of the frame, if there is no column frame (default: the folder, or the UTM zone for degrees)",
     ] = None,
-    unit: Annotated[Unit, "unit of x and y: metres, or frames of a route"] = "m",
-    crs: Annotated[str | None, "CRS of x and y if they are map coordinates, such as EPSG:32632"] = None,
-    time_unit: Annotated[TIME_UNITS, "unit of times given as numbers; auto goes by their size"] = "auto",
+    unit: Annotated[Unit, "unit of x and y: m (metres), or frames (of a route)"] = "m",
+    crs: Annotated[str | None, "CRS of x and y, such as EPSG:32632, if they are map coordinates"] = None,
+    time_unit: Annotated[TIME_UNITS, "unit of times that are numbers; auto infers it from their size"] = "auto",
     other_splits: Annotated[
-        Literal["refuse", "clear"], "a split that is not train, calibration or test: refuse it, or leave it unused"
+        Literal["refuse", "clear"], "for a split other than train, calibration or test: raise an error, or clear it"
     ] = "refuse",
 ) -> Places:
     file = root if root.is_file() else _find_table(root)
     if is_own_table(file):
         if (frame, unit, crs, time_unit, other_splits) != (None, "m", None, "auto", "refuse"):
             raise BadInputError(
-                f"{file}: written by Mappable, so it is taken as it is; the reader's options do not apply"
+                f"{file}: Mappable wrote this table, so the options of the reader do not apply; remove them"
             )
         return load_places(file)
     table = read_table(file)
@@ -66,7 +67,7 @@ def read(
     given = dict(table.columns)
     if other_splits == "clear" and "split" in given:
         others = [split for split in given["split"] if split not in SPLITS]
-        unused = [f"{others.count(name):,} places of split {name!r} are left unused" for name in sorted(set(others))]
+        unused = [f"{others.count(name):,} places of split {name!r} are not used" for name in sorted(set(others))]
         notes += tuple(Note(text) for text in unused)
         given["split"] = [split if split in SPLITS else "" for split in given["split"]]
     paths = [_normal(path) for path in given["path"]]
@@ -92,7 +93,7 @@ def read(
 
 
 def _normal(path: str) -> str:
-    """The path without what says nothing, so that ./a.jpg and a.jpg are one file."""
+    """The path in normal form, so that ./a.jpg and a.jpg are one file."""
     if path.startswith("./") or path.endswith("/") or "//" in path or "/./" in path or path == ".":
         pure = PurePosixPath(path)
         return pure.as_posix() if pure.name else ""
@@ -106,22 +107,24 @@ def _find_table(folder: Path) -> Path:
     found = sorted(file for file in folder.iterdir() if file.suffix in (".csv", ".parquet"))
     if len(found) != 1:
         listed = ", ".join(file.name for file in found) or "none"
-        raise BadInputError(f"{folder}: expected one table (.csv or .parquet), found {listed}; name the file itself")
+        raise BadInputError(
+            f"{folder}: expected one table (.csv or .parquet), found: {listed}; give the file instead of the folder"
+        )
     return found[0]
 
 
 def _frame_names(table: Table) -> list[str]:
-    """What the column `frame` calls each row's frame; nothing without such a column."""
+    """The values of the column `frame`; empty if there is no such column."""
     names = table.columns.get("frame", [])
     if "" in names:
-        raise table.bad(names.index(""), "frame", "is not a name")
+        raise table.bad(names.index(""), "frame", "expected a name")
     return names
 
 
 def _from_metres(
     table: Table, default_name: str, unit: Unit, crs: str | None
 ) -> tuple[list[Frame], Floats, Floats, Floats | None]:
-    """The frames and coordinates of the columns x and y; map coordinates become small by each frame's origin."""
+    """The frames and coordinates of the columns x and y; with a CRS, relative to the origin of each frame."""
     x, y = table.numbers("x"), table.numbers("y")
     z = table.numbers("z", missing_allowed=True) if "z" in table.columns else None
     names = np.array(_frame_names(table) or [default_name] * len(table), dtype=object)
@@ -129,7 +132,7 @@ def _from_metres(
     if crs is None:
         return frames, x, y, z
     if unit != "m":
-        raise BadInputError(f"x and y have the CRS {crs}, so their unit is m, not {unit}")
+        raise BadInputError(f"unit is {unit!r}, expected m, because x and y have the CRS {crs}")
     _check_crs(crs)
     frames = [Frame.near(one.name, x[names == one.name], y[names == one.name], crs) for one in frames]
     origins = {one.name: one.origin for one in frames}
@@ -144,27 +147,33 @@ def _check_crs(crs: str) -> None:
     try:
         known = CRS.from_user_input(crs)
     except CRSError:
-        raise BadInputError(f"the CRS {crs!r} is unknown; EPSG:32632 would be one") from None
+        raise BadInputError(f"unknown CRS {crs!r}; give a code such as EPSG:32632") from None
     if not known.is_projected or any(axis.unit_conversion_factor != 1 for axis in known.axis_info[:2]):
-        raise BadInputError(f"the CRS {crs} ({known.name}) is not in metres; degrees go into latitude and longitude")
+        raise BadInputError(
+            f"the CRS {crs} ({known.name}) is not in metres; put degrees into the columns latitude and longitude"
+        )
 
 
 def _from_degrees(
     table: Table, frame: str | None, unit: Unit, crs: str | None
 ) -> tuple[list[Frame], Floats, Floats, Floats | None]:
-    """The frame and coordinates in metres of the columns latitude and longitude."""
+    """The frame, and the coordinates in metres, of the columns latitude and longitude."""
     latitude, longitude = columns.latitude_and_longitude(table)
     if crs is not None or unit != "m":
-        raise BadInputError(f"{table.file}: unit and crs are about x and y, but it has latitudes and longitudes")
+        raise BadInputError(
+            f"{table.file}: the options unit and crs need columns x and y, but it has latitude and longitude"
+        )
     names = sorted(set(_frame_names(table)))
     if len(names) > 1:
         raise BadInputError(
-            f"{table.file}: latitudes and longitudes share one frame, but the column frame names {', '.join(names)}"
+            f"{table.file}: latitudes and longitudes need one frame, but the column frame has {', '.join(names)}"
         )
     found, x, y = frame_from_latlon(latitude, longitude, names[0] if names else frame)
-    far = np.flatnonzero(~(np.hypot(x, y) < WIDEST))
+    far = np.flatnonzero(~(np.hypot(x, y) < MAX_RADIUS))
     if len(far):
-        where = f"{latitude[far[0]]:g}, {longitude[far[0]]:g} is more than {WIDEST / 1000:,.0f} km from the middle"
-        raise BadInputError(f"{table.file}, row {table.row_numbers[far[0]]}: {where}, too far for one flat frame")
+        where = f"{latitude[far[0]]:g}, {longitude[far[0]]:g} is more than {MAX_RADIUS / 1000:,.0f} km from the median"
+        raise BadInputError(
+            f"{table.file}, row {table.row_numbers[far[0]]}: {where}, too far for one flat frame; split the table"
+        )
     z = table.numbers("altitude", missing_allowed=True) if "altitude" in table.columns else None
     return [found], x, y, z

@@ -2,26 +2,28 @@
 
     ROOT/                       or ROOT may be `train_val`, `test` or one city
       train_val/
-        cph/                    one folder a city
+        cph/                    one folder per city
           database/             and the same in query/
             images/<key>.jpg
             postprocessed.csv   key, easting, northing, night, view_direction
             raw.csv             key, lon, lat, ca, captured_at, pano
             seq_info.csv        key, sequence_key (or sequence_id), frame_number
-            subtask_index.csv   key, all, s2w, w2s, d2n, n2d, o2n, n2o; needed for the option `subtask` alone
-      test/                     cities whose positions are not published lack postprocessed.csv: they are left out
+            subtask_index.csv   key, all, s2w, w2s, d2n, n2d, o2n, n2o; only needed with the option `subtask`
+      test/                     cities without published positions have no postprocessed.csv: they are left out
 
-The tables may have other columns, and their rows any order: rows are joined by key.
+The tables may have other columns. Their rows may have any order, because rows are joined by key.
 
-- Each city is a frame. Its CRS is the UTM zone in which easting and northing agree with longitude and latitude; images
-  of a city that lie in the next zone are brought into that of the others.
-- cph and sf are the split calibration; miami, athens, buenosaires, stockholm, bengaluru, kampala and all else in `test`
-  are the split test; other cities are train. query and database become the roles query and reference.
-- A sequence is `<city>/<query or database>/<sequence key>`, in order of frame_number. The published captured_at is a
-  day without a time of day, which cannot order images: time is then unknown. Where there is a time of day it is taken.
-- The condition is day or night; yaw comes from `ca`, in degrees clockwise from north; z is unknown.
+- Each city is a frame. Its CRS is the UTM zone in which easting and northing agree with longitude and latitude. Images
+  of a city in the neighboring zone are converted to the zone of the other images.
+- Splits: cph and sf are calibration. miami, athens, buenosaires, stockholm, bengaluru, kampala and all other cities in
+  the folder `test` are test. The remaining cities are train.
+- Roles: images in query are queries, images in database are references.
+- A sequence is `<city>/<query or database>/<sequence key>`, in order of frame_number.
+- Time: the published captured_at is a date. A date cannot order images, so the time is then unknown. If captured_at has
+  a time of day, it is used.
+- The condition is day or night. yaw comes from `ca`, in degrees clockwise from north. z is unknown.
 
-The subtask `all` is the benchmark's own choice of images, not every image; `none` reads every image.
+The subtask `all` is the selection of images of the benchmark, not every image. `none` reads every image.
 """
 
 import os
@@ -50,13 +52,13 @@ TABLES = ("postprocessed.csv", "raw.csv", "seq_info.csv")
 Subtask = Literal["none", "all", "summer2winter", "winter2summer", "day2night", "night2day", "old2new", "new2old"]
 FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
 DAY = re.compile(r"\d{4}-?\d\d-?\d\d")
-AGREEMENT = 5000.0  # metres that GPS may be from the corrected position of the same image, generously
+AGREEMENT = 5000.0  # largest distance in metres, generous, between GPS and corrected position of one image
 
-SKIPPED = "folders were left out, for they lack a table or images"
-UNMATCHED = "images were left out, for a table lacks them or they are not on disk"
-REPEATED = "rows repeat a key (the first row of each was taken)"
-UNLOCATED = "images were left out, for they have no easting or no northing"
-CONTRADICTORY = "images were left out, for easting and northing are far from longitude and latitude"
+SKIPPED = "folders were left out, because a table or the images are missing"
+UNMATCHED = "images were left out, because they are missing in a table or on disk"
+REPEATED = "rows have the same key as an earlier row and were left out"
+UNLOCATED = "images were left out, because easting or northing is missing"
+CONTRADICTORY = "images were left out, because easting and northing are far from longitude and latitude"
 
 Columns = dict[str, Any]  # arrays of one length, by name
 
@@ -79,7 +81,7 @@ class Choice(NamedTuple):
 
 @dataclass
 class Gathered:
-    """What there is to note, gathered over all cities."""
+    """Material for notes, collected over all cities."""
 
     findings: Findings = field(default_factory=Findings)
     unwanted: dict[str, int] = field(default_factory=dict)
@@ -93,10 +95,12 @@ class Gathered:
 def read(
     root: Path,
     *,
-    cities: Annotated[str | None, "the cities to read, with commas between them (default: all)"] = None,
+    cities: Annotated[str | None, "cities to read, separated by commas (default: all)"] = None,
     panoramas: Annotated[Literal["drop", "keep"], "what to do with panoramas"] = "drop",
-    view: Annotated[Literal["all", "forward", "backward", "sideways"], "which way the camera must look"] = "all",
-    subtask: Annotated[Subtask, "keep only the images of one of the benchmark's tasks"] = "none",
+    view: Annotated[
+        Literal["all", "forward", "backward", "sideways"], "viewing direction of the images to keep"
+    ] = "all",
+    subtask: Annotated[Subtask, "keep only the images of this task of the benchmark"] = "none",
 ) -> Places:
     gathered, frames, parts = Gathered(), [], []
     for city in _cities(root, cities):
@@ -108,17 +112,17 @@ def read(
             parts.append(columns)
     columns = _joined(parts)
     notes = gathered.notes()
-    if not columns:  # all notes are warnings now, for they are the reason
+    if not columns:  # the notes explain why nothing is left, so all of them become warnings
         notes = [replace(note, warning=True) for note in notes]
         return Places(path=[], x=[], y=[], frames=Frame("msls"), root=root, notes=notes)
-    days = np.count_nonzero(columns["time"] == NO_TIME)
-    if days:
-        notes.append(Note(f"{days:,} images know at most the day they were taken on: time unknown", warning=False))
+    without_time = np.count_nonzero(columns["time"] == NO_TIME)
+    if without_time:
+        notes.append(Note(f"{without_time:,} images have at most a date: their time is unknown", warning=False))
     return Places(**columns, frames=frames, root=root, notes=notes)
 
 
 def _cities(root: Path, wanted: str | None) -> list[City]:
-    """The cities in ROOT that the user wants, by name."""
+    """The wanted cities in ROOT, sorted by name."""
     if not root.is_dir():
         raise BadInputError(f"{root}: not a folder")
     candidates = [(root, "")]
@@ -130,14 +134,14 @@ def _cities(root: Path, wanted: str | None) -> list[City]:
         if any((folder / side).is_dir() for side in ROLES):
             name = Path(os.path.normpath(folder.absolute())).name
             if name in found:
-                raise BadInputError(f"{root}: city {name} is there twice, in {found[name].folder} and in {folder}")
+                raise BadInputError(f"{root}: duplicate city {name}, in {found[name].folder} and in {folder}")
             found[name] = City(name, folder, inside)
     if not found:
-        raise BadInputError(f"{root}: no train_val/<city>/query or database in it, nor test/<city>/…")
+        raise BadInputError(f"{root}: no city found; expected train_val/<city>/query or database, or test/<city>/…")
     names = sorted(found) if wanted is None else [name.strip() for name in wanted.split(",")]
     unknown = [name for name in names if name not in found]
     if unknown:
-        raise BadInputError(f"{root}: no city {', '.join(map(repr, unknown))}; it has {', '.join(sorted(found))}")
+        raise BadInputError(f"{root}: no city {', '.join(map(repr, unknown))}; found: {', '.join(sorted(found))}")
     return [found[name] for name in dict.fromkeys(names)]
 
 
@@ -168,7 +172,7 @@ def _read_side(city: City, side: str, choice: Choice, gathered: Gathered) -> Col
 
 
 def _columns(city: City, side: str, keys: list[str], post: Table, raw: Table, info: Table) -> Columns:
-    """What the tables, whose rows are those of `keys`, say of each image; x and y are easting and northing."""
+    """The columns of the images `keys`, from tables with the same rows; x and y are easting and northing."""
     label = f"{city.name}/{side}"
     sequences = info.texts("sequence_id" if "sequence_id" in info.columns else "sequence_key")
     nights = zip(post.texts("night"), _flags(post, "night"), strict=True)
@@ -187,7 +191,7 @@ def _columns(city: City, side: str, keys: list[str], post: Table, raw: Table, in
         "longitude": raw.numbers("lon", -180, 180, missing_allowed=True),
         "latitude": raw.numbers("lat", -90, 90, missing_allowed=True),
         "yaw": yaw_from_compass(np.deg2rad(raw.numbers("ca", missing_allowed=True))),
-        "time": np.array(raw.parse("captured_at", _time, "is neither a day nor a time"), dtype=np.int64),
+        "time": np.array(raw.parse("captured_at", _time, "expected a date or a time"), dtype=np.int64),
     }
 
 
@@ -197,7 +201,7 @@ def _keys_on_disk(images: Path) -> set[str]:
 
 
 def _matched(label: str, tables: list[Table], on_disk: set[str], gathered: Gathered) -> tuple[list[str], list[Table]]:
-    """The keys that are in all tables and on disk, in the first table's order, and the tables' rows in that order."""
+    """The keys that are in all tables and on disk, in the order of the first table, and these rows of each table."""
     indexes = []
     for table in tables:
         index: dict[str, int] = {}
@@ -210,19 +214,19 @@ def _matched(label: str, tables: list[Table], on_disk: set[str], gathered: Gathe
     keys = [key for key in indexes[0] if key in everywhere]
     if any(len(source) > len(keys) for source in sources.values()):
         for key in sorted(on_disk.union(*indexes) - everywhere):
-            lacking = ", ".join(name for name, source in sources.items() if key not in source)
-            gathered.findings[UNMATCHED].append(f"{label}/{key}: not in {lacking}")
+            missing_in = ", ".join(name for name, source in sources.items() if key not in source)
+            gathered.findings[UNMATCHED].append(f"{label}/{key}: not in {missing_in}")
     return keys, [_rows(table, [index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
 
 
 def _rows(table: Table, rows: list[int]) -> Table:
-    """Some rows of a table, in that order."""
+    """These rows of a table, in this order."""
     columns = {name: [column[row] for row in rows] for name, column in table.columns.items()}
     return Table(table.file, columns, [table.row_numbers[row] for row in rows])
 
 
 def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choice, gathered: Gathered) -> Bools:
-    """Which images the user wants; the others are counted."""
+    """Mask of the images that the user wants; the other images are counted in `gathered`."""
     unwanted: dict[str, list[bool]] = {}
     if choice.panoramas == "drop":
         unwanted["panoramas"] = _flags(raw, "pano")
@@ -243,24 +247,24 @@ def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choi
 
 def _subtask_keys(file: Path, subtask: str) -> set[str]:
     table = read_table(file)
-    start, _, end = subtask.partition("2")  # summer2winter is called s2w in the file
+    start, _, end = subtask.partition("2")  # the file abbreviates summer2winter as s2w
     flags = _flags(table, f"{start[0]}2{end[0]}" if end and subtask not in table.columns else subtask)
     return {key for key, flag in zip(table.texts("key"), flags, strict=True) if flag}
 
 
 def _flags(table: Table, name: str) -> list[bool]:
-    """A column of True and False; what is not said is False."""
+    """A column of True and False; an empty value is False."""
 
     def convert(text: str) -> bool:
         if text.lower() not in FLAGS:
             raise ValueError
         return FLAGS[text.lower()]
 
-    return table.parse(name, convert, "is neither True nor False")
+    return table.parse(name, convert, "expected True or False")
 
 
 def _time(text: str) -> int:
-    """Nanoseconds since 1970, NO_TIME for a mere day or nothing."""
+    """Nanoseconds since 1970; NO_TIME for a date without time of day and for an empty text."""
     if not text or DAY.fullmatch(text):
         return NO_TIME
     return nanoseconds(text, guess_unit(text))
@@ -272,7 +276,10 @@ def _joined(parts: list[Columns]) -> Columns:
 
 
 def _in_frame(city: str, columns: Columns, gathered: Gathered) -> tuple[Frame, Columns]:
-    """The city's frame, and its places with x and y in it, less those whose positions contradict each other."""
+    """The frame of a city and its columns with x and y in that frame, without images of contradictory positions.
+
+    Removes longitude and latitude from `columns`, and adds notes to `gathered`.
+    """
     longitude, latitude = columns.pop("longitude"), columns.pop("latitude")
     zones = _zones(longitude, latitude)
     near = {crs: _agrees(columns["x"], columns["y"], longitude, latitude, crs) for crs in zones}
@@ -280,7 +287,9 @@ def _in_frame(city: str, columns: Columns, gathered: Gathered) -> tuple[Frame, C
     known = np.isfinite(longitude) & np.isfinite(latitude)
     good = ~known | np.any(list(near.values()), axis=0) if home else ~known
     if home is None or 2 * np.count_nonzero(good & known) < np.count_nonzero(known):
-        gathered.zones.append(Note(f"{city}: no UTM zone puts easting and northing where lon and lat are: no CRS"))
+        gathered.zones.append(
+            Note(f"{city}: easting and northing agree with lon and lat in no UTM zone: the frame has no CRS")
+        )
         good[:], home = True, None
     else:
         columns |= _into(home, near, city, columns, gathered)
@@ -294,25 +303,27 @@ def _in_frame(city: str, columns: Columns, gathered: Gathered) -> tuple[Frame, C
 
 def _zones(longitude: Floats, latitude: Floats) -> list[str]:
     """The UTM zones in which the points lie."""
-    points = np.unique(np.floor(np.column_stack([latitude, longitude])), axis=0)  # whole degrees never share two zones
+    # A cell of one degree lies in one zone.
+    points = np.unique(np.floor(np.column_stack([latitude, longitude])), axis=0)
     return sorted({geodesy.utm_crs(*point) for point in points.tolist() if np.isfinite(point).all()})
 
 
 def _agrees(easting: Floats, northing: Floats, longitude: Floats, latitude: Floats, crs: str) -> Bools:
-    """Where easting and northing are, in `crs`, about where longitude and latitude are."""
+    """Mask of the points whose easting and northing in `crs` agree with longitude and latitude."""
     east, north = geodesy.project(latitude, longitude, crs)
     agrees: Bools = np.hypot(easting - east, northing - north) <= AGREEMENT
     return agrees
 
 
 def _into(home: str, near: Mapping[str, Bools], city: str, columns: Columns, gathered: Gathered) -> Columns:
-    """x and y in the zone `home`, of images that lie there or, as `near` says, in another zone."""
+    """x and y in the zone `home`; `near` has, per zone, a mask of the images with coordinates in that zone."""
     x, y = columns["x"].copy(), columns["y"].copy()
     for crs, agrees in near.items():
         rows = agrees & ~near[home]
         if rows.any():
             x[rows], y[rows] = geodesy.transform(x[rows], y[rows], crs, home)
             old, new = geodesy.utm_name(crs), geodesy.utm_name(home)
-            text = f"{city}: {np.count_nonzero(rows):,} images of {old} were brought into {new}, where the others are"
+            count = np.count_nonzero(rows)
+            text = f"{city}: {count:,} images were converted from {old} to {new}, the zone of the others"
             gathered.zones.append(Note(text, warning=False))
     return {"x": x, "y": y}

@@ -2,22 +2,27 @@
 
     ROOT/
       any/folder/IMG_0001.jpg       JPEG, TIFF, PNG or WebP
-      any/folder/IMG_0002.HEIC      listed if there is no IMG_0002.jpg or the like beside it: convert it first
+      any/folder/IMG_0002.HEIC      not read: convert it to JPEG first (listed unless IMG_0002.jpg or similar exists)
 
-What is read: latitude, longitude and altitude; the direction in which the camera looks (`GPSImgDirection`); the time.
-All positions share the frame of one UTM zone, also across a zone's border. A direction from magnetic north is taken as
-it is, with a note. Only the files' headers are read.
+The reader takes latitude, longitude and altitude, the viewing direction of the camera (`GPSImgDirection`), and the
+time. All positions are in one UTM zone, even if the photos lie on both sides of a zone border. A direction from
+magnetic north is used without correction, with a note. The reader opens only the headers of the files.
 
-The photos of one folder are one sequence, named by the folder's path below ROOT (those in ROOT itself by its name). A
-sequence uses one clock, the first of these that all its photos have, so that their order holds:
+The photos of one folder are one sequence. Its name is the path of the folder below ROOT; for photos in ROOT itself it
+is the name of ROOT. All photos of a sequence use the same clock, so that their order is right. It is the first clock in
+this list that all photos of the sequence have:
 
-1. the camera's time with its offset from UTC (`DateTimeOriginal`, `SubSecTimeOriginal`, `OffsetTimeOriginal`): it ticks
-   finer than a second, while the GPS time of a phone is that of the last fix, often the same for several photos
-2. the GPS time, which is UTC
-3. the camera's time without an offset, taken as UTC, with a note
+1. the time of the camera with its offset from UTC (`DateTimeOriginal`, `SubSecTimeOriginal`, `OffsetTimeOriginal`). It
+   is finer than a second. The GPS time of a phone is the time of the last fix, often the same for several photos.
+2. the GPS time, which is in UTC
+3. the time of the camera without an offset, assumed to be UTC, with a note
 
-Left out, and listed: photos without a position, with an unreadable one, with one out of range, at latitude 0 and
-longitude 0 or marked void (no fix), or more than 1,000 km from the middle of the set; and files that are no images.
+These files are left out and listed:
+
+- photos without a position, or with a position that is unreadable, out of range, marked void (no fix), or at latitude 0
+  and longitude 0
+- photos more than 1,000 km from the median position of the set
+- files that are not images
 """
 
 import math
@@ -37,7 +42,7 @@ from mappable import progress
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import yaw_from_compass
-from mappable.places.frames import WIDEST, frame_from_latlon
+from mappable.places.frames import MAX_RADIUS, frame_from_latlon
 from mappable.places.notes import Findings
 from mappable.places.readers import image_files
 from mappable.places.table import NO_TIME, Places
@@ -48,21 +53,23 @@ DAY = re.compile(r"(\d{4})[:/-](\d\d)[:/-](\d\d)", re.ASCII)
 MOMENT = re.compile(DAY.pattern + r"[ T](\d\d:\d\d:\d\d)", re.ASCII)
 OFFSET = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
 DIGITS = re.compile(r"\d+", re.ASCII)
-Fields = Mapping[int, Any]  # of one directory of EXIF data, by tag
+Fields = Mapping[int, Any]  # one directory of EXIF data: value by tag
 Clocks = tuple[int | None, int | None, int | None]
 
 
 def read(root: Path) -> Places:
     if not root.is_dir():
-        raise BadInputError(f"{root}: a folder of photos is expected, not a file")
+        raise BadInputError(f"{root}: expected a folder of photos, got a file")
     found = Findings()
     photos = _read_photos(root, list(image_files(root)), found)
     if not photos:
         return Places(path=[], x=[], y=[], frames=(), root=root, notes=found.notes())
     latitude = np.array([photo.latitude for photo in photos])
     frame, x, y = frame_from_latlon(latitude, np.array([photo.longitude for photo in photos]))
-    near = np.hypot(x, y) < WIDEST  # False too where the projection has no answer
-    far = f"photos lie more than {WIDEST / 1000:,.0f} km from the middle of the set (left out); read them by themselves"
+    near = np.hypot(x, y) < MAX_RADIUS  # also False if the projection fails
+    far = (
+        f"photos are more than {MAX_RADIUS / 1000:,.0f} km from the median position (left out); convert them separately"
+    )
     found[far] += [photos[row].path for row in np.flatnonzero(~near)]
     photos = [photos[row] for row in np.flatnonzero(near)]
     times = _times(photos, found)
@@ -81,7 +88,7 @@ def read(root: Path) -> Places:
 
 
 def time_of(file: Path) -> int:
-    """The time at which a photo was taken, by the first clock that it has; `NO_TIME` if it does not say."""
+    """The time (ns) of a photo from its first clock; `NO_TIME` if it has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -93,9 +100,9 @@ def time_of(file: Path) -> int:
 
 @dataclass(frozen=True)
 class _Photo:
-    """What one photo says: degrees, metres, and its direction in degrees clockwise from north, NaN where unknown.
+    """One photo: position in degrees, altitude in metres, direction in degrees clockwise from north; NaN if unknown.
 
-    `clocks` are its times (ns): the camera's with an offset from UTC, the GPS', the camera's without; None if unknown.
+    `clocks` are three times (ns), None if unknown: of the camera with UTC offset, of the GPS, of the camera without.
     """
 
     path: str
@@ -108,20 +115,21 @@ class _Photo:
 
 
 class _LeftOutError(Exception):
-    """A photo has no place; its text is the note that lists it."""
+    """The photo has no usable position; the text of the error is the note that lists it."""
 
 
 def _read_photos(root: Path, files: list[Path], found: Findings) -> list[_Photo]:
     readable = {file.with_suffix("") for file in files}
     others = sorted(file for file in root.rglob("*") if file.suffix.lower() in TO_CONVERT and file.is_file())
-    found["files of formats that are not read here (left out): convert them to JPEG first"] += [
+    found["files have an unsupported format (left out); convert them to JPEG first"] += [
         file.relative_to(root).as_posix()
         for file in others
         if file.with_suffix("") not in readable and not file.name.startswith(".")
     ]
     photos = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns of damaged EXIF data; what matters of it is noted here
+        # Pillow warns about damaged EXIF data. Notes report the fields that matter here.
+        warnings.simplefilter("ignore")
         for file in progress.track(files, "reading EXIF data", len(files)):
             path = file.relative_to(root).as_posix()
             try:
@@ -132,7 +140,7 @@ def _read_photos(root: Path, files: list[Path], found: Findings) -> list[_Photo]
 
 
 def _sequence(root: Path, folder: Path) -> str:
-    """The folder below the root; for the root itself its name, unless a folder in it has that name too."""
+    """The path of the folder below the root; for the root its name, or "." if one of its folders has that name."""
     name = root.resolve().name
     if folder != root:
         return folder.relative_to(root).as_posix()
@@ -143,34 +151,34 @@ def _read_photo(file: Path, path: str, sequence: str, found: Findings) -> _Photo
     gps, camera = _exif(file)
     latitude, longitude = _position(gps)
     if _text(gps.get(GPS.GPSImgDirectionRef)).upper() == "M" and GPS.GPSImgDirection in gps:
-        found["photos have a direction from magnetic north, taken as it is"].append(path)
+        found["photos have a direction from magnetic north, used without correction"].append(path)
     datum = "".join(filter(str.isalnum, _text(gps.get(GPS.GPSMapDatum)).upper()))
     if datum not in ("", "WGS84", "WGS1984"):
-        found["photos name another datum than WGS 84; their positions are taken as WGS 84"].append(f"{path}: {datum}")
+        found["photos have a datum other than WGS 84; their positions are used as WGS 84"].append(f"{path}: {datum}")
     altitude = _number(gps, GPS.GPSAltitude, -math.inf, math.inf)
     direction = _number(gps, GPS.GPSImgDirection, 0, 360)
     for value, tag, name in ((altitude, GPS.GPSAltitude, "altitude"), (direction, GPS.GPSImgDirection, "direction")):
         if math.isnan(value) and tag in gps:
-            found[f"photos have an unreadable {name}, left unknown"].append(path)
-    if _is_odd(gps.get(GPS.GPSAltitudeRef)):
+            found[f"photos have an unreadable {name} (set to unknown)"].append(path)
+    if _is_below(gps.get(GPS.GPSAltitudeRef)):
         altitude = -altitude
     return _Photo(path, sequence, latitude, longitude, altitude, direction, _clocks(gps, camera))
 
 
 def _exif(file: Path) -> tuple[Fields, Fields]:
-    """The GPS and the camera's fields in the file's header; no pixel is decoded."""
+    """The GPS fields and the camera fields in the header of the file; no pixel is decoded."""
     try:
         with Image.open(file) as image:
             if image.format == "PNG" and "exif" not in image.info:
                 image.info["exif"] = _exif_behind_pixels(file)
-            exif = Image.Image.getexif(image)  # that of PNG images would decode the pixels to look behind them
+            exif = Image.Image.getexif(image)  # PngImageFile.getexif would decode the pixels to search behind them
             return exif.get_ifd(IFD.GPSInfo), exif.get_ifd(IFD.Exif)
-    except Exception:  # Pillow promises no closed set over damaged files
+    except Exception:  # a damaged file can make Pillow raise almost any exception
         raise _LeftOutError("files cannot be read as images (left out)") from None
 
 
 def _exif_behind_pixels(file: Path) -> bytes | None:
-    """The EXIF chunk of a PNG file, wherever it stands."""
+    """The EXIF chunk of a PNG file, at any position."""
     with file.open("rb") as stream:
         stream.seek(8)  # the signature
         while len(head := stream.read(8)) == 8:
@@ -186,20 +194,20 @@ def _position(gps: Fields) -> tuple[float, float]:
     if GPS.GPSLatitude not in gps and GPS.GPSLongitude not in gps:
         raise _LeftOutError("photos have no GPS position (left out)")
     if _text(gps.get(GPS.GPSStatus)).upper() == "V":
-        raise _LeftOutError("photos have a position marked void: no GPS fix (left out)")
+        raise _LeftOutError("photos have a position marked void, so no GPS fix (left out)")
     latitude = _angle(gps.get(GPS.GPSLatitude), gps.get(GPS.GPSLatitudeRef), "N", "S")
     longitude = _angle(gps.get(GPS.GPSLongitude), gps.get(GPS.GPSLongitudeRef), "E", "W")
     if math.isnan(latitude) or math.isnan(longitude):
-        raise _LeftOutError("photos have a GPS position that cannot be read (left out)")
+        raise _LeftOutError("photos have an unreadable GPS position (left out)")
     if abs(latitude) > 90 or abs(longitude) > 180:
         raise _LeftOutError("photos have a latitude or longitude out of range (left out)")
     if latitude == 0 and longitude == 0:
-        raise _LeftOutError("photos are at latitude 0, longitude 0: no GPS fix (left out)")
+        raise _LeftOutError("photos are at latitude 0, longitude 0, so no GPS fix (left out)")
     return latitude, longitude
 
 
 def _angle(value: Any, reference: Any, positive: str, negative: str) -> float:
-    """Degrees, minutes and seconds with their letter as signed degrees; NaN if they make no sense."""
+    """Signed degrees from degrees, minutes, seconds and a letter (N, S, E, W); NaN if they are invalid."""
     parts, letter = _numbers(value), _text(reference).upper()[:1]
     if not 1 <= len(parts) <= 3 or not all(part >= 0 for part in parts) or letter not in (positive, negative):
         return math.nan
@@ -214,15 +222,16 @@ def _number(fields: Fields, tag: int, low: float, high: float) -> float:
 
 
 def _numbers(value: Any) -> list[float]:
-    """The numbers of a field, NaN for a fraction such as 0/0; none if it holds anything else."""
+    """The numbers of a field, NaN for a fraction such as 0/0; an empty list if it holds anything else."""
     try:
         return [float(part) for part in (value if isinstance(value, tuple | list) else (value,))]
     except (TypeError, ValueError, ArithmeticError):
         return []
 
 
-def _is_odd(reference: Any) -> bool:
-    """True if an altitude counts downwards: 1 is below the sea (by EXIF 3 the ellipsoid), 3 by EXIF 3 the sea."""
+def _is_below(reference: Any) -> bool:
+    """True if an altitude counts downward: reference 1 (below sea level; in EXIF 3 below the ellipsoid) or 3
+    (EXIF 3: below sea level)."""
     number = reference[0] if isinstance(reference, bytes) and reference else reference
     return isinstance(number, int) and number % 2 == 1
 
@@ -255,7 +264,7 @@ def _gps_time(gps: Fields) -> int | None:
     if day is None or len(clock) != 3:
         return None
     hours, minutes, seconds = clock
-    if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 61):  # 60 in a leap second
+    if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 61):  # a leap second has 60
         return None
     try:
         return nanoseconds("-".join(day.groups()) + "T00:00:00Z") + round((hours * 3600 + minutes * 60 + seconds) * 1e9)
@@ -264,7 +273,7 @@ def _gps_time(gps: Fields) -> int | None:
 
 
 def _times(photos: Sequence[_Photo], found: Findings) -> Ints:
-    """The time of each photo, by the first clock that all photos of its sequence have."""
+    """The time of each photo (ns), from the first clock that all photos of its sequence have."""
     times = np.full(len(photos), NO_TIME)
     rows_of: dict[str, list[int]] = {}
     for row, photo in enumerate(photos):
@@ -274,11 +283,11 @@ def _times(photos: Sequence[_Photo], found: Findings) -> Ints:
         found["photos have no readable time"] += [photos[row].path for row in sorted({*rows} - {*timed})]
         shared = [clock for clock in range(3) if all(photos[row].clocks[clock] is not None for row in timed)]
         if not shared:
-            found["folders hold photos with different clocks, so their order may be wrong"].append(sequence)
+            found["folders have photos without a common clock, so their order may be wrong"].append(sequence)
         for row in timed:
             clocks = photos[row].clocks
             clock = shared[0] if shared else next(which for which in range(3) if clocks[which] is not None)
             times[row] = clocks[clock]
             if clock == 2:
-                found["photos do not say how their time differs from UTC; taken as UTC"].append(photos[row].path)
+                found["photos have a time without UTC offset; it is used as UTC"].append(photos[row].path)
     return times

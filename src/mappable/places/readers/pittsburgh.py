@@ -1,4 +1,4 @@
-"""Pittsburgh 250k and 30k: street panoramas cut into views, with positions from their .mat files.
+"""Pittsburgh 250k and 30k: street panoramas cut into views, with positions from .mat files.
 
     ROOT/
       000/                          the database
@@ -8,21 +8,21 @@
       datasets/                     or in ROOT itself:
         pitts250k_train.mat         also _val, _test
         pitts30k_train.mat          also _val, _test
-        pittsburgh.mat              the whole of 250k
+        pittsburgh.mat              all of 250k
 
-With .mat files, in which a struct `dbStruct` or the top level holds `dbImageFns`, `utmDb`, `qImageFns` and `utmQ`:
+With .mat files (`dbImageFns`, `utmDb`, `qImageFns` and `utmQ` are in a struct `dbStruct` or at the top level):
 
 - `x` and `y` are east and north in UTM zone 17N (EPSG:32617), in the frame `pittsburgh`.
-- `split` is train, calibration (of the val files) or test; pittsburgh.mat lists the whole set and knows no splits.
-- `role` is reference for the database and query for queries_real. An image listed twice is an error.
-- Images are taken as listed; one that is not on disk is found out when pixels are packed.
+- `split` is train, calibration (the val files) or test. pittsburgh.mat lists the whole set and has no splits.
+- `role` is reference for the database and query for queries_real. An image that is listed twice is an error.
+- The .mat files decide which images are read. An image that is not on disk is only detected when pixels are packed.
 
-Without .mat files, positions are unknown. The table then serves to cluster images and for nothing else: `x` is the
-number of the panorama, in the frame `pittsburgh-unposed` (or `pittsburgh-unposed-queries`) whose unit is frames, never
-metres; `y` is 0 and `split` is empty.
+Without .mat files, positions are unknown. The table then has one use: to cluster images. `x` is the number of the
+panorama, in the frame `pittsburgh-unposed` (or `pittsburgh-unposed-queries`). The unit of the frame is frames, never
+metres. `y` is 0 and `split` is empty.
 
-`yaw` stays unknown: yaw1 to yaw12 count views within a panorama, and no north is known. There are no times.
-`sequence` is `database/` or `queries/` with the first three digits of the panorama's number.
+`yaw` is unknown, because yaw1 to yaw12 count views within a panorama and the direction of north is not known. There are
+no times. `sequence` is `database/` or `queries/` and the first three digits of the number of the panorama.
 """
 
 import re
@@ -42,18 +42,18 @@ CRS = "EPSG:32617"
 QUERIES = "queries_real"
 NAME = re.compile(r"([0-9]{6})_pitch([12])_yaw(?:[1-9]|1[0-2])\.jpg")
 LISTED = re.compile(rf"(?:{QUERIES}/)?[0-9]{{3}}/{NAME.pattern}")
-NOT_NAMED = "images are not named <panorama>_pitch<1, 2>_yaw<1 to 12>.jpg in a folder of three digits"
+NOT_NAMED = "images are not named <panorama>_pitch<1, 2>_yaw<1 to 12>.jpg in a folder with a name of three digits"
 
-SPLITS = {"train": "train", "val": "calibration", "test": "test"}  # by the word in a file's name
+SPLITS = {"train": "train", "val": "calibration", "test": "test"}  # split by the word in the file name
 SUBSETS = {name: [f"{name}_{word}.mat" for word in SPLITS] for name in ("pitts250k", "pitts30k")}
 WHOLE_SET = "pittsburgh.mat"
 FIELDS = {"reference": ("dbImageFns", "utmDb"), "query": ("qImageFns", "utmQ")}
-PUBLISHED = dict(zip(SUBSETS["pitts250k"], (91_464, 78_648, 83_952), strict=True))  # images in the database
+PUBLISHED = dict(zip(SUBSETS["pitts250k"], (91_464, 78_648, 83_952), strict=True))  # number of database images
 PUBLISHED |= dict.fromkeys(SUBSETS["pitts30k"], 10_000) | {WHOLE_SET: 254_064}
 
 
 class _View(NamedTuple):
-    """One image: its path relative to ROOT, the number of its panorama in six digits, and what is known of it."""
+    """One image: path relative to ROOT, number of the panorama (six digits), and further columns."""
 
     path: str
     panorama: str
@@ -76,48 +76,53 @@ def read(
     root: Path,
     *,
     subset: Annotated[
-        Literal["present", "pitts250k", "pitts30k"], "whose .mat files to read; by default those that are present"
+        Literal["present", "pitts250k", "pitts30k"],
+        "subset whose .mat files are read; present: the one that is on disk",
     ] = "present",
-    views: Annotated[Literal["all", "street"], "street leaves out pitch2, which looks upwards"] = "all",
+    views: Annotated[Literal["all", "street"], "street leaves out pitch2, which looks up"] = "all",
 ) -> Places:
     if not root.is_dir():
-        raise BadInputError(f"{root}: not a folder; name the one that holds the images")
+        raise BadInputError(f"{root}: not a folder; give the folder that holds the images")
     files, notes = _mat_files(root, subset)
     found, more = _listed(files) if files else _on_disk(root)
     kept = [view for view in found if views == "all" or not view.looks_up]
     if len(kept) < len(found):
-        more.append(Note(f"{len(found) - len(kept):,} images that look upwards are left out", warning=False))
+        more.append(Note(f"{len(found) - len(kept):,} images that look up are left out", warning=False))
     return _table(root, kept, posed=bool(files)).noting(*notes, *more)
 
 
 def _mat_files(root: Path, subset: str) -> tuple[list[Path], list[Note]]:
-    """The .mat files of the subset; none if there are none at all."""
+    """The .mat files of the subset; an empty list if there are no .mat files."""
     present: dict[str, Path] = {}
     for file in sorted([*root.glob("*.mat"), *root.glob("datasets/*.mat")]):
         if file.name in present:
-            raise BadInputError(f"{file.name} is there twice: {present[file.name]} and {file}")
+            raise BadInputError(f"duplicate file {file.name}: {present[file.name]} and {file}")
         present[file.name] = file
-    strange = sorted(present.keys() - PUBLISHED.keys())
-    notes = list(warn(".mat files are not read, for their names are none of Pittsburgh's", strange))
+    unknown = sorted(present.keys() - PUBLISHED.keys())
+    notes = list(warn(".mat files are not read, because they do not have a name of the Pittsburgh set", unknown))
     sets = {name: [present[file] for file in files if file in present] for name, files in SUBSETS.items()}
     if not sets["pitts250k"] and WHOLE_SET in present:
         sets["pitts250k"] = [present[WHOLE_SET]]
     if subset == "present":
         subsets = [name for name, files in sets.items() if files]
         if len(subsets) > 1:
-            raise BadInputError(f"{root}: there are .mat files of {' and '.join(subsets)}; say which subset to read")
+            raise BadInputError(
+                f"{root}: found .mat files of {' and '.join(subsets)}; set the option subset to one of them"
+            )
         if not subsets:
             return [], notes
         subset = subsets[0]
     if not sets[subset]:
-        raise BadInputError(f"{root}: neither it nor its folder datasets has {', '.join(SUBSETS[subset])}")
+        raise BadInputError(
+            f"{root}: no .mat file of {subset} here or in datasets; expected {', '.join(SUBSETS[subset])}"
+        )
     if sets[subset] != [present.get(WHOLE_SET)]:
         notes += warn(f".mat files of {subset} are missing", [file for file in SUBSETS[subset] if file not in present])
     return sets[subset], notes
 
 
 def _listed(files: list[Path]) -> tuple[list[_View], list[Note]]:
-    """The images that the .mat files list, whether or not they are on disk."""
+    """The images that the .mat files list, on disk or not."""
     views: list[_View] = []
     unknown, counts = [], []
     listed: dict[str, Path] = {}
@@ -132,7 +137,7 @@ def _listed(files: list[Path]) -> tuple[list[_View], list[Note]]:
             for name, (east, north) in zip(names, utm.T.tolist(), strict=True):
                 path = f"{QUERIES}/{name}" if role == "query" and not name.startswith(f"{QUERIES}/") else name
                 if path in listed:
-                    raise BadInputError(f"{path} is listed twice: in {listed[path]} and in {file}")
+                    raise BadInputError(f"duplicate image {path}: in {listed[path]} and in {file}")
                 listed[path] = file
                 match = LISTED.fullmatch(name)
                 if match is None:
@@ -144,38 +149,38 @@ def _listed(files: list[Path]) -> tuple[list[_View], list[Note]]:
 
 
 def _load(file: Path) -> dict[str, Any]:
-    """The fields of the struct in a .mat file, or the file's own variables where it has no struct."""
+    """The fields of the struct in a .mat file, or the variables of the file if it has no struct."""
     import scipy.io
 
     try:
         content: dict[str, Any] = scipy.io.loadmat(file)
     except NotImplementedError:
-        raise BadInputError(f"{file}: a .mat file of version 7.3 (HDF5); save it again as version 7") from None
-    except Exception as error:  # almost any kind comes out of SciPy for a damaged file
+        raise BadInputError(f"{file}: unsupported .mat version 7.3 (HDF5); save the file as version 7") from None
+    except Exception as error:  # a damaged file can make SciPy raise almost any exception
         reason = " ".join(str(error).split())
         raise BadInputError(f"{file}: not a readable .mat file ({type(error).__name__}: {reason})") from None
     struct = content.get("dbStruct")
     if struct is None:
         return content
     if not struct.dtype.names or struct.size != 1:
-        raise BadInputError(f"{file}: dbStruct is not one struct")
+        raise BadInputError(f"{file}: dbStruct is not a single struct")
     return {name: struct.flat[0][name] for name in struct.dtype.names}
 
 
 def _field(file: Path, name: str, fields: dict[str, Any]) -> Any:
     if name not in fields:
         known = ", ".join(one for one in fields if not one.startswith("__"))
-        raise BadInputError(f"{file}: no field {name}; it has {known or 'none'}")
+        raise BadInputError(f"{file}: no field {name}; found: {known or 'none'}")
     return fields[name]
 
 
 def _names(file: Path, field: str, fields: dict[str, Any]) -> list[str]:
-    """A list of names: a cell array of texts, or a matrix of characters, whose rows are padded with spaces."""
+    """A list of names: a cell array of texts, or a matrix of characters with rows padded by spaces."""
     names = []
     for number, cell in enumerate(np.ravel(_field(file, field, fields)), start=1):
         text = np.ravel(cell)
         if text.dtype.kind != "U" or len(text) != 1:
-            raise BadInputError(f"{file}: {field}, number {number}, is not a text")
+            raise BadInputError(f"{file}: element {number} of {field} is not text")
         names.append(str(text[0]).rstrip())
     return names
 
@@ -186,18 +191,20 @@ def _utm(file: Path, field: str, fields: dict[str, Any], count: int) -> Floats:
     if values.shape != (2, count) or values.dtype.kind not in "fiu":
         shape = "x".join(map(str, values.shape))
         raise BadInputError(
-            f"{file}: {field} is {shape} of {values.dtype}, but its {count} images need 2x{count} numbers"
+            f"{file}: {field} is {shape} of {values.dtype}, expected 2x{count} numbers for {count} images"
         )
     utm: Floats = values.astype(np.float64)
     east, north = utm
     bad = np.flatnonzero(~((east > 1e5) & (east < 9e5) & (north > 0) & (north < 1e7)))  # NaN compares as False
     if len(bad):
-        raise BadInputError(f"{file}: {field}, column {bad[0] + 1}, is {utm[:, bad[0]].tolist()}: no position in UTM")
+        raise BadInputError(
+            f"{file}: column {bad[0] + 1} of {field} is {utm[:, bad[0]].tolist()}, expected a position in UTM"
+        )
     return utm
 
 
 def _on_disk(root: Path) -> tuple[list[_View], list[Note]]:
-    """The images below `root` where no .mat file says more of them."""
+    """The images below `root`, without positions."""
     views, unknown = [], []
     root_name = root.resolve().name
     for file in image_files(root):
@@ -208,9 +215,7 @@ def _on_disk(root: Path) -> tuple[list[_View], list[Note]]:
             continue
         role = "query" if QUERIES in (root_name, *relative.parts) else "reference"
         views.append(_View(relative.as_posix(), match[1], match[2] == "2", role, float(match[1]), 0.0))
-    unposed = (
-        "without .mat files positions are unknown: x only numbers the panoramas, so use this table to cluster images"
-    )
+    unposed = "no .mat files, so positions are unknown: x numbers the panoramas; use this table only to cluster images"
     return views, [Note(unposed), *warn(NOT_NAMED, unknown)]
 
 

@@ -1,27 +1,32 @@
-"""Oxford RobotCar: images of the centre stereo camera, raw or pre-processed, with positions from INS, GPS or RTK.
+"""Oxford RobotCar: images of the center stereo camera, raw or preprocessed, with positions from INS, GPS or RTK.
 
     ROOT/                                             or the folder of one traversal
-      2014-12-02-15-30-08/                            one folder a traversal
+      2014-12-02-15-30-08/                            one folder per traversal
         stereo/centre/1417534213523471.png            raw: 1280x960, Bayer GBRG; the name is the time in microseconds
-        stereo.timestamps                             optional: the times of all images, to find out which are missing
-        gps/ins.csv  gps/gps.csv  gps/rtk.csv         the one that `poses` names
-      2014-12-02-15-30-08_stereo_centre_01/           pre-processed, in place of the raw images: RGB, of any size
+        stereo.timestamps                             optional: the times of all images, to detect missing images
+        gps/ins.csv  gps/gps.csv  gps/rtk.csv         the file that the option `poses` selects
+      2014-12-02-15-30-08_stereo_centre_01/           preprocessed, instead of raw images: RGB, any size
         1417534213523471.png
-      models/stereo_narrow_left_distortion_lut.bin    optional, from the data set's SDK: undistorts raw images
+      models/stereo_narrow_left_distortion_lut.bin    optional, from the SDK of the data set: undistorts raw images
 
-Tars that were unpacked each into a folder of its own name (`<traversal>_stereo_centre_01/<traversal>/stereo/centre/`,
-`<traversal>_gps/<traversal>/gps/`) are found too. So are poses in `<traversal>_gps/gps/`, `<traversal>_gps/` or
-`<traversal>/`, and RTK poses in `rtk/<traversal>/`. The folder `models` may also lie in `sdk/` or in
-`robotcar-dataset-sdk/`; without its table raw images stay distorted, which is noted.
+The reader also finds files in other places:
 
-Poses are read by column name: `timestamp`, `northing`, `easting`, `utm_zone`, `down` (or else `altitude`), for INS and
-RTK `yaw` (radians clockwise from north), and for INS `ins_status`. x is the easting less 619,500 m, y the northing less
-5,735,000 m, z is up. The pose of an image lies between the two samples that bracket its time, linear in time, its yaw
-along the shorter arc. Images outside the time of the poses, in a gap of more than 0.5 s, or beside an INS sample whose
-status is not INS_SOLUTION_GOOD are left out and listed. A sample that is not a finite number is listed and counts as
-missing, so that one bad row among 50 a second costs no image.
+- archives, each unpacked into a folder with the name of the archive
+  (`<traversal>_stereo_centre_01/<traversal>/stereo/centre/`, `<traversal>_gps/<traversal>/gps/`)
+- poses in `<traversal>_gps/gps/`, `<traversal>_gps/` or `<traversal>/`, and RTK poses in `rtk/<traversal>/`
+- the folder `models` in `sdk/` or `robotcar-dataset-sdk/`. Without its look-up table raw images stay distorted, and a
+  note says so.
 
-With `protocol=paper` the paper's seven traversals come back with its train and test split, the first 1,250 m of each.
+Poses are read by column name: `timestamp`, `northing`, `easting`, `utm_zone`, and `down` (or `altitude`). INS and RTK
+files also have `yaw` (radians clockwise from north), and INS files have `ins_status`. x is the easting minus 619,500 m,
+y is the northing minus 5,735,000 m, z is up.
+
+The pose of an image is interpolated linearly in time between the samples before and after it; the yaw turns along the
+shorter arc. Images outside the time span of the poses, and images in a gap of more than 0.5 s, are left out and listed.
+So are images next to an INS sample whose status is not INS_SOLUTION_GOOD. A sample that is not a finite number is
+listed and treated as missing. At 50 samples per second, one bad row therefore costs no image.
+
+`protocol=paper` reads the seven traversals of the paper with its train and test split, the first 1,250 m of each.
 """
 
 import os
@@ -51,7 +56,7 @@ from mappable.tables import Table, read_csv
 Source = Literal["ins", "gps", "rtk"]
 Crop = Literal["own", "reference"]
 
-PAPER = {  # traversal: split, condition
+PAPER = {  # traversal: (split, condition)
     "2014-11-18-13-20-12": ("train", "sun"),
     "2014-12-17-18-18-43": ("train", "night-rain"),
     "2015-02-03-08-45-10": ("train", "snow"),
@@ -63,39 +68,44 @@ PAPER = {  # traversal: split, condition
 PAPER_COUNTS = {"train": 15_006, "test": 12_329}
 CROP_LENGTH = 1250.0  # metres: the paper's "first 1.25 km"
 REFERENCE = "2014-12-02-15-30-08"
-REFERENCE_RADIUS = 25.0  # metres round the reference's first 1.25 km
+REFERENCE_RADIUS = 25.0  # metres around the first 1.25 km of the reference
 
-OXFORD = Frame("oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0))  # fixed, so that all tables agree
-MAX_GAP = 0.5  # seconds between the samples that bracket an image
+# The origin is fixed, so that all tables agree.
+OXFORD = Frame("oxford", crs="EPSG:32630", origin=(619_500.0, 5_735_000.0, 0.0))
+MAX_GAP = 0.5  # largest time in seconds between the samples before and after an image
 
 RAW_FOLDER = Path("stereo/centre")
 CHUNK_FOLDER = re.compile(r"(.+)_stereo_centre_(\d+)")
 TIMESTAMP = re.compile(r"0*[1-9]\d{15}")  # microseconds since 1970, for dates from 2001 to 2286
 UTM_ZONE = re.compile(r"0?([1-9]|[1-5]\d|60)([C-HJ-NP-X])")
-LOOK_UP_TABLE = "stereo_narrow_left_distortion_lut.bin"  # the centre camera is the left one of the narrow pair
+LOOK_UP_TABLE = "stereo_narrow_left_distortion_lut.bin"  # the center camera is the left camera of the narrow pair
 
 
 def read(
     root: Path,
     *,
-    poses: Annotated[Source, "which file gives the positions: ins.csv, gps.csv (no yaw) or rtk.csv"] = "ins",
+    poses: Annotated[Source, "file with the positions: ins.csv, gps.csv (no yaw) or rtk.csv"] = "ins",
     protocol: Annotated[
-        Literal["all", "paper"], "all traversals that are there, whole; or the paper's seven with its split and crop"
+        Literal["all", "paper"], "all traversals on disk, uncropped; or the seven of the paper with its split and crop"
     ] = "all",
     crop: Annotated[
-        Crop, "for protocol paper: each traversal's first 1,250 m, or all within 25 m of those of 2014-12-02-15-30-08"
+        Crop,
+        "for protocol paper; own: the first 1,250 m of each traversal; reference: all images within 25 m of the first "
+        "1,250 m of 2014-12-02-15-30-08",
     ] = "own",
-    models: Annotated[Path | None, "folder with the SDK's camera models (default: found under ROOT)"] = None,
+    models: Annotated[Path | None, "folder with the camera models of the SDK (default: found in ROOT)"] = None,
 ) -> Places:
     if crop == "reference" and protocol != "paper":
-        raise BadInputError("crop=reference belongs to protocol=paper; protocol=all crops nothing")
+        raise BadInputError("crop=reference needs protocol=paper; protocol=all does not crop")
     traversals = _find_traversals(root)
     decoding, notes = _decoding(root, traversals, models)
     if protocol == "paper":
         others = tuple(one.name for one in traversals if one.name not in PAPER)
-        notes += [Note("traversals that the paper does not use were left out", others, warning=False)] if others else []
+        notes += (
+            [Note("traversals are not used in the paper and were left out", others, warning=False)] if others else []
+        )
         missing = sorted(PAPER.keys() - {one.name for one in traversals})
-        notes += warn("of the paper's seven traversals are missing", missing)
+        notes += warn("of the seven traversals of the paper are missing", missing)
         traversals = [one for one in traversals if one.name in PAPER]
     findings = Findings()
     tables = [_read_traversal(root, one, poses, findings) for one in traversals]
@@ -109,7 +119,7 @@ def read(
 
 @dataclass(frozen=True)
 class Traversal:
-    """One drive: its own folder, which pre-processed sets may lack, and the folders of its images."""
+    """One drive: its folder `home`, which may not exist for preprocessed sets, and the folders of its images."""
 
     name: str
     home: Path
@@ -118,7 +128,7 @@ class Traversal:
 
 
 def _find_traversals(root: Path) -> list[Traversal]:
-    """The traversals by name: all of them raw, or all pre-processed."""
+    """The traversals, sorted by name: all raw, or all preprocessed."""
     if not root.is_dir():
         raise BadInputError(f"{root}: not a folder")
     if (root / RAW_FOLDER).is_dir():
@@ -134,12 +144,12 @@ def _find_traversals(root: Path) -> list[Traversal]:
             one.image_folders.append(raw_folder if raw else folder)
     if not found:
         raise BadInputError(
-            f"{root}: no traversals; there is neither <traversal>/stereo/centre nor <traversal>_stereo_centre_<number>"
+            f"{root}: no traversals; expected <traversal>/stereo/centre or <traversal>_stereo_centre_<number>"
         )
     kinds = {one.raw: one.name for one in found.values()}
     if len(kinds) > 1:
         raise BadInputError(
-            f"{root}: {kinds[True]} is raw, {kinds[False]} pre-processed; keep them in different folders"
+            f"{root}: {kinds[True]} is raw, {kinds[False]} is preprocessed; move one of them to another folder"
         )
     return sorted(found.values(), key=lambda one: one.name)
 
@@ -147,19 +157,19 @@ def _find_traversals(root: Path) -> list[Traversal]:
 def _decoding(root: Path, traversals: list[Traversal], models: Path | None) -> tuple[RawDecoding | None, list[Note]]:
     if not traversals[0].raw:
         if models:
-            raise BadInputError(f"models={models} is for raw images, but those in {root} are pre-processed")
+            raise BadInputError(f"models={models} is only for raw images, but the images in {root} are preprocessed")
         return None, []
     if models and not (models / LOOK_UP_TABLE).is_file():
-        raise BadInputError(f"{models}: no {LOOK_UP_TABLE} in this folder")
+        raise BadInputError(f"{models}: this folder has no {LOOK_UP_TABLE}")
     folders = [models] if models else [root / at / "models" for at in (".", "sdk", "robotcar-dataset-sdk")]
     table = next((file for folder in folders if (file := folder / LOOK_UP_TABLE).is_file()), None)
     if table is None:
-        return RawDecoding("GBRG"), [Note(f"no {LOOK_UP_TABLE} was found, so the images are not undistorted")]
+        return RawDecoding("GBRG"), [Note(f"found no {LOOK_UP_TABLE}, so the images stay distorted")]
     return RawDecoding("GBRG", str(table.resolve())), []
 
 
 def _read_traversal(root: Path, traversal: Traversal, source: Source, findings: Findings) -> Places:
-    """The images of one traversal that have a pose, in time order; what is wrong goes to `findings`."""
+    """The images of one traversal that have a pose, in time order; problems go to `findings`."""
     name = traversal.name
     images = _find_images(root, traversal, findings)
     pose_file = _find_poses(root, traversal, source)
@@ -177,9 +187,9 @@ def _read_traversal(root: Path, traversal: Traversal, source: Source, findings: 
     bad = at.inside & ~gap & ~(poses.good[at.before] & poses.good[at.after])
     usable = np.flatnonzero(at.inside & ~gap & ~bad)
     for what, rows in (
-        (f"images lie outside the time of their {source} poses", ~at.inside),
-        (f"images lie in a gap of their {source} poses of more than {MAX_GAP} s", gap),
-        ("images lie beside an INS sample whose status is not INS_SOLUTION_GOOD", bad),
+        (f"images are outside the time span of their {source} poses", ~at.inside),
+        (f"images are in a gap of more than {MAX_GAP} s in their {source} poses", gap),
+        ("images are next to an INS sample whose status is not INS_SOLUTION_GOOD", bad),
     ):
         findings[what] += place_ids[rows].tolist()
     return Places(
@@ -198,35 +208,35 @@ def _read_traversal(root: Path, traversal: Traversal, source: Source, findings: 
 
 
 def _find_images(root: Path, traversal: Traversal, findings: Findings) -> dict[int, str]:
-    """The images of a traversal by time: microseconds to path under the root."""
+    """The images of a traversal in time order: time in microseconds to path below the root."""
     images: dict[int, str] = {}
     for folder in traversal.image_folders:
         inner = folder.relative_to(root).as_posix()
-        with os.scandir(folder) as entries:  # bare names, because a Path for each of 30,000 takes its time
+        with os.scandir(folder) as entries:  # plain names, because 30,000 Path objects are slow
             names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
         for name in names:
             path, stem = f"{inner}/{name}", name.removesuffix(".png")
             if stem == name or not TIMESTAMP.fullmatch(stem):
                 findings["files are not named <microseconds>.png"].append(path)
             elif images.setdefault(int(stem), path) != path:
-                findings["images repeat the time of another of their traversal and were left out"].append(path)
+                findings["images have the same time as another image of their traversal and were left out"].append(path)
     _note_missing_images(root, traversal, images, findings)
     return dict(sorted(images.items()))
 
 
 def _note_missing_images(root: Path, traversal: Traversal, images: dict[int, str], findings: Findings) -> None:
-    """Note what a partial download lacks, because a crop by length counts from the first image there is."""
+    """List images missing from a partial download, because a crop by length starts at the first image on disk."""
     folders = (CHUNK_FOLDER.fullmatch(folder.relative_to(root).parts[0]) for folder in traversal.image_folders)
     chunks = {int(match.group(2)) for match in folders if match}
-    lost = sorted(set(range(1, max(chunks, default=0))) - chunks)
-    findings["folders of images are missing"] += [f"{traversal.name}_stereo_centre_{chunk:02d}" for chunk in lost]
+    missing = sorted(set(range(1, max(chunks, default=0))) - chunks)
+    findings["folders of images are missing"] += [f"{traversal.name}_stereo_centre_{chunk:02d}" for chunk in missing]
     listing = traversal.home / "stereo.timestamps"
     if listing.is_file():
         words = listing.read_text("utf-8", errors="replace").split()
         expected = {int(word) for word in words if TIMESTAMP.fullmatch(word)}
         absent = len(expected - images.keys())
         item = f"{traversal.name}: {absent:,} of {len(expected):,}"
-        findings["traversals lack images that their stereo.timestamps lists"] += [item] if absent else []
+        findings["traversals lack images that are listed in stereo.timestamps"] += [item] if absent else []
 
 
 def _find_poses(root: Path, traversal: Traversal, source: Source) -> Path | None:
@@ -237,7 +247,7 @@ def _find_poses(root: Path, traversal: Traversal, source: Source) -> Path | None
 
 @dataclass(frozen=True)
 class Poses:
-    """The samples of one pose file in the order of time, which of them have a good status, and their frame."""
+    """The samples of one pose file in time order, a mask of those with good status, and their frame."""
 
     track: Track
     good: Bools
@@ -249,7 +259,7 @@ def _read_poses(root: Path, file: Path, source: Source, findings: Findings) -> P
     height = "altitude" if "altitude" in table.columns and "down" not in table.columns else "down"
     extra = {"ins": ["yaw", "ins_status"], "rtk": ["yaw"], "gps": []}[source]
     table.require("timestamp", "easting", "northing", height, "utm_zone", *extra)
-    time = np.array(table.parse("timestamp", _nanoseconds, "is not a time in microseconds since 1970"), dtype=np.int64)
+    time = np.array(table.parse("timestamp", _nanoseconds, "expected microseconds since 1970"), dtype=np.int64)
     up = _numbers(table, height) * (1 if height == "altitude" else -1)
     xyz = np.column_stack([_numbers(table, "easting"), _numbers(table, "northing"), up]) - OXFORD.origin
     yaw = np.full(len(table), np.nan)
@@ -263,14 +273,14 @@ def _read_poses(root: Path, file: Path, source: Source, findings: Findings) -> P
     def note(text: str, rows: Iterable[int]) -> None:
         findings[text] += [f"{file.relative_to(root).as_posix()}, row {table.row_numbers[row]}" for row in rows]
 
-    note("samples of the poses are not finite numbers and count as missing", np.flatnonzero(good & ~finite))
-    # A sample of bad status stays, whatever its numbers: it tells that the images beside it cannot be trusted.
+    note("pose samples are not finite numbers and are treated as missing", np.flatnonzero(good & ~finite))
+    # Keep every sample of bad status: it marks the images next to it as unreliable.
     rows = np.flatnonzero(finite | ~good)
     if len(rows) == 0:
-        raise BadInputError(f"{file}: no sample of the poses can be used")
+        raise BadInputError(f"{file}: no usable pose sample")
     kept, late, again = rising(time[rows])
-    note("samples of the poses came after a later time (sorted now)", rows[late])
-    note("samples of the poses repeat a time; the first was kept", rows[again])
+    note("pose samples were out of time order and were sorted", rows[late])
+    note("pose samples have the same time as an earlier sample and were left out", rows[again])
     rows = rows[kept]
     return Poses(Track(time[rows], xyz[rows], yaw[rows]), good[rows], _frame(table, np.flatnonzero(good & finite)))
 
@@ -282,21 +292,21 @@ def _nanoseconds(microseconds: str) -> int:
 
 
 def _numbers(table: Table, name: str) -> Floats:
-    """A column of numbers; NaN where the value is missing or not finite."""
-    values = np.array(table.parse(name, lambda text: float(text or "nan"), "is not a number"), dtype=np.float64)
+    """A column of numbers; NaN if the value is missing or not finite."""
+    values = np.array(table.parse(name, lambda text: float(text or "nan"), "expected a number"), dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def _frame(table: Table, rows: Ints) -> Frame:
-    """The frame of the UTM zone that the given rows share; Oxford's if there are none."""
+    """The frame in the UTM zone that these rows share; the zone of Oxford if there are no rows."""
     zones = table.texts("utm_zone")
     first = _crs(zones[rows[0]]) if len(rows) else OXFORD.crs
     for row in rows:
         crs = _crs(zones[row])
         if crs is None:
-            raise table.bad(row, "utm_zone", "is not a UTM zone such as 30U")
+            raise table.bad(row, "utm_zone", "expected a UTM zone such as 30U")
         if crs != first:
-            raise table.bad(row, "utm_zone", f"is not in the zone of the rows before it, {zones[rows[0]]}")
+            raise table.bad(row, "utm_zone", f"expected {zones[rows[0]]} as in the earlier rows")
     return replace(OXFORD, crs=first)
 
 
@@ -312,12 +322,12 @@ def _joined(tables: list[Places], root: Path) -> Places:
     zones = {table.frames["oxford"].crs: str(table.sequence[0]) for table in tables}
     if len(zones) > 1:
         listed = ", ".join(f"{name} in {crs}" for crs, name in zones.items())
-        raise BadInputError(f"{root}: the traversals lie in different UTM zones ({listed}); read them one by one")
+        raise BadInputError(f"{root}: the traversals are in different UTM zones ({listed}); convert them one by one")
     return concatenate(tables)
 
 
 def _as_in_paper(places: Places, crop: Crop) -> tuple[Places, list[Note]]:
-    """The crop and the split of the paper, with our numbers of images beside its own."""
+    """The crop and the split of the paper, with a note that compares the numbers of images with the paper."""
     notes: list[Note] = []
     kept = crop_by_length(places, CROP_LENGTH)
     reference, what = kept.where(sequence=REFERENCE), f"to their first {CROP_LENGTH:,.0f} m"
@@ -326,12 +336,12 @@ def _as_in_paper(places: Places, crop: Crop) -> tuple[Places, list[Note]]:
             raise BadInputError(f"{places.root}: crop=reference needs images of {REFERENCE} with poses")
         distance, _ = KDTree(reference.positions).query(places.positions)
         kept = places[distance <= REFERENCE_RADIUS]
-        what = f"to what lies within {REFERENCE_RADIUS:g} m of the first {CROP_LENGTH:,.0f} m of {REFERENCE}"
+        what = f"to the images within {REFERENCE_RADIUS:g} m of the first {CROP_LENGTH:,.0f} m of {REFERENCE}"
     elif len(reference):
         first = {name: places.positions[rows[0]] for name, rows in places.sequences().items()}
         apart = {name: np.linalg.norm(start - first[REFERENCE]) for name, start in first.items()}
         far = [f"{name}: {distance:,.0f} m" for name, distance in apart.items() if distance > REFERENCE_RADIUS]
-        notes += warn(f"traversals start far from {REFERENCE}; crop=reference would make them overlap", far)
+        notes += warn(f"traversals start far from {REFERENCE}; use crop=reference to make them overlap", far)
     before, after = ({name: len(rows) for name, rows in table.sequences().items()} for table in (places, kept))
     counts = tuple(f"{name}: {after.get(name, 0):,} of {before[name]:,} images" for name in before)
     notes.append(Note(f"traversals were cropped {what}", counts, warning=False))

@@ -1,12 +1,12 @@
-"""Simulated worlds: what `mappable simulate` wrote, all of it or some of its parts.
+"""Simulated worlds: the output of `mappable simulate`, all of it or some parts.
 
     ROOT/
-      world.json                   says what was drawn
+      world.json                   describes what was drawn
       places.parquet               the table
-      images/train-sun/00000.png   a folder a run
+      images/train-sun/00000.png   one folder per run
 
-Positions are exact, z included. Splits and roles are those of the preset's protocol; runs that belong to no split are
-references and queries of the parts that no training run sees.
+Positions, including z, are exact. Splits and roles follow the protocol of the preset. Runs without a split are
+references and queries in the parts that no training run visits.
 """
 
 from pathlib import Path
@@ -23,11 +23,11 @@ SIZE = (160, 120)
 def read(
     root: Path,
     *,
-    parts: Annotated[str | None, "parts to read, such as main,wing (default: all that were drawn)"] = None,
+    parts: Annotated[str | None, "parts to read, such as main,wing (default: all)"] = None,
 ) -> Places:
     record = read_record(root)
     if "image_hash" not in record:
-        raise BadInputError(f"{root / RECORD}: the simulation was not finished; run the same command again")
+        raise BadInputError(f"{root / RECORD}: the simulation did not finish; run the same command again")
     places = load_places(root / TABLE)
     try:
         known = {part: tuple(runs) for part, runs in record["parts"].items()}
@@ -35,11 +35,13 @@ def read(
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadInputError(f"{root / RECORD}: damaged; run the same simulation again") from None
     if len(places) != count:
-        raise BadInputError(f"{root / TABLE}: {len(places):,} places, but {RECORD} says that {count:,} were drawn")
+        raise BadInputError(
+            f"{root / TABLE}: {len(places):,} places, expected {count:,} as in {RECORD}; run `mappable simulate` again"
+        )
     if parts is None:
         return places
     names = list(dict.fromkeys(name.strip() for name in parts.split(",")))
     for name in names:
         if name not in known:
-            raise BadInputError(f"{root}: there is no part {name!r}; there are {', '.join(known)}")
+            raise BadInputError(f"{root}: no part {name!r}; found: {', '.join(known)}")
     return places.where(sequence=[run for name in names for run in known[name]])

@@ -1,21 +1,23 @@
-"""TUM RGB-D: a list of images and a trajectory, each row with its time; also any images with a TUM trajectory.
+"""TUM RGB-D: a list of images with times and a trajectory; also any other images with a TUM trajectory.
 
-    ROOT/                           or ROOT holds several such folders
-      rgb.txt                       `time path` a line (1305031102.175304 rgb/1305031102.175304.png)
-      groundtruth.txt               `time tx ty tz qx qy qz qw` a line: seconds, metres, from camera to world
+    ROOT/                           or ROOT contains several such folders
+      rgb.txt                       `time path` per line (1305031102.175304 rgb/1305031102.175304.png)
+      groundtruth.txt               `time tx ty tz qx qy qz qw` per line: seconds, metres, from camera to world
       rgb/1305031102.175304.png
 
-Values stand between spaces or tabs; lines that begin with # are comments. Without `rgb.txt` the images are those in
-`rgb/` or `images/`, whose names are their times in seconds.
+Spaces or tabs separate the values. Lines that begin with # are comments. Without `rgb.txt`, the reader takes the images
+in `rgb/` or `images/`; their names are their times in seconds.
 
-The pose of an image lies between the two rows of the trajectory before and after it: its position on the straight line,
-its orientation on the even turn (slerp) from one to the other. Images outside the trajectory, or where these two rows
-are further apart than `max_gap_s`, are noted and left out. A view within a degree of the vertical has no yaw.
+The pose of an image is interpolated between the trajectory rows before and after it: the position linearly, the
+orientation by slerp. An image is left out and listed if it is outside the trajectory, or if the two rows are more than
+`max_gap_s` apart. A view within one degree of the vertical has no yaw.
 
-Each folder is a sequence in a frame of its own, both named after the folder: nothing tells whether two trajectories
-share a world. With `plane=xy` the trajectory's z points up, as in rooms with motion capture. With `plane=xz` it is in
-the coordinates of its first camera, as visual SLAM writes it: x = X, y = Z, z = -Y. The frame's `to_original` leads
-back.
+Each folder is a sequence in its own frame. Both have the name of the folder. The frames are separate because the files
+do not tell whether two trajectories share a world.
+
+With `plane=xy`, z of the trajectory points up, as in rooms with motion capture. With `plane=xz`, the trajectory is in
+the coordinates of its first camera, as visual SLAM writes it: x = X, y = Z, z = -Y. The method `to_original` of the
+frame gives the original coordinates back.
 """
 
 import re
@@ -40,7 +42,7 @@ from mappable.times import nanoseconds
 from mappable.trajectories import TUM, read_tum
 
 POSITION, QUATERNION = TUM[1:4], TUM[4:]
-TOLERANCE = 0.05  # how far the length of a quaternion may be from 1
+TOLERANCE = 0.05  # largest difference between the length of a quaternion and 1
 DECIMAL = re.compile(r"\d+(\.\d+)?", re.ASCII)
 
 
@@ -49,14 +51,14 @@ def read(
     *,
     trajectory: Annotated[str, "name of the file with the poses"] = "groundtruth.txt",
     images: Annotated[
-        str | None, "the list of images, or a folder of images named by time (default: rgb.txt, else rgb or images)"
+        str | None, "list of images, or folder of images named by time (default: rgb.txt, else rgb or images)"
     ] = None,
-    max_gap_s: Annotated[float, "most seconds between the two poses that an image lies between"] = 0.2,
-    plane: Annotated[Literal["xy", "xz"], "level plane of the trajectory: xy if z is up, xz if y is down"] = "xy",
-    looking: Annotated[Literal["z", "x"], "axis that looks forward: z of a camera, x of a robot's body"] = "z",
+    max_gap_s: Annotated[float, "largest time in seconds between the poses before and after an image"] = 0.2,
+    plane: Annotated[Literal["xy", "xz"], "horizontal plane of the trajectory: xy if z is up, xz if y is down"] = "xy",
+    looking: Annotated[Literal["z", "x"], "forward axis: z of a camera, x of a robot body"] = "z",
 ) -> Places:
     if not max_gap_s > 0:
-        raise BadInputError(f"max_gap_s is {max_gap_s}, but must be more than 0")
+        raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
     found = Findings()
     sequences = [Places(path=[], x=[], y=[], frames=(), root=root)]
     sources = (images,) if images else ("rgb.txt", "rgb", "images")
@@ -70,7 +72,7 @@ def read(
 
 @dataclass(frozen=True)
 class _Images:
-    """Images of one folder: paths relative to the root, times in ns, and where each was named, for error messages."""
+    """Images of one folder: paths relative to the root, times in ns, and their origin (`named_at`) for errors."""
 
     paths: list[str]
     time: Ints
@@ -79,31 +81,31 @@ class _Images:
 
 @dataclass(frozen=True)
 class _Trajectory:
-    """Samples over time, and the unit quaternion (n, 4) of each, which turns the body into original coordinates."""
+    """Samples over time, and their unit quaternions (n, 4), which rotate body to original coordinates."""
 
     track: Track
     quaternions: Floats
 
     def at(self, time: Ints, axis: Vector) -> tuple[PosesAt, Floats]:
-        """The poses at `time`, and where the body's `axis` points in original coordinates (n, 3)."""
+        """The poses at `time`, and the direction (n, 3) of the body's `axis` in original coordinates."""
         poses = self.track.at(time)
         since = np.where(poses.inside, time - self.track.time[poses.before], 0)
         share = np.divide(since, poses.gap_s * 1e9, out=np.zeros(len(time)), where=poses.gap_s > 0)
-        if not len(time):  # scipy before 1.17 has no empty rotations
+        if not len(time):  # scipy before 1.17 cannot make empty rotations
             return poses, np.empty((0, 3))
         start, end = (Rotation.from_quat(self.quaternions[rows]) for rows in (poses.before, poses.after))
-        turn = Rotation.from_rotvec(share[:, None] * (start.inv() * end).as_rotvec())  # the shorter way round
+        turn = Rotation.from_rotvec(share[:, None] * (start.inv() * end).as_rotvec())  # along the shorter arc
         return poses, (start * turn).apply(axis)
 
 
 def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findings) -> list[Path]:
-    """The root if it holds a trajectory, else all its folders that do; folders with images alone are noted."""
+    """The root if it has a trajectory, else its folders that have one; folders with only images go to `found`."""
     if (root / trajectory).is_file():
         return [root]
     inside = sorted(folder for folder in root.iterdir() if folder.is_dir()) if root.is_dir() else []
     folders = [folder for folder in inside if (folder / trajectory).is_file()]
     if not folders:
-        raise BadInputError(f"{root}: no file {trajectory} here, nor in a folder here")
+        raise BadInputError(f"{root}: no file {trajectory} here or in a subfolder")
     without = (folder for folder in inside if folder not in folders)
     with_images = [folder.name for folder in without if any((folder / source).exists() for source in sources)]
     found[f"folders have no {trajectory}"] += with_images
@@ -111,7 +113,7 @@ def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findi
 
 
 def _read_trajectory(file: Path, frame: Frame, found: Findings) -> _Trajectory:
-    """The poses in time order, positions in the frame; samples out of order or of one time are noted."""
+    """The poses in time order, positions in the frame; unordered and repeated times go to `found`."""
     table = read_tum(file)
     if len(table) == 0:
         raise BadInputError(f"{file}: no poses")
@@ -120,8 +122,8 @@ def _read_trajectory(file: Path, frame: Frame, found: Findings) -> _Trajectory:
     quaternions = _unit_quaternions(table)
     order, late, again = rising(time)
     for text, rows in (
-        ("poses came after a later time of their trajectory (sorted now)", late),
-        ("poses repeat the time of another and were left out", again),
+        ("poses were out of time order in their trajectory and were sorted", late),
+        ("poses have the same time as another pose and were left out", again),
     ):
         found[text] += [f"{file.parent.name}/{file.name}, row {table.row_numbers[row]}" for row in rows]
     unknown = np.full(len(order), np.nan)  # yaws come from the quaternions
@@ -143,10 +145,10 @@ def _unit_quaternions(table: Table) -> Floats:
 
 
 def _find_images(root: Path, folder: Path, sources: tuple[str, ...], found: Findings) -> _Images:
-    """The images of the first source that exists, a list or a folder."""
+    """The images of the first source that exists: a list or a folder."""
     source = next((folder / name for name in sources if (folder / name).exists()), None)
     if source is None:
-        found[f"folders have no {' nor '.join(sources)}"].append(folder.resolve().name)
+        found[f"folders have none of: {', '.join(sources)}"].append(folder.resolve().name)
         return _Images([], np.zeros(0, dtype=np.int64), [])
     prefix = PurePosixPath(folder.relative_to(root).as_posix())
     if not source.is_dir():
@@ -170,11 +172,11 @@ def _time_in_name(file: Path) -> int | None:
 def _posed(
     root: Path, frame: Frame, images: _Images, trajectory: _Trajectory, max_gap_s: float, axis: Vector, found: Findings
 ) -> Places:
-    """The images with the poses of their times; those that have none are noted."""
+    """The images with the poses at their times; images without a pose go to `found`."""
     at, directions = trajectory.at(images.time, axis)
     in_gap = at.gap_s > max_gap_s
-    found["images lie outside the trajectory"] += [images.paths[row] for row in np.flatnonzero(~at.inside)]
-    found[f"images lie in a gap of the trajectory of more than {max_gap_s:g} s"] += [
+    found["images are outside the trajectory"] += [images.paths[row] for row in np.flatnonzero(~at.inside)]
+    found[f"images are in a gap of more than {max_gap_s:g} s in the trajectory"] += [
         f"{images.paths[row]} ({at.gap_s[row]:.3g} s)" for row in np.flatnonzero(in_gap)
     ]
     rows = np.flatnonzero(at.inside & ~in_gap)

@@ -1,26 +1,29 @@
-"""Images whose names hold their position, `@east@north@…@.jpg`: the convention of the place recognition field.
+"""Images with positions in their names, `@east@north@…@.jpg`: the convention of the place recognition field.
 
     ROOT/                             or ROOT may be `images`, one split, or any folder of such files
       images/
         train/                        also val, test
           database/                   also gallery
             @east@north@zone@letter@latitude@longitude@pano_id@tile@heading@pitch@roll@height@timestamp@note@.jpg
-          queries/                    also queries_night and the like, whose condition is then `night`
-          database_images_paths.txt   optional: the images below `database`, one path relative to it a line
+          queries/                    also queries_night or similar: the condition is then `night`
+          database_images_paths.txt   optional: images in `database`, one relative path per line
 
-Only east and north, in metres, are required; other fields may be empty, and those at the end may be missing.
+Only east and north, in metres, are required. Other fields may be empty, and fields at the end may be missing.
 
-- train, val and test become the splits train, calibration and test; database and queries the roles reference and query.
-- A folder is a sequence; `place_id` is the path from the split's folder on, whichever folder ROOT is.
-- zone with letter or latitude gives the CRS. Images on both sides of a zone's border or of the equator are brought into
-  the zone of most images around them, so that distances across the border are right; places in different zones with
-  tens of kilometres and no image between them are different frames. Without zones the frame is `local`.
-- heading is in degrees clockwise from north (in crops of San Francisco XL it is that of the left edge); height in
+- Folders train, val and test become the splits train, calibration and test. Folders database and queries become the
+  roles reference and query.
+- A folder is a sequence. `place_id` is the path that begins with the folder of the split, whichever folder ROOT is.
+- zone together with letter or latitude gives the CRS. Near a zone border or the equator, images are converted to the
+  zone of most images around them, which keeps distances across the border right. Groups of images in different zones,
+  with tens of kilometres and no image between them, get separate frames. Without zones the frame is `local`.
+- heading is in degrees clockwise from north. In crops of San Francisco XL it is the heading of the left edge. height in
   metres becomes z.
-- timestamp is `YYYYMMDD_hhmmss`, ISO 8601 or a number since 1970; a mere date cannot order images and gives no time.
-- A note that begins with `day` or `night` gives the condition where the folder gives none.
+- timestamp is `YYYYMMDD_hhmmss`, ISO 8601 or a number since 1970. A date without a time of day cannot order images: the
+  time is then unknown.
+- A note that begins with `day` or `night` gives the condition, unless the folder does.
 
-The list `<folder>_images_paths.txt` stands in for looking into that folder, which is slow for millions of images.
+If the list `<folder>_images_paths.txt` exists, the reader takes the list and does not search that folder. A search is
+slow for millions of images.
 """
 
 import math
@@ -34,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mappable.arrays import Floats, Ints, Strings
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.files import reading
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
@@ -46,7 +49,7 @@ from mappable.places.table import NO_TIME, Places
 from mappable.places.zones import home_zones, zone_code
 from mappable.times import from_datetime, guess_unit, nanoseconds
 
-FIELDS = 14  # of a full name
+FIELDS = 14  # number of fields in a full name
 USED = {"zone": 3, "letter": 4, "latitude": 5, "heading": 9, "height": 12, "timestamp": 13, "note": 14}
 SPLITS = {"train": "train", "val": "calibration", "test": "test"}
 ROLE_FOLDER = re.compile(r"(?:(database|gallery)|(?:queries|query))(?:_(.+))?")
@@ -62,7 +65,7 @@ Columns = dict[str, list[str]]
 
 
 class Folder(NamedTuple):
-    """What an image's folder says; `name` is its path from the split's folder on."""
+    """What the folder of an image tells; `name` is its path, beginning with the folder of the split."""
 
     name: str
     split: str
@@ -82,7 +85,7 @@ def read(root: Path) -> Places:
     time, time_notes = _times(paths, columns["timestamp"])
     folders = _folders(root, paths)
     sequence = [folder.name or "." for folder in folders]
-    if len(frames) > 1:  # a sequence lies in one frame
+    if len(frames) > 1:  # a sequence must lie in one frame
         sequence = [f"{folder}/{name}" for folder, name in zip(sequence, frame, strict=True)]
     names = [path.rpartition("/")[2] for path in paths]
     places = Places(
@@ -104,11 +107,11 @@ def read(root: Path) -> Places:
         role=[folder.role for folder in folders],
         notes=notes + frame_notes + heading_notes + height_notes + time_notes,
     )
-    return places[np.argsort(time, kind="stable")]  # file names are sorted by place, which says nothing about time
+    return places[np.argsort(time, kind="stable")]  # file names are sorted by position, not by time
 
 
 def _image_paths(root: Path) -> Iterator[str]:
-    """The images below `root`, by folder and name; a list beside a folder stands in for looking into it."""
+    """The images below `root`, sorted by folder and name; a list next to a folder replaces the search in it."""
     for folder, inside, names in walk(root):
         here = (root / folder).absolute()
         file = here.with_name(f"{here.name}_images_paths.txt")
@@ -120,7 +123,7 @@ def _image_paths(root: Path) -> Iterator[str]:
 
 
 def _listed_paths(file: Path, folder: Path) -> list[str]:
-    """The lines of a list of images, relative to `folder`; of their files only the first is looked for."""
+    """The paths in a list of images, relative to `folder`; only the first one must exist on disk."""
     with reading(file):
         lines = file.read_text("utf-8-sig").split("\n")
     found: dict[str, None] = {}
@@ -130,21 +133,21 @@ def _listed_paths(file: Path, folder: Path) -> list[str]:
             continue
         problem = ""
         if path.startswith("/") or path[1:2] == ":" or (".." in path and ".." in path.split("/")):
-            problem = f"leads out of {folder}"
+            problem = f"leads outside {folder}"
         elif path in found:
-            problem = "appears a second time"
+            problem = "is a duplicate"
         elif not found and not (folder / path).is_file():
-            problem = f"is not a file below {folder}; remove the list if it is out of date"
+            problem = f"is not a file in {folder}; if the list is out of date, remove it"
         if problem:
-            raise BadInputError(f"{file}, row {row}: {line.strip()!r} {problem}")
+            raise BadInputError(f"{file}, row {row}: {shown(line.strip())} {problem}")
         found[path] = None
     if not found:
-        raise BadInputError(f"{file}: the list is empty; remove it to have {folder} looked into")
+        raise BadInputError(f"{file}: the list is empty; remove it, and {folder} is searched")
     return list(found)
 
 
 def _parse(paths: Iterable[str]) -> tuple[list[str], Floats, Floats, Columns, Notes]:
-    """The paths whose names match, east, north, and columns of the other fields in use, "" where one is missing."""
+    """The paths whose names match, their east and north, and columns of the other used fields ("" if missing)."""
     matching, east, north, others = [], [], [], []
     columns: dict[str, list[str]] = {name: [] for name in USED}
     wanted = [(columns[name].append, position) for name, position in USED.items()]
@@ -163,16 +166,16 @@ def _parse(paths: Iterable[str]) -> tuple[list[str], Floats, Floats, Columns, No
         fields += missing
         for append, place in wanted:
             append(fields[place])
-    notes = warn("images were left out, for their names are not @east@north@…", others)
+    notes = warn("images were left out, because their names are not @east@north@…", others)
     return matching, np.array(east), np.array(north), columns, notes
 
 
 def _position(name: str, fields: list[str]) -> tuple[float, float]:
-    """East and north; a ValueError says why a name does not hold them."""
+    """East and north; raises a ValueError with the reason if the name does not hold them."""
     if _suffix(name) not in SUFFIXES:
         raise ValueError("not an image file")
     if fields[0] or len(fields) < 3:
-        raise ValueError("does not begin with @" if fields[0] else "lacks east and north")
+        raise ValueError("does not begin with @" if fields[0] else "east and north are missing")
     east, north = _number(fields[1]), _number(fields[2])
     if not math.isfinite(east) or not math.isfinite(north):
         what, text = ("north", fields[2]) if math.isfinite(east) else ("east", fields[1])
@@ -185,15 +188,15 @@ def _suffix(name: str) -> str:
 
 
 def _number(text: str) -> float:
-    """The number that a text is, or NaN."""
+    """The text as a number; NaN if it is not a number."""
     try:
-        return math.nan if "_" in text else float(text)  # Python takes 1_000 for a number
+        return math.nan if "_" in text else float(text)  # Python would accept 1_000 as a number
     except ValueError:
         return math.nan
 
 
 def _numbers(paths: list[str], texts: list[str], what: str, limit: float = math.inf) -> tuple[Floats, Notes]:
-    """An optional field as numbers, NaN where it is empty or, with a note, where it is no number within the limit."""
+    """An optional field as numbers. NaN if it is empty or, with a note, if it is not a number within the limit."""
     values, bad = np.full(len(texts), np.nan), []
     for row, text in enumerate(texts):
         if text:
@@ -203,13 +206,13 @@ def _numbers(paths: list[str], texts: list[str], what: str, limit: float = math.
             else:
                 bad.append(f"{paths[row]}: {text!r}")
     known = "a number" if math.isinf(limit) else f"a number between {-limit:g} and {limit:g}"
-    return values, warn(f"names have a {what} that is not {known} (taken as unknown)", bad)
+    return values, warn(f"names have a {what} that is not {known} (set to unknown)", bad)
 
 
 def _positions(
     paths: list[str], x: Floats, y: Floats, columns: Columns
 ) -> tuple[list[Frame], Strings, Floats, Floats, Notes]:
-    """The frames, the name of each image's frame, and its coordinates there, made of `x` and `y`, east and north."""
+    """The frames, the name of each image's frame, and its coordinates there; `x` and `y` are east and north."""
     zone, notes = _zones(paths, columns)
     known = zone > 0
     homes = home_zones(x, y, zone)
@@ -217,20 +220,18 @@ def _positions(
         rows = (zone == source) & (homes == home)
         x[rows], y[rows] = geodesy.transform(x[rows], y[rows], f"EPSG:{source}", f"EPSG:{home}")
         old, new = (geodesy.utm_name(f"EPSG:{code}") for code in (source, home))
-        text = f"{np.count_nonzero(rows):,} images of {old} lie beside images of {new} and were brought into that zone"
+        text = (
+            f"{np.count_nonzero(rows):,} images were converted from {old} to {new}, the zone of the images around them"
+        )
         notes += (Note(text, warning=False),)
     codes = np.unique(homes[known]).tolist()
     if not codes:
-        notes += (
-            Note("no name says its UTM zone and hemisphere, so east and north are taken as metres of a local map"),
-        )
+        notes += (Note("no name has a UTM zone and hemisphere, so east and north are used as metres of a local map"),)
     elif not known.all():
-        alone = len(codes) == 1  # the convention itself compares east and north whatever the zones
-        where = f"zone of the others, {geodesy.utm_name(f'EPSG:{codes[0]}')}" if alone else "frame of their own, local"
+        alone = len(codes) == 1  # the convention itself compares east and north regardless of zones
+        where = f"zone of the other images, {geodesy.utm_name(f'EPSG:{codes[0]}')}" if alone else "separate frame local"
         without = [paths[row] for row in np.flatnonzero(~known)]
-        notes += warn(
-            f"names do not say their UTM zone and hemisphere: their images were put into the {where}", without
-        )
+        notes += warn(f"names have no UTM zone and hemisphere: their images were put into the {where}", without)
         homes[~known] = codes[0] if alone else 0
     frames, name = [], np.full(len(paths), "", dtype=object)
     for code in np.unique(homes).tolist():
@@ -244,7 +245,7 @@ def _positions(
 
 
 def _zones(paths: list[str], columns: Columns) -> tuple[Ints, Notes]:
-    """The EPSG code of each image's UTM zone, 0 where its name does not say it."""
+    """The EPSG code of the UTM zone of each image; 0 if unknown."""
     latitude, notes = _numbers(paths, columns["latitude"], "latitude", limit=90)
     side = np.nan_to_num(np.sign(latitude)).tolist()
     codes, problems = np.zeros(len(paths), dtype=np.int64), dict[str, list[str]]()
@@ -259,7 +260,7 @@ def _zones(paths: list[str], columns: Columns) -> tuple[Ints, Notes]:
 
 
 def _times(paths: list[str], texts: list[str]) -> tuple[Ints, Notes]:
-    """The times, with notes on mere dates and on what is no time at all."""
+    """The times, with notes on dates without a time of day and on unreadable times."""
     seen: dict[str, int | None] = {"": NO_TIME}
     times, dates, others = np.full(len(texts), NO_TIME), 0, []
     for row, text in enumerate(texts):
@@ -271,14 +272,14 @@ def _times(paths: list[str], texts: list[str]) -> tuple[Ints, Notes]:
         else:
             times[row] = time
             dates += bool(text) and time == NO_TIME
-    notes = warn("names have a timestamp that is not understood (time unknown)", others)
+    notes = warn("names have an unreadable timestamp (time unknown)", others)
     if dates:
-        notes += (Note(f"{dates:,} names give only a date, which cannot order images: time unknown", warning=False),)
+        notes += (Note(f"{dates:,} names have only a date, which cannot order images (time unknown)", warning=False),)
     return times, notes
 
 
 def _time(text: str) -> int | None:
-    """Nanoseconds since 1970; NO_TIME for a year, month or day; None if there is no one way to understand it."""
+    """Nanoseconds since 1970; NO_TIME for a year, month or day; None if it is unreadable or ambiguous."""
     if DATE.fullmatch(text):
         return NO_TIME
     try:
@@ -310,7 +311,7 @@ def _folders(root: Path, paths: list[str]) -> list[Folder]:
 
 
 def _folder(name: str, above: list[str]) -> Folder:
-    """What a folder below ROOT says; `above` are the names of ROOT's own folders that matter if it names no split."""
+    """What a folder below ROOT tells; `above` are names at the end of ROOT, used if the folder names no split."""
     parts = name.split("/") if name else []
     if parts[:1] == ["images"]:
         parts = parts[1:]
@@ -323,6 +324,6 @@ def _folder(name: str, above: list[str]) -> Folder:
 
 
 def _condition(note: str) -> str:
-    """The condition that a note begins with, as in `night_forward_cph`."""
+    """The condition at the start of a note such as `night_forward_cph`."""
     word = note.partition("_")[0]
     return word if word in ("day", "night") else ""

@@ -1,49 +1,49 @@
-"""Errors that all ranges of one image share: too long or too short together.
+"""Deviations: errors that all ranges of one image share, which are too long or too short together.
 
-A range is measured as m = d + s (w + w' + e): of its noise, in spreads s, a part e is its own, and the others are the
-deviations w of the two images. An image is like the one before it, so w is like that of the one before: w - mean =
-`likeness` * (w_before - mean) + noise. Where ranges are independent of each other, all w come out near 0.
+A range is measured as m = d + s (w + w' + e). Its noise, in spreads s, has a part e of its own, and the deviations w
+and w' of its two images. Consecutive images are alike, so their deviations are alike, too: w - mean =
+`likeness` * (w_before - mean) + noise. If ranges are independent of each other, all w are estimated near 0.
 """
 
 import numpy as np
 
 from mappable.arrays import Floats, Ints
 
-SPREAD, SPREAD_COUNT = 0.2, 20  # of w, in spreads of a range, to expect, and how many observations that is worth
-FIRST_SPREAD = 1.0  # to begin with, so that a fit finds them soon
-MEAN_SPREAD = 0.5  # of the mean of w, likewise: what calibration may be off by
-SHARED = 0.6  # of the longest range: metres after which 1/e is left of a deviation
+SPREAD, SPREAD_COUNT = 0.2, 20  # prior of the spread of w, in spreads of a range, and its weight in observations
+FIRST_SPREAD = 1.0  # start value of the spread of w, large so that a fit finds deviations soon
+MEAN_SPREAD = 0.5  # prior spread of the mean of w, in spreads of a range: the error of the calibration
+SHARED = 0.6  # of the longest range: metres after which 1/e of a deviation is left
 
 
 class Deviations:
-    """Deviations w (n,), of which some points have a point `before` them in order, and others -1."""
+    """Deviations w (n,); `before` (n,) is the point before each point in order, or -1."""
 
     def __init__(self, before: Ints, step: float, reach: float) -> None:
         self.later = np.flatnonzero(before >= 0)
         self.before = before[self.later]
         self.likeness = float(np.exp(-step / (SHARED * reach)))
-        self.fresh = np.ones(len(before))  # share of the variance that is not that of the one before
+        self.fresh = np.ones(len(before))  # share of the variance that is independent of the point before
         self.fresh[self.later] = 1 - self.likeness**2
         self.mean, self.spread = 0.0, FIRST_SPREAD
 
     def reset(self) -> None:
-        """Forget what was drawn."""
+        """Return to the prior."""
         self.mean, self.spread = 0.0, SPREAD
 
     def news(self, w: Floats) -> Floats:
-        """By how much each deviates from what the one before makes expect."""
+        """Return the difference (n,) of each deviation from its prediction by the point before."""
         off = w - self.mean
         news = off.copy()
         news[self.later] -= self.likeness * off[self.before]
         return news
 
     def costs(self, w: Floats) -> Floats:
-        """Half the squares (n,), in units of their variances."""
+        """Return half the squares (n,) of the differences, in units of their variances."""
         costs: Floats = 0.5 * np.square(self.news(w)) / (self.fresh * self.spread**2)
         return costs
 
     def system(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """The gradient (n,) to descend by, the diagonal (n,) of the curvature, and what couples two in order."""
+        """Return the descent direction (n,), the diagonal (n,) of the Hessian, and its entries between neighbors."""
         weight = 1 / (self.fresh * self.spread**2)
         pull = weight * self.news(w)
         gradient, own = -pull, weight.copy()
@@ -52,7 +52,7 @@ class Deviations:
         return gradient, own, -self.likeness * weight[self.later]
 
     def learn(self, w: Floats, variance: Floats | float, rng: np.random.Generator | None = None) -> None:
-        """Mean and spread of deviations that are known up to a `variance` (n,): drawn, or without rng the likeliest."""
+        """Update mean and spread from deviations with a `variance` (n,): drawn, or the most likely ones without rng."""
         innovation = np.full(len(w), 1.0)
         innovation[self.later] = 1 - self.likeness
         weight = innovation / (self.fresh * self.spread**2)

@@ -1,8 +1,9 @@
 """Banded symmetric linear systems: solve them, draw samples, and invert parts.
 
-Points are ordered so that those that are coupled come close to each other, which makes a narrow band of the matrix. A
-route has a narrow band, however long it is: solving takes time and memory in proportion to its length, and so do the
-marginal covariances, for the blocks of the inverse within the band follow from each other (Takahashi's equations).
+Points are ordered so that coupled points are close to each other, which makes the matrix a narrow band. The band of a
+route stays narrow however long the route is. So solving takes time and memory in proportion to its length. The same
+holds for marginal covariances, because the blocks of the inverse within the band follow from each other (Takahashi's
+equations).
 """
 
 import numpy as np
@@ -13,18 +14,18 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from mappable.arrays import Floats, Ints
 from mappable.errors import MappableError
 
-BLOCK = 64  # rows at least of the blocks that the inverse is made of
+LEAST_BLOCK = 64  # rows of a block in which the inverse is computed, at least
 
 
 class SingularError(MappableError):
-    """The system has no unique solution."""
+    """Raised if the system has no unique solution."""
 
 
 class Elimination:
     """The order of elimination for `count` points of k coordinates that are coupled along pairs `i`, `j` (edges,).
 
-    Every pair occurs once. A symmetric matrix of that pattern is given by its blocks: `diagonal` (count, k, k) and
-    `coupling` (edges, k, k), whose rows are those of i and whose columns those of j.
+    Each pair occurs once. A symmetric matrix of this pattern has blocks `diagonal` (count, k, k) and `coupling`
+    (edges, k, k). The rows of a coupling block belong to i, and its columns to j.
     """
 
     def __init__(self, count: int, dimensions: int, i: Ints, j: Ints) -> None:
@@ -47,40 +48,40 @@ class Elimination:
         self.diagonal_slots = self._slots(own[:, 0] + lower[0], own[:, 0] + lower[1])
 
     def _slots(self, rows: Ints, columns: Ints) -> Ints:
-        """Where entries on or below the diagonal are in LAPACK's band, which is kept by columns."""
+        """Return indices of entries on or below the diagonal in LAPACK's band, which is stored by columns."""
         slots: Ints = columns * (self.band + 1) + rows - columns
         return slots
 
     def factor(self, diagonal: Floats, coupling: Floats) -> "Factor":
-        """The Cholesky factor of a positive definite matrix."""
+        """Compute the Cholesky factor of a positive definite matrix."""
         flat = np.zeros(self.count * self.dimensions * (self.band + 1))
         flat[self.diagonal_slots] = diagonal[:, self.lower[0], self.lower[1]]
         flat[self.coupling_slots] = coupling
         lower, failed = dpbtrf(flat.reshape(-1, self.band + 1).T, lower=1, overwrite_ab=1)
         if failed:
             raise SingularError(
-                "the known positions and the ranges do not hold all points in place: more of the former are needed"
+                "the known positions and the ranges do not hold all points in place: give more known positions"
             )
         return Factor(self, lower)
 
 
 class Factor:
-    """A Cholesky factor, as the band of a lower triangle."""
+    """A Cholesky factor, stored as the band of a lower triangle."""
 
     def __init__(self, plan: Elimination, lower: Floats) -> None:
         self.plan, self.lower = plan, lower
 
     def solve(self, right: Floats) -> Floats:
-        """The x (count, k) of A x = right (count, k)."""
+        """Solve A x = right for x (count, k), with right (count, k)."""
         return self._unsort(dpbtrs(self.lower, right[self.plan.order].reshape(-1, 1), lower=1)[0])
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """A normal deviate (count, k) whose covariance is the inverse of the matrix."""
+        """Draw a normal deviate (count, k) whose covariance is the inverse of the matrix."""
         numbers = rng.standard_normal((self.lower.shape[1], 1))
         return self._unsort(dtbtrs(self.lower, numbers, uplo="L", trans="T")[0])
 
     def log_determinant(self) -> float:
-        """The logarithm of the determinant of the matrix."""
+        """Return the logarithm of the determinant of the matrix."""
         return 2 * float(np.log(self.lower[0]).sum())
 
     def _unsort(self, found: Floats) -> Floats:
@@ -90,13 +91,13 @@ class Factor:
         return solution
 
     def inverse(self) -> tuple[Floats, Floats]:
-        """The blocks of the inverse that the matrix has itself: `diagonal` and `coupling`."""
+        """Return the blocks of the inverse, `diagonal` and `coupling`, at the places of the matrix's own blocks."""
         plan, band, size = self.plan, self.plan.band, self.lower.shape[1]
         flat = np.zeros((size, band + 1))
-        cuts = [*range(0, size, max(band, BLOCK)), size]
+        cuts = [*range(0, size, max(band, LEAST_BLOCK)), size]
         behind = np.empty((0, 0))
         for begin, middle in zip(cuts[-2::-1], cuts[:0:-1], strict=True):
-            end = min(middle + max(band, BLOCK), size)
+            end = min(middle + max(band, LEAST_BLOCK), size)
             both = _unband(self.lower, begin, middle, end)
             own, across = both[: middle - begin], both[middle - begin :]
             inverse = dpotri(own, lower=1)[0]
@@ -118,14 +119,14 @@ class Factor:
 
 
 def _spread(order: Ints, i: Ints, j: Ints) -> int:
-    """How far from each other coupled points come at most in an order."""
+    """Return the largest distance in an order between two coupled points."""
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return int(np.abs(place[i] - place[j]).max(initial=0))
 
 
 def _unband(band: Floats, begin: int, middle: int, end: int) -> Floats:
-    """Columns from `begin` to `middle` of a lower triangle as a dense block, of the rows from `begin` to `end`."""
+    """Return columns `begin` to `middle` of a lower triangle, rows `begin` to `end`, as a dense block."""
     width, height = middle - begin, end - begin
     below = np.arange(height)[:, None] - np.arange(width)
     inside = (below >= 0) & (below < len(band))
@@ -134,7 +135,7 @@ def _unband(band: Floats, begin: int, middle: int, end: int) -> Floats:
 
 
 def _band(block: Floats, begin: int, flat: Floats) -> None:
-    """Put a dense block of columns, from the diagonal at `begin` on, into a band that is kept by columns."""
+    """Write a dense block of columns, which starts at the diagonal at `begin`, to a band stored by columns."""
     height, width = block.shape
     below = np.arange(height)[:, None] - np.arange(width)
     rows, columns = np.nonzero((below >= 0) & (below < flat.shape[1]))

@@ -1,4 +1,4 @@
-"""Groups of points that could as well lie on the other side of their neighbors.
+"""Find groups of points that could as well lie on the other side of their neighbors.
 
 A mirror is a line or, in space, a plane. In space, points can also make a half turn about a line. Mirroring one end of
 a range changes the range little if either end is near the mirror. So a mirror splits the points into groups that stiff
@@ -17,17 +17,17 @@ from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import fit, settle
 
 # Chosen in trials on 11 paths like those of benchmarks/anchored_erratic.py, but not in its table.
-MIRRORS, PRODUCTS = 1_000, 3_000_000  # most mirrors, and most mirrors times ranges, that are tried at once
-FAR = 4.0  # longest ranges: most distance between points that define a mirror
+MIRRORS, PRODUCTS = 1_000, 3_000_000  # tried at once, at most: mirrors, and mirrors times ranges
+FAR = 4.0  # longest ranges: largest distance between points that define a mirror
 STIFF = 6.0, 20.0  # spreads: a range that would change by more holds its ends together
-FOLDED = 0.2  # most squared change by the mirror, as a share of that by the same displacement without a mirror
-MOST_COST = 6.0  # of one changed range, because it may be false
+FOLDED = 0.2  # largest squared change by the mirror, as a share of the change by the same displacement without a mirror
+MOST_COST = 6.0  # largest cost of one changed range, because it may be false
 PROMISING = 300.0  # cost before the fit above which a fold is not fitted
-MOVED = 6.0  # median spreads: least displacement of a point that changes sides
-TRIALS = 16  # most folds that are fitted before the search stops
-REPLACED = 12  # most times that a better fold replaces the state
-BETTER = 1.0  # least decrease of the cost for that
-UNLIKELY = 14.0  # excess cost above which a fold is out of the question
+MOVED = 6.0  # median spreads: smallest displacement of a point that changes sides
+TRIALS = 16  # folds that are fitted before the search stops, at most
+REPLACED = 12  # times that a better fold replaces the state, at most
+BETTER = 1.0  # decrease of the cost above which a fold replaces the state
+UNLIKELY = 14.0  # excess cost above which a fold is impossible
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Fold:
 
 
 def unfold(problem: Problem, state: Floats, rng: np.random.Generator) -> tuple[Floats, list[Fold]]:
-    """The state of least cost that folds lead to, and other folds that cannot be excluded."""
+    """Search folds for the state of lowest cost, and return it with other folds that cannot be excluded."""
     for _ in range(REPLACED):
         cost, true, tried = evidence(problem, state), problem.true, list[Fold]()
         for points, folded in _promising(problem, state, rng)[:TRIALS]:
@@ -56,7 +56,7 @@ def unfold(problem: Problem, state: Floats, rng: np.random.Generator) -> tuple[F
 
 
 def evidence(problem: Problem, state: Floats | None = None) -> float:
-    """Negative logarithm of the probability of all that fits near a fitted state, up to a constant."""
+    """Return the negative logarithm of the probability of all states near a fitted state, up to a constant."""
     if state is not None:
         problem.look(state)
     diagonal, coupling, _ = problem.system()
@@ -71,13 +71,13 @@ def _refit(problem: Problem, state: Floats) -> Floats:
 
 
 def moved(problem: Problem, state: Floats, other: Floats) -> Bools:
-    """True (n,) for points that are in another place in the other state."""
+    """Return True (n,) for points that lie elsewhere in the other state."""
     far: Bools = np.linalg.norm((other - state)[:, :-1], axis=1) > MOVED / 2 * float(np.median(problem.noise.spread))
     return far
 
 
 def distinct(problem: Problem, state: Floats, tried: list[Fold]) -> list[Fold]:
-    """Folds that are possible and move some points, each once, with the points that they move."""
+    """Return the folds that are possible and move points, without duplicates, with the points that they move."""
     found: list[Fold] = []
     for fold in sorted(tried, key=lambda one: one.excess):
         others = [state, *(one.state for one in found)]
@@ -87,7 +87,7 @@ def distinct(problem: Problem, state: Floats, tried: list[Fold]) -> list[Fold]:
 
 
 def _promising(problem: Problem, state: Floats, rng: np.random.Generator) -> list[tuple[Ints, Floats]]:
-    """Groups of points that can change sides, and the states in which they did; the least cost first."""
+    """Return groups of points that can change sides, and the states after the change; the lowest cost first."""
     problem.look(state)
     k, n, known = problem.dimensions, problem.count, problem.known
     trusted = problem.true > 0.5
@@ -135,7 +135,7 @@ def _promising(problem: Problem, state: Floats, rng: np.random.Generator) -> lis
 
 
 def _groups(n: int, i: Ints, j: Ints, stiff: Bools, known: Ints, held: Bools) -> Ints:
-    """Labels (n + 1, mirrors) of the groups that stiff ranges connect; the last row is what known positions hold."""
+    """Return labels (n + 1, mirrors) of groups that stiff ranges connect; the last row labels what anchors hold."""
     mirrors = stiff.shape[1]
     edges, mirror = np.nonzero(stiff)
     anchors, holder = np.nonzero(held)
@@ -148,10 +148,10 @@ def _groups(n: int, i: Ints, j: Ints, stiff: Bools, known: Ints, held: Bools) ->
 
 
 def _mirrors(x: Floats, i: Ints, j: Ints, rng: np.random.Generator, most: int, far: float) -> tuple[Floats, Floats]:
-    """A point (mirrors, k) on each mirror, and the projections (mirrors, k, k) on what changes sign.
+    """Return a point (mirrors, k) on each mirror, and projections (mirrors, k, k) onto what changes sign.
 
-    Half of the mirrors pass through the ends of a range and the others through any two points. In space a third point
-    makes a plane of every second one, and points make a half turn about the others.
+    Half of the mirrors pass through the ends of a range, and the others through any two points. In space, every second
+    mirror is a plane through a third point. The others are lines, about which points make a half turn.
     """
     k = x.shape[1]
     ranges = np.stack([i, j], 1)[rng.permutation(len(i))[: most // 2]]

@@ -1,4 +1,4 @@
-"""Positions from ranges and known positions alone, without a model of motion: the best fit, and folds of it."""
+"""Place points by ranges and known positions alone, without a motion model: the best fit, and its folds."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from mappable.recovery.anchored.folds import Fold, distinct, evidence, moved, un
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import Refined, fit
 
-# Chosen in trials on paths with turns of 0.2 to 1 radian, like those of benchmarks/anchored_erratic.py but not in its
-# table, and on drives of benchmarks/anchored.py with seeds 300 and 301.
+# Chosen in trials on paths with turns of 0.2 to 1 radian, and on drives of benchmarks/anchored.py with seeds 300 and
+# 301. The paths are like those of benchmarks/anchored_erratic.py, but not in its table.
 OVERRULED = 1.5  # times the cost that noise explains: a motion model that costs more contradicts the ranges
-SURE = 0.1  # of a step: median standard deviation of a coordinate, at most, if ranges alone place the points
+SURE = 0.1  # of a step: ranges alone place the points if the median standard deviation of a coordinate is below
 DOUBTFUL = 1.1  # noise, in stated spreads, above which another start is tried
 DOUBTED = 0.002  # share of ranges treated as false above which another start is tried
-HOPELESS = 300.0  # cost above that of a good fit: a start that fits so much worse is not searched for folds
+HOPELESS = 300.0  # excess cost over a good fit above which a start is not searched for folds
 FINAL = 3  # rounds of the last fit
 
 
 def overrules(problem: Problem, refined: Refined, loose: Problem) -> bool:
-    """Whether the motion model of a fitted problem contradicts ranges that place the points without it.
+    """Return True if the motion model of a fitted problem contradicts ranges that place the points without it.
 
     `loose` is the same problem without motion. Its fit follows the noise of the ranges, which lowers their cost by half
     a unit per coordinate. A much larger decrease means that the path does not move as the model says.
@@ -45,10 +45,10 @@ def place(
     rng: np.random.Generator,
     further: Iterable[Floats] = (),
 ) -> tuple[Refined, list[Fold], bool]:
-    """The best fit from several starts (n, k), with covariances that cover its folds; the folds; and if it is doubtful.
+    """Find the best fit from several starts (n, k); return it, its folds, and whether it is doubtful.
 
-    `pose` makes a problem from a start. If the best fit is doubtful, `further` starts are tried until one leads to it
-    again.
+    The covariances of the fit cover its folds. `pose` makes a problem from a start. If the best fit is doubtful,
+    `further` starts are tried until one leads to the same fit again.
     """
     begun = [_begin(pose(start)) for start in starts]
     begun.sort(key=lambda one: float(one[0].costs().sum()))
@@ -69,7 +69,7 @@ def place(
         if number >= len(begun) - 1 and (again or not doubtful(found[0].problem)):
             break
     best = found[0]
-    # A doubtful fit beside a good one may be a saddle, not another map.
+    # If the best fit is good, a doubtful fit may be a saddle point, not another map.
     others = [one for one in found[1:] if doubtful(best.problem) or not doubtful(one.problem)]
     folds = distinct(best.problem, best.state, [*best.folds, *(one.as_fold(best.cost) for one in others)])
     refined = fit(best.problem, best.state, rounds=FINAL)
@@ -89,7 +89,7 @@ class _Found:
 
 
 def doubtful(problem: Problem) -> bool:
-    """Whether a fit leaves more of the ranges unexplained than their stated noise does."""
+    """Return True if ranges fit worse than their stated noise explains."""
     return problem.noise.noise > DOUBTFUL or (problem.true < 0.5).sum() > DOUBTED * len(problem.true)
 
 
@@ -98,7 +98,7 @@ def _begin(problem: Problem) -> tuple[Problem, Refined]:
 
 
 def _spread(problem: Problem, state: Floats, folds: Sequence[Fold]) -> Floats:
-    """Mean squares (n, k, k) of what folds move the points by, weighted by their odds."""
+    """Return the mean squares (n, k, k) of displacements by folds, weighted by the odds of the folds."""
     k = problem.dimensions
     total = np.zeros((problem.count, k, k))
     odds = [np.exp(-fold.excess) * moved(problem, state, fold.state) for fold in folds]

@@ -1,11 +1,15 @@
 """The motion prior of a camera along its sequence: straight on, or turning.
 
-Positions in order have steps v, of lengths l = |v| and directions t = v / l. A length is like that of the step before,
-l - `pace` = `steady` * (l_before - `pace`) + noise of spread `uneven`. The curvature is c = (t' - t) / h, h being the
-mean length of the two steps. Where the way goes straight on, c is noise of spread `straight`; in a
-turn it is like that of the point before, c = `likeness` * c_before + noise of spread `turning`. Which of the two it
-is does not change often. Nothing of this is given: it is drawn together with the positions, from what is usual at the
-scale of the ranges (a turn is about as tight as the longest range) and what the positions say.
+Positions in order have steps v, with lengths l = |v| and directions t = v / l.
+
+- Length: a step is about as long as the step before, l - `pace` = `steady` * (l_before - `pace`) + noise of spread
+  `uneven`.
+- Curvature: c = (t' - t) / h, where h is the mean length of the two steps. On a straight stretch, c is noise of spread
+  `straight`. In a turn, it is similar to the point before: c = `likeness` * c_before + noise of spread `turning`.
+- Turns: a path changes rarely between straight and turning.
+
+The user does not give these numbers. They are drawn together with the positions. Their priors depend on the scale of
+the ranges: a turn has a radius of about the longest range.
 """
 
 from dataclasses import dataclass
@@ -14,26 +18,27 @@ import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints
 
-# What is usual, r being the longest range and h the length of a step; each counts as much as so many observations.
-STRAIGHT, STRAIGHT_COUNT = 0.04, 40  # radians * sqrt(h / r): change of direction at a step that goes straight on
+# Priors. r is the longest range and h the length of a step. A count is the weight of a prior in observations.
+STRAIGHT, STRAIGHT_COUNT = 0.04, 40  # radians * sqrt(h / r): change of direction per step on a straight stretch
 TIGHT, TIGHT_COUNT = 1.0, 100  # of 1 / r: curvature of a turn
-REMEMBERED = 0.75  # of r: metres along a turn after which 1/e is left of the curvature
-BETWEEN, LASTING, TURN_COUNT = 10.0, 1.5, 100  # times r: metres between turns, and of a turn
-UNEVEN, UNEVEN_COUNT = 0.05, 30  # of h: what is new in the length of a step
-PACE_SPREAD = 0.5  # of h: of the usual length of a step
-STEADY, STEADY_SPREAD = 0.5, 0.3  # how much the length of a step is like that of the one before
-LEAST_STEP = 0.3  # of h: below that the direction of a step is not trusted
-WIDE = 0.2  # of r: metres to each side that a direction is taken over
-STENCIL = (1.0, -2.0, 1.0)
+REMEMBERED = 0.75  # of r: metres along a turn after which 1/e of the curvature is left
+BETWEEN, LASTING, TURN_COUNT = 10.0, 1.5, 100  # times r: metres between turns, and length of a turn
+UNEVEN, UNEVEN_COUNT = 0.05, 30  # of h: spread of the noise in the length of a step
+PACE_SPREAD = 0.5  # of h: spread of the mean length of a step
+STEADY, STEADY_SPREAD = 0.5, 0.3  # correlation of the lengths of consecutive steps, and its spread
+# Numerics.
+LEAST_STEP = 0.3  # of h: shorter steps count as this long, because their direction is not reliable
+WIDE = 0.2  # of r: metres to each side over which a direction is measured
+STENCIL = (1.0, -2.0, 1.0)  # second difference
 
 
 @dataclass
 class Motion:
-    """The stencil of a sequence at given positions: curvature and change of step are linear in small displacements."""
+    """The motion prior, linearized at given positions: curvature and change of step for small displacements."""
 
-    order: Ints  # (m,): the points in the order of their images, one sequence behind the other
-    inside: Bools  # (m - 2,): False where three in a row are of more than one sequence
-    step: float  # usual metres from one to the next
+    order: Ints  # (m,): the points in the order of their images, one sequence after the other
+    inside: Bools  # (m - 2,): False if three consecutive points are of more than one sequence
+    step: float  # typical metres from one point to the next
     reach: float  # metres of the longest range
 
     def __post_init__(self) -> None:
@@ -44,24 +49,24 @@ class Motion:
         self.usual_turning = TIGHT / r * np.sqrt(1 - self.usual_likeness**2)
         self.usual_begin, self.usual_end = min(h / (BETWEEN * r), 0.5), min(h / (LASTING * r), 0.5)
         self.parts = [np.full(len(self.inside), number / h**2) for number in STENCIL]
-        self.between: Floats = np.full(len(self.inside), h)  # metres that a change of direction is over
+        self.between: Floats = np.full(len(self.inside), h)  # metres over which a change of direction is measured
         self.angle, self.angle_sigma = np.zeros(len(self.inside)), np.full(len(self.inside), np.inf)
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was drawn."""
+        """Return to the prior."""
         self.straight, self.turning, self.likeness = self.usual_straight, self.usual_turning, self.usual_likeness
         self.begin, self.end = self.usual_begin, self.usual_end
         self.uneven, self.pace, self.steady = UNEVEN * self.step, self.step, STEADY
-        self.precision: Floats = np.where(self.inside, self.straight**-2.0, 0.0)  # of curvatures, given those before
-        self.alike: Floats = np.zeros(len(self.inside))  # how much each curvature is like the one before
+        self.precision: Floats = np.where(self.inside, self.straight**-2.0, 0.0)  # of c, given c_before
+        self.alike: Floats = np.zeros(len(self.inside))  # factor of c_before: `likeness` in turns, else 0
 
     def hint(self, at: Ints, radians: Floats, sigma: Floats) -> None:
-        """Changes of direction, to the left above 0, that are known at some of the middle points (t,)."""
+        """Set known changes of direction, positive to the left, at some of the middle points (t,)."""
         self.angle[at], self.angle_sigma[at] = radians, sigma
 
     def _hints(self) -> tuple[Floats, Floats]:
-        """By how much curvatures (t, k) are off those that are known, and the precisions (t,) of these: 0 elsewhere."""
+        """Return differences (t, k) of curvatures from the known ones, and precisions (t,), 0 where none is known."""
         precision = np.where(self.inside, np.square(self.between / self.angle_sigma), 0.0)
         if not precision.any():
             return np.zeros_like(self.along), precision
@@ -70,7 +75,7 @@ class Motion:
         return off, precision
 
     def look(self, positions: Floats) -> None:
-        """Take directions as they are at these positions (n, k)."""
+        """Linearize at these positions (n, k): measure directions, curvatures and steps."""
         path = positions[self.order]
         last = len(path) - 1
         middle = np.arange(1, last)
@@ -81,7 +86,7 @@ class Motion:
         self.news = self.surprise(self.before, self.behind)
 
     def measure(self, positions: Floats) -> tuple[Floats, Floats, Floats]:
-        """Curvatures (t, k) and lengths (t,) of the steps before and behind, to first order near what was looked at."""
+        """Return curvatures (t, k) and lengths (t,) of the steps before and after, linearized at the last `look`."""
         path = positions[self.order]
         steps = np.diff(path, axis=0)
         before, behind = ((some * self.along).sum(1) for some in (steps[:-1], steps[1:]))
@@ -89,12 +94,12 @@ class Motion:
         return bend - (bend * self.along).sum(1)[:, None] * self.along, before, behind
 
     def surprise(self, before: Floats, behind: Floats) -> Floats:
-        """By how much steps are longer than those before them make expect."""
+        """Return the difference (t,) of step lengths from their prediction by the step before."""
         news: Floats = behind - self.pace - self.steady * (before - self.pace)
         return news
 
     def measure_steps(self, positions: Floats) -> None:
-        """Take the lengths of steps from these positions (n, k)."""
+        """Update the stencil by the step lengths at these positions (n, k)."""
         lengths = np.linalg.norm(np.diff(positions[self.order], axis=0), axis=1)
         lengths = np.maximum(lengths, LEAST_STEP * self.step)
         before, behind = lengths[:-1], lengths[1:]
@@ -103,7 +108,7 @@ class Motion:
         self.parts = [1 / (before * mean), -(1 / before + 1 / behind) / mean, 1 / (behind * mean)]
 
     def relax(self) -> None:
-        """Let what is curved most be more curved: the weights of a Cauchy distribution as wide as `straight`."""
+        """Reduce the weight of strong curvatures, by the weights of a Cauchy distribution as wide as `straight`."""
         k = self.curvature.shape[1]
         squared = np.square(self.curvature).sum(1)
         self.precision = np.where(self.inside, k / (self.straight**2 + squared), 0.0)
@@ -113,10 +118,10 @@ class Motion:
         self.uneven = float(np.sqrt(even / (self.inside.sum() + UNEVEN_COUNT)))
 
     def draw(self, positions: Floats, rng: np.random.Generator) -> None:
-        """Draw where there are turns, and then all spreads and rates, given positions near those looked at."""
+        """Draw which points are in turns, and then all spreads and rates, for positions near the last `look`."""
         c, *lengths = self.measure(positions)
         self._draw_pace(lengths[0][self.inside], lengths[1][self.inside], rng)
-        k = c.shape[1] - 1  # ways to turn
+        k = c.shape[1] - 1  # number of directions in which a path can turn
         before = np.concatenate([np.zeros((1, c.shape[1])), c[:-1]])
         before[1:][~self.inside[:-1]] = 0.0
         as_straight = -0.5 * np.square(c / self.straight).sum(1) - k * np.log(self.straight)
@@ -141,7 +146,7 @@ class Motion:
         self.alike[1:][~self.inside[:-1]] = 0.0
 
     def _draw_pace(self, before: Floats, behind: Floats, rng: np.random.Generator) -> None:
-        """Draw pace, steadiness and unevenness, given the lengths of steps and of those behind them."""
+        """Draw `pace`, `steady` and `uneven`, given the lengths of steps and of the steps after them."""
         new = (1 - self.steady) / self.uneven
         precision = len(before) * new**2 + (PACE_SPREAD * self.step) ** -2
         mean = new * (behind - self.steady * before).sum() / self.uneven + self.step / (PACE_SPREAD * self.step) ** 2
@@ -154,7 +159,7 @@ class Motion:
         self.uneven = _draw_spread(squared, len(before), UNEVEN * self.step, UNEVEN_COUNT, rng)
 
     def costs(self) -> Floats:
-        """Half the squares (t,), in units of their variances, as things stand."""
+        """Return half the squares (t,), in units of their variances, at the present positions and parameters."""
         off = self.curvature.copy()
         off[1:] -= self.alike[1:, None] * self.curvature[:-1]
         even = np.where(self.inside, np.square(self.news / self.uneven), 0.0)
@@ -163,10 +168,10 @@ class Motion:
         return costs
 
     def system(self) -> tuple[Floats, list[Floats]]:
-        """The gradient (m, k) to descend by, and the bands [(m, k, k), (m - 1, k, k), ...] of the curvature, by lag."""
+        """Return the descent direction (m, k), and the bands [(m, k, k), (m - 1, k, k), ...] of the Hessian, by lag."""
         m, k = len(self.order), self.sideways.shape[1]
         likeness, weight = self.alike, self.precision
-        # The penalty of the curvatures is c'Tc, T tridiagonal.
+        # The penalty of the curvatures is c'Tc with a tridiagonal T.
         own = weight.copy()
         own[:-1] += np.square(likeness[1:]) * weight[1:]
         next_ = -likeness[1:] * weight[1:]
@@ -200,7 +205,7 @@ class Motion:
 
 
 def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generator) -> Bools:
-    """States of a chain of two, given the log likelihood ratios (t,): forwards by filtering, backwards by drawing."""
+    """Draw states of a two-state Markov chain from log likelihood ratios (t,): forward filter, backward sampling."""
     odds = np.exp(np.clip(ratios, -200, 200)).tolist()
     chances: list[float] = []
     chance = begin / (begin + end)
@@ -220,7 +225,7 @@ def _draw_turns(ratios: Floats, begin: float, end: float, rng: np.random.Generat
 
 
 def _draw_spread(squared: float, count: int, usual: float, usual_count: int, rng: np.random.Generator) -> float:
-    """A spread, given a sum of squares of that many numbers, and so many more of the usual spread."""
+    """Draw a spread, given a sum of `count` squares and a prior `usual` that is worth `usual_count` numbers."""
     return float(np.sqrt((squared + usual_count * usual**2) / rng.chisquare(count + usual_count)))
 
 

@@ -32,10 +32,10 @@ from mappable.recovery.anchored.undetermined import (
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
-CHAINS, SWEEPS = 10, 100  # how often drawing begins anew, and how often is drawn then
-ASIDE = 0.1  # of the longest range: metres beside the middle of others that a point begins at
+CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
+ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
 
 
 def recover_anchored(
@@ -49,26 +49,28 @@ def recover_anchored(
     sweeps: int = SWEEPS,
     progress: bool = False,
 ) -> Recovered:
-    """Positions in the anchors' coordinates, with covariances; nothing is aligned afterwards.
+    """Recover positions in the coordinates of the anchors, with covariances; nothing is aligned afterwards.
 
-    Points are `ordered` if they are the images of one drive one after the other. Else give a list of drives, each the
-    numbers of its points in order (landmarks of a map are in none), or False. A camera is taken to go at a steady pace,
-    straight on or turning; how steady and how straight is found out, and so are the noise of the ranges, what each
-    image does to all its ranges, and which are false. Positions are then the mean of all that fits, and covariances
-    tell how much of it there is; both are found by drawing from it, so many `sweeps` ten times, with a bar of
-    `progress` or without. With 0 sweeps, positions are what fits best, and covariances cover small deviations from it.
+    `ordered` is True if the points are the images of one drive, in order. It is False if the points have no order.
+    Otherwise it is a list of drives, each with the numbers of its points in order; landmarks of a map are in no drive.
 
-    Without an order, ranges and known positions alone place the points. The same holds for an order that ranges
-    contradict: if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
-    positions are what fits best, and covariances also cover groups of points that could lie on the other side of their
+    With an order, the camera is assumed to go at a steady pace, straight on or turning. Recovery estimates how steady
+    and how straight the motion is, how noisy the ranges are, and which ranges are false. It also estimates the
+    deviation that an image adds to all its ranges. Positions and covariances are the mean and covariance of samples of
+    all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. With 0 sweeps,
+    positions are the best fit, and covariances cover small deviations from it only.
+
+    Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order.
+    They do if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
+    positions are the best fit. Covariances also cover groups of points that could lie on the other side of their
     neighbors.
 
-    Points that no range connects with an anchor are left out: their coordinates are not numbers.
+    Points that are not connected to an anchor by ranges or odometry get NaN coordinates.
     """
     if sweeps < 0:
-        raise BadInputError(f"there are {sweeps} sweeps, but must be at least 0")
+        raise BadInputError(f"sweeps must be 0 or more, got {sweeps}")
     drives = _checked(ranges, anchors, ordered, odometry, turns)
-    kept = common_neighbour_filter(ranges)
+    kept = common_neighbor_filter(ranges)
     parts = _parts(ranges.where(kept), odometry)
     held = np.isin(parts, parts[anchors.points])
     points, number = np.flatnonzero(held), np.cumsum(held) - 1
@@ -109,16 +111,16 @@ def recover_anchored(
 @dataclass(frozen=True)
 class _Solution:
     refined: Refined
-    weak: bool  # the ranges say little
-    sides: Sequence[Side] = ()  # gaps of drives that have another side
-    folds: Sequence[Fold] | None = None  # groups of points that have another side, or None: not searched for
+    weak: bool  # the ranges are so noisy that they say little
+    sides: Sequence[Side] = ()  # gaps of drives that could run on another side
+    folds: Sequence[Fold] | None = None  # groups of points that could lie on another side; None if not searched for
     erratic: bool = False  # the path does not move like a drive
-    drawn: bool = False  # positions were drawn
+    drawn: bool = False  # positions are the mean of samples
     doubtful: bool = False  # ranges fit worse than their noise explains
 
 
 class _Solver:
-    """The points that are held by anchors, numbered from 0, and all `given` ranges between them, with those `kept`."""
+    """The points that are connected to anchors, numbered from 0; all `given` ranges between them, and those `kept`."""
 
     def __init__(
         self,
@@ -155,19 +157,19 @@ class _Solver:
         if not sweeps:
             return _Solution(refined, weak)
         sides: list[Side] = []
-        if weak:  # what fits best would have the noise of the ranges in its bends
+        if weak:  # the bends of the best fit would be range noise
             problem = self._problem(between)
             refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
             sides = other_sides(problem, refined.state)
         starts = [draw_sides(refined.state, sides, rng) for _ in range(CHAINS)]
-        shown = track(starts, "drawing from all that fits", len(starts)) if progress else starts
+        shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
         return _Solution(sample(problem, shown, rng, sweeps=sweeps), weak, sides=sides, drawn=True)
 
     def gaps(self, positions: Floats) -> list[tuple[int, int, float]]:
-        """Stretches of drives with a known point at either end or at one, and their lengths in longest ranges.
+        """Find stretches of drives with a known point at one end or both, and their lengths in longest ranges.
 
-        Where odometry or turns are known all the way, there is no gap.
+        A stretch with odometry or turns at all its points is not a gap.
         """
         hinted = self.led.copy()
         if self.turns is not None:
@@ -186,13 +188,13 @@ class _Solver:
         return Problem(self.ranges, self.anchors, self.drives, self.odometry, self.turns, start, self.extent)
 
     def _loose(self, start: Floats) -> Problem:
-        """The problem without order."""
+        """Return the problem without order."""
         return Problem(self.ranges, self.anchors, [], self.odometry, None, start, self.extent)
 
     def _placed(self, starts: list[Floats], seed: int, rng: np.random.Generator) -> tuple[Refined, list[Fold], bool]:
-        """The points without order, from all given ranges but those that were not kept and are far off at all starts.
+        """Place the points without order, and allow ranges that the filter did not keep.
 
-        Other ranges that were not kept count as soon as they fit.
+        Such a range counts as soon as it fits, if it is within one longest range of any start.
         """
         i, j = self.given.i, self.given.j
         off = [np.abs(np.linalg.norm(start[i] - start[j], axis=1) - self.given.metres) for start in starts]
@@ -207,13 +209,13 @@ class _Solver:
         return place(pose, starts, rng, self._further(seed))
 
     def _further(self, seed: int) -> Iterator[Floats]:
-        """More starts for points without order, each made when it is asked for."""
+        """Yield more starts for points without order; each is computed on demand."""
         if self.drives:
             yield self._between_anchors(seed, [])
         yield from grown(self.ranges, self.anchors)
 
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
-        """From several starts the one that explains the ranges better; the truth is not asked."""
+        """Fit from several starts, and return the fit of lowest cost."""
         found = []
         for start in starts:
             problem = self._problem(start)
@@ -223,9 +225,10 @@ class _Solver:
         return problem, refined
 
     def _between_anchors(self, seed: int, drives: list[Ints]) -> Floats:
-        """Drives as bows between known positions, and all else where odometry leads or in the middle of what is near.
+        """Start drives as bows between known positions, and other points by odometry or at the mean of their neighbors.
 
-        Points in no drive are put a little beside that: from the line between two others no way leads to either side.
+        Points in no drive get a small random offset: on the line between two points, the gradient leads to neither
+        side.
         """
         known, step = self.anchors, self._step()
         at = np.full((self.ranges.count, known.positions.shape[1]), np.nan)
@@ -243,12 +246,12 @@ class _Solver:
         return filled
 
     def _step(self) -> float:
-        """Metres from one image to the next, if ranges tell; else 0."""
+        """Return the median metres from one image to the next, or 0 if ranges are missing or too noisy."""
         near = consecutive(self.ranges, self.drives)
         return float(np.median(self.ranges.metres[near])) if near.any() and self.vagueness <= WEAK else 0.0
 
     def _links(self) -> tuple[csr_array, Floats]:
-        """How strongly points (n, n) belong together, the nearer the more, and where odometry pulls them (n, k)."""
+        """Return weights (n, n) between points, larger for shorter ranges, and the pull (n, k) of odometry."""
         i, j, strength = self.ranges.i, self.ranges.j, np.square(1 / (self.ranges.metres + self.ranges.sigma))
         pull = np.zeros((self.ranges.count, self.anchors.positions.shape[1]))
         if self.odometry is not None:
@@ -262,7 +265,7 @@ class _Solver:
 
 
 def _parts(ranges: Ranges, odometry: Odometry | None) -> Ints:
-    """The part (n,) that each point is in, if points are connected by ranges or odometry."""
+    """Return the connected part (n,) of each point; ranges and odometry connect points."""
     if odometry is None:
         return ranges.parts
     i, j = np.concatenate([ranges.i, odometry.i]), np.concatenate([ranges.j, odometry.j])
@@ -278,17 +281,19 @@ def _checked(
     odometry: Odometry | None,
     turns: Turns | None,
 ) -> list[Ints]:
-    """The drives, if everything names points that there are."""
+    """Check all input against the ranges, and return the drives."""
     check_points("an anchor", anchors.points, ranges.count)
     dimensions = anchors.positions.shape[1]
     if odometry is not None:
         check_points("odometry", np.concatenate([odometry.i, odometry.j]), ranges.count)
         if odometry.metres.shape[1] != dimensions:
-            raise BadInputError(f"odometry has {odometry.metres.shape[1]} dimensions, but known positions {dimensions}")
+            raise BadInputError(
+                f"odometry has {odometry.metres.shape[1]} dimensions, but known positions have {dimensions}"
+            )
     if turns is not None:
         check_points("a turn", turns.points, ranges.count)
         if dimensions != 2:
-            raise BadInputError("turns to the left and right are for maps of two dimensions")
+            raise BadInputError(f"turns need a 2-D map, but known positions have {dimensions} dimensions")
     if ordered is True:
         drives = [np.arange(ranges.count)]
     else:
@@ -297,16 +302,16 @@ def _checked(
     check_points("a drive", every, ranges.count)
     if len(np.unique(every)) < len(every):
         twice = np.flatnonzero(np.bincount(every) > 1)[0]
-        raise BadInputError(f"point {twice} is in the order of drives more than once")
+        raise BadInputError(f"point {twice} occurs more than once in the drives: give each point once")
     if turns is not None:
         lost = np.setdiff1d(turns.points, np.concatenate([np.arange(0), *(drive[1:-1] for drive in drives)]))
         if len(lost):
-            raise BadInputError(f"the turn at point {lost[0]} has no step before it, or none behind it, in any drive")
+            raise BadInputError(f"the turn at point {lost[0]} needs a step before it and a step after it in a drive")
     return drives
 
 
 def _unbroken(drives: list[Ints], held: Bools) -> list[Ints]:
-    """Drives without the points that are not held: they break there."""
+    """Split drives at points that are not held, and leave these points out."""
     found = []
     for drive in drives:
         breaks = np.flatnonzero(~held[drive])

@@ -1,7 +1,7 @@
-"""All that is known about the points as one least-squares problem.
+"""The least-squares problem of anchored recovery.
 
-Ranges, known positions, odometry and the way a camera moves are one sum of squares about the present positions, over
-pairs of points.
+Ranges, known positions, odometry and the motion prior are one sum of squares over pairs of points, linearized at the
+present positions.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,18 @@ from mappable.recovery.anchored.range_noise import RangeNoise
 from mappable.recovery.hints import Anchors, Odometry, Turns
 from mappable.recovery.ranges import Ranges
 
-CLOSE, FOLLOWING = 0.7, 3  # of the longest range: points so close have a range, as a rule; and so near in order
-STILL = 1e-3  # of the longest range: metres of a step, at least, that a camera is taken to make
-LEAST_MISSING = 0.02  # share of these ranges
+CLOSE = 0.7  # of the longest range: closer points usually have a range
+FOLLOWING = 3  # lag in order up to which the share of missing ranges is measured
+STILL = 1e-3  # of the longest range: shortest step that a camera is assumed to make
+LEAST_MISSING = 0.02  # smallest share of missing ranges between close points
 WEAK = 0.3  # vagueness above which ranges say less than the order of images does
-USUAL_LONGEST = 0.98  # of all ranges, the share that is no longer than the longest, but for odd ones
+USUAL_LONGEST = 0.98  # quantile of the ranges that counts as the longest range, so that outliers do not count
 
 
 class Problem:
-    """All that is known about some points, and the linear system of it at a given state.
+    """Everything known about some points, and its linear system at a given state.
 
-    A state (n, k + 1) is the positions of the points and, last, the deviations of their ranges.
+    A state (n, k + 1) has the positions of the points and, as last column, the deviations of their ranges.
     """
 
     def __init__(
@@ -66,11 +67,11 @@ class Problem:
         self.pairs = len(all_keys)
         rows, ones, shape = np.arange(len(ranges)), np.ones(len(ranges)), (self.count, len(ranges))
         self.at_i, self.at_j = (csr_array((ones, (ends, rows)), shape=shape) for ends in (ranges.i, ranges.j))
-        self.true: Floats = np.ones(len(ranges))  # weights: chances, or draws, that a range is not false
+        self.true: Floats = np.ones(len(ranges))  # weights: probabilities, or draws, that a range is true
         self.look(np.column_stack([start, np.zeros(self.count)]))
 
     def look(self, state: Floats) -> None:
-        """Take everything as it is at this state."""
+        """Linearize everything at this state."""
         self.state, self.positions = state, state[:, :-1]
         apart = self.positions[self.ranges.i] - self.positions[self.ranges.j]
         distances = np.maximum(np.linalg.norm(apart, axis=1), 1e-6)
@@ -80,7 +81,7 @@ class Problem:
             self.motion.look(self.positions)
 
     def look_nearby(self, state: Floats) -> None:
-        """Take the noise of ranges as it is at a state near the one looked at, to first order."""
+        """Update the noise of ranges for a state near the last `look`, to first order."""
         apart = state[self.ranges.i, :-1] - state[self.ranges.j, :-1]
         self.noise.look(np.maximum((apart * self.directions).sum(1), 1e-6), self._shifts(state))
 
@@ -89,33 +90,33 @@ class Problem:
         return shifts
 
     def twin(self) -> "Problem":
-        """The same problem, to try something else with."""
+        """Copy the problem, to try another state without changing this one."""
         twin = copy(self)
         twin.noise, twin.deviations, twin.motion = copy(self.noise), copy(self.deviations), copy(self.motion)
         return twin
 
     def objective(self) -> float:
-        """What a step shall lower: the negative logarithm of the likelihood, as things stand."""
+        """Return what a step must decrease: the negative log likelihood, with the present weights `true`."""
         return float(self._costs().sum() - self.true @ self.noise.log_likelihood)
 
     def costs(self) -> Floats:
-        """What each point (n,) has of the negative logarithm of the likelihood, whichever ranges are false."""
+        """Return each point's share (n,) of the negative log likelihood, summed over true and false ranges."""
         halves = 0.5 * self.noise.costs()
         ends = np.concatenate([self.ranges.i, self.ranges.j])
         costs: Floats = self._costs() + np.bincount(ends, np.concatenate([halves, halves]), self.count)
         return costs + self._crowding()
 
     def _crowding(self) -> Floats:
-        """What each point (n,) has of the cost of points that have come close, and between which there is no range.
+        """Return each point's share (n,) of the cost of close points without a range between them.
 
-        How often a range between close points is missing is seen where they follow each other in order.
+        Points that follow each other in order show how often a range between close points is missing.
         """
         costs = np.zeros(self.count)
         if self.motion is None:
             return costs
         pairs = KDTree(self.positions).query_pairs(CLOSE * self.reach, output_type="ndarray")
         missing = ~np.isin(_keys(pairs, self.count), _keys(np.stack([self.ranges.i, self.ranges.j], 1), self.count))
-        place = np.full(self.count, np.nan)  # those in no order are no measure, nor strange to each other
+        place = np.full(self.count, np.nan)  # pairs of points without order do not count
         place[self.motion.order] = np.arange(len(self.motion.order))
         one, two = place[pairs].T
         following = np.abs(one - two) <= FOLLOWING
@@ -126,7 +127,7 @@ class Problem:
         return costs
 
     def _costs(self) -> Floats:
-        """The same but for ranges."""
+        """Return each point's share (n,) of all costs except those of ranges."""
         known = self.known
         costs: Floats = 0.5 * self.loosely * np.square(self.positions - self.start).sum(1)
         off = (self.positions[known.points] - known.positions) / known.sigma[:, None]
@@ -140,11 +141,11 @@ class Problem:
         return costs
 
     def system(self) -> tuple[Floats, Floats, Floats]:
-        """The matrix, as `diagonal` (n, k + 1, k + 1) and `coupling` (pairs, k + 1, k + 1), and the right side."""
+        """Return the matrix, as `diagonal` (n, k + 1, k + 1) and `coupling` (pairs, k + 1, k + 1), and right side."""
         n, k = self.count, self.dimensions
         diagonal, coupling = np.zeros((n, k + 1, k + 1)), np.zeros((self.pairs, k + 1, k + 1))
         weight, pull = self.true * self.noise.weight, self.true * self.noise.pull
-        # A range has the slopes (u, s) by the state of i, and (-u, s) by that of j.
+        # A range has the derivatives (u, s) by the state of i, and (-u, s) by the state of j.
         by_i = np.column_stack([self.directions, self.noise.spread])
         own = (weight[:, None] * by_i)[:, :, None] * by_i[:, None, :]
         turn = np.array([-1.0] * k + [1.0])
@@ -182,7 +183,7 @@ class Problem:
         return slips
 
     def doubt(self, diagonal: Floats, coupling: Floats) -> Floats:
-        """The variance (edges,) of what ranges should be, given the blocks of a covariance."""
+        """Return the variance (edges,) of the predicted ranges, given the blocks of a covariance."""
         k = self.dimensions
         by_i = np.column_stack([self.directions, self.noise.spread])
         by_j = by_i * ([-1.0] * k + [1.0])
@@ -194,12 +195,12 @@ class Problem:
 
 
 def vagueness(ranges: Ranges) -> float:
-    """The spread of a usual range, as a share of its length."""
+    """Return the median relative sigma of the ranges."""
     return float(np.median(ranges.sigma / np.maximum(ranges.metres, 1e-9))) if len(ranges) else 1.0
 
 
 def consecutive(ranges: Ranges, sequences: Sequence[Ints]) -> Bools:
-    """True (edges,) for ranges from one point of a sequence to the next."""
+    """Return True (edges,) for ranges from one point of a sequence to the next."""
     before = _before(sequences, ranges.count)
     found: Bools = (before[ranges.j] == ranges.i) | (before[ranges.i] == ranges.j)
     return found
@@ -211,7 +212,7 @@ def _keys(pairs: Ints, count: int) -> Ints:
 
 
 def _before(sequences: Sequence[Ints], count: int) -> Ints:
-    """The point (n,) before each in order, or -1."""
+    """Return the point (n,) before each point in order, or -1."""
     before = np.full(count, -1)
     for sequence in sequences:
         before[sequence[1:]] = sequence[:-1]
@@ -232,7 +233,7 @@ def _motion(
         begun = np.linalg.norm(np.diff(start[order], axis=0), axis=1)[together]
         if np.median(begun) > STILL * reach or not len(ranges):
             near = begun
-        elif not len(near):  # points that only one known position holds all begin there
+        elif not len(near):  # with only one known position, all points start there
             near = ranges.metres
     motion = Motion(order, together[1:] & together[:-1], max(float(np.median(near)), STILL * reach), reach)
     if turns is not None:

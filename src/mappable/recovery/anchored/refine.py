@@ -1,8 +1,8 @@
 """Refine positions: the best fit, or the mean and spread of samples of all fits.
 
-Gauss-Newton steps find the best fit. Where images are in order, positions are then drawn again and again together with
-all that is unknown besides them (Gibbs sampling): where there are turns, how sharp they are, how noisy the ranges are,
-and which of them are false. The mean of the draws is the best guess, and their covariance tells how sure it is.
+Gauss-Newton steps find the best fit. If images are in order, Gibbs sampling then draws positions many times, together
+with all other unknowns. These are the places and sharpness of turns, the noise of the ranges, and which ranges are
+false. The result is the mean of the draws, with their covariance.
 """
 
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from mappable.arrays import Floats
 from mappable.recovery.anchored.elimination import Factor, SingularError
 from mappable.recovery.anchored.problem import Problem
 
-SKIPPED = 0.3  # share of the draws of a chain that depend on where it began
-THINNED = 10  # one draw in so many gives its covariance
+SKIPPED = 0.3  # burn-in: share of the draws of a chain that are not used
+THINNED = 10  # the covariance of every 10th draw is used
 
 
 def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float = 1e-3) -> Floats:
-    """A state of least objective near this one, by damped Gauss-Newton steps that never make it worse."""
+    """Find a local minimum of the objective near this state, by damped Gauss-Newton steps that never increase it."""
     problem.look(state)
     value, damping = problem.objective(), 1e-6
     axes = np.arange(state.shape[1])
@@ -48,12 +48,12 @@ def settle(problem: Problem, state: Floats, *, steps: int = 30, tolerance: float
 
 @dataclass(frozen=True)
 class Refined:
-    """What was found: all in the same numbers as the problem's."""
+    """A refined state; points and ranges are numbered as in the problem."""
 
     state: Floats  # (n, k + 1)
     covariances: Floats  # (n, k, k)
-    noise: float
-    true: Floats  # (edges,): the chance of each range not to be false
+    noise: float  # in units of the stated spreads
+    true: Floats  # (edges,): probability that a range is true
 
     @property
     def positions(self) -> Floats:
@@ -61,7 +61,7 @@ class Refined:
 
 
 def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
-    """The state by Gauss-Newton, in turn with the noise of the ranges and the chances that they are true."""
+    """Fit the state by Gauss-Newton, in turn with the noise of the ranges and their probabilities to be true."""
     noise, k = problem.noise, problem.dimensions
     for _ in range(rounds):
         state = settle(problem, state, steps=5)
@@ -78,10 +78,10 @@ def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
 
 
 def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator, *, sweeps: int) -> Refined:
-    """Mean and covariance of states drawn from all that fits, so many times from each of these starts on."""
+    """Return mean and covariance of states drawn by Gibbs sampling, with `sweeps` draws from each start."""
     noise, motion, deviations, k = problem.noise, problem.motion, problem.deviations, problem.dimensions
     if motion is None:
-        raise ValueError("states are drawn of points in order only")
+        raise ValueError("sampling needs points in order")
     skipped = int(SKIPPED * sweeps)
     origin = problem.state
     total, squared, chains = np.zeros_like(origin), np.zeros((problem.count, k, k)), 0
@@ -121,7 +121,7 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
 
 
 def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor]:
-    """The state after one step, damped if need be, and the factor of the system that the step came from."""
+    """Return the state after one step, damped if needed, and the factor of the linear system of the step."""
     problem.look(state)
     value = problem.objective()
     diagonal, coupling, right = problem.system()

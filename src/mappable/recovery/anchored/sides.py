@@ -1,9 +1,9 @@
-"""On which side of the line between two known points a route runs.
+"""Find on which side of the line between two known points a route runs.
 
-Between two known points that are next to each other in order, all positions can be turned about the line that joins
-the two: every range among them stays as it was. What speaks for one side is how the way goes on at both ends, and that
-may not be enough. The other side is tried for every second gap at once, and then for the others; each gap is judged
-by the cost of its own points.
+Between two consecutive known points, all positions can be rotated about the line that joins the two, and no range
+between them changes. Only the continuation of the path at both ends favors one side, and that may not be enough. So the
+other side is tried, for every second gap at once, and then for the other gaps. Each gap is judged by the cost of its
+own points.
 """
 
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from mappable.arrays import Floats, Ints
 from mappable.recovery.anchored.problem import Problem
 from mappable.recovery.anchored.refine import fit
 
-CURVED = 0.5  # of the longest range: a way that leaves the line by less has no sides
-ROUNDS = 8
-FARTHER = 50.0  # cost above which the other side is out of the question
+CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
+ROUNDS = 8  # rounds of the fit of the other side
+FARTHER = 50.0  # excess cost above which the other side is impossible
 
 
 @dataclass(frozen=True)
 class Side:
-    """The state (m, k + 1) of the `points` (m,) in a gap, ends included, if they are on the other side."""
+    """The state (m, k + 1) of the `points` (m,) in a gap, including its ends, on the other side."""
 
     points: Ints
     state: Floats
-    excess: float  # of the cost over that of the first side: the logarithm of the odds against this one
+    excess: float  # cost above that of the first side: the logarithm of the odds against the other side
 
     @property
     def chance(self) -> float:
@@ -34,7 +34,7 @@ class Side:
 
 
 def other_sides(problem: Problem, state: Floats) -> list[Side]:
-    """The other side for each gap of a fitted state in which there is one."""
+    """Find the other side for each gap of a fitted state that has one."""
     found = []
     k = problem.dimensions
     problem.look(state)
@@ -59,7 +59,7 @@ def other_sides(problem: Problem, state: Floats) -> list[Side]:
 
 
 def draw_sides(state: Floats, sides: list[Side], rng: np.random.Generator) -> Floats:
-    """The state with each gap on one of its sides, by their chances."""
+    """Return the state with each gap on one of its sides, drawn by their probabilities."""
     drawn = state.copy()
     for side in sides:
         if rng.random() < side.chance:
@@ -68,7 +68,7 @@ def draw_sides(state: Floats, sides: list[Side], rng: np.random.Generator) -> Fl
 
 
 def _gaps(problem: Problem) -> list[Ints]:
-    """The points from each known one to the next known one of its sequence, both included, in order."""
+    """Return the points from each known point to the next known point of its sequence, both included, in order."""
     if problem.motion is None:
         return []
     order, inside = problem.motion.order, problem.motion.inside
@@ -79,7 +79,7 @@ def _gaps(problem: Problem) -> list[Ints]:
 
 
 def _along(positions: Floats) -> Floats:
-    """The parts (m, k) of positions, seen from the first, that are along the line from the first to the last."""
+    """Project positions (m, k), relative to the first, onto the line from the first to the last."""
     line = positions[-1] - positions[0]
     length = np.linalg.norm(line)
     if length < 1e-9:
@@ -89,12 +89,12 @@ def _along(positions: Floats) -> Floats:
 
 
 def _turned(positions: Floats) -> Floats:
-    """Positions (m, k) turned by half a circle about the line from the first to the last."""
+    """Rotate positions (m, k) by a half turn about the line from the first to the last."""
     turned: Floats = 2 * (positions[0] + _along(positions)) - positions
     return turned
 
 
 def _width(positions: Floats) -> float:
-    """How far positions (m, k) leave the line from the first to the last."""
+    """Return the largest distance of positions (m, k) from the line from the first to the last."""
     off = positions - positions[0] - _along(positions)
     return float(np.linalg.norm(off, axis=1).max())

@@ -1,6 +1,6 @@
-"""Where points begin.
+"""Start positions for the fit.
 
-Drives begin as bows between known positions, and other points between their neighbors. Maps of the ranges alone, moved
+Drives start as bows between known positions, and other points between their neighbors. Maps of the ranges alone, moved
 to the known positions, are further starts.
 """
 
@@ -18,13 +18,13 @@ from mappable.recovery.unanchored.grow import grow
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
 from mappable.recovery.unanchored.smacof import sparse_smacof
 
-GROWN = 2  # maps that are grown, each from a known point; four folded paths (docs/recover.md) chose it
+GROWN = 2  # maps that are grown, each from a known point; chosen on four folded paths (docs/recover-studies.md)
 
 
 def bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
-    """Positions (steps + 1, k) from one to another on half a wave of about the length of these steps.
+    """Return positions (steps + 1, k) between two points on half a sine wave of about the length of all steps.
 
-    It leaves the straight line in any case: from there no way leads to either side.
+    The wave never is a straight line, because on a straight line the gradient leads to neither side.
     """
     line = end - begin
     chord = float(np.linalg.norm(line))
@@ -39,7 +39,7 @@ def bow(begin: Floats, end: Floats, steps: int, step: float) -> Floats:
 
 
 def harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
-    """Every position that is not a number becomes the mean of those it is linked to, weighted, and pulled from it."""
+    """Replace each NaN position by the weighted mean of the positions linked to it, plus the `pull` of odometry."""
     free = np.isnan(positions[:, 0])
     if not free.any():
         return positions
@@ -52,9 +52,9 @@ def harmonic(links: csr_array, pull: Floats, positions: Floats) -> Floats:
 
 
 def drawn_from(ranges: Ranges, known: Anchors, seed: int) -> list[Floats]:
-    """Two maps of the ranges alone, if they connect all, brought to the known positions.
+    """Make two maps of the ranges alone, aligned to the known positions; none if ranges do not connect all points.
 
-    The second is made in one dimension more, where groups of points pass each other, and then flattened.
+    The second map is made in one dimension more, where groups of points can pass each other, and then flattened.
     """
     if not _connected(ranges):
         return []
@@ -67,9 +67,9 @@ def drawn_from(ranges: Ranges, known: Anchors, seed: int) -> list[Floats]:
 
 
 def grown(ranges: Ranges, known: Anchors) -> Iterator[Floats]:
-    """Maps of the ranges alone, if they connect all, each grown from a known point and brought to the known positions.
+    """Yield maps of the ranges alone, each grown from a known point and aligned to the known positions.
 
-    A map is grown only when it is asked for.
+    There are none if ranges do not connect all points. Each map is grown on demand.
     """
     if _connected(ranges):
         some = np.unique(np.linspace(0, len(known.points) - 1, GROWN).round().astype(np.int64))

@@ -1,4 +1,4 @@
-"""What ranges and known positions together leave open, in sentences."""
+"""Sentences about what ranges and known positions together do not determine."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,89 +9,108 @@ from mappable.recovery.anchored.folds import Fold
 from mappable.recovery.anchored.sides import Side
 from mappable.recovery.hints import Anchors, Odometry
 
-FLAT = 1e-6  # known positions lie in a line, or plane, if they leave it by less than this share of their extent
-LIKELY = 0.05  # chance of the other side that is worth saying
-LISTED = 8  # points that a sentence names at most
-LONG = 12.0  # times the longest range: way between known positions whose turns short ranges cannot decide
-LONG_END = 2.0  # likewise: way beyond the last of them
+FLAT = 1e-6  # known positions lie on a line, or plane, if they deviate by less than this share of their extent
+LIKELY = 0.05  # probability of the other side above which a sentence reports it
+LISTED = 8  # a sentence names at most this many points
+LONG = 12.0  # times the longest range: on longer paths between known positions, short ranges do not decide the turns
+LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
 
 
 def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools) -> Iterator[str]:
-    """Whether the known positions fix the directions of the map, and which points they do not hold."""
-    ways = anchors.positions - anchors.positions.mean(0)
-    if odometry is not None:  # it is in the directions of the map
-        ways = np.concatenate([ways, odometry.metres])
-    spread = np.linalg.svd(ways, compute_uv=False)
+    """Report if the known positions do not fix the orientation of the map, or do not connect to all points."""
+    directions = anchors.positions - anchors.positions.mean(0)
+    if odometry is not None:  # odometry is along the axes of the map, so it fixes directions, too
+        directions = np.concatenate([directions, odometry.metres])
+    spread = np.linalg.svd(directions, compute_uv=False)
     dimensions = anchors.positions.shape[1]
     count = int((spread > FLAT * max(spread[0], 1e-12)).sum()) if spread[0] > 0 else 0
     if count < dimensions:
-        where = {0: "one point", 1: "a line", 2: "a plane"}[count]
-        turned = ", or turned about it." if count < dimensions - 1 else "."
-        yield f"The known positions lie in {where}: the map could as well be mirrored at it{turned}"
+        where = {0: "in one point", 1: "on a line", 2: "in a plane"}[count]
+        what = where.split()[-1]
+        rotated = f", or rotated about this {what}." if count < dimensions - 1 else "."
+        yield f"The known positions lie {where}: the map could as well be mirrored at this {what}{rotated}"
     if not held.all():
-        yield f"{(~held).sum():,} of {len(held):,} points are connected with no known one, and left out."
+        yield (
+            f"{(~held).sum():,} of {len(held):,} points are not connected to any known position and have no"
+            " coordinates."
+        )
 
 
 def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
-    """Gaps between known points that could run on either side; `points` has the numbers of the sides' points."""
+    """Report gaps between known points whose path could run on either side.
+
+    `points` has the user's numbers of the points that the sides refer to.
+    """
     for side in sides:
         if side.chance > LIKELY:
             yield (
-                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]} the way could run on"
-                " the other side of the line that joins them."
+                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]}, the path could run"
+                " on the other side of the line that joins these points."
             )
 
 
 def undecided_folds(points: Ints, folds: Sequence[Fold]) -> Iterator[str]:
-    """Points that could lie on the other side of their neighbors; `points` has the numbers of the folds' points."""
+    """Report points that could lie on the other side of their neighbors.
+
+    `points` has the user's numbers of the points that the folds refer to.
+    """
     likely = [fold.points for fold in folds if fold.excess < -np.log(LIKELY)]
     if likely:
-        some = points[np.unique(np.concatenate(likely))]
-        listed = ", ".join(map(str, some[:LISTED].tolist())) + (", …" if len(some) > LISTED else "")
+        folded = points[np.unique(np.concatenate(likely))]
+        listed = ", ".join(map(str, folded[:LISTED].tolist())) + (", …" if len(folded) > LISTED else "")
         yield (
-            f"{len(some):,} of {len(points):,} points could lie on the other side of their neighbors (point {listed})."
-            " Their covariances cover both sides."
+            f"{len(folded):,} of {len(points):,} points could lie on the other side of their neighbors (point"
+            f" {listed}). Their covariances cover both sides."
         )
 
 
 def long_ways(known: Ints, ways: Sequence[tuple[int, int, float]]) -> Iterator[str]:
-    """Ways (begin, end, length in longest ranges), at least one end known, whose turns short ranges do not decide."""
-    for begin, end, way in ways:
+    """Report long paths with at least one known end, because short ranges do not decide their turns.
+
+    A path is (begin, end, length in longest ranges).
+    """
+    for begin, end, length in ways:
         ends = [point for point in (begin, end) if point in known]
-        if len(ends) == 2 and way > LONG:
+        if len(ends) == 2 and length > LONG:
             yield (
-                f"The way between the known points {begin} and {end} is long: turns there are a guess, and covariances"
-                " hold if it is right."
+                f"The path between the known points {begin} and {end} is long: turns there are a guess. Covariances"
+                " are valid only if the guess is right."
             )
-        if len(ends) == 1 and way > LONG_END:
-            beyond = "before" if ends[0] == end else "behind"
+        if len(ends) == 1 and length > LONG_END:
+            beyond = "before" if ends[0] == end else "after"
             yield (
-                f"The way {beyond} the known point {ends[0]} ends at no other: turns there are a guess, and covariances"
-                " hold if it is right."
+                f"The path {beyond} the known point {ends[0]} does not reach another known point: turns there are a"
+                " guess. Covariances are valid only if the guess is right."
             )
 
 
 def doubts(false: Bools, *, weak: bool, erratic: bool) -> Iterator[str]:
-    """Sentences about `false` ranges, `weak` ranges and an `erratic` path."""
+    """Report many `false` ranges, `weak` ranges and an `erratic` path."""
     if erratic:
         yield "The path is too erratic for a steady drive: positions rest on ranges, not on the order of the images."
     if false.sum() > 0.5 * len(false):
-        yield f"{false.sum():,} of {len(false):,} ranges were treated as false: they are, or sigma is far too small."
+        yield (
+            f"{false.sum():,} of {len(false):,} ranges were treated as false: either they are false, or sigma is far"
+            " too small."
+        )
     if weak and len(false):
-        yield "The ranges are off by a third of their length or more: positions rest on the known ones and the pace."
+        yield (
+            "The ranges have errors of a third of their length or more: positions rest on the known positions and on a"
+            " steady pace."
+        )
 
 
 def misfits(false: Bools, noise: float, *, doubtful: bool) -> Iterator[str]:
-    """Whether ranges fit worse than their stated `noise` explains, so that the map is `doubtful`."""
+    """Report if ranges fit worse than their stated noise explains, which makes the map `doubtful`."""
     if doubtful:
         yield (
             f"{false.sum():,} of {len(false):,} ranges do not fit, and the noise of the others is {noise:.2f} times the"
-            " stated one: these ranges are worse than stated, or a part of the map is folded."
+            " stated noise. Either these ranges are worse than stated, or a part of the map is folded."
         )
 
 
 def unseen(false: Bools, *, drawn: bool, folded: bool) -> Iterator[str]:
-    """What covariances do not cover if positions were not `drawn`; `folded` tells if folds were searched for."""
+    """Report what covariances do not cover if positions were not `drawn`; `folded`: folds were searched for."""
     if not drawn and len(false):
-        covered = " and the folds that were found: another fold is possible." if folded else " only, not folds."
-        yield "Positions are what fits best. Covariances cover small deviations" + covered
+        covered = " and the folds that were found: other folds are possible." if folded else " only, not folds."
+        yield "Positions are the best fit. Covariances cover small deviations" + covered

@@ -1,6 +1,6 @@
 """Complete a masked matrix of squared distances by descent, for comparison.
 
-It is dense: memory grows with n², so it is for a few hundred points.
+All arrays are dense: memory grows with n², so use it for a few hundred points.
 """
 
 from dataclasses import dataclass
@@ -18,29 +18,29 @@ from mappable.recovery.unanchored.mds import classical_mds
 
 
 class NotConvergedError(MappableError):
-    """A method stopped before it reached the required accuracy."""
+    """Raised if a method stops before it reaches the required accuracy."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """All squared distances, in the unit of the observed ones, and where that puts the points."""
+    """All squared distances, in the unit of the observed ones, and the points with these distances."""
 
     squared_distances: Floats  # (n, n)
-    positions: Floats  # (n, k), by classical MDS about the origin
+    positions: Floats  # (n, k), centered at the origin
     gap: float | None = None  # relative duality gap of a semidefinite program
 
 
 def s_stress(
     squared_distances: Floats, mask: Bools, dimensions: int, *, starts: int = 5, seed: int = 0, iterations: int = 5000
 ) -> Completed:
-    """The points of the lowest s-stress found: the sum of (||x_i - x_j||² - d_ij)² over observed pairs.
+    """Minimize the s-stress, the sum of (||x_i - x_j||² - d_ij)² over observed pairs, with d_ij squared distances.
 
-    L-BFGS goes down from the points that the shortest paths along the pairs suggest, and from random ones, as the
-    s-stress has many hollows; the lowest end counts.
+    The s-stress has many local minima. So L-BFGS starts from classical MDS of the shortest paths, and from random
+    points, and the lowest minimum is returned.
     """
     ranges = observed(squared_distances, mask, dimensions)
     if starts < 1:
-        raise BadInputError(f"there are {starts} starts, but must be at least 1")
+        raise BadInputError(f"starts must be 1 or more, got {starts}")
     unit = float(np.square(ranges.metres).max())
     squared = np.square(ranges.metres) / unit
     geodesic = classical_mds(geodesics(ranges) / unit, dimensions)
@@ -49,38 +49,40 @@ def s_stress(
     ends = [_descend(ranges, squared, start, iterations) for start in (geodesic, *randoms)]
     _, points, converged = min(ends, key=lambda end: end[0])
     if not converged:
-        raise NotConvergedError(f"the s-stress did not converge in {iterations:,} steps")
+        raise NotConvergedError(f"the s-stress did not converge in {iterations:,} steps: allow more iterations")
     points = np.sqrt(unit) * (points - points.mean(0))
     return Completed(squared_distances_of(points), points)
 
 
 def squared_distances_of(points: Floats) -> Floats:
-    """All squared distances (n, n) among points (n, k)."""
+    """Return all squared distances (n, n) between points (n, k)."""
     squared: Floats = np.square(points[:, None, :] - points[None, :, :]).sum(2)
     return squared
 
 
 def geodesics(ranges: Ranges) -> Floats:
-    """The squared lengths (n, n) of the shortest paths along connected ranges."""
+    """Return the squared lengths (n, n) of the shortest paths along connected ranges."""
     squared: Floats = np.square(dijkstra(ranges.graph, directed=False))
     return (squared + squared.T) / 2
 
 
 def _descend(ranges: Ranges, squared: Floats, start: Floats, iterations: int) -> tuple[float, Floats, bool]:
-    """The s-stress at the end of a way down from a start, the points there, and whether it went all the way."""
+    """Return the s-stress at the minimum reached from a start, the points there, and whether it converged."""
     settings = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 20}
     arguments = (start.shape, ranges.i, ranges.j, squared)
-    end = minimize(_value_and_slope, start.ravel(), arguments, jac=True, method="L-BFGS-B", options=settings)
+    end = minimize(_value_and_gradient, start.ravel(), arguments, jac=True, method="L-BFGS-B", options=settings)
     return float(end.fun), end.x.reshape(start.shape), bool(end.success)
 
 
-def _value_and_slope(flat: Floats, shape: tuple[int, ...], i: Ints, j: Ints, squared: Floats) -> tuple[float, Floats]:
-    """The s-stress of points, their coordinates in a row, and its slope in each of these."""
+def _value_and_gradient(
+    flat: Floats, shape: tuple[int, ...], i: Ints, j: Ints, squared: Floats
+) -> tuple[float, Floats]:
+    """Return the s-stress of points, given as a flat array, and its gradient."""
     points = flat.reshape(shape)
     along = points[i] - points[j]
     misfit = np.square(along).sum(1) - squared
     pull = 4.0 * misfit[:, None] * along
-    slope = np.zeros_like(points)
-    np.add.at(slope, i, pull)
-    np.subtract.at(slope, j, pull)
-    return float(misfit @ misfit), slope.ravel()
+    gradient = np.zeros_like(points)
+    np.add.at(gradient, i, pull)
+    np.subtract.at(gradient, j, pull)
+    return float(misfit @ misfit), gradient.ravel()

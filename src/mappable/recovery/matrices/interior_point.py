@@ -1,17 +1,17 @@
 """An interior-point method for the semidefinite programs of distance completion, with a proof of its accuracy.
 
-Over Gram matrices G ⪰ 0 (n, n) of centered points, with A(G) the squared distances of the observed pairs and d those
-that were measured, it maximizes
+The variable is the Gram matrix G ⪰ 0 (n, n) of centered points. A(G) are the squared distances of the observed pairs,
+and d the measured ones. The method maximizes
 
     <C, G> - penalty(A(G) - d)
 
-The dual has one variable y per pair: minimize d y + penalty*(y), subject to S = A*(y) - C ⪰ 0. Each step solves one
-linear system of the size of the pairs, because a pair's matrix has rank one: b bᵀ with b = e_i - e_j, so that the
-entries are products of (b_e G b_f) and (b_e S⁻¹ b_f). General solvers work with all n (n + 1) / 2 entries of G instead
-and take a hundred times as long (docs/recover.md).
+The dual has one variable y per pair: minimize d y + penalty*(y), subject to S = A*(y) - C ⪰ 0. The matrix of a pair has
+rank one: b bᵀ with b = e_i - e_j. So each step solves one linear system with one unknown per pair, whose entries are
+products of (b_e G b_f) and (b_e S⁻¹ b_f). General solvers work with all n (n + 1) / 2 entries of G instead and take a
+hundred times as long (docs/recover-studies.md).
 
-The search direction is that of Helmberg, Kojima and Monteiro with Mehrotra's correction. How it got there does not
-matter in the end: any G ⪰ 0 gives a lower bound and any y with S ⪰ 0 an upper bound, and their difference is the gap.
+The search direction is that of Helmberg, Kojima and Monteiro with Mehrotra's correction. The proof does not depend on
+the search: any G ⪰ 0 gives a lower bound and any y with S ⪰ 0 an upper bound. The gap is their difference.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigvalsh,
 from mappable.arrays import Floats
 from mappable.recovery.ranges import Ranges
 
-STEPS = 100
+STEPS = 100  # at most
 TOLERANCE = 1e-7  # relative gap at which it stops
-FEASIBLE = 1e-9  # largest entry of A*(y) - C - S, relative to that of C
-BACK = 0.95  # part of the way to the boundary of a cone
-SLOWEST, FASTEST = 0.8, 1e-4  # of the complementarity that a step may aim at
+FEASIBLE = 1e-9  # largest entry of A*(y) - C - S, relative to 1 plus the largest entry of C
+BACK = 0.95  # a step goes at most this share of the way to the boundary of a cone
+SLOWEST, FASTEST = 0.8, 1e-4  # a step aims at between these shares of the present complementarity
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Solution:
 
 
 class UnboundedError(Exception):
-    """The objective has no maximum: the points can move apart for ever."""
+    """Raised if the objective has no maximum: the points can move apart without limit."""
 
 
 def solve(ranges: Ranges, squared: Floats, scale: float, radius: float | None) -> Solution:
-    """Maximize for the pairs of `ranges` with squared distances (pairs,); `scale` is the size of a usual entry of G.
+    """Maximize for the pairs of `ranges` with squared distances (pairs,); `scale` is the size of a typical entry of G.
 
-    With a `radius` k, C is the identity on centered vectors and the penalty k ||.||; without one, C is 0 and the
-    penalty 2 ||.||². Raises UnboundedError if there is no maximum.
+    With a `radius` k, C is the identity on centered vectors and the penalty is k ||.||. Without a radius, C is 0 and
+    the penalty is 2 ||.||². Raise UnboundedError if there is no maximum.
     """
     return _Search(ranges, squared, scale, radius).run()
 
@@ -56,13 +56,13 @@ class _Search:
         self.i, self.j, self.n, self.squared, self.radius = ranges.i, ranges.j, ranges.count, squared, radius
         mean = np.full((self.n, self.n), 1.0 / self.n)
         self.wanted = np.zeros_like(mean) if radius is None else np.eye(self.n) - mean  # C
-        self.offset = mean - self.wanted  # S has 1 in the direction that no distance sees
+        self.offset = mean - self.wanted  # distances do not depend on the direction of equal entries: S is 1 there
         self.gram, self.y = scale * np.eye(self.n), np.zeros(len(squared))
         self.slack = np.eye(self.n)  # S
-        self.multiplier = 0.0 if radius is None else scale / (radius**2 / 2)  # of |y|² <= k²
+        self.multiplier = 0.0 if radius is None else scale / (radius**2 / 2)  # multiplier of |y|² <= k²
 
     def run(self) -> Solution:
-        """Step until the gap is small, or nothing is gained by rounding."""
+        """Step until the gap is small, or rounding errors prevent progress."""
         best = Solution(self.gram, np.inf, 0)
         for number in range(STEPS):
             gap = self._gap()
@@ -84,12 +84,12 @@ class _Search:
         else:
             trace, k = float(np.vdot(self.wanted, self.gram)), self.radius
             if trace > k * float(np.linalg.norm(lengths)):
-                raise UnboundedError  # any multiple of this G is better still
+                raise UnboundedError  # larger multiples of this G are always better
             lower, upper = trace - k * float(np.linalg.norm(lengths - d)), float(d @ y)
         return max(abs(upper - lower) / max(1.0, abs(upper)), residual if residual > FEASIBLE else 0.0)
 
     def _step(self, *, first: bool) -> None:
-        """A predictor, which tells how far one can go, and the step itself."""
+        """Compute a predictor, which finds how far a step can go, and then take the corrected step."""
         lower_gram, lower_slack = (cholesky(matrix, lower=True) for matrix in (self.gram, self.slack))
         inverse = cho_solve((lower_slack, True), np.eye(self.n))
         system = _Newton(self, inverse)
@@ -107,7 +107,7 @@ class _Search:
     def _lengths(
         self, lower_gram: Floats, lower_slack: Floats, gram: Floats, y: Floats, slack: Floats, multiplier: float
     ) -> tuple[float, float]:
-        """How far G with its multiplier, and y with S, can go and stay inside."""
+        """Return how far G with its multiplier, and y with S, can go and stay inside the cones."""
         along, across = _longest(lower_gram, gram), _longest(lower_slack, slack)
         if self.radius is not None:
             if multiplier < 0:
@@ -119,7 +119,7 @@ class _Search:
 
     @property
     def ball(self) -> float:
-        """(k² - |y|²) / 2, which stays above 0."""
+        """Return (k² - |y|²) / 2, which stays above 0."""
         return (float(self.radius or 0.0) ** 2 - float(self.y @ self.y)) / 2.0
 
     def _residual(self) -> Floats:
@@ -127,20 +127,20 @@ class _Search:
         return residual
 
     def _distances(self, gram: Floats) -> Floats:
-        """A(G): squared distances (pairs,)."""
+        """Return A(G): squared distances (pairs,)."""
         own = np.diag(gram)
         distances: Floats = own[self.i] + own[self.j] - 2.0 * gram[self.i, self.j]
         return distances
 
     def _weighted(self, y: Floats) -> Floats:
-        """A*(y): the Laplacian (n, n) of weights of the pairs."""
+        """Return A*(y): the Laplacian (n, n) of weights of the pairs."""
         laplacian = np.zeros((self.n, self.n))
         laplacian[self.i, self.j] = laplacian[self.j, self.i] = -y  # each pair occurs once
         laplacian[np.diag_indices(self.n)] = np.bincount(self.i, y, self.n) + np.bincount(self.j, y, self.n)
         return laplacian
 
     def _products(self, matrix: Floats) -> Floats:
-        """b_e M b_f (pairs, pairs)."""
+        """Return b_e M b_f (pairs, pairs)."""
         rows = matrix[self.i] - matrix[self.j]
         products: Floats = rows[:, self.i] - rows[:, self.j]
         return products
@@ -162,7 +162,7 @@ class _Newton:
         self.pull = _symmetric(at.gram @ self.residual @ inverse)
 
     def direction(self, aim: float, correction: Floats, bent: float) -> tuple[Floats, Floats, Floats, float]:
-        """Changes of G, y, S and the multiplier toward complementarity `aim`, with the corrector's second order."""
+        """Return changes of G, y, S and the multiplier toward complementarity `aim`, with second-order corrections."""
         at = self.at
         short = at.y / 4.0 if at.radius is None else at.y * ((aim - bent) / at.ball)
         y = cho_solve(self.factor, at._distances(aim * self.inverse - self.pull - correction) - at.squared - short)
@@ -175,7 +175,7 @@ class _Newton:
 
 
 def _longest(lower: Floats, change: Floats) -> float:
-    """The part of `change`, at most 1, after which L Lᵀ + change is still well inside the cone."""
+    """Return the share of `change`, at most 1, that can be added to L Lᵀ and stay well inside the cone."""
     half = solve_triangular(lower, change, lower=True)
     least = float(eigvalsh(_symmetric(solve_triangular(lower, half.T, lower=True)), subset_by_index=(0, 0))[0])
     return 1.0 if least >= -BACK else -BACK / least

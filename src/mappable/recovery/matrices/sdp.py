@@ -1,8 +1,9 @@
 """The paper's completion of a masked distance matrix: a semidefinite program over the Gram matrix.
 
 With points as rows of X, G = X Xᵀ is their Gram matrix. Squared distances K(G)_ij = G_ii - 2 G_ij + G_jj are linear in
-G. The constraint G ⪰ 0 stays; the rank of G, which is the dimension of the points, is not convex and is left out.
-Distances do not determine the origin: it is the center of all points, G 1 = 0, as in the paper.
+G. The program keeps the constraint G ⪰ 0. It drops the rank of G, which is the dimension of the points, because a rank
+constraint is not convex. Distances do not determine the origin: it is the center of all points, G 1 = 0, as in the
+paper.
 """
 
 import numpy as np
@@ -15,21 +16,22 @@ from mappable.recovery.matrices.mask import check_square, observed
 from mappable.recovery.unanchored.mds import classical_mds
 
 LIMIT = 300  # points
-PAIRS = 6000  # that a mask may keep: memory grows with their square
-CONVERGED = 1e-4  # the largest gap of a solution, relative to the objective or, if that is smaller, to 1 in this unit
-DOUBLINGS = 10  # of kappa, at most
-LARGEST = 1e12  # kappa
-FLOWN_APART = 100.0  # times the trace of the shortest paths: kappa hardly holds the points together
-LEAST = 0.5  # trace of the shortest paths, in the unit of the largest squared distance: ranges of 0 shorten them
+MAX_PAIRS = 6000  # pairs that a mask may keep: memory grows with the square of their number
+CONVERGED = 1e-4  # largest duality gap of a solution, relative to the objective or to 1, whichever is larger
+DOUBLINGS = 10  # number of times that kappa is doubled, at most
+MAX_KAPPA = 1e12
+FLOWN_APART = 100.0  # times the trace of the shortest paths: with a larger trace, kappa does not hold the points
+LEAST_TRACE = 0.5  # smallest trace of the shortest paths, in units of the largest squared distance (ranges may be 0)
 
 
 def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Completed:
     """The paper's problem: minimize ||M ∘ (D - K(G))||_F² subject to G ⪰ 0 and G 1 = 0.
 
-    If the mask leaves out many pairs, many G fit equally well, and their points lie in more dimensions than asked for.
-    The one that comes back is in the middle of them, where an interior-point method ends. This function is here to
-    reproduce the paper. It takes at most 300 points and 6,000 pairs, and raises NotConvergedError if the
+    This function reproduces the paper. It takes at most 300 points and 6,000 pairs. It raises NotConvergedError if the
     relative duality gap stays above 1e-4.
+
+    If the mask leaves out many pairs, many G fit equally well, and their points lie in more dimensions than requested.
+    The result is then in the middle of the solutions, because that is where an interior-point method ends.
     """
     problem = _Problem(squared_distances, mask, dimensions)
     return problem.completed(problem.solve(None))
@@ -38,15 +40,16 @@ def sdp_frobenius(squared_distances: Floats, mask: Bools, dimensions: int) -> Co
 def sdp_trace(squared_distances: Floats, mask: Bools, dimensions: int, *, kappa: float | None = None) -> Completed:
     """The tighter, Lagrangian form: maximize tr(H) - κ ||M ∘ (K(V H Vᵀ) - D)||_F subject to H ⪰ 0.
 
-    V is an orthonormal basis of the centered vectors, so that V H Vᵀ is a G with G 1 = 0, and tr(H) = tr(G). The points
+    V is an orthonormal basis of the centered vectors, so V H Vᵀ is a G with G 1 = 0, and tr(H) = tr(G). The points
     move apart as far as the distances allow, which unfolds them into few dimensions (Dokmanic et al., "Euclidean
-    Distance Matrices", 2015). If `kappa` is too small, nothing holds them together. By default it is
-    2 tr(G') / ||M ∘ D||_F with the Gram matrix G' of the shortest paths, doubled while that is too small. This suits
-    noisy distances along a route; exact distances are met exactly only with about ten times as much. For the rest see
-    `sdp_frobenius`.
+    Distance Matrices", 2015). Limits are those of `sdp_frobenius`.
+
+    If `kappa` is too small, nothing holds the points together. By default it is 2 tr(G') / ||M ∘ D||_F with the Gram
+    matrix G' of the shortest paths, doubled while that is too small. This default suits noisy distances along a route.
+    To meet exact distances exactly, kappa must be about ten times as large.
     """
-    if kappa is not None and not 0.0 < kappa <= LARGEST:
-        raise BadInputError(f"kappa must be above 0 and at most {LARGEST:g}, got {kappa:g}")
+    if kappa is not None and not 0.0 < kappa <= MAX_KAPPA:
+        raise BadInputError(f"kappa must be above 0 and at most {MAX_KAPPA:g}, got {kappa:g}")
     problem = _Problem(squared_distances, mask, dimensions)
     weight = 2.0 * problem.geodesic_trace / problem.norm if kappa is None else kappa
     for _ in range(DOUBLINGS if kappa is None else 1):
@@ -57,44 +60,45 @@ def sdp_trace(squared_distances: Floats, mask: Bools, dimensions: int, *, kappa:
         except UnboundedError:
             pass
         weight *= 2.0
-    raise BadInputError(f"kappa is too small to hold the points together: {weight / 2.0:g}; use a larger one")
+    raise BadInputError(f"kappa {weight / 2.0:g} is too small to hold the points together: use a larger kappa")
 
 
 class _Problem:
-    """What both forms share: the observed pairs in a unit that suits the solver, and the way back from it."""
+    """Shared by both forms: the observed pairs in a unit that suits the solver, and the conversion back."""
 
     def __init__(self, squared_distances: Floats, mask: Bools, dimensions: int) -> None:
         squared, kept = np.array(squared_distances, dtype=np.float64), np.array(mask, dtype=bool)
         check_square(squared, "matrix of distances")
         if kept.shape != squared.shape:
-            raise BadInputError(f"the mask is {kept.shape}, but the matrix of distances {squared.shape}")
-        instead = "use mappable.recover, the default method, which takes any number, or fewer points"
+            raise BadInputError(f"the mask has shape {kept.shape}, but the matrix of distances {squared.shape}")
+        instead = "use fewer points, or mappable.recover, the default method, which takes any number"
         if len(squared) > LIMIT:
             raise BadInputError(
                 f"the semidefinite program takes at most {LIMIT} points, got {len(squared):,}: {instead}"
             )
         self.dimensions, self.ranges = dimensions, observed(squared, kept, dimensions)
-        if len(self.ranges) > PAIRS:
+        if len(self.ranges) > MAX_PAIRS:
             raise BadInputError(
-                f"the semidefinite program takes at most {PAIRS:,} pairs, but the mask keeps {len(self.ranges):,}: "
+                f"the semidefinite program takes at most {MAX_PAIRS:,} pairs, but the mask keeps {len(self.ranges):,}: "
                 f"{instead}"
             )
-        self.unit = float(self.ranges.metres.max() ** 2)  # the largest squared distance is 1 in it
+        self.unit = float(self.ranges.metres.max() ** 2)  # in this unit the largest squared distance is 1
         self.wanted: Floats = np.square(self.ranges.metres) / self.unit
-        self.norm = float(np.sqrt(2.0) * np.linalg.norm(self.wanted))  # of the matrix, which has each pair twice
+        self.norm = float(np.sqrt(2.0) * np.linalg.norm(self.wanted))  # ||M ∘ D||_F: the matrix has each pair twice
         shortest = float(geodesics(self.ranges).sum()) / (2.0 * self.ranges.count) / self.unit
-        self.geodesic_trace = max(shortest, LEAST)
+        self.geodesic_trace = max(shortest, LEAST_TRACE)
 
     def solve(self, radius: float | None) -> Solution:
         found = solve(self.ranges, self.wanted, self.geodesic_trace / self.ranges.count, radius)
         if not found.gap <= CONVERGED:
             raise NotConvergedError(
-                f"the semidefinite program did not converge: its relative gap is {found.gap:.1g}, not {CONVERGED:g}"
+                f"the semidefinite program did not converge: its relative gap is {found.gap:.1g}, expected at most"
+                f" {CONVERGED:g}"
             )
         return found
 
     def completed(self, found: Solution) -> Completed:
-        """All squared distances and the points."""
+        """Return all squared distances, and the points, in the original unit."""
         gram: Floats = self.unit * found.gram
         squared = np.maximum(np.diag(gram)[:, None] - 2.0 * gram + np.diag(gram), 0.0)
         np.fill_diagonal(squared, 0.0)

@@ -6,40 +6,40 @@ from scipy.sparse import csr_array
 from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.ranges import Ranges
 
-LEAST_SHARE = 0.5  # of the neighbours that two points so far apart usually have in common
-SLACK = 0.5  # neighbours: where a point has but few, that it shares none says nothing
-ROUNDS = 6  # at most: false ranges speak for each other, until most of them are gone
-FEW = 1e-3  # share of the ranges, below which what a round finds was the last
-NEAR = 3  # points in order; a false range hardly ever is between points so near
-ORDERED = 0.25  # share of the points that have a range to a next one, if they are in order
-BLOCK = 1 << 22  # products that are made at once
+LEAST_SHARE = 0.5  # a true range has at least this part of the usual share of common neighbors
+SLACK = 0.5  # neighbors: a point with very few neighbors may share none by chance
+ROUNDS = 6  # at most; false ranges support each other until most of them are removed
+LAST_ROUND = 1e-3  # share of ranges: a round that removes fewer is the last
+NEAR = 3  # points are near in order up to this lag; false ranges hardly ever join such points
+ORDERED = 0.25  # points are in order if this share of them has a range to one of the next `NEAR` points
+BLOCK_PRODUCTS = 1 << 22  # entries of the adjacency's square that are computed at once, to bound the memory
 
 
-def common_neighbour_filter(ranges: Ranges) -> Bools:
-    """True (edges,) for the ranges to keep: those whose two points have neighbours in common, as others do.
+def common_neighbor_filter(ranges: Ranges) -> Bools:
+    """Return True (edges,) for the ranges to keep: those whose two points have enough neighbors in common.
 
-    Of the neighbours that both ends could share, pairs a certain distance apart usually share a certain part; a range
-    with less than half of that is false. Random pairs of a long route share none, so that independent false ranges go
-    and true ones stay. Two stretches that look alike share neighbours with each other: they stay too.
+    Pairs at about the same distance usually share a certain part of the neighbors that both could share. A range with
+    less than half of that part is false. Random pairs of a long route share none, so independent false ranges are
+    removed and true ones stay. Two stretches that look alike share neighbors with each other, so their ranges stay.
 
-    Where points have too few neighbours to judge by, as in a tree, all ranges stay. If the points are in order, so that
-    many have a range to a next one, a range between points far apart in order needs another beside it; and ranges
-    between points near in order stay where the sequence would come apart without them, so that not even a bare chain
-    is torn. Where nothing except false ranges joins two parts, they do come apart.
+    If points have too few neighbors to judge by, as in a tree, all ranges stay. If points are in order, because many
+    have a range to one of the next points, two more rules hold. A range between points far apart in order needs another
+    range next to it. Ranges between points near in order stay if the sequence would break without them, so even a bare
+    chain is not broken. Two parts that only false ranges join do break apart.
     """
     kept = np.ones(len(ranges), dtype=bool)
     lags = ranges.j - ranges.i
     ordered = (np.bincount(lags, minlength=1)[1 : NEAR + 1] > ORDERED * ranges.count).any()
     for _ in range(ROUNDS):
         some = ranges.where(kept)
-        shared = common_neighbours(some)
+        shared = common_neighbors(some)
         degrees = np.bincount(np.concatenate([some.i, some.j]), minlength=some.count)
-        most = np.minimum(degrees[some.i], degrees[some.j]) - 1  # the ends are neighbours, but not shared ones
+        most = np.minimum(degrees[some.i], degrees[some.j]) - 1  # the ends are neighbors, but not shared ones
         good = shared >= LEAST_SHARE * most * _usual(some.metres, shared / np.maximum(most, 1)) - SLACK
         if ordered:
-            good &= (shared > 0) | (lags[kept] <= NEAR) | _company(some)
+            good &= (shared > 0) | (lags[kept] <= NEAR) | _has_company(some)
         kept[kept] = good
-        if (~good).sum() <= FEW * len(good):
+        if (~good).sum() <= LAST_ROUND * len(good):
             break
     if ordered and not kept.all():
         parts = ranges.where(kept).parts
@@ -47,15 +47,15 @@ def common_neighbour_filter(ranges: Ranges) -> Bools:
     return kept
 
 
-def common_neighbours(ranges: Ranges) -> Ints:
-    """How many points (edges,) have a range to both ends of each range: the entries of the adjacency's square."""
+def common_neighbors(ranges: Ranges) -> Ints:
+    """Count, per range, the points with a range to both its ends (edges,): entries of the adjacency's square."""
     ends = np.concatenate([ranges.i, ranges.j]), np.concatenate([ranges.j, ranges.i])
     near = csr_array((np.ones(2 * len(ranges), dtype=np.int32), ends), shape=(ranges.count, ranges.count))
     work = (near @ np.diff(near.indptr)).cumsum()
-    cuts = np.searchsorted(work, np.arange(BLOCK, work[-1], BLOCK)).tolist()
+    cuts = np.searchsorted(work, np.arange(BLOCK_PRODUCTS, work[-1], BLOCK_PRODUCTS)).tolist()
     shared = np.zeros(len(ranges), dtype=np.int64)
-    for low, high in zip([0, *cuts], [*cuts, ranges.count], strict=True):  # blocks of rows: the square is larger
-        edges = slice(*np.searchsorted(ranges.i, [low, high]))  # they are sorted by i
+    for low, high in zip([0, *cuts], [*cuts, ranges.count], strict=True):  # by blocks of rows, because it is large
+        edges = slice(*np.searchsorted(ranges.i, [low, high]))  # ranges are sorted by i
         if edges.start < edges.stop:
             square = near[low:high] @ near
             shared[edges] = square[ranges.i[edges] - low, ranges.j[edges]]
@@ -63,7 +63,7 @@ def common_neighbours(ranges: Ranges) -> Ints:
 
 
 def _usual(metres: Floats, shares: Floats) -> Floats:
-    """The median of the shares among ranges of about the same length."""
+    """Return the median share (edges,) among ranges of about the same length."""
     if not len(metres):
         return shares
     groups = np.array_split(np.argsort(metres, kind="stable"), max(1, min(10, len(metres) // 50)))
@@ -72,8 +72,8 @@ def _usual(metres: Floats, shares: Floats) -> Floats:
     return usual
 
 
-def _company(ranges: Ranges) -> Bools:
-    """True (edges,) where there is another range between the images at or next to i and those at or next to j."""
+def _has_company(ranges: Ranges) -> Bools:
+    """Return True (edges,) if another range joins images at or next to i with images at or next to j."""
     keys = ranges.i * ranges.count + ranges.j
     found = np.zeros(len(ranges), dtype=bool)
     for before in (-1, 0, 1):

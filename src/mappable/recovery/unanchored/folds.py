@@ -1,7 +1,8 @@
-"""Unfold a map: try starts of another kind and mirror what follows a narrow place; keep what fits best.
+"""Unfold a map: try other starts, mirror the rest of the sequence at narrow places, and keep the best fit.
 
-A folded map fits most ranges as well as the true one, and only those across the fold a little worse. No descent leaves
-it. What fits nearly as well as the best is kept in mind: the ranges do not decide between the two.
+A folded map fits most ranges as well as the true map, and only ranges across the fold a little worse. It is a local
+minimum, so descent does not leave it. A map that fits nearly as well as the best one is also returned, because the
+ranges do not decide between the two.
 """
 
 from dataclasses import dataclass
@@ -16,53 +17,51 @@ from mappable.recovery.unanchored.normal import directions
 from mappable.recovery.unanchored.polish import polish
 
 SEARCHED, SEARCHED_RANGES = 600, 50_000  # points and ranges at most: about 1 CPU second
-PRECISE = 0.025  # deviation of a range, of its length: with more, a map is not grown (0.0125 in benchmarks/erratic.py)
-TRUSTED = 0.05  # of the longest range: a start as near as that to its polished map is not folded
-MIRRORED, ROUNDS = (
-    4,
-    3,
-)  # places tried per round; with 8, benchmarks/erratic.py has 1 map of 120 less over 0.5 m
-SUSPECT = 1.05  # mean squared residual, in spreads, of a map that may be folded; 1.1: 2 maps more over 0.5 m there
-STEPS, ROUGHLY = 25, 3e-4  # of a polish, and its tolerance: enough to compare maps
-OTHER = 0.005  # of the ranges: if more or fewer fit a map by this share, it is fitted again
+PRECISE = 0.025  # relative deviation of a range above which a map is not grown (0.0125 in benchmarks/erratic.py)
+TRUSTED = 0.05  # of the longest range: a start that polishing moves by less is not folded
+MIRRORED = 4  # places tried per round; with 8, benchmarks/erratic.py has 1 map of 120 less over 0.5 m
+ROUNDS = 3
+SUSPECT = 1.05  # a map may be folded if its mean squared residual, in spreads, is above; 1.1: 2 more maps over 0.5 m
+STEPS, ROUGHLY = 25, 3e-4  # steps and tolerance of a polish that is good enough to compare maps
+OTHER = 0.005  # a map is fitted again if the number of ranges that fit it changes by more than this share
 LEAST_SPREAD = 0.25  # sigmas
-APART = 4  # places in order, between cuts that are tried; nearer ones lead to the same map
-HOPELESS = 1000.0  # rise of the sum of squared residuals, in sigmas, that no polish makes good
-FREE = 3  # points on a side of a cut that no range leads across it from
-AS_GOOD = 25.0  # rise of the sum of squared residuals, in sigmas, that still counts as no worse
-FALSE = 16.0  # squared residual of a false range, in sigmas; those farther off count no more than this
+APART = 4  # least distance in order between tried cuts; nearer cuts lead to the same map
+HOPELESS = 1000.0  # increase of the sum of squared residuals, in sigmas, above which polishing does not help
+FREE = 3  # points on a side of a cut that have no range across it, at least
+AS_GOOD = 25.0  # increase of the sum of squared residuals, in sigmas, up to which a map fits as well
+FALSE = 16.0  # squared residual, in sigmas, above which a range is false; larger residuals count as this
 
 
 @dataclass(frozen=True)
 class Unfolded:
-    """The points that fit best, and another map that the ranges do not exclude."""
+    """The map that fits best, and another map that the ranges do not exclude."""
 
     points: Floats  # (n, k)
     other: Floats | None = None  # (n, k)
-    behind: int = -1  # the point behind which the other map is mirrored, if it came about so
+    behind: int = -1  # the other map mirrors all points after this one; -1 if it was found in another way
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A place in the sequence behind which all that follows can be mirrored."""
+    """A place in the sequence after which the rest can be mirrored."""
 
     behind: int
-    centre: Floats  # (k,)
+    center: Floats  # (k,)
     normal: Floats  # (k,)
-    before: float  # sum of squared residuals, in sigmas, of the ranges across it
-    after: float  # the same if all that follows is mirrored
+    before: float  # sum of squared residuals, in sigmas, of the ranges across the cut
+    after: float  # the same sum if the rest is mirrored
 
     def mirrored(self, points: Floats) -> Floats:
         moved = points.copy()
-        moved[self.behind + 1 :] -= 2 * ((moved[self.behind + 1 :] - self.centre) @ self.normal)[:, None] * self.normal
+        moved[self.behind + 1 :] -= 2 * ((moved[self.behind + 1 :] - self.center) @ self.normal)[:, None] * self.normal
         return moved
 
 
 def unfold(ranges: Ranges, kept: Bools, start: Floats) -> Unfolded:
-    """The best of several polished maps of a connected part.
+    """Find the best of several polished maps of a connected part.
 
-    A map is fitted to the ranges `kept` (edges,), then to all that fit it. Maps are compared by all ranges; those
-    farther off than `FALSE` count no more than that. The noise is that of the map that fits most ranges best.
+    A map is fitted to the ranges `kept` (edges,), then to all ranges that fit it. Maps are compared by all ranges, with
+    squared residuals limited to `FALSE`. The unit of residuals is the smallest noise level of all maps.
     """
     true = ranges.where(kept)
     maps = [_fitted(ranges, true, start)]
@@ -73,7 +72,7 @@ def unfold(ranges: Ranges, kept: Bools, start: Floats) -> Unfolded:
             break
         maps.append(_fitted(ranges, some, grow(some, start.shape[1], first)))
         moved = False
-        if some is true and not kept.all():  # what a filter threw out may be what holds two halves together
+        if some is true and not kept.all():  # ranges that a filter removed may be those that join two halves
             maps += [_fitted(ranges, ranges, one.points) for one in maps]
     for _ in range(ROUNDS):
         best, tried = maps[int(np.argmin(_misfits(maps)))], len(maps)
@@ -91,8 +90,8 @@ def unfold(ranges: Ranges, kept: Bools, start: Floats) -> Unfolded:
 @dataclass(frozen=True)
 class _Map:
     points: Floats
-    ranges: Ranges  # that fit
-    residuals: Floats  # of all ranges, in sigmas
+    ranges: Ranges  # ranges that fit the map
+    residuals: Floats  # (edges,) of all ranges, in sigmas
     behind: int
 
 
@@ -108,36 +107,36 @@ def _fitted(ranges: Ranges, true: Ranges, start: Floats, behind: int = -1) -> _M
 
 
 def can_search(ranges: Ranges) -> bool:
-    """True if there are few enough points and ranges to search for folds."""
+    """Return True if there are few enough points and ranges to search for folds."""
     return ranges.count <= SEARCHED and len(ranges) <= SEARCHED_RANGES
 
 
 def is_precise(ranges: Ranges) -> bool:
-    """True if ranges are good enough to place one point after the other by them."""
+    """Return True if ranges are good enough to place one point after the other by them."""
     return float(np.median(ranges.sigma / np.maximum(ranges.metres, 1e-9))) < PRECISE
 
 
 def _suspect(maps: list[_Map]) -> bool:
-    """True if the best map has more misfit than noise leaves."""
+    """Return True if the best map fits worse than noise explains."""
     return bool(_misfits(maps).min() > SUSPECT * len(maps[0].residuals))
 
 
 def _misfits(maps: list[_Map]) -> Floats:
-    """The sum of squared residuals of each map, in units of the noise."""
+    """Return the sum of squared residuals of each map, in units of the noise."""
     noise = max(min(spread(one.residuals) for one in maps), LEAST_SPREAD)
     return np.array([np.minimum(np.square(one.residuals / noise), FALSE).sum() for one in maps])
 
 
 def spread(residuals: Floats) -> float:
-    """The standard deviation of what is normal about them."""
+    """Return a robust standard deviation: of normal residuals, without the effect of outliers."""
     return 1.4826 * float(np.median(np.abs(residuals)))
 
 
 def _worth_trying(ranges: Ranges, points: Floats) -> list[Cut]:
-    """The few cuts where mirroring costs least, none beside another."""
+    """Return the few cuts at which mirroring costs least, none near another."""
     behind = places(ranges, points, both=False)
-    behind = behind[(behind >= FREE) & (behind < ranges.count - FREE)]  # what is mirrored is not a point or two
-    cuts = [cut_behind(ranges, points, place) for place in behind[::2].tolist()]  # those beside them are much alike
+    behind = behind[(behind >= FREE) & (behind < ranges.count - FREE)]  # mirroring one or two points is no fold
+    cuts = [cut_behind(ranges, points, place) for place in behind[::2].tolist()]  # adjacent cuts are much alike
     chosen: list[Cut] = []
     for cut in sorted(cuts, key=lambda one: one.after - one.before):
         if all(abs(cut.behind - other.behind) > APART for other in chosen):
@@ -148,9 +147,9 @@ def _worth_trying(ranges: Ranges, points: Floats) -> list[Cut]:
 
 
 def places(ranges: Ranges, positions: Floats, *, both: bool) -> Ints:
-    """The points behind which a cut leaves all ranges across it within the longest range of each other.
+    """Find the points after which a cut has all ranges across it in one place, no wider than the longest range.
 
-    Left out are those where hardly a point of a side, or of `both`, has no range across.
+    At least `FREE` points on one side, or on `both`, must have no range across the cut.
     """
     middles = (positions[ranges.i] + positions[ranges.j]) / 2 - positions.mean(0)
     columns = np.column_stack([np.ones(len(ranges)), middles, np.square(middles).sum(1)])
@@ -167,17 +166,17 @@ def places(ranges: Ranges, positions: Floats, *, both: bool) -> Ints:
     first, last = np.arange(ranges.count), np.arange(ranges.count)
     np.minimum.at(first, ranges.j, ranges.i)
     np.maximum.at(last, ranges.i, ranges.j)
-    before = np.bincount(last, minlength=ranges.count).cumsum()[:-1]  # that have no range to a point behind the cut
+    before = np.bincount(last, minlength=ranges.count).cumsum()[:-1]  # number of points without a range across the cut
     behind = np.bincount(first, minlength=ranges.count)[::-1].cumsum()[::-1][1:]
     return np.flatnonzero(in_one_place & ((np.minimum if both else np.maximum)(before, behind) >= FREE))
 
 
 def cut_behind(ranges: Ranges, positions: Floats, behind: int) -> Cut:
-    """What mirroring all points behind that one does to the ranges across the cut.
+    """Mirror all points after `behind`, and measure how well the ranges across the cut then fit.
 
-    They are mirrored at the line (in three dimensions the plane) that runs through the points before the cut, behind
-    it, or both, that have ranges across it, whichever fits best: a point h1 beside the line and one h2 beside it
-    were d apart and are √(d² + 4 h1 h2) then.
+    The mirror is a line, or a plane in 3-D. It runs through the points with ranges across the cut: those before it,
+    those after it, or both, whichever fits best. Two points at distance d that lie h1 and h2 beside the mirror are
+    √(d² + 4 h1 h2) apart afterwards.
     """
     across = (ranges.i <= behind) & (ranges.j > behind)
     i, j, metres, sigma = ranges.i[across], ranges.j[across], ranges.metres[across], ranges.sigma[across]
@@ -186,8 +185,8 @@ def cut_behind(ranges: Ranges, positions: Floats, behind: int) -> Cut:
     before = float(np.square((np.sqrt(squared) - metres) / sigma).sum())
     cuts = []
     for place in (np.concatenate([one, two]), one, two):
-        centre = place.mean(0)
-        normal = np.linalg.eigh((place - centre).T @ (place - centre))[1][:, 0]  # across which the place is thinnest
-        mirrored = np.sqrt(np.maximum(squared + 4 * ((one - centre) @ normal) * ((two - centre) @ normal), 0.0))
-        cuts.append(Cut(behind, centre, normal, before, float(np.square((mirrored - metres) / sigma).sum())))
+        center = place.mean(0)
+        normal = np.linalg.eigh((place - center).T @ (place - center))[1][:, 0]  # direction of the smallest extent
+        mirrored = np.sqrt(np.maximum(squared + 4 * ((one - center) @ normal) * ((two - center) @ normal), 0.0))
+        cuts.append(Cut(behind, center, normal, before, float(np.square((mirrored - metres) / sigma).sum())))
     return min(cuts, key=lambda cut: cut.after)

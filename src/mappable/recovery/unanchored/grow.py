@@ -1,7 +1,7 @@
-"""Grow a map point by point: each new point is placed by its ranges to those placed before.
+"""Grow a map point by point: each new point is placed by its ranges to the points placed before.
 
-Where ranges are precise, this hardly ever folds a map: points that were placed before hold a new one on its side. With
-noisy ranges errors add up; then shortest paths make the better start.
+With precise ranges, this hardly ever folds a map, because earlier points hold a new point on its side. With noisy
+ranges, errors add up, and shortest paths are a better start.
 """
 
 import numpy as np
@@ -10,22 +10,23 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.polish import polish
 
-POLISHED_EVERY = 1.15  # times as many points as at the last polish
-STEPS, ROUGHLY = 8, 1e-3  # of a polish on the way, and its tolerance
-PLACING_STEPS = 4  # of Gauss-Newton, for one point
-THIN = 0.05  # of the widest extent of its neighbors: along thinner axes they say only how far, not on which side
+POLISHED_EVERY = 1.15  # polish when there are this many times as many points as at the last polish
+STEPS, ROUGHLY = 8, 1e-3  # steps and tolerance of an intermediate polish
+PLACING_STEPS = 4  # Gauss-Newton steps for one point
+THIN = 0.05  # share of the widest extent: along thinner axes, neighbors do not tell on which side a point lies
 
 
 def grow(ranges: Ranges, dimensions: int, first: int) -> Floats:
-    """Points (count, k) of one connected part, from the `first` on; next is the one with most ranges to those placed.
+    """Place the points (count, k) of one connected part, starting at `first`.
 
-    A point that its neighbors leave two sides for is tried on both. All points placed are polished now and then.
+    The next point is always the one with most ranges to placed points. If its neighbors allow two sides, both are
+    tried. All placed points are polished from time to time.
     """
     graph = ranges.graph
     near = [slice(*graph.indptr[point : point + 2]) for point in range(ranges.count)]
     sigmas = Ranges(ranges.count, ranges.i, ranges.j, ranges.sigma, ranges.sigma).graph.data  # in the same order
     points, placed = np.zeros((ranges.count, dimensions)), np.zeros(ranges.count, dtype=bool)
-    links = np.zeros(ranges.count)  # to points placed
+    links = np.zeros(ranges.count)  # number of ranges to placed points
     new, polished = first, dimensions + 1
     for number in range(1, ranges.count + 1):
         own = near[new]
@@ -48,10 +49,10 @@ def _polish_some(ranges: Ranges, points: Floats, placed: Bools) -> None:
 
 
 def _placed(neighbors: Floats, metres: Floats, weights: Floats) -> Floats:
-    """Where a point (k,) lies that is these metres from its neighbors (m, k)."""
-    centre = neighbors.mean(0)
-    apart = neighbors - centre
-    squared_extents, axes = np.linalg.eigh(apart.T @ apart)  # the thinnest comes first
+    """Find the position (k,) of a point with these ranges, in metres (m,), to its neighbors (m, k)."""
+    center = neighbors.mean(0)
+    apart = neighbors - center
+    squared_extents, axes = np.linalg.eigh(apart.T @ apart)  # the thinnest axis comes first
     squared = np.square(apart).sum(1) - np.square(metres)
     along = axes.T @ (apart.T @ (squared - squared.mean())) / 2  # differences of squared ranges are linear
     wide = squared_extents > THIN**2 * max(squared_extents[-1], 1e-12)
@@ -59,7 +60,7 @@ def _placed(neighbors: Floats, metres: Floats, weights: Floats) -> Floats:
     if not wide[0]:
         along[0] = np.sqrt(max(float(-squared.mean() - along @ along), 1e-4))
     mirrored = along * np.where(np.arange(len(along)) == 0, -1.0, 1.0)
-    tried = centre + np.stack([along, mirrored]) @ axes.T
+    tried = center + np.stack([along, mirrored]) @ axes.T
     for step in range(PLACING_STEPS + 1):
         to = tried[:, None] - neighbors
         lengths = np.maximum(np.sqrt(np.square(to).sum(2)), 1e-9)

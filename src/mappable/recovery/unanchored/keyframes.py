@@ -1,4 +1,4 @@
-"""Keyframes: lay out a few images of a dense sequence, and place the others between them."""
+"""Keyframes: recover a few images of a dense sequence, and place the others between them."""
 
 from dataclasses import dataclass
 
@@ -8,30 +8,32 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 
-REACH = 1 / 6  # of how far ranges reach: keyframes at this distance have a dozen others in reach
-MOST_REACH = 1 / 3  # of it, however noisy the ranges are: else keyframes are a bare chain
-BLURRED = 2.0  # deviations: shorter ranges hardly tell two images apart
-STEPS = 10
-FAR_OFF = 4.0  # deviations, of ranges that are taken as false
+REACH = 1 / 6  # spacing as a share of the ranges' reach: a keyframe then has a dozen others in reach
+MOST_REACH = 1 / 3  # largest spacing, even with noisy ranges; with a larger one, keyframes would be a bare chain
+BLURRED = 2.0  # deviations: two images with a shorter range are hardly distinguishable
+STEPS = 10  # majorization steps that place the other images
+FAR_OFF = 4.0  # deviations: ranges that are farther off are false
 
 
 def usual_spacing(ranges: Ranges) -> float:
-    """The metres between keyframes: a share of how far ranges reach, or more where their noise leaves images nearer."""
-    reach = float(np.quantile(ranges.metres, 0.9))  # a few of a sparse sequence lead far beyond all others
+    """Return the default metres between keyframes: a share of the ranges' reach, or more if ranges are noisy."""
+    reach = float(np.quantile(ranges.metres, 0.9))  # not the maximum: a few ranges may be far longer than all others
     short = ranges.metres <= REACH * reach
     blurred = BLURRED * float(np.median(ranges.sigma[short])) if short.any() else 0.0
-    return min(max(REACH * reach, blurred), MOST_REACH * reach) or blurred  # where all ranges are 0
+    return min(max(REACH * reach, blurred), MOST_REACH * reach) or blurred  # `blurred` if all ranges are 0
 
 
 def keyframes(ranges: Ranges, spacing: float) -> Ints:
-    """The points that are about `spacing` metres apart along the sequence, with the first and the last.
+    """Choose points about `spacing` metres apart along the sequence, including the first and the last point.
 
-    All points, if every other image is usually farther than that from the one before. Single ranges are too noisy to
-    add up: from a keyframe on, later images speak for being within the spacing or beyond it, and the next keyframe is
-    where those within have most over those beyond. It has a range to the one before, as long as images have any.
+    If the median range from an image to the next but one is `spacing` or more, all points are keyframes.
+
+    Single ranges are too noisy to add up. So the ranges of a keyframe to later images vote: shorter than the spacing,
+    or longer. The next keyframe is the image at which the votes for shorter have the largest lead. A keyframe has a
+    range to the one before, if images have ranges at all.
     """
     if not spacing > 0:
-        raise BadInputError(f"keyframes are {spacing} m apart, but that must be above 0")
+        raise BadInputError(f"the spacing of keyframes must be above 0 m, got {spacing}")
     skips = ranges.metres[ranges.j - ranges.i == 2]
     if not len(skips) or np.median(skips) >= spacing:
         return np.arange(ranges.count)
@@ -46,11 +48,11 @@ def keyframes(ranges: Ranges, spacing: float) -> Ints:
 
 
 def place_others(ranges: Ranges, key: Ints, key_positions: Floats, key_parts: Ints) -> tuple[Floats, Ints]:
-    """All positions (count, k) and parts (count,), given those of the keyframes.
+    """Compute all positions (count, k) and parts (count,) from those of the keyframes.
 
-    Another image is expected between the keyframes before and after it in order, as far along as its number says,
-    give or take a quarter of their distance; its ranges to keyframes then move it. Where the two keyframes are in
-    different parts, it is with the one that it has the shorter range to.
+    Another image is expected between the keyframes before and after it, in proportion to its number. The standard
+    deviation of this guess is a quarter of their distance. Its ranges to keyframes then move it. If the two keyframes
+    are in different parts, the image belongs to the one to which it has the shorter range.
     """
     others = np.setdiff1d(np.arange(ranges.count), key)
     after = np.searchsorted(key, others)
@@ -73,7 +75,7 @@ def place_others(ranges: Ranges, key: Ints, key_positions: Floats, key_parts: In
 
 @dataclass(frozen=True)
 class _Links:
-    """Ranges between other images and keyframes, each by its place among its kind."""
+    """Ranges between other images and keyframes; `own` counts among the other images, `key` among the keyframes."""
 
     own: Ints
     key: Ints
@@ -84,7 +86,7 @@ class _Links:
         return _Links(self.own[keep], self.key[keep], self.metres[keep], self.sigma[keep])
 
     def metres_to(self, keys: Ints) -> Floats:
-        """From each other image to one keyframe, or infinity."""
+        """Return the metres from each other image to one keyframe, or infinity without a range."""
         found = np.full(len(keys), np.inf)
         meant = self.key == keys[self.own]
         found[self.own[meant]] = self.metres[meant]
@@ -101,7 +103,7 @@ def _links(ranges: Ranges, key: Ints, others: Ints) -> _Links:
 
 
 def _moved(expected: Floats, spread: Floats, key_positions: Floats, links: _Links) -> Floats:
-    """Points near where they are expected that fit their ranges: a few majorisation steps, all points at once."""
+    """Move points from their expected positions to fit their ranges: a few majorization steps for all at once."""
     points, to = expected.copy(), key_positions[links.key]
     weight, prior = links.sigma**-2, spread**-2
     total = prior + np.bincount(links.own, weight, len(points))

@@ -1,4 +1,4 @@
-"""Multidimensional scaling: points from all their distances, or from the lengths of paths along a few ranges."""
+"""Multidimensional scaling: points from all distances, or from shortest paths along sparse ranges."""
 
 import numpy as np
 from scipy.linalg import eigh
@@ -15,20 +15,20 @@ LANDMARKS = 40
 
 
 def classical_mds(squared_distances: Floats, dimensions: int) -> Floats:
-    """Points (n, k) about the origin whose squared distances come near to those given, (n, n).
+    """Find points (n, k), centered at the origin, whose squared distances approximate the given ones (n, n).
 
-    They are the k strongest eigenvectors of the Gram matrix G = -J D J / 2, where J takes the mean off; what is
-    negative of the eigenvalues is taken as 0. Made for small n: the matrix is dense.
+    The points are the k strongest eigenvectors of the Gram matrix G = -J D J / 2, where J subtracts the mean. Negative
+    eigenvalues count as 0. Use it for small n, because the matrix is dense.
     """
     squared = np.asarray(squared_distances, dtype=np.float64)
     if squared.ndim != 2 or squared.shape[0] != squared.shape[1]:
-        raise BadInputError(f"a matrix of distances is square, not {' x '.join(map(str, squared.shape))}")
+        raise BadInputError(f"the matrix of distances must be square, got {' x '.join(map(str, squared.shape))}")
     if not np.isfinite(squared).all():
-        raise BadInputError("a squared distance is not a number")
+        raise BadInputError("a squared distance is not a finite number")
     if not np.allclose(squared, squared.T, rtol=1e-6, atol=1e-9):
         raise BadInputError("the matrix of squared distances is not symmetric")
     if not 1 <= dimensions <= len(squared):
-        raise BadInputError(f"{len(squared)} points cannot be laid out in {dimensions} dimensions")
+        raise BadInputError(f"cannot recover {len(squared)} points in {dimensions} dimensions: use fewer dimensions")
     values, vectors = _strongest(squared, dimensions)
     points: Floats = vectors * np.sqrt(values)
     return points
@@ -37,15 +37,15 @@ def classical_mds(squared_distances: Floats, dimensions: int) -> Floats:
 def landmark_geodesic_mds(
     ranges: Ranges, dimensions: int, *, landmarks: int = LANDMARKS, seed: int = 0, fitted: bool = False
 ) -> Floats:
-    """Points (count, k) whose distances come near to the lengths of the shortest paths along the ranges.
+    """Find points (count, k) whose distances approximate the lengths of shortest paths along the ranges.
 
-    Paths are measured from a few landmarks only, each the farthest from those before it: classical MDS lays out the
-    landmarks, and every other point is triangulated from its paths to them. This takes landmarks x edges steps, and
-    no more memory than landmarks x points. Parts that no path connects are laid out apart, each about its own origin.
-    If `fitted`, all points are then fitted to the paths by their relative errors (see `fit_paths`).
+    Paths start at a few landmarks only, each the farthest point from the landmarks before it. Classical MDS places the
+    landmarks, and every other point is triangulated from its paths to them (landmark MDS). This takes landmarks x edges
+    steps, and memory for landmarks x points. Parts that no path connects are embedded separately, each centered at the
+    origin. If `fitted`, all points are then fitted to the paths by their relative errors (see `fit_paths`).
     """
     if landmarks <= dimensions:
-        raise BadInputError(f"{landmarks} landmarks are too few for {dimensions} dimensions")
+        raise BadInputError(f"{landmarks} landmarks are too few for {dimensions} dimensions: use more landmarks")
     rng = generator(seed, Purpose.LANDMARKS)
     points = np.zeros((ranges.count, dimensions))
     parts = ranges.parts
@@ -53,27 +53,30 @@ def landmark_geodesic_mds(
     by_part = np.split(np.argsort(parts, kind="stable"), sizes.cumsum()[:-1])
     for members in by_part[: int((sizes > 1).sum())]:  # the largest comes first
         graph = ranges.graph if len(members) == ranges.count else ranges.graph[members][:, members]
-        points[members] = _lay_out(graph, dimensions, landmarks, rng, fitted=fitted)
+        points[members] = _landmark_mds(graph, dimensions, landmarks, rng, fitted=fitted)
     return points
 
 
-def _lay_out(graph: csr_array, dimensions: int, landmarks: int, rng: np.random.Generator, *, fitted: bool) -> Floats:
+def _landmark_mds(
+    graph: csr_array, dimensions: int, landmarks: int, rng: np.random.Generator, *, fitted: bool
+) -> Floats:
+    """Embed one connected part by landmark MDS: classical MDS of the landmarks, then triangulation of all points."""
     chosen, squared_paths = _farthest_points(graph, min(landmarks, graph.shape[0]), int(rng.integers(graph.shape[0])))
     among = squared_paths[:, chosen]
     rank = min(dimensions, len(chosen))
     values, vectors = _strongest((among + among.T) / 2, rank)
-    solid = values > 1e-12 * max(values[0], 1e-300)  # fewer than k where the points lie on a line or in a plane
+    solid = values > 1e-12 * max(values[0], 1e-300)  # fewer than k if the points lie on a line or in a plane
     points = np.zeros((graph.shape[0], dimensions))
     to_points = vectors[:, solid] / np.sqrt(values[solid])
     points[:, :rank][:, solid] = -0.5 * (squared_paths - among.mean(1, keepdims=True)).T @ to_points
     if fitted:
         points = fit_paths(chosen, np.sqrt(squared_paths), points)
-    laid_out: Floats = points - points.mean(0)
-    return laid_out
+    centered: Floats = points - points.mean(0)
+    return centered
 
 
 def _farthest_points(graph: csr_array, count: int, first: int) -> tuple[Ints, Floats]:
-    """Points that are each the farthest from those before it, and the squared paths (count, n) from them."""
+    """Choose points, each the farthest from those before it, and return them with their squared paths (count, n)."""
     paths = np.empty((count, graph.shape[0]))
     chosen = np.empty(count, dtype=np.int64)
     chosen[0] = int(np.argmax(dijkstra(graph, indices=first)))
@@ -87,7 +90,7 @@ def _farthest_points(graph: csr_array, count: int, first: int) -> tuple[Ints, Fl
 
 
 def _strongest(squared: Floats, count: int) -> tuple[Floats, Floats]:
-    """The strongest eigenvalues of the Gram matrix, at least 0 and falling, and their vectors (n, count)."""
+    """Return the largest eigenvalues of the Gram matrix, at least 0 and descending, and their vectors (n, count)."""
     gram = squared - squared.mean(0)
     gram = -0.5 * (gram - gram.mean(1, keepdims=True))
     last = len(gram) - 1

@@ -1,7 +1,7 @@
-"""The normal equations of ranges: what they know about coordinates, as a matrix that can be solved.
+"""The normal equations of ranges: their information about coordinates, as a matrix that can be solved.
 
-A range changes with its two points along the line between them. So its part of J'J is one (k, k) block, which stands
-twice on the diagonal and twice, negative, beside it.
+A range changes only if its points move along the line between them. So its part of J'J is one (k, k) block, which
+occurs twice on the diagonal and twice, negative, off the diagonal.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from scipy.sparse.linalg import splu
 from mappable.arrays import Floats
 from mappable.recovery.ranges import Ranges
 
-DENSE = 700  # coordinates; with fewer, a dense matrix is faster: 0.6 ms instead of 13 for 80 points in 3-D
-DENSER, FILLED = 3_000, 0.05  # so is it with these, if so large a share of all pairs has a range
-TINY = 1e-9  # metres: points at the same place have no direction to each other
+DENSE = 700  # coordinates up to which a dense matrix is faster: 0.6 ms instead of 13 for 80 points in 3-D
+DENSER, FILLED = 3_000, 0.05  # the same up to more coordinates, if more than this share of all pairs has a range
+TINY = 1e-9  # metres: avoids division by 0 for points at the same place
 
 Solve = Callable[[Floats], Floats]
 
 
 def directions(ranges: Ranges, points: Floats) -> tuple[Floats, Floats]:
-    """How each range changes (edges, k) with its point i, in sigmas per metre, and its residual (edges,) in sigmas."""
+    """Return the derivatives of ranges by point i (edges, k), in sigmas per metre, and residuals (edges,) in sigmas."""
     apart = points[ranges.i] - points[ranges.j]
     lengths = np.sqrt(np.einsum("ek,ek->e", apart, apart))
     slopes: Floats = apart / (np.maximum(lengths, TINY) * ranges.sigma)[:, None]
@@ -30,7 +30,7 @@ def directions(ranges: Ranges, points: Floats) -> tuple[Floats, Floats]:
 
 
 def gradient(ranges: Ranges, slopes: Floats, residuals: Floats) -> Floats:
-    """J'r, (count, k): half the slope of the sum of squared residuals."""
+    """Return J'r (count, k): half the gradient of the sum of squared residuals."""
     pulls = slopes * residuals[:, None]
     columns = [
         np.bincount(ranges.i, pull, ranges.count) - np.bincount(ranges.j, pull, ranges.count) for pull in pulls.T
@@ -39,7 +39,7 @@ def gradient(ranges: Ranges, slopes: Floats, residuals: Floats) -> Floats:
 
 
 class Information:
-    """J'J of some ranges."""
+    """The information matrix J'J of some ranges."""
 
     def __init__(self, ranges: Ranges, slopes: Floats) -> None:
         self.ranges, (edges, self.dimensions) = ranges, slopes.shape
@@ -52,9 +52,9 @@ class Information:
         self.diagonal: Floats = np.einsum("naa->na", self.own).ravel()
 
     def factored(self, damping: Floats) -> Solve:
-        """A function that solves (J'J + diag(damping)) x = b, for b (count * k,) or (count * k, m).
+        """Return a function that solves (J'J + diag(damping)) x = b, for b (count * k,) or (count * k, m).
 
-        It raises LinAlgError or RuntimeError where the matrix is singular.
+        This raises LinAlgError or RuntimeError if the matrix is singular.
         """
         count = self.ranges.count
         filled = len(damping) <= DENSER and 2 * len(self.ranges) > FILLED * count**2

@@ -1,23 +1,23 @@
-"""Fit points to the shortest paths from landmarks, near landmarks more closely than far ones.
+"""Fit points to the shortest paths from landmarks by relative error.
 
-Classical MDS fits squared lengths, so that the longest paths count most; but these are the ones with most detours. Here
-every path counts by its relative error: the stress is the sum of (|x_i - x_j| / d - 1)² over landmarks i and points j.
+Classical MDS fits squared lengths, so the longest paths count most, but these have most detours. Here every path counts
+by its relative error: the stress is the sum of (|x_i - x_j| / d - 1)² over landmarks i and points j.
 """
 
 import numpy as np
 
 from mappable.arrays import Floats, Ints
 
-STEPS = 60
-TOLERANCE = 1e-3  # of the stress, per step
+STEPS = 60  # at most
+TOLERANCE = 1e-3  # relative decrease of the stress per step at which it stops
 PLAIN = 4  # as in `smacof`: one step in four goes to the quadratic's minimum, the others twice as far
 NEAREST = 1e-3  # metres: shorter paths count as this
 
 
 def fit_paths(chosen: Ints, paths: Floats, start: Floats) -> Floats:
-    """Points (n, k) from the `paths` (landmarks, n) that lead to them from the `chosen` ones, by SMACOF.
+    """Fit points (n, k) to the `paths` (landmarks, n) from the `chosen` landmarks, by SMACOF.
 
-    The Laplacian is never made: without the landmarks it is a diagonal, so that a small matrix solves it.
+    The Laplacian is never built: without the landmarks it is diagonal, so a small matrix is enough to solve it.
     """
     others = np.setdiff1d(np.arange(len(start)), chosen)
     weights = np.maximum(paths, NEAREST) ** -2
@@ -30,7 +30,7 @@ def fit_paths(chosen: Ints, paths: Floats, start: Floats) -> Floats:
     points, stress = start, np.inf
     earlier: list[float] = []
     for number in range(STEPS):
-        apart = points[chosen].T[:, :, None] - points.T[:, None, :]  # (k, landmarks, n): few axes, so the fastest last
+        apart = points[chosen].T[:, :, None] - points.T[:, None, :]  # (k, landmarks, n): the longest axis is last
         lengths = np.sqrt(np.einsum("kln,kln->ln", apart, apart))
         stress = float(np.einsum("ln,ln,ln->", weights, lengths - paths, lengths - paths))
         earlier.append(stress)

@@ -1,4 +1,4 @@
-"""Recovery without known positions: drop false ranges, lay out shortest paths, fit the ranges."""
+"""Recovery without known positions: remove false ranges, embed shortest paths, fit the ranges."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.closures import closure_filter
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 from mappable.recovery.unanchored.folds import LEAST_SPREAD, Unfolded, can_search, is_precise, spread, unfold
 from mappable.recovery.unanchored.keyframes import keyframes, place_others, usual_spacing
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
@@ -17,35 +17,40 @@ from mappable.recovery.unanchored.polish import polish
 from mappable.recovery.unanchored.smacof import sparse_smacof
 from mappable.recovery.unanchored.undetermined import expected_error, sentences
 
-FAR_OFF = 4.0  # times the spread of the residuals
-FEW, MANY = 1e-3, 2e-2  # of the ranges: fewer do no harm, and more are off because the map is
-MORE_LOOKS, LOOKED_AGAIN = 2, 20_000  # times; points at most, because each look takes as long as the first
-FIRM = 0.25  # expected error, of the longest range: with more, a polish changes nothing that the ranges know
-POLISHES = 4  # each with the ranges that fit the one before
+FAR_OFF = 4.0  # a range is far off if its residual exceeds this many spreads
+HARMLESS, TOO_MANY = 1e-3, 2e-2  # share of far-off ranges: below, they do no harm; above, the map itself is wrong
+REFITS, REFIT_POINTS = (
+    2,
+    20_000,
+)  # refits without far-off ranges, and points up to which: a refit takes as long as a fit
+FIRM = 0.25  # expected error, in longest ranges, above which polishing does not help
+POLISHES = 4  # each uses the ranges that fit the previous result
 
 
 def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spacing: float | None = None) -> Recovered:
-    """Positions of all points from the ranges alone.
+    """Recover the positions of all points from ranges alone.
 
-    False ranges are found one by one by the common-neighbour filter, and those of stretches that only look alike by the
-    closure filter; landmark MDS lays the points out by the shortest paths, and weighted SMACOF fits them to the ranges.
-    If some of these are far off then, it is done again without them. Of a sequence denser than `keyframe_spacing`
-    metres (by default a share of the ranges' reach, or their noise if that is more) only keyframes take part in this,
-    and the others are laid between them. Parts that no range connects are recovered apart, each about the origin.
+    Ranges do not determine everything: always read `undetermined` of the result. Without known positions, the turns of
+    an open route stay unknown, and a single loop is recovered hardly better than as a circle.
 
-    Up to 600 points and 50,000 ranges, folds are searched for and all points are polished to convergence, where the
-    ranges are precise or hold the shape firmly. Of precise ranges all points take part.
+    Steps: the common-neighbor filter removes single false ranges, and the closure filter removes bundles of false
+    ranges between stretches that only look alike. Landmark MDS embeds the points by their shortest paths, and weighted
+    SMACOF fits them to the ranges. If some ranges are then far off, the fit is repeated without them.
 
-    What comes out is never more than the ranges know: see `undetermined`. Without known positions an open route
-    can be told only up to its turns, and a single loop hardly better than as a circle.
+    If a sequence is denser than `keyframe_spacing` metres, only keyframes take part in these steps, and the other
+    points are placed between them. The default spacing is a share of the ranges' reach, or depends on their noise if
+    that is larger. Parts that no range connects are recovered separately, each centered at the origin.
+
+    If the ranges are precise or determine the shape firmly, folds are searched for and all points are polished to
+    convergence. This is done for at most 600 points and 50,000 ranges. With precise ranges, all points are keyframes.
     """
     if dimensions not in (2, 3):
-        raise BadInputError(f"points are recovered in 2 or 3 dimensions, not in {dimensions}")
+        raise BadInputError(f"points are recovered in 2 or 3 dimensions, got {dimensions}")
     if ranges.count < 3:
-        raise BadInputError(f"there are {ranges.count} points, but a map needs at least 3")
+        raise BadInputError(f"a map needs at least 3 points, got {ranges.count}")
     if not len(ranges):
-        raise BadInputError(f"there is no range between any of the {ranges.count:,} points")
-    key = _chosen(ranges, keyframe_spacing)
+        raise BadInputError(f"there are no ranges between the {ranges.count:,} points")
+    key = _key_points(ranges, keyframe_spacing)
     some = ranges if len(key) == ranges.count else ranges.among(key)
     positions, kept = _fitted(some, dimensions, seed)
     parts = some.where(kept).parts
@@ -60,13 +65,13 @@ def recover(ranges: Ranges, dimensions: int = 2, *, seed: int = 0, keyframe_spac
         if unfolded is not None and can_search(ranges):
             kept, noise = _polish(ranges, kept, positions, parts)
             examined = None
-    positions = _centred(positions, parts)
+    positions = _centered(positions, parts)
     undetermined = sentences(ranges, positions, parts, noise, used=kept, key=examined, unfolded=unfolded, seed=seed)
     return Recovered(positions, parts, kept, noise, undetermined)
 
 
-def _chosen(ranges: Ranges, spacing: float | None) -> Ints:
-    """The keyframes; all points, where precise ranges tell them all apart and there is time for it."""
+def _key_points(ranges: Ranges, spacing: float | None) -> Ints:
+    """Choose the keyframes: all points if the ranges are precise and the map is small."""
     if spacing is None and can_search(ranges) and is_precise(ranges):
         return np.arange(ranges.count)
     return keyframes(ranges, usual_spacing(ranges) if spacing is None else spacing)
@@ -75,15 +80,15 @@ def _chosen(ranges: Ranges, spacing: float | None) -> Ints:
 def _settle(
     ranges: Ranges, names: Ints, kept: Bools, positions: Floats, parts: Ints, noise: float, seed: int
 ) -> Unfolded | None:
-    """Unfold, in place, each part that the ranges hold firmly; what was found of the largest part.
+    """Unfold, in place, each part that the ranges determine firmly; return the search in the largest part.
 
-    Its point is called by its name, of `names` (count,).
+    The `behind` of the result is a number out of `names` (count,).
     """
     found = None
     for part in range(int(parts.max()) + 1):
         members = np.flatnonzero(parts == part)
         if len(members) <= positions.shape[1] + 1:
-            break  # all later ones are as small
+            break  # all later parts are as small
         inside = (parts[ranges.i] == part) & (parts[ranges.j] == part)
         own = ranges.where(inside).among(members)
         if can_search(own) and _worth_it(own.where(kept[inside]), positions[members], noise, seed):
@@ -95,7 +100,7 @@ def _settle(
 
 
 def _worth_it(ranges: Ranges, points: Floats, noise: float, seed: int) -> bool:
-    """True if the ranges hold a part firmly, or are so precise that they would if it were not folded."""
+    """Return True if the ranges determine a part firmly, or are so precise that they would without folds."""
     if is_precise(ranges):
         return True
     error = expected_error(ranges, points, noise if noise > 0 else 1.0, seed=seed)
@@ -103,9 +108,9 @@ def _worth_it(ranges: Ranges, points: Floats, noise: float, seed: int) -> bool:
 
 
 def _polish(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints) -> tuple[Bools, float]:
-    """Polish all points, in place, with the ranges that fit; which these are, and the noise.
+    """Polish all points, in place, with the ranges that fit; return these ranges (edges,) and the noise.
 
-    A range that a filter threw out is used again where it fits. Ranges that hold a part together stay.
+    A range that a filter removed is used again if it fits. Ranges that hold a part together stay.
     """
     together = parts[ranges.i] == parts[ranges.j]
     for _ in range(POLISHES):
@@ -121,36 +126,36 @@ def _polish(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints) -> tupl
 
 
 def _fitted(ranges: Ranges, dimensions: int, seed: int) -> tuple[Floats, Bools]:
-    """Positions (count, k), and the ranges that they were fitted to."""
-    kept = common_neighbour_filter(ranges)
+    """Fit positions (count, k), and return the ranges (edges,) that they were fitted to."""
+    kept = common_neighbor_filter(ranges)
     kept[kept] = closure_filter(ranges.where(kept))
-    positions = _laid_out(ranges.where(kept), dimensions, seed)
-    for _ in range(MORE_LOOKS if ranges.count <= LOOKED_AGAIN else 0):
+    positions = _embed(ranges.where(kept), dimensions, seed)
+    for _ in range(REFITS if ranges.count <= REFIT_POINTS else 0):
         true = ranges.where(kept)
         off = np.abs(_residuals(true, positions))
         near = off <= FAR_OFF * max(spread(off), LEAST_SPREAD)
-        if not FEW < 1 - near.mean() < MANY or true.where(near).parts.max() > true.parts.max():
+        if not HARMLESS < 1 - near.mean() < TOO_MANY or true.where(near).parts.max() > true.parts.max():
             break
         kept[kept] = near
-        positions = _laid_out(ranges.where(kept), dimensions, seed)
+        positions = _embed(ranges.where(kept), dimensions, seed)
     return positions, kept
 
 
-def _laid_out(ranges: Ranges, dimensions: int, seed: int) -> Floats:
+def _embed(ranges: Ranges, dimensions: int, seed: int) -> Floats:
     return sparse_smacof(ranges, landmark_geodesic_mds(ranges, dimensions, seed=seed, fitted=True)).points
 
 
-def _centred(positions: Floats, parts: Ints) -> Floats:
-    """Each part about the origin."""
+def _centered(positions: Floats, parts: Ints) -> Floats:
+    """Center each part at the origin."""
     sums = np.stack([np.bincount(parts, column) for column in positions.T], 1)
-    centred: Floats = positions - (sums / np.bincount(parts)[:, None])[parts]
-    return centred
+    centered: Floats = positions - (sums / np.bincount(parts)[:, None])[parts]
+    return centered
 
 
 def noise_level(ranges: Ranges, positions: Floats, parts: Ints) -> float:
-    """The spread of the residuals in units of sigma, by their median, made up for the coordinates fitted to them.
+    """Return the spread of the residuals in units of sigma, by their median, corrected for the fitted coordinates.
 
-    Not a number where there are hardly more ranges than coordinates.
+    The result is NaN if there are hardly more ranges than coordinates.
     """
     sizes, dimensions = np.bincount(parts), positions.shape[1]
     fitted = np.where(
@@ -162,14 +167,14 @@ def noise_level(ranges: Ranges, positions: Floats, parts: Ints) -> float:
 
 
 def _residuals(ranges: Ranges, positions: Floats) -> Floats:
-    """How far (edges,) ranges are off, in sigmas."""
+    """Return the residuals (edges,) of the ranges in sigmas."""
     lengths = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
     off: Floats = (lengths - ranges.metres) / ranges.sigma
     return off
 
 
 def _used(ranges: Ranges, key: Ints, kept: Bools, positions: Floats, parts: Ints, noise: float) -> Bools:
-    """What was kept among keyframes; of the others those ranges that are not far off in the end."""
+    """Return the ranges (edges,) used: those kept between keyframes, and all other ranges that are not far off."""
     is_key = np.zeros(ranges.count, dtype=bool)
     is_key[key] = True
     near = np.abs(_residuals(ranges, positions)) <= FAR_OFF * (noise if noise > 1 else 1.0)

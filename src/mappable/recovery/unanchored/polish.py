@@ -1,7 +1,7 @@
-"""Polish: move all points at once to where the squared residuals are least, by Levenberg-Marquardt.
+"""Polish: minimize the squared residuals over all points at once, by Levenberg-Marquardt.
 
-SMACOF comes near the minimum in few cheap steps and then creeps. Close to the minimum a step of Gauss-Newton squares
-the error instead.
+SMACOF comes near the minimum in a few cheap steps, but then converges slowly. Close to the minimum, Gauss-Newton steps
+converge quadratically.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from mappable.arrays import Floats
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.normal import Information, directions, gradient
 
-STEPS = 60
-TOLERANCE = 1e-5  # of the stress, or of a thousandth of a squared sigma per range where the ranges are exact
-TRIALS = 8  # per step, each with ten times the damping of the one before
-DAMPING, LEAST_DAMPING = 1e-3, 1e-9  # of the diagonal
+STEPS = 60  # at most
+TOLERANCE = 1e-5  # decrease per step at which it stops, relative to the stress or to 1e-3 squared sigmas per range
+TRIALS = 8  # per step, each with ten times the damping of the previous trial
+DAMPING, LEAST_DAMPING = 1e-3, 1e-9  # share of the diagonal
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Polished:
 
 
 def polish(ranges: Ranges, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Polished:
-    """The nearest minimum of the sum over ranges of ((|x_i - x_j| - d) / sigma)², which never rises on the way."""
+    """Find a local minimum of the sum over ranges of ((|x_i - x_j| - d) / sigma)²; no step increases the sum."""
     points, damping = np.array(start, dtype=np.float64), DAMPING
     slopes, residuals = directions(ranges, points)
     stress = float(residuals @ residuals)
     for _ in range(steps):
         information = Information(ranges, slopes)
         wanted = gradient(ranges, slopes, residuals).ravel()
-        floor = LEAST_DAMPING * max(float(information.diagonal.mean()), 1e-300)  # nothing holds the whole in place
+        floor = LEAST_DAMPING * max(float(information.diagonal.mean()), 1e-300)  # ranges do not fix rigid motions
         for _ in range(TRIALS):
             ahead = _step(information, damping * information.diagonal + floor, wanted)
             if ahead is not None:

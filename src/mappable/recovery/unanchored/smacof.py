@@ -1,8 +1,8 @@
-"""SMACOF: move points step by step toward their distances; the stress never rises.
+"""SMACOF: fit points to distances in steps that never increase the stress.
 
-The stress is the sum over pairs of w (|x_i - x_j| - d)². A step replaces it by a quadratic function that touches it
-from above at the present points, and whose minimum follows from one linear system that never changes: V x = B(X) X,
-with V the Laplacian of the weights and B that of w d / |x_i - x_j| (the Guttman transform).
+The stress is the sum over pairs of w (|x_i - x_j| - d)². A step replaces the stress by a quadratic function that
+touches it from above at the present points. Its minimum solves V x = B(X) X, where V never changes. V is the Laplacian
+of the weights, and B is the Laplacian of w d / |x_i - x_j| (the Guttman transform).
 """
 
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 
-STEPS = 300
-TOLERANCE = 3e-4
-PLAIN = 4
-TINY = 1e-300  # metres: points at the same place pull each other in no direction
+STEPS = 300  # at most
+TOLERANCE = 3e-4  # relative decrease of the stress per step at which it stops
+PLAIN = 4  # one step in four goes to the quadratic's minimum, the others twice as far
+TINY = 1e-300  # metres: avoids division by 0 for points at the same place
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """Where the points came to lie, and the stress at the start and after each step."""
+    """The fitted points, and the stress at the start and after each step."""
 
     points: Floats  # (n, k)
     stresses: Floats  # (steps + 1,)
@@ -34,34 +34,41 @@ class Scaled:
 
 
 def smacof(distances: Floats, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Scaled:
-    """Points from a whole matrix of distances (n, n), not squared, with equal weights.
+    """Fit points to a full matrix of distances (n, n), not squared, with equal weights.
 
-    It stops where a step lowers the stress by less than `tolerance` of it. Made for small n: the matrices are dense.
+    It stops when a step decreases the stress by less than the share `tolerance`. Use it for small n, because the
+    matrices are dense.
     """
     wanted, points = np.asarray(distances, dtype=np.float64), np.array(start, dtype=np.float64)
     if wanted.shape != (len(points), len(points)):
-        raise BadInputError(f"the distances of {len(points)} points are a square matrix, not {wanted.shape}")
-    if not np.isfinite(wanted).all() or (wanted < 0).any() or not np.allclose(wanted, wanted.T):
-        raise BadInputError("the distances are numbers from 0 on, the same in both directions")
+        raise BadInputError(
+            f"distances of {len(points)} points must have shape {(len(points), len(points))}, got {wanted.shape}"
+        )
+    if not np.isfinite(wanted).all() or (wanted < 0).any():
+        raise BadInputError("distances must be finite and 0 or more")
+    if not np.allclose(wanted, wanted.T):
+        raise BadInputError("the matrix of distances must be symmetric")
     i, j = np.triu_indices(len(points), 1)
     return sparse_smacof(Ranges(len(points), i, j, wanted[i, j], 1.0), points, steps=steps, tolerance=tolerance)
 
 
 def sparse_smacof(ranges: Ranges, start: Floats, *, steps: int = STEPS, tolerance: float = TOLERANCE) -> Scaled:
-    """Points from sparse ranges, each with the weight 1 / sigma².
+    """Fit points to sparse ranges, each with the weight 1 / sigma².
 
-    The Laplacian is factored once, with one point of each connected part held; a step costs about as much as there
-    are ranges. Most steps go twice as far as the quadratic's minimum, to where it is as high again as at the present
-    points: the stress still does not rise, and bends are undone in half as many steps. Such a step only turns an error
-    of scale around, though; a plain step, which is each fourth, removes it.
+    The Laplacian is factored once, with one point of each connected part fixed. The cost of a step is proportional to
+    the number of ranges. Most steps go twice as far as the quadratic's minimum, where the quadratic is as high as at
+    the present points. The stress still does not increase, and bends straighten in half as many steps. But such a step
+    only reverses an error of scale. Every fourth step is a plain step, which removes this error.
     """
     points = np.array(start, dtype=np.float64)
     if points.ndim != 2 or len(points) != ranges.count or not np.isfinite(points).all():
-        raise BadInputError(f"the start is ({ranges.count}, k) finite numbers, not {points.shape}")
+        raise BadInputError(f"the start must be finite numbers of shape ({ranges.count}, k), got shape {points.shape}")
     if not len(ranges):
         return Scaled(points, np.zeros(1))
     weights = ranges.sigma**-2
-    held = np.unique(ranges.parts, return_index=True)[1]  # ranges do not say where a part lies: at the origin, say
+    held = np.unique(ranges.parts, return_index=True)[
+        1
+    ]  # ranges do not fix a part: put one of its points at the origin
     points -= points[held][ranges.parts]
     free = np.ones(ranges.count, dtype=bool)
     free[held] = False
@@ -81,7 +88,7 @@ def sparse_smacof(ranges: Ranges, start: Floats, *, steps: int = STEPS, toleranc
         apart = differences @ ahead
         lengths = _lengths(apart)
         stress = float(weights @ np.square(lengths - ranges.metres))
-        if stress >= stresses[-1]:  # by rounding, where no more is to be gained
+        if stress >= stresses[-1]:  # only rounding errors are left
             break
         moving = ahead
         stresses.append(stress)
@@ -97,7 +104,7 @@ def _lengths(vectors: Floats) -> Floats:
 
 
 def _differences(ranges: Ranges) -> csr_array:
-    """The matrix (edges, count) that makes x_i - x_j of points, a row a range."""
+    """Return the matrix (edges, count) that maps points to x_i - x_j, with one row per range."""
     edges = len(ranges)
     columns = np.stack([ranges.i, ranges.j], 1).ravel()
     signs = np.tile([1.0, -1.0], edges)

@@ -1,4 +1,4 @@
-"""What distances do not determine about a recovered map, in sentences."""
+"""Sentences about what distances do not determine about a recovered map."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.folds import AS_GOOD, Unfolded, cut_behind, places
 from mappable.recovery.unanchored.normal import Information, directions
 
-CUTS = 64  # places along a sequence that are looked at
-LOOSE = 0.1  # expected error, of the radius of gyration
-ELSEWHERE = 2.0  # expected errors, by which another map must differ to be named
-MISFIT = 1.3  # noise beyond the stated one
-FEW, SHARE = 3, 1e-3  # ranges, and share of them, that are off by four deviations by chance
-SINGULAR = 1e-11  # of the largest entry on the diagonal: keeps what moves the whole solvable, if ranges are exact
-PROBES = 8
-EXAMINED = 20_000  # points, beyond which looseness is not examined
+CUTS = 64  # number of places along a sequence that are tested
+LOOSE = 0.1  # a shape is loose if its expected error exceeds this share of the radius of gyration
+ELSEWHERE = 2.0  # another map is reported if it differs by more than this many expected errors
+MISFIT = 1.3  # noise is reported if it exceeds this many times the stated sigma
+BY_CHANCE, SHARE_BY_CHANCE = 3, 1e-3  # number and share of ranges that are off by four deviations by chance
+SINGULAR = 1e-11  # damping, of the largest diagonal entry: keeps rigid motions solvable if ranges are exact
+PROBES = 8  # random vectors that estimate the trace
+EXAMINED = 20_000  # with more points, looseness is not examined
 
 
 def sentences(
@@ -30,14 +30,14 @@ def sentences(
     unfolded: Unfolded | None = None,
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """All that the ranges leave open about positions (count, k) recovered from them, in parts (count,).
+    """Describe everything that the ranges leave undetermined about positions (count, k) in parts (count,).
 
-    Only the ranges `used` (edges,) count, if given. Turns and looseness are examined at the points `key` alone, which
-    have numbers like all others; counts are of all points. `unfolded` is the search for folds in the largest part.
+    Only the ranges `used` (edges,) count, if given. Turns and looseness are examined at the points `key` only. Point
+    numbers and counts in the sentences refer to all points. `unfolded` is the search for folds in the largest part.
     """
     said = [
-        "The map has no place and no direction of its own and may be its own mirror image: distances do not tell.",
-        "Its scale is as good as the calibration of the ranges.",
+        "Distances do not determine where the map lies, its orientation, or whether it is a mirror image.",
+        "The scale of the map is as good as the calibration of the ranges.",
     ]
     used = np.ones(len(ranges), dtype=bool) if used is None else used
     ends = np.concatenate([ranges.i[used], ranges.j[used]])
@@ -54,7 +54,9 @@ def sentences(
     said += _turns(own, positions[largest], level, largest, where)
     if len(largest) > EXAMINED:
         count = int((parts == 0).sum())
-        said.append(f"How firmly the ranges hold the shape was not examined{where}: it has {count:,} points.")
+        said.append(
+            f"How precisely the ranges determine the shape was not examined{where}, because it has {count:,} points."
+        )
     else:
         error = expected_error(own, positions[largest], level, seed=seed)
         said += _looseness(error, positions[largest], where, searched=unfolded is not None)
@@ -65,10 +67,10 @@ def sentences(
 
 
 def undecided_turns(ranges: Ranges, positions: Floats, noise: float = 1.0) -> tuple[Ints, int]:
-    """Points of a connected part behind which all that follows in order could be mirrored, and how many were tried.
+    """Find points of a connected part after which the rest of the sequence could be mirrored; also count the tests.
 
-    The sequence is cut behind a point where all ranges across the cut lie in one place, and what follows is mirrored
-    there (see `cut_behind`). If the ranges across the cut fit no worse, nothing tells which is true.
+    The sequence is cut after a point where all ranges across the cut lie in one place, and the rest is mirrored there
+    (see `cut_behind`). If the ranges across the cut then fit as well, they do not decide between the two maps.
     """
     cuts = places(ranges, positions, both=True)
     cuts = cuts[evenly(len(cuts), CUTS)]
@@ -78,21 +80,21 @@ def undecided_turns(ranges: Ranges, positions: Floats, noise: float = 1.0) -> tu
 
 
 def expected_error(ranges: Ranges, positions: Floats, noise: float = 1.0, *, seed: int = 0) -> float:
-    """The error in metres (root mean square) that the noise of the ranges leaves in a connected part's shape.
+    """Estimate the error in metres (root mean square) that range noise leaves in the shape of a connected part.
 
-    That is the Cramér-Rao bound at the positions: the trace of the inverse of the information J'J that the ranges
-    have about them, without what moves or turns the whole; estimated by a few random probes. It is linear, and ends
-    at about the part's radius of gyration, which means that the shape can be about anything.
+    This is the Cramér-Rao bound at the positions: the trace of the inverse of the information matrix J'J of the ranges.
+    Rigid motions of the whole part do not count. A few random probes estimate the trace. The bound is a linear
+    approximation. It is limited to about the radius of gyration of the part; then the shape is nearly arbitrary.
     """
     count, dimensions = positions.shape
-    centred = positions - positions.mean(0)
-    squared_gyration = max(float(np.square(centred).sum(1).mean()), 1e-12)
+    centered = positions - positions.mean(0)
+    squared_gyration = max(float(np.square(centered).sum(1).mean()), 1e-12)
     information = Information(ranges, directions(ranges, positions)[0] / noise)
     damping = max(1 / (count * squared_gyration), SINGULAR * float(information.diagonal.max(initial=0.0)))
     solve = information.factored(np.full(count * dimensions, damping))
     del information  # it is large
     probes = generator(seed, Purpose.PROBES).choice([-1.0, 1.0], (count * dimensions, PROBES))
-    motions = np.linalg.qr(_rigid_motions(centred))[0]
+    motions = np.linalg.qr(_rigid_motions(centered))[0]
     probes -= motions @ (motions.T @ probes)
     return float(np.sqrt((probes * solve(probes)).sum(0).mean() / count))
 
@@ -105,12 +107,12 @@ def _parts(parts: Ints, degrees: Ints) -> list[str]:
     if len(sizes) > 1:
         shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
         said.append(
-            f"The ranges leave {len(sizes):,} parts ({shown} points) that nothing connects: each has"
-            " coordinates of its own."
+            f"The map has {len(sizes):,} parts ({shown} points) that no range connects: each part has coordinates of"
+            " its own."
         )
     if alone:
         first = np.argmax(degrees == 0)
-        said.append(f"{_points(alone)} no range, so that nothing is known of where {_they(alone)} (first: {first}).")
+        said.append(f"{_points(alone)} no range, so {_their(alone)} unknown (first: {first}).")
     return said
 
 
@@ -120,7 +122,7 @@ def _flexible(degrees: Ints, dimensions: int) -> list[str]:
     if not count:
         return []
     return [
-        f"{_points(count)} fewer than {dimensions + 1} ranges and could lie elsewhere as well"
+        f"{_points(count)} fewer than {dimensions + 1} ranges and could as well lie elsewhere"
         f" (first: {np.argmax(few)})."
     ]
 
@@ -131,21 +133,21 @@ def _turns(ranges: Ranges, positions: Floats, noise: float, names: Ints, where: 
         return []
     first, last = names[undecided[0]], names[undecided[-1]]
     return [
-        f"Whether the route turns left or right is not decided{where}: at {len(undecided)} of {tried} places looked at"
-        f" (from point {first} to point {last}) all that follows could be mirrored, and the ranges fit as well."
+        f"The ranges do not decide whether the route turns left or right{where}. At {len(undecided)} of {tried} tested"
+        f" places (from point {first} to point {last}), the rest of the route could be mirrored and fit as well."
     ]
 
 
 def _looseness(error: float, positions: Floats, where: str, *, searched: bool) -> list[str]:
     gyration = float(np.sqrt(np.square(positions - positions.mean(0)).sum(1).mean()))
     if error <= LOOSE * gyration and not searched:
-        return [f"Whether the map is folded wrongly somewhere was not examined{where}."]
+        return [f"Wrong folds of the map were not searched for{where}."]
     if error <= LOOSE * gyration:
         return [f"The ranges determine the shape{where} to about {error:.2g} m (root mean square)."]
     return [
-        f"The ranges hold the shape loosely{where}: by their noise an error of {min(error, gyration):.0f} m or more is"
-        f" to be expected, beside a radius of gyration of {gyration:.0f} m. What connects to what is known, but not"
-        " how it bends."
+        f"The ranges determine the shape only loosely{where}: because of their noise, expect an error of"
+        f" {min(error, gyration):.0f} m or more (radius of gyration: {gyration:.0f} m). Which points are connected is"
+        " known, but not how the route bends."
     ]
 
 
@@ -155,40 +157,40 @@ def _elsewhere(unfolded: Unfolded | None, error: float, where: str) -> list[str]
     off = aligned_score(unfolded.other, unfolded.points, scale=False).rmse
     if off <= ELSEWHERE * error:
         return []
-    how = f": there all behind point {unfolded.behind} is mirrored" if unfolded.behind >= 0 else ""
-    return [f"Another map fits the ranges{where} about as well, {off:.2g} m from this one (root mean square){how}."]
+    how = f": it mirrors all points after point {unfolded.behind}" if unfolded.behind >= 0 else ""
+    return [f"Another map fits the ranges{where} about as well, {off:.2g} m from this map (root mean square){how}."]
 
 
 def _unused(ranges: Ranges, parts: Ints, used: Bools) -> list[str]:
     together = parts[ranges.i] == parts[ranges.j]
     off, every = int((together & ~used).sum()), int(together.sum())
-    if off <= max(FEW, SHARE * every):
+    if off <= max(BY_CHANCE, SHARE_BY_CHANCE * every):
         return []
     return [
-        f"{off:,} of {every:,} ranges are far off and were not used: either they are false, or the map is folded"
-        " wrongly there."
+        f"{off:,} of {every:,} ranges are far off and were not used: either these ranges are false, or the map is"
+        " folded wrongly there."
     ]
 
 
 def _misfit(noise: float) -> list[str]:
     if np.isnan(noise):
-        return ["There are hardly more ranges than coordinates, so that their noise cannot be known."]
+        return ["The noise of the ranges is unknown, because there are hardly more ranges than coordinates."]
     if noise > MISFIT:
         return [
-            f"The ranges are off by {noise:.1f} times what their sigma says: either that is too small, or the map is"
+            f"The errors of the ranges are {noise:.1f} times their sigma. Either sigma is too small, or the map is"
             " folded wrongly somewhere, or many ranges are false."
         ]
     return []
 
 
-def _rigid_motions(centred: Floats) -> Floats:
-    """What moving and turning all points does to their coordinates: (count * k, k + k (k - 1) / 2)."""
-    count, dimensions = centred.shape
+def _rigid_motions(centered: Floats) -> Floats:
+    """Return the changes of all coordinates by translations and rotations: (count * k, k + k (k - 1) / 2)."""
+    count, dimensions = centered.shape
     motions = [np.tile(axis, (count, 1)) for axis in np.eye(dimensions)]
     for one in range(dimensions):
         for two in range(one):
-            turn = np.zeros_like(centred)
-            turn[:, one], turn[:, two] = centred[:, two], -centred[:, one]
+            turn = np.zeros_like(centered)
+            turn[:, one], turn[:, two] = centered[:, two], -centered[:, one]
             motions.append(turn)
     columns: Floats = np.stack([motion.ravel() for motion in motions], 1)
     return columns
@@ -198,5 +200,5 @@ def _points(count: int) -> str:
     return f"{count:,} point{' has' if count == 1 else 's have'}"
 
 
-def _they(count: int) -> str:
-    return "it is" if count == 1 else "they are"
+def _their(count: int) -> str:
+    return "its position is" if count == 1 else "their positions are"

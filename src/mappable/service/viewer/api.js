@@ -1,7 +1,7 @@
-// What is asked of the server. With a token, pictures too are fetched with it, so that <img> shows them as blobs.
+// Requests to the server. Pictures are fetched as blobs, because <img> cannot send the token.
 
 const dialog = document.querySelector("#token");
-const KEPT = 400; // pictures
+const CACHED_PICTURES = 400;
 const pictures = new Map();
 let asking = null;
 
@@ -10,7 +10,7 @@ export async function ask(path, options = {}) {
   const headers = new Headers(options.headers);
   if (token) headers.set("Authorization", `Bearer ${token}`);
   const response = await fetch(path, { ...options, headers }).catch((error) => {
-    throw error.name === "AbortError" ? error : new Error("The server does not answer.");
+    throw error.name === "AbortError" ? error : new Error("The server does not respond.");
   });
   if (response.status !== 401) return response;
   await newToken(token);
@@ -27,7 +27,7 @@ export async function json(path, options) {
 export function picture(path) {
   if (!pictures.has(path)) {
     pictures.set(path, blob(path));
-    if (pictures.size > KEPT) forget(pictures.keys().next().value);
+    if (pictures.size > CACHED_PICTURES) forget(pictures.keys().next().value);
   }
   return pictures.get(path);
 }
@@ -60,12 +60,12 @@ function forget(path) {
   pictures.delete(path);
 }
 
-// Requests that are refused at the same time wait for the same answer.
+// Several requests that fail at the same time wait for the same dialog.
 function newToken(refused) {
   if (sessionStorage.getItem("token") !== refused) return Promise.resolve();
   asking ??= new Promise((resolve) => {
     const value = document.querySelector("#token-value");
-    if (refused) document.querySelector("#token-note").textContent = "That was not the right one.";
+    if (refused) document.querySelector("#token-note").textContent = "The token is wrong.";
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener(
       "close",

@@ -1,7 +1,7 @@
-// Whether stated metres are true, and intervals hold as often as they say.
+// Whether stated distances are true, and whether intervals contain the truth as often as they claim.
 
 import { $, number, percent } from "./page.js";
-import { colour, draw } from "./plots.js";
+import { color, draw } from "./plots.js";
 
 const SHADES = ["bar", "amber", "plum", "good", "soft", "red"];
 
@@ -23,7 +23,7 @@ export function calibrationView(world) {
         name: condition || "unnamed",
         text: own.map((n) => queries.id[n]),
         hovertemplate: "%{text}<br>stated %{x:.1f}, true %{y:.1f}<extra></extra>",
-        marker: { size: 6, color: colour(SHADES[index % SHADES.length], 0.6) },
+        marker: { size: 6, color: color(SHADES[index % SHADES.length], 0.6) },
       };
     });
     const line = {
@@ -32,7 +32,7 @@ export function calibrationView(world) {
       mode: "lines",
       hoverinfo: "skip",
       showlegend: false,
-      line: { color: colour("soft"), dash: "dot", width: 1 },
+      line: { color: color("soft"), dash: "dot", width: 1 },
     };
     return {
       traces: [...points, line],
@@ -52,7 +52,7 @@ export function calibrationView(world) {
           type: "bar",
           x: names,
           y: names.map((name) => by[name].covered),
-          marker: { color: colour("bar") },
+          marker: { color: color("bar") },
           width: 0.5,
           text: names.map((name) => percent(by[name].covered)),
           textposition: "inside",
@@ -60,11 +60,12 @@ export function calibrationView(world) {
           textangle: 0,
           cliponaxis: false,
           customdata: names.map((name) => by[name].confident),
-          hovertemplate: "%{x}<br>%{y:.1f} % hold<br>%{customdata:.1f} % confident<extra></extra>",
+          hovertemplate:
+            "%{x}<br>%{y:.1f} % of intervals are correct<br>%{customdata:.1f} % confident<extra></extra>",
         },
       ],
       layout: {
-        yaxis: { title: { text: "% that hold the truth" }, range: [0, 100] },
+        yaxis: { title: { text: "intervals with the true distance (%)" }, range: [0, 100] },
         xaxis: { showgrid: false },
         shapes: [
           {
@@ -74,7 +75,7 @@ export function calibrationView(world) {
             x1: 1,
             y0: 100 * coverage,
             y1: 100 * coverage,
-            line: { color: colour("text"), dash: "dash", width: 1.5 },
+            line: { color: color("text"), dash: "dash", width: 1.5 },
           },
         ],
       },
@@ -85,16 +86,17 @@ export function calibrationView(world) {
     const own = world.found?.calibration;
     if (own?.covered != null) {
       return (
-        `${world.model.title}: intervals that state ${percent(100 * own.coverage)} hold for ${percent(own.covered)} of the confident images, ` +
-        `${number(own.width)} ${study.unit} wide in the mean. ${percent(own.confident)} of all test images are confident.`
+        `${world.model.title}: ${percent(100 * own.coverage)} intervals contain the true distance for ` +
+        `${percent(own.covered)} of the confident images. Their average width is ${number(own.width)} ${study.unit}. ` +
+        `The map is confident for ${percent(own.confident)} of all test images.`
       );
     }
     if (study) return own?.note || `${world.model.title} was not calibrated in this study.`;
     const { calibration: one } = map;
-    if (!one) return "This map is not calibrated: it names landmarks, but no metres.";
+    if (!one) return "This map is not calibrated: it finds landmarks, but gives no distances in metres.";
     return (
-      `Calibrated on ${one.images.toLocaleString("en")} images (${one.source}): intervals state ${percent(100 * one.coverage)}, ` +
-      `${number(one.width)} ${map.unit} wide in the mean. A study beside the map would show how far that is true. ${one.note}`
+      `Calibrated on ${one.images.toLocaleString("en")} images (${one.source}) with ${percent(100 * one.coverage)} intervals. ` +
+      `Their average width is ${number(one.width)} ${map.unit}. Serve the map with a study to see how true they are. ${one.note}`
     );
   }
 

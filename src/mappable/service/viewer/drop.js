@@ -1,11 +1,11 @@
-// Images that the user has: where they were taken, and why one should believe it.
+// The user's own images: where they were taken, and how reliable that is.
 
 import { landmarkImage, locate } from "./api.js";
 import { $, candidates, element, facts, figure, interval, number, verdict } from "./page.js";
 import { columns, landmarkTrace, sight } from "./map.js";
-import { colour, draw, equalAxes, ring } from "./plots.js";
+import { color, draw, equalAxes, ring } from "./plots.js";
 
-const SPREAD = Math.sqrt(4.605); // standard deviations round a point of the plane that hold 90 %
+const SPREAD = Math.sqrt(4.605); // standard deviations: the radius that contains 90 % of a normal distribution in 2-D
 
 export function dropView(world, come) {
   const { map } = world;
@@ -15,15 +15,15 @@ export function dropView(world, come) {
 
   async function take(files) {
     const some = [...files].filter((file) => file.type.startsWith("image/"));
-    if (!some.length) return say(files.length ? "That is no image." : "", true);
+    if (!some.length) return say(files.length ? "This file is not an image." : "", true);
     await come();
-    say(some.length > 1 ? `Placing ${some.length} images …` : "Placing the image …");
+    say(some.length > 1 ? `Locating ${some.length} images …` : "Locating the image …");
     for (const { url } of images) URL.revokeObjectURL(url);
     try {
       const { positions } = await locate(some, { sequence: $("#sequence").checked });
       images = positions.map((found, n) => ({ found, url: URL.createObjectURL(some[n]) }));
       const placed = positions.filter((one) => !one.error).length;
-      say(some.length > 1 ? `${placed} of ${some.length} images are placed.` : "The image is placed.");
+      say(some.length > 1 ? `${placed} of ${some.length} images were located.` : "The image was located.");
       look(0);
     } catch (error) {
       images = [];
@@ -66,8 +66,8 @@ export function dropView(world, come) {
         name: "images",
         text: good.map(({ found }) => found.image),
         hovertemplate: "%{text}<extra></extra>",
-        line: { color: colour("bar", 0.6), width: 1.5 },
-        marker: { size: 7, color: colour("bar") },
+        line: { color: color("bar", 0.6), width: 1.5 },
+        marker: { size: 7, color: color("bar") },
       });
     }
     const found = images[chosen]?.found;
@@ -118,7 +118,7 @@ function hint() {
   return element(
     "p",
     { className: "soft" },
-    "An image is compared with the landmarks here, on this server. It is kept nowhere.",
+    "This server compares your image with the landmarks. It does not store the image.",
   );
 }
 
@@ -135,19 +135,19 @@ function placed(found, landmarks) {
       mode: "markers",
       name: "nearest landmark",
       hoverinfo: "skip",
-      marker: { symbol: "square", size: 11, color: colour("text") },
+      marker: { symbol: "square", size: 11, color: color("text") },
     },
     {
       x: [x],
       y: [y],
       mode: "markers",
-      name: "the image",
+      name: "your image",
       hovertemplate: `${number(x)}, ${number(y)}<extra></extra>`,
       marker: {
         symbol: "star",
         size: 17,
-        color: colour(found.confident ? "bar" : "amber"),
-        line: { width: 1, color: colour("card") },
+        color: color(found.confident ? "bar" : "amber"),
+        line: { width: 1, color: color("card") },
       },
     },
   ];
@@ -166,13 +166,13 @@ function ellipse(x, y, [[a, b], [, d]]) {
     mode: "lines",
     name: "position, 90 %",
     hoverinfo: "skip",
-    line: { color: colour("text"), width: 1, dash: "dot" },
+    line: { color: color("text"), width: 1, dash: "dot" },
   };
 }
 
 function detail({ found, url }) {
   if (found.error) return [figure(url, found.image), element("p", { className: "verdict bad" }, found.error)];
-  const sure = found.coverage === null ? "" : `, ${number(100 * found.coverage, 0)} % sure`;
+  const coverage = found.coverage === null ? "" : ` (${number(100 * found.coverage, 0)} % of intervals are correct)`;
   return [
     element(
       "div",
@@ -191,9 +191,9 @@ function detail({ found, url }) {
         found.latitude === null ? null : `${found.latitude.toFixed(6)}, ${found.longitude.toFixed(6)}`,
       ],
       ["distance to the landmark", found.distance === null ? null : `${number(found.distance)} ${found.unit}`],
-      ["interval", interval(found) && `${interval(found)}${sure}`],
+      ["interval", interval(found) && `${interval(found)}${coverage}`],
       ["feature distance", number(found.feature_distance, 3)],
-      ["between landmarks", found.refined ? "yes" : "no, at the nearest"],
+      ["refined between landmarks", found.refined ? "yes" : "no, at the nearest landmark"],
     ]),
     candidates(found),
   ].filter(Boolean);

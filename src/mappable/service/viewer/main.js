@@ -1,4 +1,4 @@
-// The page: reads the map and the study, and shows one view at a time.
+// The page: loads the map and the study, and shows one view at a time.
 
 import { json } from "./api.js";
 import { calibrationView } from "./calibration.js";
@@ -16,7 +16,7 @@ async function start() {
   const world = { map: await json("map"), study: null, model: null, found: null };
   const { study } = await json("study");
   world.study = study;
-  say(world);
+  describe(world);
   if (study) await choose(world, ownModel(world));
   Object.assign(views, {
     map: mapView(world),
@@ -30,7 +30,7 @@ async function start() {
   document.body.dataset.ready = "true";
 }
 
-function say({ map, study }) {
+function describe({ map, study }) {
   const name = study?.set ?? map.frame;
   document.title = `${name} · Mappable`;
   $("#title").textContent = name;
@@ -42,7 +42,7 @@ function say({ map, study }) {
   $("#tab-trajectory").hidden = !study?.models.some((one) => one.trajectory);
 }
 
-// The model that the map is made with, or else the best one.
+// The model whose encoder made the map, or else the best model.
 function ownModel({ map, study }) {
   return (study.models.find((one) => one.encoder === map.encoder) ?? study.models.at(-1)).name;
 }
@@ -81,7 +81,7 @@ async function show(name) {
     tab.tabIndex = chosen ? 0 : -1;
     $(`#${tab.getAttribute("aria-controls")}`).hidden = !chosen;
   }
-  $("#model-choice").hidden = !$("#model").length || name === "drop"; // images are placed by the map that is served
+  $("#model-choice").hidden = !$("#model").length || name === "drop"; // the served map locates images, not a model
   history.replaceState(null, "", `#/${name}`);
   await views[name].show();
 }

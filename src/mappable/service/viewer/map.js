@@ -1,11 +1,11 @@
-// The map: landmarks and test images, coloured by how far the retrieved landmark is off; one of them looked at closely.
+// The map: landmarks, and test images colored by the error of the retrieved landmark; one image in detail.
 
 import { landmarkImage, locate, picture, studyImage } from "./api.js";
 import { $, candidates, element, facts, figure, interval, number, options, verdict } from "./page.js";
-import { colour, dots, draw, equalAxes, ring } from "./plots.js";
+import { color, dots, draw, equalAxes, ring } from "./plots.js";
 
-const MOST = 5000; // landmarks that are drawn
-const PAUSE = 350; // ms at one image, after which it is located anew
+const DRAWN_LANDMARKS = 5000; // at most
+const PAUSE = 350; // ms that an image is shown before the server locates it again
 
 export function mapView(world) {
   const { map, study } = world;
@@ -42,10 +42,10 @@ export function mapView(world) {
     $("#map-detail").replaceChildren(...queryDetail(world, n, rows));
     clearTimeout(timer);
     asked?.abort();
-    timer = setTimeout(() => locateAnew(n), PAUSE);
+    timer = setTimeout(() => locateAgain(n), PAUSE);
   }
 
-  async function locateAnew(n) {
+  async function locateAgain(n) {
     asked = new AbortController();
     const id = study.queries.id[n];
     try {
@@ -54,7 +54,7 @@ export function mapView(world) {
       const {
         positions: [found],
       } = await locate([file], { signal: asked.signal });
-      if (chosen === n) $("#map-live")?.replaceChildren(...anew(world, n, found));
+      if (chosen === n) $("#map-live")?.replaceChildren(...locatedNow(world, n, found));
     } catch (error) {
       if (error.name !== "AbortError" && chosen === n) $("#map-live")?.replaceChildren(error.message);
     }
@@ -119,7 +119,7 @@ export function mapView(world) {
   };
 }
 
-// How far to see round an image, so that its interval can be seen.
+// How far to zoom out around an image, so that its interval is visible.
 export function sight(map, ...metres) {
   return Math.max(4 * map.spacing, 1.4 * Math.max(...metres.map((one) => one ?? 0)));
 }
@@ -132,13 +132,13 @@ export function columns(landmarks) {
   };
 }
 
-// Of very many landmarks only some are drawn: a browser takes seconds for more.
+// Draw only some of very many landmarks, because a browser takes seconds for more.
 export function landmarkTrace(all) {
-  const every = Math.ceil(all.id.length / MOST);
+  const every = Math.ceil(all.id.length / DRAWN_LANDMARKS);
   const [id, x, y] = [all.id, all.x, all.y].map((values) => values.filter((_, n) => n % every === 0));
   return dots(
     { x, y },
-    { symbol: "square-open", size: 7, color: colour("soft") },
+    { symbol: "square-open", size: 7, color: color("soft") },
     every > 1 ? `landmarks (1 in ${every})` : "landmarks",
     {
       customdata: id.map((one) => ["landmark", one]),
@@ -155,7 +155,7 @@ function marked([x, y]) {
     name: "chosen",
     hoverinfo: "skip",
     showlegend: false,
-    marker: { symbol: "circle-open", size: 17, color: colour("text"), line: { width: 2 } },
+    marker: { symbol: "circle-open", size: 17, color: color("text"), line: { width: 2 } },
   };
 }
 
@@ -171,9 +171,9 @@ function queryTraces({ study, found }, rows) {
   return kinds.map(([name, shade, symbol, holds]) => {
     const some = rows.filter((n) => holds(found.error[n]));
     const places = { x: some.map((n) => study.queries.x[n]), y: some.map((n) => study.queries.y[n]) };
-    return dots(places, { color: colour(shade, 0.85), symbol, size: 7 }, `${name} (${some.length})`, {
+    return dots(places, { color: color(shade, 0.85), symbol, size: 7 }, `${name} (${some.length})`, {
       customdata: some.map((n) => ["query", n, study.queries.id[n], found.error[n]]),
-      hovertemplate: `%{customdata[2]}<br>%{customdata[3]:.1f} ${unit} off<extra></extra>`,
+      hovertemplate: `%{customdata[2]}<br>error %{customdata[3]:.1f} ${unit}<extra></extra>`,
     });
   });
 }
@@ -192,9 +192,9 @@ function chosenTraces({ study, found }, n) {
       mode: "lines",
       hoverinfo: "skip",
       showlegend: false,
-      line: { color: colour("text"), width: 1.5, dash: "dot" },
+      line: { color: color("text"), width: 1.5, dash: "dot" },
     },
-    { ...marked([x, y]), marker: { symbol: "square", size: 11, color: colour("text") } },
+    { ...marked([x, y]), marker: { symbol: "square", size: 11, color: color("text") } },
     marked([queries.x[n], queries.y[n]]),
   ];
 }
@@ -202,9 +202,9 @@ function chosenTraces({ study, found }, n) {
 function queryDetail({ study, found }, n, rows) {
   const { queries, landmarks, unit } = study,
     error = found.error[n];
-  const said = { low: found.low?.[n], high: found.high?.[n] };
+  const stated = { low: found.low?.[n], high: found.high?.[n] };
   const grade = error <= study.positive_radius ? "good" : error <= study.negative_radius ? "mixed" : "bad";
-  const holds = said.low <= error && error <= said.high;
+  const holds = stated.low <= error && error <= stated.high;
   const place = landmarks.id[found.retrieved[n]];
   return [
     element("p", { className: "name" }, queries.id[n]),
@@ -220,27 +220,27 @@ function queryDetail({ study, found }, n, rows) {
       figure(studyImage(place), "Retrieved", place),
     ),
     facts([
-      ["retrieved is off by", element("span", { className: grade }, `${number(error)} ${unit}`)],
-      ["stated", interval(said, unit) && `${number(found.distance[n])} ${unit}`],
-      ["interval", interval(said, unit) && `${interval(said, unit)}, ${holds ? "holds" : "misses"}`],
-      ["refined is off by", found.refined?.[n] == null ? null : `${number(found.refined[n])} ${unit}`],
+      ["true distance to the landmark", element("span", { className: grade }, `${number(error)} ${unit}`)],
+      ["stated distance", interval(stated, unit) && `${number(found.distance[n])} ${unit}`],
+      ["stated interval", interval(stated, unit) && `${interval(stated, unit)}, ${holds ? "correct" : "wrong"}`],
+      ["error of the refined position", found.refined?.[n] == null ? null : `${number(found.refined[n])} ${unit}`],
       ["confident", found.confident && (found.confident[n] ? "yes" : "no")],
     ]),
     element("div", { id: "map-live" }),
   ];
 }
 
-function anew({ study, map, found: said }, n, found) {
+function locatedNow({ study, map, found: evaluated }, n, found) {
   if (found.error) return [found.error];
   const { queries } = study;
   const off = Math.hypot(found.coordinates[0] - queries.x[n], found.coordinates[1] - queries.y[n]);
   return [
-    element("h3", {}, "By the map that is served"),
+    element("h3", {}, "Located now by the served map"),
     verdict(found),
     facts([
       ["position", found.coordinates.map((one) => number(one)).join(", ")],
-      ["off by", `${number(off)} ${map.unit}`],
+      ["error", `${number(off)} ${map.unit}`],
     ]),
-    candidates(found, study.landmarks.id[said.retrieved[n]]),
+    candidates(found, study.landmarks.id[evaluated.retrieved[n]]),
   ].filter(Boolean);
 }

@@ -1,8 +1,8 @@
-// Two matrices of distances between the same images; what is pointed at in one is marked in the other.
+// Two matrices of distances between the same images; pointing at one matrix also marks the other.
 
 import { json, studyImage } from "./api.js";
 import { $, element, figure, number } from "./page.js";
-import { colour, draw } from "./plots.js";
+import { color, draw } from "./plots.js";
 
 export function matricesView(world) {
   const { study } = world;
@@ -22,8 +22,8 @@ export function matricesView(world) {
     row = Math.min(row, data.shape[0] - 1);
     column = Math.min(column, data.shape[1] - 1);
     say(
-      `Rows are images of ${data.reference}, columns images of ${data.queries}, in order of time. ` +
-        `The two agree with a correlation of ${number(data.pearson, 2)} (Pearson) and ${number(data.spearman, 2)} (Spearman).`,
+      `Rows are images of ${data.reference}, columns are images of ${data.queries}, in order of time. ` +
+        `The correlation of the two matrices is ${number(data.pearson, 2)} (Pearson) and ${number(data.spearman, 2)} (Spearman).`,
     );
     return true;
   }
@@ -58,8 +58,8 @@ export function matricesView(world) {
           colorbar: {
             thickness: 10,
             outlinewidth: 0,
-            title: { text: title, side: "right", font: { color: colour("soft"), size: 12 } },
-            tickfont: { color: colour("soft") },
+            title: { text: title, side: "right", font: { color: color("soft"), size: 12 } },
+            tickfont: { color: color("soft") },
           },
         },
       ],

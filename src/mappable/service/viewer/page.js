@@ -1,4 +1,4 @@
-// Small pieces of the page that several views share.
+// Elements that several views share.
 
 import { landmarkImage, picture } from "./api.js";
 
@@ -21,7 +21,7 @@ export function number(value, digits = 1) {
 
 export const percent = (value) => `${number(value)} %`;
 
-// A picture with a caption; `path` is an address of the server, or a blob that is here already.
+// A picture with a caption; `path` is an address on the server, or the URL of a loaded blob.
 export function figure(path, title, ...lines) {
   const image = element("img", { alt: title });
   const made = element(
@@ -44,7 +44,7 @@ export function figure(path, title, ...lines) {
   return made;
 }
 
-// Ids are long: they may break behind a slash.
+// Long ids may wrap after a slash.
 function breakable(text) {
   return text.split(/(?<=\/)/).flatMap((part, n) => (n ? [element("wbr"), part] : [part]));
 }
@@ -67,7 +67,7 @@ export function options(select, entries, chosen) {
   );
 }
 
-// What the map says of an image, in one sentence, and why it does not believe it.
+// Whether the map is confident of a position, and the reason if it is not.
 export function verdict(found) {
   const sure = found.confident;
   return element(
@@ -78,7 +78,7 @@ export function verdict(found) {
   );
 }
 
-// Landmarks that are near by their features, but for the one that is shown already.
+// Landmarks with similar features, without the landmark that is already shown.
 export function candidates(found, shown = found.landmark) {
   const rest = found.candidates.filter((one) => one.landmark !== shown).slice(0, 4);
   if (!rest.length) return null;
@@ -90,7 +90,7 @@ export function candidates(found, shown = found.landmark) {
       "div",
       { className: "candidates" },
       ...rest.map((one) =>
-        figure(landmarkImage(one.landmark), one.landmark, `feature ${number(one.feature_distance, 2)}`),
+        figure(landmarkImage(one.landmark), one.landmark, `feature distance ${number(one.feature_distance, 2)}`),
       ),
     ),
   );

@@ -1,4 +1,4 @@
-// Plotly in the colours of the page, drawn again when these change.
+// Plots by Plotly in the colors of the page; they are drawn again when the colors change.
 
 const drawn = new Map();
 const touch = matchMedia("(pointer: coarse)");
@@ -6,13 +6,13 @@ const probe = document.createElement("span");
 probe.hidden = true;
 document.body.append(probe);
 
-export function colour(name, alpha = 1) {
+export function color(name, alpha = 1) {
   probe.style.color = `var(--${name})`;
   const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g);
   return `rgba(${r},${g},${b},${alpha})`;
 }
 
-// `make` gives traces and what is special in the layout; it is called again whenever colours change.
+// `make` returns the traces and additions to the layout; it is called again whenever the colors change.
 export function draw(element, make) {
   drawn.set(element, make);
   const { traces, layout = {}, zoom = false } = make();
@@ -26,12 +26,12 @@ export function draw(element, make) {
   });
 }
 
-// What is hidden is drawn anyway when it is shown.
+// Draw visible plots again; hidden plots are drawn when they are shown.
 export function redraw() {
   for (const [element, make] of drawn) if (element.offsetParent) draw(element, make);
 }
 
-// Axes of a map; `near` is what to look at closely: its middle, and how far to see.
+// Axes of a map; `near` is the part to show: its center, and how far it reaches.
 export function equalAxes(unit, near = null) {
   const about = (middle) => (near ? { range: [middle - near.reach, middle + near.reach] } : { autorange: true });
   return {
@@ -55,7 +55,7 @@ export function ring(x, y, low, high, name) {
     fill: "toself",
     name,
     hoverinfo: "skip",
-    fillcolor: colour("bar", 0.22),
+    fillcolor: color("bar", 0.22),
     line: { width: 0 },
   };
 }
@@ -67,18 +67,18 @@ export function dots(places, marker, name, others = {}) {
 function base() {
   const narrow = innerWidth < 560;
   const axis = {
-    gridcolor: colour("line"),
+    gridcolor: color("line"),
     zeroline: false,
-    linecolor: colour("line"),
+    linecolor: color("line"),
     ticks: "",
-    tickfont: { color: colour("soft") },
-    title: { font: { color: colour("soft"), size: 12 }, standoff: 6 },
+    tickfont: { color: color("soft") },
+    title: { font: { color: color("soft"), size: 12 }, standoff: 6 },
   };
   return {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: narrow ? 46 : 56, r: 8, t: 8, b: 42 },
-    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("text") },
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: color("text") },
     xaxis: axis,
     yaxis: axis,
     dragmode: touch.matches ? false : "pan",
@@ -90,10 +90,10 @@ function base() {
       yanchor: "bottom",
       x: 0,
       font: { size: narrow ? 11 : 12 },
-      entrywidth: narrow ? 92 : 0, // so that there are two columns
+      entrywidth: narrow ? 92 : 0, // gives two columns
     },
-    modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: colour("soft"), activecolor: colour("accent") },
-    hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") } },
+    modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color("soft"), activecolor: color("accent") },
+    hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },
   };
 }
 

@@ -1,5 +1,5 @@
 "use strict";
-// Before anything is drawn, so that the page does not flash in the other colours.
+// Runs before the page is drawn, so that it does not flash in the other colors.
 {
   const chosen = localStorage.getItem("theme");
   if (chosen) document.documentElement.dataset.theme = chosen;

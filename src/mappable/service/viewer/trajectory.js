@@ -1,10 +1,10 @@
-// A drive as it was and as its images' distances tell it, along time.
+// A drive over time: its true path, and the path recovered from distances between its images.
 
 import { studyImage } from "./api.js";
 import { $, element, facts, figure, number, options } from "./page.js";
-import { colour, draw, equalAxes } from "./plots.js";
+import { color, draw, equalAxes } from "./plots.js";
 
-const PER_SECOND = 12;
+const IMAGES_PER_SECOND = 12;
 
 export function trajectoryView(world) {
   const { study } = world;
@@ -23,14 +23,14 @@ export function trajectoryView(world) {
       mode: "lines",
       name,
       hoverinfo: "skip",
-      line: { color: colour(shade), ...others },
+      line: { color: color(shade), ...others },
     });
     const [here, there] = [truth[at], points[at]];
     return [
       line(truth, "true", "bar-soft", { width: 6 }),
       line(points, "recovered", "bar", { width: 1, dash: "dot" }),
       { ...line(points.slice(0, at + 1), "so far", "bar", { width: 2.5 }), showlegend: false },
-      { ...line([here, there], "off", "text", { width: 1.5 }), showlegend: false },
+      { ...line([here, there], "error", "text", { width: 1.5 }), showlegend: false },
       {
         x: [here[0], there[0]],
         y: [here[1], there[1]],
@@ -39,8 +39,8 @@ export function trajectoryView(world) {
         showlegend: false,
         marker: {
           size: [13, 11],
-          color: [colour("bar-soft"), colour("bar")],
-          line: { width: 2, color: colour("text") },
+          color: [color("bar-soft"), color("bar")],
+          line: { width: 2, color: color("text") },
         },
       },
     ];
@@ -52,17 +52,17 @@ export function trajectoryView(world) {
     $("#trajectory-lead").textContent =
       `${truth.length} images of ${drive}, along ${number(length, 0)} ${study.unit}. ` +
       (ways[way].anchored
-        ? `The positions of ${known} of them are known; the others follow from distances between descriptors.`
-        : "Distances between descriptors give a shape, but not where it lies: it is moved, turned and scaled onto the truth.");
+        ? `The positions of ${known} images are known; the others are recovered from distances between descriptors.`
+        : "Distances between descriptors give the shape of the path, but not where it is. Here it is moved, turned and scaled to fit the true path.");
     at = Math.min(Math.max(n, 0), truth.length - 1);
     $("#time").value = at;
-    const offs = points.map(([x, y], k) => Math.hypot(x - truth[k][0], y - truth[k][1]));
-    const rms = Math.sqrt(offs.reduce((sum, one) => sum + one * one, 0) / offs.length);
+    const errors = points.map(([x, y], k) => Math.hypot(x - truth[k][0], y - truth[k][1]));
+    const rms = Math.sqrt(errors.reduce((sum, one) => sum + one * one, 0) / errors.length);
     $("#trajectory-detail").replaceChildren(
       figure(studyImage(images[at]), images[at], `image ${at + 1} of ${truth.length}`),
       facts([
-        ["off by", `${number(offs[at])} ${study.unit}`],
-        ["root mean square", `${number(rms)} ${study.unit}`],
+        ["error", `${number(errors[at])} ${study.unit}`],
+        ["root mean square error", `${number(rms)} ${study.unit}`],
       ]),
     );
     return draw($("#trajectory-plot"), () => ({ traces: traces(), layout: equalAxes(study.unit), zoom: true }));
@@ -70,7 +70,7 @@ export function trajectoryView(world) {
 
   function play(on) {
     clearInterval(timer);
-    timer = on ? setInterval(() => (at + 1 < taken().truth.length ? look(at + 1) : play(false)), 1000 / PER_SECOND) : 0;
+    timer = on ? setInterval(() => (at + 1 < taken().truth.length ? look(at + 1) : play(false)), 1000 / IMAGES_PER_SECOND) : 0;
     $("#play").textContent = on ? "❚❚" : "▶";
     $("#play").ariaPressed = String(on);
     $("#play").ariaLabel = on ? "Pause" : "Play";
@@ -97,7 +97,7 @@ export function trajectoryView(world) {
           .map((one) => one.title)
           .join(", ");
         $("#trajectory-lead").textContent =
-          `No trajectory was recovered for ${world.model.title}; there is one for ${others}.`;
+          `No trajectory was recovered for ${world.model.title}. Choose another model: ${others}.`;
         return;
       }
       const { ways, truth } = taken();

@@ -1,1 +1,1 @@
-"""From a scene, a condition and a camera to images."""
+"""Render images of a scene, in a condition, by a camera."""

@@ -1,7 +1,7 @@
-"""Which surface each pixel sees.
+"""Find the surface that each pixel sees.
 
-The cameras are level, so that all pixels of an image column look along one upright plane. A column is cut with the
-footprints of the solids once (in two dimensions); its pixels then only compare heights.
+The cameras are level, so all pixels of an image column look along one upright plane. A column is intersected once, in
+two dimensions, with the footprints of the solids. Its pixels then only compare heights.
 """
 
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from mappable.arrays import Bools, Floats, Ints
 from mappable.worlds.rendering.noise import cell, cell_noise
 from mappable.worlds.scene import Deck, Shape, Solid
 
-NEAR = 0.15  # metres in front of the camera at which sight begins
-FAR = 160.0  # and at which it ends
-LAYERS = 64  # solids that one column is cut with at most, the nearest first
-LOOKS = 8  # layers after which it is asked whether the rest can still matter
+NEAR = 0.15  # metres in front of the camera at which a ray begins
+FAR = 160.0  # metres at which a ray ends
+LAYERS = 64  # solids that a column intersects, at most; the nearest come first
+LOOKS = 8  # number of layers after which the caster checks whether later layers can still be seen
 NO_HIT = 1e6
-SLACK = 1e-5  # of rounding, for hits on the very edge between a wall and a roof
+SLACK = 1e-5  # tolerance for rounding, for hits on the edge between a wall and a roof
 
 
 class Solids:
-    """Solids as columns of numbers; `frame` is the image in which each is seen, -1 in all of them."""
+    """Solids as columns of numbers; `frame` is the image in which a solid is seen, or -1 for all images."""
 
     def __init__(self, solids: list[Solid], frames: list[int] | None = None) -> None:
         def column(name: str) -> Floats:
@@ -36,13 +36,13 @@ class Solids:
         self.material: Ints = column("material").astype(np.int64)
         self.seed: Ints = column("seed").astype(np.int64) & 0x7FFFFFFF
         self.kind: Ints = column("kind").astype(np.int64)
-        self.colour: Floats = np.array([solid.colour for solid in solids], dtype=np.float64).reshape(-1, 3)
+        self.color: Floats = np.array([solid.color for solid in solids], dtype=np.float64).reshape(-1, 3)
         self.frame: Ints = np.array(frames if frames is not None else [-1] * len(solids), dtype=np.int64)
         self.radius = np.hypot(self.length, self.width) / 2
         self.cosine, self.sine = np.cos(self.yaw), np.sin(self.yaw)
 
     def in_sight(self, x: Floats, y: Floats, yaw: Floats, half_view: float, frames: Ints) -> tuple[Ints, Bools]:
-        """Row numbers of the solids that any of the cameras may see, and which of them may (cameras, rows)."""
+        """Return rows of the solids that some camera may see, and which camera may see which (cameras, rows)."""
         rows: Ints = np.flatnonzero((self.frame < 0) | np.isin(self.frame, frames))
         solid_x, solid_y, radius, frame = self.x[rows], self.y[rows], self.radius[rows], self.frame[rows]
         seen: Bools = np.zeros((len(x), len(rows)), dtype=bool)
@@ -61,8 +61,8 @@ class Solids:
 class View:
     """The rays of a batch of cameras: b images, h rows, w columns.
 
-    Positions are relative to `origin` (float64), so that float32 suffices. A ray reaches, at depth t ahead of its
-    camera, the point (x + east t, y + north t, eye + slope t).
+    Positions are relative to `origin` (float64), so float32 is precise enough. At depth t, a ray reaches the point
+    (x + east t, y + north t, eye + slope t).
     """
 
     origin: Floats
@@ -76,7 +76,7 @@ class View:
 
 @dataclass(frozen=True)
 class Hits:
-    """What each pixel sees (b, h, w): depth, and the row of the solid, or the deck's number, or neither (both -1)."""
+    """What each pixel sees (b, h, w): the depth, and the row of the solid or the number of the deck; -1 for none."""
 
     depth: Tensor
     solid: Tensor
@@ -84,10 +84,10 @@ class Hits:
 
 
 class Caster:
-    """The solids and decks near a batch of cameras, ready to be seen by their pixels."""
+    """The solids and decks near a batch of cameras, prepared for casting rays."""
 
     def __init__(self, view: View, solids: Solids, rows: Ints, seen: Bools, decks: list[Deck]) -> None:
-        """`rows` are those of the solids, ascending, and `seen` (cameras, rows) says which camera may see which."""
+        """Prepare the solids in `rows`, ascending; `seen` (cameras, rows) tells which camera may see which."""
         self.view, self.decks = view, decks
         self.device = view.x.device
 
@@ -113,7 +113,7 @@ class Caster:
         begin, end = torch.where(is_box, begin, round_begin), torch.where(is_box, end, round_end)
         may_see = torch.tensor(seen, device=self.device)[:, None, :]
         begin = torch.where((end > begin) & (begin > NEAR) & may_see, begin, NO_HIT)
-        # A stable order: where two faces lie in one plane, the same one is always in front.
+        # The order is stable: if two faces lie in one plane, the same one is always in front.
         begin, order = torch.sort(begin, dim=2, stable=True)
         self.begin, self.row = begin[..., :LAYERS].contiguous(), order[..., :LAYERS].contiguous()  # (b, w, k)
         self.end = torch.where(self.begin < NO_HIT, end.gather(2, self.row), NO_HIT)
@@ -123,7 +123,7 @@ class Caster:
         self._raise_gables(solids, rows)
 
     def _decks_in_sight(self) -> list[int]:
-        """Numbers of the decks that a column passes over, or might by rounding; an only deck has no edges."""
+        """Return the decks that a column passes over, or may pass over by rounding; a single deck has no edges."""
         if len(self.decks) == 1:
             return [0]
         view, margin = self.view, 0.01
@@ -143,13 +143,13 @@ class Caster:
         return [number for number, passed in enumerate(is_passed.tolist()) if passed]
 
     def _boxes(self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor) -> tuple[Tensor, Tensor]:
-        """Depths at which columns enter and leave the rectangles (slab test in each one's own axes)."""
+        """Return depths at which columns enter and leave rectangles (slab test along the axes of each rectangle)."""
         along, across = from_x * self.cosine + from_y * self.sine, from_y * self.cosine - from_x * self.sine
         ahead, aside = east * self.cosine + north * self.sine, north * self.cosine - east * self.sine
         return _slabs(-along, -across, ahead, aside, self.half_length, self.half_width)
 
     def _rounds(self, from_x: Tensor, from_y: Tensor, east: Tensor, north: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same for circles of diameter `length`; `share` is how far from the middle each column passes (0..1)."""
+        """Return the same for circles of diameter `length`, and how far from the center each column passes (0..1)."""
         squared = east * east + north * north
         middle = -(from_x * east + from_y * north) / squared
         beside = (from_x * north - from_y * east) / torch.sqrt(squared)
@@ -158,7 +158,7 @@ class Caster:
         return middle - reach, middle + reach, share
 
     def _shape_crowns(self, shape: Tensor, share: Tensor, seed: Tensor) -> None:
-        """Ellipsoids are narrower above and below their middle; leaves make their outline ragged."""
+        """Make ellipsoids narrower above and below their middle, and the outline of leaves ragged."""
         crown = (shape == Shape.ELLIPSOID)[self.row]
         share = share.gather(2, self.row)
         ragged = 0.82 + 0.36 * cell_noise(seed[self.row], cell(share * 9.0))
@@ -169,7 +169,7 @@ class Caster:
         self.end = torch.where(crown, self.begin, self.end)
 
     def _raise_gables(self, solids: Solids, rows: Ints) -> None:
-        """A gable adds to the height in the middle of a face: pointed, stepped, or cut off above."""
+        """Add gables to the height in the middle of a face: pointed, stepped, or cut off at the top."""
         roofs = solids.roof[rows]
         if not roofs.any():
             return
@@ -189,10 +189,10 @@ class Caster:
         self.top = self.top + roof * rise
 
     def cast(self, eye: Tensor, slope: Tensor, beyond: Tensor | None = None) -> Hits:
-        """The nearest surface of each ray from height `eye` with `slope`, `beyond` a depth where that is given.
+        """Find the nearest surface of each ray from height `eye` with `slope`; only `beyond` a depth, if given.
 
-        A ray that enters a solid's footprint at a height between bottom and top has hit a wall there; else it hits the
-        roof or the underside, if it gets that low or high before it leaves the footprint.
+        A ray that enters the footprint of a solid between its bottom and its top hits a wall. Otherwise it hits the
+        roof or the underside, if it reaches their height before it leaves the footprint.
         """
         view, slope = self.view, _away_from_zero(slope)
         inverse = 1 / slope
@@ -241,7 +241,7 @@ class Caster:
 def _slabs(
     to_x: Tensor, to_y: Tensor, ahead_x: Tensor, ahead_y: Tensor, reach_x: Tensor, reach_y: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Depths at which rays enter and leave rectangles whose middles lie (to_x, to_y) away; missed: end < begin."""
+    """Return depths at which rays enter and leave rectangles with centers (to_x, to_y) away; end < begin if missed."""
     ahead_x, ahead_y = _away_from_zero(ahead_x), _away_from_zero(ahead_y)
     middle_x, half_x = to_x / ahead_x, reach_x / ahead_x.abs()
     middle_y, half_y = to_y / ahead_y, reach_y / ahead_y.abs()
@@ -250,5 +250,5 @@ def _slabs(
 
 
 def _away_from_zero(values: Tensor) -> Tensor:
-    """No number so small that dividing by it would overflow."""
+    """Replace numbers that are so small that dividing by them would overflow."""
     return torch.where(values.abs() < 1e-6, 1e-6, values)

@@ -1,21 +1,21 @@
-"""Fronts of houses: storeys of windows, doors, shops and signs, all decided by the house's seed."""
+"""Paint facades of houses: stories of windows, doors, shops and signs, all decided by the seed of the house."""
 
 import torch
 from torch import Tensor
 
 from mappable.worlds.conditions import Condition
 from mappable.worlds.rendering.noise import cell, cell_noise, cloudy
-from mappable.worlds.rendering.paint import Paint, between, colour, letters, mix, palette
+from mappable.worlds.rendering.paint import Paint, between, color, letters, mix, palette
 from mappable.worlds.rendering.surfaces import Points
 
-OWN = (7, 12, 20, 21, 22, 23)  # door, shutters, sign and pipe: rows of the style that each house has for itself
+OWN = (7, 12, 20, 21, 22, 23)  # rows of the style that each house has for itself: door, shutters, sign and pipe
 WARM, COOL = (1.0, 0.72, 0.38), (0.75, 0.9, 1.0)
 
 
 def styles(seed: Tensor, kind: Tensor) -> Tensor:
-    """What each house decides once (rows: see `front`), (24, s) for s houses.
+    """Return the random numbers (24, s) of the style of s houses; `front` tells what each row means.
 
-    Builders repeat themselves: most of it follows from the house's kind, and only the rest is its owner's.
+    Builders repeat themselves: most rows follow from the kind of the house, and only the `OWN` rows from its seed.
     """
     row = torch.arange(24, dtype=torch.int32, device=seed.device)[:, None]
     is_own = torch.isin(row, torch.tensor(OWN, device=seed.device))
@@ -23,18 +23,18 @@ def styles(seed: Tensor, kind: Tensor) -> Tensor:
 
 
 def front(points: Points, style: Tensor, condition: Condition, run: int) -> Paint:
-    """`style` is (24, n): the row of `styles` of each point's house.
+    """Paint the front of houses; `style` (24, n) is the column of `styles` of each point's house.
 
     The seed of the `run` decides what changes from day to day: curtains, lit windows, posters.
     """
     u, v, seed = points.u, points.v, points.seed + points.face * 7919
-    storey, first = 2.8 + style[0], 3.0 + style[1] * 1.2
+    story, first = 2.8 + style[0], 3.0 + style[1] * 1.2
     bays = torch.clamp(torch.round(points.wide / (1.7 + style[2] * 2.2)), min=1)
     bay = points.wide / bays
     column = torch.floor(u / bay)
-    row = torch.where(v < first, -1.0, torch.floor((v - first) / storey))
+    row = torch.where(v < first, -1.0, torch.floor((v - first) / story))
     across = (u / bay - column - 0.5).abs() * bay  # metres from the middle of the bay
-    up = torch.where(v < first, v, v - first - row * storey)
+    up = torch.where(v < first, v, v - first - row * story)
     column, row = column.to(torch.int32), row.to(torch.int32)
     chance = cell_noise(seed, column, row)
     today = seed + run % 2**20 * 613
@@ -43,7 +43,7 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
 
     wall = _wall(points, style)
     half, sill = 0.3 + style[3] * bay * 0.3, 0.5 + style[4] * 0.5
-    head = sill + 1.0 + style[5] * (storey - sill - 1.4)
+    head = sill + 1.0 + style[5] * (story - sill - 1.4)
     is_upper = (row >= 0) & (v < points.tall - 0.3)
     is_shop = style[6] < 0.45
     is_door = (column == torch.floor(style[7] * bays).to(torch.int32)) & (v < 2.4) & (row < 0)
@@ -61,7 +61,7 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
     albedo = mix(albedo, palette(style[12]), shutter)
     pilaster = (across > bay / 2 - 0.2) & (style[13] < 0.25) & (v < points.tall)
     albedo = mix(albedo, trim * 0.9, pilaster)
-    roof_tiles = colour((0.22, 0.12, 0.09), u) * (0.7 + 0.6 * style[14])
+    roof_tiles = color((0.22, 0.12, 0.09), u) * (0.7 + 0.6 * style[14])
     albedo = mix(albedo, roof_tiles, (v > points.tall) & (style[15] < 0.5))
     albedo = mix(albedo, wall * 0.55, (v < 0.45) & (style[16] < 0.7))
 
@@ -85,26 +85,26 @@ def front(points: Points, style: Tensor, condition: Condition, run: int) -> Pain
     poster = (cell_noise(seed, column, 901) < 0.12) & between(v, 0.9, 2.1) & (across < 0.45) & ~glass & (row < 0)
     albedo = mix(albedo, palette(cell_noise(today, cell(u * 5), cell(v * 4))), poster)
     pipe = (u - 0.3 - style[22] * (points.wide - 0.6)).abs() < 0.07
-    albedo = mix(albedo, colour((0.12, 0.12, 0.12), u), pipe & (style[23] < 0.5) & (v < points.tall))
+    albedo = mix(albedo, color((0.12, 0.12, 0.12), u), pipe & (style[23] < 0.5) & (v < points.tall))
     ledge = is_upper & (across < half + 0.1) & between(up, sill - 0.12, sill + 0.02)
-    albedo = mix(albedo, colour((0.85, 0.88, 0.92), u), ledge & (condition.snow > 0.5))
+    albedo = mix(albedo, color((0.85, 0.88, 0.92), u), ledge & (condition.snow > 0.5))
 
     is_lit = glass & ~frame & (other < torch.where(display, condition.lit * 1.7, condition.lit))
     curtain = 0.35 + 0.65 * drawn
-    tint = torch.where(drawn < 0.7, colour(WARM, u), colour(COOL, u))
+    tint = torch.where(drawn < 0.7, color(WARM, u), color(COOL, u))
     glow = tint * (is_lit * curtain * torch.where(display, 0.9, 0.5)) * (0.3 + inside)
     return Paint(albedo, glow + sign * (board & (style[12] < 0.5)) * (0.5 if condition.lamps > 0 else 0.0))
 
 
 def _wall(points: Points, style: Tensor) -> Tensor:
-    """Render, brick or stone, with dirt in large spots."""
+    """Paint plaster, brick or stone, with dirt in large spots."""
     dirt = 0.82 + 0.36 * cloudy(points.u * 0.35 + style[0] * 8, points.v * 0.35 + style[1] * 8)
     near = (1 - points.distance / 25).clamp(0, 1)
-    return points.colour * (dirt * (1 - 0.35 * near * (style[2] < 0.5) * (1 - bricks(points.u, points.v))))
+    return points.color * (dirt * (1 - 0.35 * near * (style[2] < 0.5) * (1 - bricks(points.u, points.v))))
 
 
 def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tensor:
-    """1 on bricks or blocks, 0 on the joints between them."""
+    """Return 1 on bricks or blocks, and 0 on the joints between them."""
     course = torch.floor(v / high)
     across = u / long + 0.5 * (course % 2)
     is_brick = (across - torch.floor(across) > 0.08) & (v / high - course > 0.16)
@@ -112,34 +112,34 @@ def bricks(u: Tensor, v: Tensor, long: float = 0.5, high: float = 0.17) -> Tenso
 
 
 def _behind_glass(chance: Tensor, other: Tensor, up: Tensor, head: Tensor, condition: Condition) -> Tensor:
-    """Dark rooms, curtains and blinds, and a little of the sky."""
-    sky = colour(condition.sky_low, up) * (0.10 + 0.16 * other)
+    """Paint what is behind windows: dark rooms, curtains and blinds, and a little reflected sky."""
+    sky = color(condition.sky_low, up) * (0.10 + 0.16 * other)
     room = 0.03 + sky
-    curtain = colour((0.62, 0.6, 0.55), up) * (0.5 + 0.5 * chance)
+    curtain = color((0.62, 0.6, 0.55), up) * (0.5 + 0.5 * chance)
     is_drawn = (up > head - (head - 0.5) * other) & (chance < 0.55)
     return mix(room, curtain, is_drawn)
 
 
 def brick_wall(points: Points) -> Paint:
-    """Garden walls and blind sides: bricks, darker at the foot."""
+    """Paint garden walls and walls without windows: bricks, darker at the foot."""
     joint = bricks(points.u, points.v) * 0.3 + 0.7
     spots = 0.75 + 0.5 * cloudy(points.u * 0.6, points.v * 0.6 + points.shift)
     foot = 0.6 + 0.4 * (points.v / 0.6).clamp(0, 1)
-    return Paint(points.colour * joint * spots * foot, torch.zeros_like(points.colour))
+    return Paint(points.color * joint * spots * foot, torch.zeros_like(points.color))
 
 
 def fence(points: Points) -> Paint:
-    """Upright boards with dark gaps."""
+    """Paint upright boards with dark gaps."""
     board = points.u / 0.16
     gap = (board - torch.floor(board) < 0.2) & (points.level == 0)
     shade = 0.7 + 0.5 * cell_noise(points.seed, cell(board))
-    return Paint(points.colour * shade * torch.where(gap, 0.25, 1.0), torch.zeros_like(points.colour))
+    return Paint(points.color * shade * torch.where(gap, 0.25, 1.0), torch.zeros_like(points.color))
 
 
 def board(points: Points) -> Paint:
-    """Traffic signs and bill boards: a field, a border, shapes, a line of letters."""
+    """Paint traffic signs and billboards: a field, a border, shapes, a line of letters."""
     u, v, seed = points.u, points.v, points.seed
-    field = points.colour
+    field = points.color
     shape = palette(cell_noise(seed, 2))
     grid = 3.0 / points.wide.clamp(min=0.3)
     albedo = mix(field, shape, cell_noise(seed, cell(u * grid), cell(v * grid)) < 0.45)

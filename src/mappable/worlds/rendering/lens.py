@@ -1,4 +1,4 @@
-"""From light to an image: rain drops, exposure, blur, noise, and eight bits."""
+"""Turn light into an image: raindrops, exposure, blur, noise, and eight bits."""
 
 from functools import reduce
 from math import exp
@@ -16,7 +16,7 @@ DROPS = 14
 
 
 def develop(light: Tensor, condition: Condition, camera: Camera, *, gain: float, seeds: Tensor) -> Tensor:
-    """Pixels (b, h, w, 3) uint8 of light (b, 3, h, w); `seeds` (b) decide each image's rain and noise."""
+    """Return pixels (b, h, w, 3) uint8 of light (b, 3, h, w); `seeds` (b) decide the rain and noise of each image."""
     if condition.rain > 0:
         light = _rained_on(light, condition.rain, seeds)
     tint = torch.tensor(camera.tint, device=light.device)[:, None, None]
@@ -28,7 +28,7 @@ def develop(light: Tensor, condition: Condition, camera: Camera, *, gain: float,
 
 
 def _exposed(light: Tensor, condition: Condition, gain: float) -> Tensor:
-    """Automatic exposure toward a mean, as far as a camera's goes, then a soft shoulder and gamma."""
+    """Apply automatic exposure toward a mean, within the limits of a camera, then a soft shoulder and gamma."""
     weights = torch.tensor(LUMINANCE, device=light.device)[:, None, None]
     mean = (light * weights).sum(1).clamp(max=2.0).mean((1, 2))
     factor = (condition.exposure / (mean + 0.02)).clamp(0.25, 6.0) ** 0.75 * gain
@@ -37,10 +37,10 @@ def _exposed(light: Tensor, condition: Condition, gain: float) -> Tensor:
 
 
 def _blurred(picture: Tensor, sigma: float) -> Tensor:
-    """Convolved with a Gaussian of `sigma` pixels, tap by tap: a library's convolution may round to fewer bits."""
+    """Convolve with a Gaussian of `sigma` pixels, tap by tap, because library convolutions may round to fewer bits."""
     if sigma < 0.2:
         return picture
-    reach, step = max(1, round(2.5 * sigma)), max(1, int(sigma / 2))  # a wide one needs not every tap
+    reach, step = max(1, round(2.5 * sigma)), max(1, int(sigma / 2))  # a wide Gaussian does not need every tap
     offsets = range(0, 2 * reach + 1, step)
     weights = [exp(-((offset - reach) ** 2) / (2 * sigma**2)) for offset in offsets]
     for axis, padding in ((3, (reach, reach, 0, 0)), (2, (0, 0, reach, reach))):
@@ -51,7 +51,7 @@ def _blurred(picture: Tensor, sigma: float) -> Tensor:
 
 
 def _grain(picture: Tensor, seeds: Tensor) -> Tensor:
-    """Noise of about unit variance, the same on every device: sums of three flat ones."""
+    """Return noise of about unit variance, the same on every device: sums of three uniform numbers."""
     _, channels, height, width = picture.shape
     number = torch.arange(channels * height * width, dtype=torch.int32, device=picture.device)
     number = number.reshape(1, channels, height, width)
@@ -61,7 +61,7 @@ def _grain(picture: Tensor, seeds: Tensor) -> Tensor:
 
 
 def _rained_on(light: Tensor, rain: float, seeds: Tensor) -> Tensor:
-    """Streaks in the air, and drops on the glass through which everything is smeared."""
+    """Add streaks in the air, and drops on the glass that smear the image."""
     batch, _, height, width = light.shape
     y = torch.arange(height, device=light.device, dtype=torch.float32)[:, None] / width
     x = torch.arange(width, device=light.device, dtype=torch.float32)[None] / width

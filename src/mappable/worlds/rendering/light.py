@@ -1,4 +1,4 @@
-"""How much light falls on a point: sky, sun with shadows, lamps, and daylight through windows."""
+"""Compute the light that falls on a point: sky, sun with shadows, lamps, and daylight through windows."""
 
 from collections.abc import Sequence
 from math import cos, sin, tan
@@ -11,19 +11,19 @@ from mappable.arrays import Floats, Ints
 from mappable.worlds.conditions import Condition
 from mappable.worlds.rendering.casting import Solids
 from mappable.worlds.rendering.noise import cell, cell_noise
-from mappable.worlds.rendering.paint import colour
+from mappable.worlds.rendering.paint import color
 from mappable.worlds.rendering.surfaces import Points
 from mappable.worlds.scene import Corner, Lamp, Opening, Shape
 
-CELL = 0.5  # metres a side of the cells of a shadow map
-NOTHING = -50.0  # metres: the height where nothing stands
-WINDOW = 9  # cells over which it is told how closed in a place is
-REACH = 7  # doublings: shadows fall up to 2**7 cells, 64 m
+CELL = 0.5  # metres: side of a cell of a shadow map
+NOTHING = -50.0  # metres: height of cells where nothing stands
+WINDOW = 9  # cells over which the visible share of the sky is measured
+REACH = 7  # doublings: shadows reach up to 2**7 cells, 64 m
 LAMP_SIGHT, ROOM_SIGHT = 45.0, 14.0  # metres from the camera up to which lamps count, outdoors and indoors
 
 
 class Shadows:
-    """For each cell of the ground the height up to which it lies in shadow, and how much of the sky it sees."""
+    """For each cell of the ground: the height up to which it is in shadow, and the visible share of the sky."""
 
     def __init__(self, solids: Solids, rows: Ints, low: Floats, high: Floats, condition: Condition) -> None:
         self.corner = low
@@ -35,7 +35,7 @@ class Shadows:
         self.height = _swept(tops, condition) if any(condition.sun) else np.full_like(tops, NOTHING)
 
     def _raise(self, tops: Floats, solids: Solids, row: int) -> None:
-        """Enter one solid: the cells whose middles lie in its footprint."""
+        """Enter one solid in the cells whose centers lie in its footprint."""
         middle = np.array([solids.x[row], solids.y[row]])
         first = np.maximum(np.floor((middle - solids.radius[row] - self.corner) / CELL).astype(int), 0)
         last = np.ceil((middle + solids.radius[row] - self.corner) / CELL).astype(int)
@@ -54,12 +54,12 @@ class Shadows:
         np.maximum(part, np.where(inside, solids.high[row] + solids.roof[row] / 2, NOTHING), out=part)
 
     def to(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Both maps, flattened; `cells` says where to look."""
+        """Return both maps, flattened; `cells` gives the indices."""
         height, closed = (torch.tensor(one, dtype=torch.float32, device=device) for one in (self.height, self.closed))
         return height.reshape(-1), closed.reshape(-1)
 
     def cells(self, x: Tensor, y: Tensor) -> Tensor:
-        """Where the values of the points stand in the flattened maps."""
+        """Return the indices of points in the flattened maps."""
         lines, columns = self.height.shape
         column = ((x - float(self.corner[0])) / CELL).long().clamp(0, columns - 1)
         line = ((y - float(self.corner[1])) / CELL).long().clamp(0, lines - 1)
@@ -68,14 +68,14 @@ class Shadows:
 
 
 def _blurred(values: Floats) -> Floats:
-    """Means over `WINDOW` cells of each row."""
+    """Return means over `WINDOW` cells of each row."""
     half = WINDOW // 2
     total = np.cumsum(np.pad(values, ((0, 0), (half + 1, half)), mode="edge"), axis=1)
     return (total[:, WINDOW:] - total[:, :-WINDOW]) / WINDOW
 
 
 def _swept(tops: Floats, condition: Condition) -> Floats:
-    """The shadow's upper edge: tops moved away from the sun and lowered, over all distances, by doubling."""
+    """Return the upper edge of shadows: tops move away from the sun and down, over all distances, by doubling."""
     shadow = tops.copy()
     for doubling in range(REACH):
         step = 2**doubling
@@ -108,9 +108,9 @@ class Light:
         self.opening_at: Floats = np.array([(opening.x, opening.y) for opening in openings]).reshape(-1, 2)
 
     def on(self, points: Points, x: Floats, y: Floats) -> Tensor:
-        """Light (3, n) falling on points seen by cameras at (x, y); a white wall would show it."""
+        """Return the light (3, n) that falls on points seen by cameras at (x, y), as a white wall would show it."""
         upward = points.normal[2]
-        light = colour(self.condition.ambient, upward) * (0.75 + 0.25 * upward)
+        light = color(self.condition.ambient, upward) * (0.75 + 0.25 * upward)
         if self.shadows is not None and self.maps is not None:
             cells = self.shadows.cells(points.x + points.normal[0] * 0.7, points.y + points.normal[1] * 0.7)
             height, closed = self.maps
@@ -118,7 +118,7 @@ class Light:
             light = light * (1 - 0.55 * low)
             if any(self.condition.sun):
                 is_lit = points.z > height.index_select(0, cells) - 0.05
-                light = light + colour(self.condition.sun, upward) * (self._toward_sun(points) * is_lit)
+                light = light + color(self.condition.sun, upward) * (self._toward_sun(points) * is_lit)
         if self.is_indoors:
             light = light + self._through_windows(points, x, y)
         if self.condition.lamps > 0:
@@ -144,19 +144,17 @@ class Light:
             squared = east * east + north * north + up * up
             facing = (points.normal[0] * east + points.normal[1] * north + points.normal[2] * up).clamp(min=0)
             share = facing * torch.rsqrt(squared + 1e-3) * (height / (squared + height))
-            light += colour(lamp.colour, share) * (
-                share * (lamp.power * self.condition.lamps) * _each(nearness, points)
-            )
+            light += color(lamp.color, share) * (share * (lamp.power * self.condition.lamps) * _each(nearness, points))
         return light
 
     def _from_headlights(self, points: Points) -> Tensor:
         fall = self.condition.headlights * 14.0 / (points.distance * points.distance + 25.0)
-        return colour((1.0, 0.95, 0.82), fall) * (fall * 0.7)
+        return color((1.0, 0.95, 0.82), fall) * (fall * 0.7)
 
     def _through_windows(self, points: Points, x: Floats, y: Floats) -> Tensor:
-        """Each window gives the room the light of the sky, and a patch of sun where the sun shines in."""
+        """Return the light of windows: each lights its room with the sky, and with a patch of sun if it shines in."""
         light = torch.zeros_like(points.normal)
-        sky = colour(self.condition.sky_low, points.x) * 0.5
+        sky = color(self.condition.sky_low, points.x) * 0.5
         east, north, up = self._sun_direction()
         toward_sun = self._toward_sun(points)
         for number, nearness in _near(self.opening_at, x, y, ROOM_SIGHT):
@@ -171,8 +169,8 @@ class Light:
             area = opening.width * (opening.high - opening.low)
             share = (0.25 + facing * inverse) * inside.clamp(min=0) * inverse * area / (squared + 2.0)
             (_, _, floor), (_, _, ceiling) = opening.room
-            on_storey = (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
-            light += sky * (share * on_storey * _each(nearness, points))
+            on_story = (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
+            light += sky * (share * on_story * _each(nearness, points))
             slant = east * out_x + north * out_y
             if any(self.condition.sun) and slant > 0.05:
                 depth = inside / slant
@@ -180,40 +178,40 @@ class Light:
                 high = points.z + up * depth
                 patch = (inside > 0.02) & (depth < 7.0) & (aside.abs() < opening.width / 2)
                 patch &= (high > opening.low) & (high < opening.high) & _within(points, opening.room)
-                light += colour(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
+                light += color(self.condition.sun, share) * (patch * toward_sun * _each(nearness, points))
         return light
 
 
 def _within(points: Points, room: tuple[Corner, Corner]) -> Tensor:
-    """Whether points lie in a room or on its walls, whose faces are a little inside."""
+    """Return True for points in a room or on its walls, whose faces are a little inside."""
     (left, bottom, floor), (right, top, ceiling) = room
     inside = (points.x > left) & (points.x < right) & (points.y > bottom) & (points.y < top)
     return inside & (points.z > floor - 0.1) & (points.z < ceiling + 0.1)
 
 
 def is_lit(x: float, y: float, share: float, seed: int) -> bool:
-    """Whether the lamps about (x, y) are lit in a run: whole groups of them are, or are not."""
+    """Return True if the lamps near (x, y) are lit in a run; lamps are lit or dark in whole groups."""
     return bool(lit(torch.tensor([x]), torch.tensor([y]), share, seed))
 
 
 def lit(x: Tensor, y: Tensor, share: float, seed: int) -> Tensor:
-    """The same for many places."""
+    """Return `is_lit` for many places."""
     return (
         cell_noise(torch.tensor(seed % 2**31, dtype=torch.int32, device=x.device), cell(x / 4.5), cell(y / 4.5)) < share
     )
 
 
 def _near(positions: Floats, x: Floats, y: Floats, sight: float) -> list[tuple[int, Floats]]:
-    """Numbers of the positions within sight of any of the cameras, and how near (0..1) each is to each camera.
+    """Return the positions within sight of any camera, and the nearness (0..1) of each to each camera.
 
-    What fades out with distance needs no hard edge at which it would come and go.
+    The nearness fades out with distance, so that lights do not appear and disappear suddenly.
     """
     nearness = np.clip((1 - np.hypot(positions[:, :1] - x, positions[:, 1:] - y) / sight) * 3, 0, 1)
     return [(int(number), nearness[number]) for number in np.flatnonzero(nearness.any(1))]
 
 
 def _each(nearness: Floats, points: Points) -> Tensor | float:
-    """The nearness for the camera of each point."""
+    """Return the nearness for the camera of each point."""
     if len(nearness) == 1:
         return float(nearness[0])
     return torch.tensor(nearness, dtype=torch.float32, device=points.x.device)[points.image]

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-SIZE = 512  # texels a side of the noise that `cloudy` repeats
-HALF_TEXEL = 4 / SIZE  # moves regular places off the edges of texels, where rounding would decide
+SIZE = 512  # texels per side of the noise that `cloudy` repeats
+HALF_TEXEL = 4 / SIZE  # moves regular positions off the edges of texels, where rounding would decide
 
 
 def _wrapped(value: int) -> int:
-    """A 32-bit constant as the signed number of the same bits."""
+    """Return a 32-bit constant as the signed number with the same bits."""
     return value - 2**32 if value >= 2**31 else value
 
 
@@ -19,7 +19,7 @@ _A, _B, _C, _D = (_wrapped(value) for value in (0x165667B1, 0x27D4EB2F, 0x85EBCA
 
 
 def cell_noise(seed: Tensor, *cells: Tensor | int) -> Tensor:
-    """Numbers in [0, 1), independent from cell to cell: `seed` and `cells` are int32 of shapes that broadcast."""
+    """Return numbers in [0, 1), independent per cell; `seed` and `cells` are int32 with shapes that broadcast."""
     mixed = seed * _C
     for factor, cell in zip((_A, _B, _D), cells, strict=False):
         mixed = mixed + cell * factor
@@ -32,13 +32,13 @@ def cell_noise(seed: Tensor, *cells: Tensor | int) -> Tensor:
 
 
 def cell(position: Tensor) -> Tensor:
-    """The number of the unit cell that a position lies in."""
+    """Return the number of the unit cell of a position."""
     return torch.floor(position).to(torch.int32)
 
 
 @cache
 def _texture(device: torch.device) -> Tensor:
-    """Smooth noise of several octaves, periodic, flat distribution in 0..1."""
+    """Return smooth periodic noise of several octaves, uniformly distributed in 0..1."""
     generator = np.random.default_rng(20200320)
     total = np.zeros((SIZE, SIZE))
     for octave in range(3, 9):
@@ -55,7 +55,7 @@ def _texture(device: torch.device) -> Tensor:
 
 
 def cloudy(u: Tensor, v: Tensor) -> Tensor:
-    """Smooth noise in 0..1 over the plane that repeats every 8 units; its largest spots are about one unit wide."""
+    """Return smooth noise in 0..1 over the plane. It repeats every 8 units; its largest spots are about 1 unit wide."""
     column = torch.floor(u * (SIZE / 8)).to(torch.int32) & (SIZE - 1)
     row = torch.floor(v * (SIZE / 8)).to(torch.int32) & (SIZE - 1)
     texel = row * SIZE + column

@@ -7,24 +7,24 @@ import torch
 from torch import Tensor
 
 from mappable.worlds.rendering.noise import cell, cell_noise
-from mappable.worlds.scene import Colour
+from mappable.worlds.scene import Color
 
 
 @dataclass(frozen=True)
 class Paint:
-    """Of n points: the share of light that each gives back, and the light that it gives by itself, both (3, n)."""
+    """The paint of n points: the share of light that each reflects, and the light that it emits, both (3, n)."""
 
     albedo: Tensor
     glow: Tensor
 
 
-def colour(values: Colour, like: Tensor) -> Tensor:
-    """A colour as (3, 1) on the device of `like`."""
+def color(values: Color, like: Tensor) -> Tensor:
+    """Return a color as (3, 1) on the device of `like`."""
     return torch.tensor(values, dtype=torch.float32, device=like.device)[:, None]
 
 
 def mix(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
-    """`above` laid over `below`: wholly where `share` is 1 or True, not at all where it is 0."""
+    """Blend `above` over `below`: only `above` where `share` is 1 or True, only `below` where it is 0."""
     return below + (above - below) * share
 
 
@@ -32,7 +32,7 @@ def between(values: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor
     return (values >= low) & (values < high)
 
 
-PALETTE: Sequence[Colour] = (  # of signs, goods, clothes, books and pictures
+PALETTE: Sequence[Color] = (  # colors of signs, goods, clothes, books and pictures
     (0.55, 0.06, 0.05), (0.04, 0.09, 0.30), (0.03, 0.20, 0.09), (0.75, 0.48, 0.06), (0.78, 0.74, 0.62),
     (0.03, 0.03, 0.04), (0.32, 0.32, 0.34), (0.24, 0.12, 0.06), (0.04, 0.30, 0.34), (0.72, 0.22, 0.04),
     (0.16, 0.32, 0.62), (0.30, 0.04, 0.14), (0.84, 0.84, 0.82), (0.42, 0.50, 0.22), (0.62, 0.36, 0.34),
@@ -41,13 +41,13 @@ PALETTE: Sequence[Colour] = (  # of signs, goods, clothes, books and pictures
 
 
 def palette(number: Tensor) -> Tensor:
-    """A colour (3, n) of the palette for each number in [0, 1)."""
+    """Return a color (3, n) of the palette for each number in [0, 1)."""
     table = torch.tensor(PALETTE, dtype=torch.float32, device=number.device).T.contiguous()
     return table.index_select(1, (number * len(PALETTE)).int() % len(PALETTE))
 
 
 def letters(u: Tensor, v: Tensor, size: Tensor | float, seed: Tensor) -> Tensor:
-    """Ink (True) of a line of pretended letters `size` high whose foot is at v = 0."""
+    """Return True on the ink of a line of fake letters, `size` high, with their foot at v = 0."""
     across, up = u / (size * 0.8), v / size * 5
     letter = torch.floor(across)
     column = torch.floor((across - letter) * 4)

@@ -22,17 +22,17 @@ from mappable.worlds.rendering.sky import sky, through_air
 from mappable.worlds.rendering.surfaces import Points, points_seen
 from mappable.worlds.scene import Material, Road, Scene, Solid, Traversal
 
-SAMPLES = 2  # rays a pixel and axis, averaged
-MARGIN = 90.0  # metres round a route for which shadows are known
-TINT, BLUR, GAIN = 0.03, 0.10, 0.15  # standard deviations, from run to run, of the camera's logarithms of each
+SAMPLES = 2  # rays per pixel and axis, averaged
+MARGIN = 90.0  # metres around a route for which shadows are computed
+TINT, BLUR, GAIN = 0.03, 0.10, 0.15  # standard deviations from run to run, of the logarithms of the camera's values
 BATCH = 64  # images that a GPU renders at a time; a CPU is faster with one
 
 
 class Renderer:
     """Renders the images of one traversal: the scene as it stood that day, one condition, one camera.
 
-    `size` is (width, height). `seed` decides noise, rain, clouds and this run's exposure. On a CPU the pixels do not
-    depend on which images are asked for together; a GPU's differ from a CPU's by rounding.
+    `size` is (width, height). `seed` decides noise, rain, clouds and the exposure of this run. On a CPU, pixels do not
+    depend on which images are rendered together. A GPU's pixels differ from a CPU's by rounding.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Renderer:
         return Shadows(solids, np.flatnonzero(near), low, high, self.condition)
 
     def render(self, images: Sequence[int]) -> Tensor:
-        """Pixels (n, height, width, 3), uint8 on the renderer's device, of these images of the traversal."""
+        """Render some images of the traversal: pixels (n, height, width, 3), uint8 on the renderer's device."""
         batch = BATCH if self.device.type != "cpu" else 1
         groups = [np.array(images[start : start + batch]) for start in range(0, len(images), batch)]
         with torch.inference_mode():
@@ -123,20 +123,20 @@ class Renderer:
 
 
 def _averaged(light: Tensor) -> Tensor:
-    """Pixels (3, b, h, w) of rays (3, b, h, SAMPLES, w, SAMPLES); `mean` over two axes takes many times as long."""
+    """Average rays (3, b, h, SAMPLES, w, SAMPLES) to pixels (3, b, h, w); `mean` over two axes is many times slower."""
     across = reduce(torch.add, light.unbind(5))
     return reduce(torch.add, across.unbind(3)) / SAMPLES**2
 
 
 class _Painter:
-    """Paints and lights what a batch of images sees."""
+    """Paints and lights the surfaces that a batch of images sees."""
 
     def __init__(self, caster: Caster, rows: Ints, styles: Tensor, roads: list[Road], renderer: Renderer) -> None:
         self.caster, self.rows, self.styles, self.roads, self.renderer = caster, rows, styles, roads, renderer
         self.condition = renderer.condition
 
     def sky(self, slope: Tensor, hits: Hits) -> Tensor:
-        """Light (3, all pixels): the sky wherever nothing is seen; indoors there is none."""
+        """Return light (3, all pixels): the sky where a pixel sees no surface; indoors it is dark."""
         shape, view = hits.depth.shape, self.caster.view
         light = torch.zeros(3, hits.depth.numel(), device=self.renderer.device)
         free = torch.nonzero(((hits.solid < 0) & (hits.deck < 0)).reshape(-1))[:, 0]
@@ -146,22 +146,22 @@ class _Painter:
         return light
 
     def lit(self, points: Points, x: Floats, y: Floats) -> Tensor:
-        """Light (3, n) that comes from the points to the camera."""
+        """Return the light (3, n) that comes from the points to the camera."""
         paint = self._paint(points)
         light = paint.albedo * self.renderer.light.on(points, x, y) + paint.glow
         return through_air(light, points.distance, self.condition)
 
     def reflect(self, light: Tensor, seen: Points, x: Floats, y: Floats) -> None:
-        """Lay over wet ground what it mirrors; rays go on from there as if from a camera beneath the ground."""
+        """Add reflections to wet ground; rays continue from there as from a camera below the ground."""
         view, decks = self.caster.view, self.caster.decks
         if len(decks) != 1 or any(decks[0].slope):
-            return  # on hills each slope would mirror something else
+            return  # not on hills, where each slope would reflect something else
         level = decks[0].z
         wet = seen.take(torch.nonzero(seen.material == Material.ASPHALT)[:, 0])
         grazing = 1 - (view.eye.max() - level) / wet.distance.clamp(min=1.0)
         share = torch.zeros(light.shape[1], device=light.device)
         share[wet.pixel] = (0.05 + 0.75 * grazing.clamp(0, 1) ** 4) * ground.puddles(wet) * self.condition.wet
-        below = int((view.slope >= 0).all(0).sum())  # the first image row that may see the ground
+        below = int((view.slope >= 0).all(0).sum())  # first image row that may see the ground
         share = share.reshape(len(x), -1, view.east.shape[2])[:, below:].reshape(-1)
         eye, slope = 2 * level - view.eye, -view.slope[:, below:]
         hits = self.caster.cast(eye, slope, beyond=torch.where(slope > 1e-3, (level - eye) / slope, 1e9))
@@ -174,7 +174,7 @@ class _Painter:
         lower += (mirrored.reshape(lower.shape) - lower) * share.reshape(lower.shape[1:])
 
     def _paint(self, points: Points) -> Paint:
-        nothing = Paint(points.colour[:, :0], points.colour[:, :0])
+        nothing = Paint(points.color[:, :0], points.color[:, :0])
         paints = [self._paint_one(Material(kind), points.take(some)) for kind, some in points.groups()] or [nothing]
         albedo = torch.cat([paint.albedo for paint in paints], 1)
         glow = torch.cat([paint.glow for paint in paints], 1)
@@ -186,7 +186,7 @@ class _Painter:
     def _paint_one(self, material: Material, points: Points) -> Paint:
         condition = self.condition
         if material == Material.FACADE:
-            style = self.styles.index_select(1, points.solid.clamp(min=0))  # a deck has none of its own
+            style = self.styles.index_select(1, points.solid.clamp(min=0))  # a deck has no style of its own
             return facades.front(points, style, condition, self.renderer.seed)
         if material == Material.ASPHALT:
             return ground.street(points, self.roads, condition)

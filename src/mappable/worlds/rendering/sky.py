@@ -7,17 +7,17 @@ from torch import Tensor
 
 from mappable.worlds.conditions import Condition
 from mappable.worlds.rendering.noise import cloudy
-from mappable.worlds.rendering.paint import colour, mix
+from mappable.worlds.rendering.paint import color, mix
 
 
 def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: float) -> Tensor:
-    """Colour (3, n) of the sky in directions of any length; `drift` moves the clouds."""
+    """Return the color (3, n) of the sky in directions of any length; `drift` moves the clouds."""
     level = torch.sqrt(east * east + north * north)
     elevation = torch.atan2(up, level)
     azimuth = torch.atan2(north, east)
     rise = (elevation / 0.7).clamp(0, 1)
-    base = mix(colour(condition.sky_low, up), colour(condition.sky_high, up), torch.sqrt(rise))
-    around = azimuth * (8 / (2 * pi))  # where the noise repeats, the sky closes
+    base = mix(color(condition.sky_low, up), color(condition.sky_high, up), torch.sqrt(rise))
+    around = azimuth * (8 / (2 * pi))  # the noise repeats after one full turn, so the sky has no seam
     cloud = cloudy(around * 2 + drift, elevation * 4 + drift)
     cover = ((cloud - (1 - condition.clouds)) * 3).clamp(0, 1) * condition.clouds
     bright = sum(condition.sky_low) / 3 * 1.12
@@ -31,11 +31,11 @@ def sky(east: Tensor, north: Tensor, up: Tensor, condition: Condition, drift: fl
         toward = east * (cos(condition.sun_azimuth) * cos(condition.sun_elevation))
         toward = toward + north * (sin(condition.sun_azimuth) * cos(condition.sun_elevation))
         toward = ((toward + up * sin(condition.sun_elevation)) / length).clamp(0, 1)
-        base = base + colour(condition.sun, up) * (0.25 * toward**24 + 2.0 * toward**600)
+        base = base + color(condition.sun, up) * (0.25 * toward**24 + 2.0 * toward**600)
     return base
 
 
 def through_air(light: Tensor, distance: Tensor, condition: Condition) -> Tensor:
-    """What is left of the light after that many metres of haze, and the haze itself."""
+    """Return the light that is left after some metres of haze, plus the light of the haze."""
     clear = torch.exp(-condition.fog * distance)
-    return mix(colour(condition.sky_low, distance) * 0.95, light, clear)
+    return mix(color(condition.sky_low, distance) * 0.95, light, clear)

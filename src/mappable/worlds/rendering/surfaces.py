@@ -1,4 +1,4 @@
-"""Points on surfaces: from what a pixel sees to where on that surface it looks."""
+"""Find the points on surfaces that pixels look at."""
 
 from dataclasses import dataclass, fields
 
@@ -13,11 +13,12 @@ from mappable.worlds.scene import Shape
 
 @dataclass(frozen=True)
 class Points:
-    """n points on surfaces, one a pixel (of an image of the batch) that sees something: vectors (n), colours (3, n).
+    """n points on surfaces, one per pixel that sees a surface, over all images of a batch: vectors (n), colors (3, n).
 
-    `u` and `v` are metres along the face and above its foot, `wide` and `tall` the face's size, `face` its number on
-    the solid; on level faces u and v run along the solid's own axes and `level` is 1 (seen from above), -1 (from below)
-    or 0. `solid` is the solid's row in the caster, -1 on decks; `distance` is metres from the camera.
+    `u` and `v` are metres along the face and above its foot. `wide` and `tall` are the size of the face, and `face` is
+    its number on the solid. On level faces, u and v run along the axes of the solid. `level` is 1 on faces seen from
+    above, -1 from below, and 0 on walls. `solid` is the row of the solid in the caster, or -1 on decks. `distance` is
+    metres from the camera.
     """
 
     pixel: Tensor
@@ -37,7 +38,7 @@ class Points:
     material: Tensor
     kind: Tensor
     seed: Tensor
-    colour: Tensor
+    color: Tensor
 
     def __len__(self) -> int:
         return len(self.pixel)
@@ -50,17 +51,17 @@ class Points:
 
     @property
     def inset(self) -> Tensor:
-        """Metres to the nearest edge of the face."""
+        """Return metres to the nearest edge of the face."""
         across, up = torch.minimum(self.u, self.wide - self.u), torch.minimum(self.v, self.tall - self.v)
         return torch.minimum(across, up)
 
     @property
     def shift(self) -> Tensor:
-        """Moves a pattern of `cloudy` (which repeats every 8 units) by the seed, so that no two surfaces share it."""
+        """Shift a pattern of `cloudy` (which repeats every 8 units) by the seed, so that no two surfaces share it."""
         return (self.seed % 61).to(torch.float32) * 0.13
 
     def groups(self) -> list[tuple[int, slice]]:
-        """Materials, each with the points of it; these lie together."""
+        """Return materials, each with its points, which are contiguous."""
         kinds, counts = torch.unique_consecutive(self.material, return_counts=True)
         ends = torch.cumsum(counts, 0).tolist()
         return [
@@ -74,12 +75,12 @@ def joined(parts: list[Points]) -> Points:
 
 
 def points_seen(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: Ints, eye: Tensor) -> Points:
-    """The points of all pixels that see a solid or a deck; `slope` and `eye` are those of the rays that were cast."""
+    """Return the points of all pixels that see a solid or a deck; `slope` and `eye` are those of the cast rays."""
     return joined([_on_solids(caster, hits, slope, solids, rows, eye), _on_decks(caster, hits, slope, eye)])
 
 
 def _rays(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor, pixel: Tensor) -> tuple[Tensor, ...]:
-    """Depth, position relative to the view's origin, and distance of the points that these pixels see."""
+    """Return depth, position relative to the view's origin, and distance of the points that some pixels see."""
     view, shape = caster.view, hits.depth.shape
 
     def flat(values: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ def _on_solids(caster: Caster, hits: Hits, slope: Tensor, solids: Solids, rows: 
         material=each(whole(solids.material)),
         kind=each(whole(solids.kind)),
         seed=each(whole(solids.seed)),
-        colour=each(torch.tensor(solids.colour[rows].T, dtype=torch.float32, device=device)),
+        color=each(torch.tensor(solids.color[rows].T, dtype=torch.float32, device=device)),
     )
 
 
@@ -192,12 +193,12 @@ def _on_decks(caster: Caster, hits: Hits, slope: Tensor, eye: Tensor) -> Points:
         material=column([float(one.material) for one in decks]).to(torch.int32),
         kind=torch.zeros_like(deck, dtype=torch.int32),
         seed=torch.tensor([one.seed & 0x7FFFFFFF for one in decks], dtype=torch.int32, device=device)[deck],
-        colour=torch.stack([column([one.colour[band] for one in decks]) for band in range(3)]),
+        color=torch.stack([column([one.color[band] for one in decks]) for band in range(3)]),
     )
 
 
 def _by_material(seen: Tensor, material: Tensor) -> Tensor:
-    """Numbers of the pixels that see something (not -1), those of one material together."""
+    """Return numbers of the pixels that see a surface (not -1), grouped by material."""
     nothing = torch.zeros(1, dtype=torch.uint8, device=seen.device)
     kind = torch.cat([nothing, (material + 1).to(torch.uint8)]).index_select(0, seen + 1)
     return torch.sort(kind, stable=True).indices[len(kind) - int(kind.count_nonzero()) :]
@@ -209,5 +210,5 @@ def _none(device: torch.device) -> Points:
     triple = torch.zeros(3, 0, device=device)
     kinds = {"pixel": whole.long(), "image": whole.long(), "solid": whole.long()}
     kinds |= {"face": whole, "level": whole, "material": whole, "kind": whole, "seed": whole}
-    kinds |= {"normal": triple, "colour": triple}
+    kinds |= {"normal": triple, "color": triple}
     return Points(**{one.name: kinds.get(one.name, number) for one in fields(Points)})

@@ -1,4 +1,4 @@
-"""The indoor world: a building, and a robot's walks through it."""
+"""The indoor world: a building, and a robot's runs through it."""
 
 from mappable.worlds.rooms.building import build
 from mappable.worlds.rooms.floorplan import Building

@@ -1,4 +1,4 @@
-"""Place things in a room: along walls and in the open, with doors and ways free."""
+"""Place things in a room, along walls and in the open, and keep doors and paths free."""
 
 import math
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from mappable.worlds.rooms.floorplan import (
     windows,
 )
 from mappable.worlds.rooms.furniture import Piece, Workshop
-from mappable.worlds.scene import Alias, Colour, Material, Solid
+from mappable.worlds.scene import Alias, Color, Material, Solid
 
-AISLE = 0.75  # metres from the middle of a way to the nearest furniture
+AISLE = 0.75  # metres from the middle of a path to the nearest furniture
 BEFORE_DOOR = (1.3, 1.0)  # metres to each side of a door, and into the room, that stay free for its leaf
 CHAIR_ROOM = 0.35  # metres from the middle of a chair to the walls
 EYE = 1.45  # metres: the height of the middle of a picture
@@ -31,17 +31,17 @@ EYE = 1.45  # metres: the height of the middle of a picture
 
 @dataclass(frozen=True)
 class Print:
-    """A picture of which there is more than one."""
+    """A picture that hangs in several places."""
 
     group: str
     width: float
     height: float
-    colour: Colour
+    color: Color
     seed: int
 
 
 class Interior:
-    """A room being furnished: whatever would stand in the way, in a window or in something else is left out."""
+    """A room being furnished: things that would block a path, a window or another thing are left out."""
 
     def __init__(self, room: Room, rooms: Sequence[Room], doors: Sequence[Door], ways: Sequence[Floats]) -> None:
         self.room, self.generator = room, np.random.default_rng([room.seed, 2])
@@ -52,7 +52,9 @@ class Interior:
         self.aliases: list[Alias] = []
         self.taken: list[tuple[float, float, float, float]] = []
         self.walls = room.walls()
-        self.busy: list[list[tuple[float, float]]] = [[] for _ in self.walls]  # at the height of pictures
+        self.busy: list[list[tuple[float, float]]] = [
+            [] for _ in self.walls
+        ]  # per wall: taken stretches at the height of pictures
         self.glazed = windows(room, rooms, doors)
         self.fronts: list[tuple[float, float, float, float]] = []
         for number, (wall, length) in enumerate(self.walls):
@@ -65,7 +67,7 @@ class Interior:
         self.way = _samples([np.array([room.spot.local(*point) for point in way]) for way in ways])
 
     def stand(self, spot: Spot, piece: Piece) -> bool:
-        """Put a piece where its frame is given in the room's; says whether there is room for it."""
+        """Put a piece at a frame given in the room's frame; return whether there was space for it."""
         ends = [spot.at(x, y) for x in (0, piece.length) for y in (0, piece.depth)]
         left, bottom, right, top = area = _bounds([(end.x, end.y) for end in ends])
         if left < -0.01 or bottom < -0.01 or right > self.wide + 0.01 or top > self.deep + 0.01:
@@ -84,9 +86,9 @@ class Interior:
         return True
 
     def against(self, wall: int, piece: Piece, share: float = 0.5) -> bool:
-        """Put a piece against a wall (0 the door's, then right, back and left), as near to `share` of it as may be.
+        """Put a piece against a wall (0 is the door's, then right, back, left), as near to `share` of it as possible.
 
-        Where that wall has no room for it, the one opposite and the others are tried.
+        If that wall has no space, the opposite wall and then the others are tried.
         """
         return any(self._against((wall + turn) % 4, piece, share) for turn in (0, 2, 1, 3))
 
@@ -106,7 +108,7 @@ class Interior:
         return False
 
     def hang(self, wall: int, along: float, part: Solid) -> bool:
-        """Hang a flat thing on a wall, its middle `along` metres from the wall's start."""
+        """Hang a flat thing on a wall, with its middle `along` metres from the start of the wall."""
         span = (along - part.length / 2, along + part.length / 2)
         spot, length = self.walls[wall]
         if span[0] < 0.05 or span[1] > length - 0.05 or any(_cross(span, other) for other in self.busy[wall]):
@@ -116,26 +118,26 @@ class Interior:
         self.solids.append(there.put(part))
         return True
 
-    def board(self, wall: int, share: float, length: float, colour: Colour = (0.5, 0.35, 0.2)) -> bool:
-        """A board for notices, or to write on where it is white."""
-        part = box(0, 0, length, 0.04, 0.95, 1.95, Material.BOARD, colour, self.make.seed())
+    def board(self, wall: int, share: float, length: float, color: Color = (0.5, 0.35, 0.2)) -> bool:
+        """Hang a notice board, or a white board to write on."""
+        part = box(0, 0, length, 0.04, 0.95, 1.95, Material.BOARD, color, self.make.seed())
         places = np.arange(length / 2 + 0.1, self.walls[wall][1] - length / 2, 0.2)
         wanted = share * self.walls[wall][1]
         return any(self.hang(wall, float(along), part) for along in sorted(places, key=lambda at: abs(at - wanted)))
 
     def pictures(self, prints: Sequence[Print], every: float) -> None:
-        """Hang pictures, about `every` metres where there is wall left; some of them hang elsewhere too."""
+        """Hang pictures about every `every` metres where walls are free; some of them also hang in other rooms."""
         generator = np.random.default_rng([self.room.seed, 3])
         for wall, (spot, length) in enumerate(self.walls):
             along = float(generator.uniform(0.4, 1.0))
             while along < length:
                 wide, high = float(generator.uniform(0.5, 1.4)), float(generator.uniform(0.45, 0.95))
-                colour = tuple(generator.uniform(0.05, 0.8, 3).tolist())
+                color = tuple(generator.uniform(0.05, 0.8, 3).tolist())
                 seed, chosen = int(generator.integers(1, SEEDS)), int(generator.integers(len(prints)))
                 known = prints[chosen] if generator.random() < 0.2 else None
                 if known is not None:
-                    wide, high, colour, seed = known.width, known.height, known.colour, known.seed
-                part = box(0, 0, wide, 0.03, EYE - high / 2, EYE + high / 2, Material.PICTURE, colour, seed)
+                    wide, high, color, seed = known.width, known.height, known.color, known.seed
+                part = box(0, 0, wide, 0.03, EYE - high / 2, EYE + high / 2, Material.PICTURE, color, seed)
                 hung = self.hang(wall, along, part)
                 if hung and known is not None:
                     there = self.room.spot.at(spot.x, spot.y, spot.yaw).at(along, 0)
@@ -143,7 +145,7 @@ class Interior:
                 along += wide / 2 + float(generator.uniform(0.6, 1.0)) * every if hung else 0.25
 
     def fill(self) -> None:
-        """Furnish what is left: low things under windows, others along the walls, and some in the open."""
+        """Furnish the remaining space: low things under windows, others along the walls, and some in the open."""
         draw, make = self.generator, self.make
         for wall, (_, length) in enumerate(self.walls):
             glazed = any(number == wall for number, _ in self.glazed)
@@ -202,7 +204,7 @@ def _cross(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def _samples(ways: Sequence[Floats]) -> Floats:
-    """Points every 10 cm or less along polylines."""
+    """Return points every 10 cm or less along polylines."""
     points = [np.empty((0, 2))]
     for way in ways:
         for start, end in pairwise(way):

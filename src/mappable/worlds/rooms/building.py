@@ -1,4 +1,4 @@
-"""The indoor world: an office building with a wing and a hall apart, and a second building."""
+"""Build the indoor world: an office building with a wing and a separate hall, and a second building."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,22 +10,22 @@ from mappable.worlds.rooms.arranging import Print
 from mappable.worlds.rooms.floorplan import SEEDS, Building, Door, Room, Spot, door_solids, shell
 from mappable.worlds.rooms.furnishing import furnish
 from mappable.worlds.rooms.plans import HOUSE, SCHOOL, WIDE, Plan, Size, tour
-from mappable.worlds.rooms.storeys import ramp, two_storeys
+from mappable.worlds.rooms.stories import ramp, two_stories
 from mappable.worlds.scene import Alias, Deck, Lamp, Opening, Route, Scene, Solid
 
 PRINTS = 5  # pictures that hang in more than one place
 
 
-def build(seed: int, *, storeys: bool = False) -> Building:
-    """The indoor world of a seed; with `storeys` the small one of two storeys, of which only "main" is walked.
+def build(seed: int, *, stories: bool = False) -> Building:
+    """Build the indoor world of a seed; with `stories`, the small one of two stories, which has the route "main" only.
 
-    Routes: "main" through all rooms of the main part; "wing" and "region-b", which share no room with it; "leaving",
-    which starts in the main corridor and goes where no other route does.
+    Route "main" goes through all rooms of the main part. "wing" and "region-b" share no room with it. "leaving" starts
+    in the main corridor and goes where no other route goes.
     """
     generator = np.random.default_rng([seed, 10])
     seeds = generator.integers(1, SEEDS, 64).tolist()
     plan = Plan()
-    routes = two_storeys(plan, generator, seeds) if storeys else _office_building(plan, generator, seeds)
+    routes = two_stories(plan, generator, seeds) if stories else _office_building(plan, generator, seeds)
     prints = _prints(np.random.default_rng([seed, 11]))
     solids: list[Solid] = []
     decks: list[Deck] = []
@@ -42,7 +42,7 @@ def build(seed: int, *, storeys: bool = False) -> Building:
         loose, aliases = loose + inside.loose, aliases + inside.aliases
     for door in plan.doors:
         solids += door_solids(door)
-    if storeys:
+    if stories:
         ramp_solids, ramp_decks = ramp(seeds[0])
         solids, decks = solids + ramp_solids, decks + ramp_decks
     scene = Scene(solids, decks, (), lamps, openings, indoors=True)
@@ -50,7 +50,7 @@ def build(seed: int, *, storeys: bool = False) -> Building:
 
 
 def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence[int]) -> Mapping[str, Route]:
-    """An L of corridors with rooms on all sides, the wing beyond its end, the hall before its start; and region B."""
+    """Plan an L of corridors with rooms on all sides, the wing at its end, the hall before its start, and region B."""
     quarter, middle = math.pi / 2, WIDE / 2
     main = Room("", "main", 0, 0, 0, 0, 0, seeds[0], HOUSE)
     twin = ("office", 6.0, seeds[1])
@@ -58,7 +58,7 @@ def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence
     south: list[Size] = [("kitchen", 5.6, seeds[2]), ("meeting room", 7.2, seeds[3]), ("lab", 7.8, seeds[4])]
     south = [south[kitchen], twin, south[meeting], twin, south[lab]]
     long = sum(size[1] for size in south)
-    corner, up = long - WIDE, 12.4  # where the second corridor begins, and how long it is
+    corner, up = long - WIDE, 12.4  # start of the second corridor, and its length
     north: list[Size] = [("library", 7.6, seeds[5]), ("lounge", 6.4, seeds[6]), ("printer room", 3.8, seeds[7])]
     north = [north[number] for number in generator.permutation(3)]
     north.append(("shared office", corner - 7.0 - sum(size[1] for size in north), seeds[8]))
@@ -90,7 +90,7 @@ def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence
     wing = Room("", "wing", 0, 0, 0, 0, 0, seeds[20], HOUSE)
     edge, beyond = WIDE + up, 10.4
     plan.corridor(corner, edge, long, edge + beyond, quarter, wing)
-    plan.doors.append(Door(corner + middle, edge, quarter, opened=0.0, colour=HOUSE.doors[1], seed=seeds[21]))
+    plan.doors.append(Door(corner + middle, edge, quarter, opened=0.0, color=HOUSE.doors[1], seed=seeds[21]))
     ways = plan.row(
         [("lab", beyond / 2, seeds[22]), ("shared office", beyond / 2, seeds[23])],
         Spot(long, edge + beyond, 0, -quarter),
@@ -103,7 +103,7 @@ def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence
 
     hall = Room("hall", "leaving", -11.0, -4.5, 0.0, 7.4, math.pi, seeds[30], HOUSE)
     plan.rooms.append(hall)
-    plan.doors.append(Door(0.0, middle, math.pi, opened=math.radians(100), colour=HOUSE.doors[1], seed=seeds[31]))
+    plan.doors.append(Door(0.0, middle, math.pi, opened=math.radians(100), color=HOUSE.doors[1], seed=seeds[31]))
     gallery = plan.row([("library", 8.6, seeds[32])], Spot(-11.0, 7.4), 6.6, 7.4 - middle, hall)
     cafe = plan.row([("kitchen", 8.0, seeds[33])], Spot(-11.0, -4.5, 0, quarter), 7.4, 5.5, hall)
     routes["leaving"] = tour([(12.0, middle), *gallery, *cafe])
@@ -122,7 +122,7 @@ def _office_building(plan: Plan, generator: np.random.Generator, seeds: Sequence
 
 
 def _on_floor(route: Route, room: Room) -> Floats:
-    """The part of a route on the storey of a room."""
+    """Return the part of a route on the story of a room."""
     return route.points[np.abs(route.z - room.z) < 0.1]
 
 
@@ -135,7 +135,7 @@ def _prints(generator: np.random.Generator) -> list[Print]:
 
 
 def _look_alikes(rooms: Sequence[Room]) -> list[Alias]:
-    """The rooms that are copies of each other: those of one kind and seed."""
+    """Return the rooms that are copies of each other, which have the same kind and seed."""
     groups: dict[tuple[str, int], list[Room]] = {}
     for room in rooms:
         if room.kind != "corridor":
@@ -149,6 +149,6 @@ def _look_alikes(rooms: Sequence[Room]) -> list[Alias]:
 
 
 def _several(aliases: Sequence[Alias]) -> list[Alias]:
-    """Those whose group has more than one."""
+    """Keep the aliases whose group has more than one member."""
     groups = [alias.group for alias in aliases]
     return [alias for alias in aliases if groups.count(alias.group) > 1]

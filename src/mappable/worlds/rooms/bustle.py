@@ -1,4 +1,4 @@
-"""What differs in a building every day: chairs, bags, papers, coats, doors and people."""
+"""Place what changes in a building every day: chairs, bags, papers, coats, doors and people."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,25 +8,25 @@ import numpy as np
 
 from mappable.arrays import Floats
 from mappable.worlds.rooms.floorplan import SEEDS, Building, Loose, Spot, box
-from mappable.worlds.scene import Colour, Material, Shape, Solid, Traversal
+from mappable.worlds.scene import Color, Material, Shape, Solid, Traversal
 
-ROBOT_HIGH = 1.3  # metres: what hangs above does not stand in the way
+ROBOT_HIGH = 1.3  # metres: higher things are not in the way
 PARKED_AWAY, PEOPLE_AWAY = 0.4, 0.8  # metres from the robot
-STRIDE = 1.1  # metres a second
+STRIDE = 1.1  # metres per second
 WALKS_A_MINUTE = 5.0
 IN_SIGHT = 30.0  # metres
-COATS: tuple[Colour, ...] = (
+COATS: tuple[Color, ...] = (
     (0.05, 0.06, 0.1),
     (0.25, 0.05, 0.05),
     (0.3, 0.25, 0.15),
     (0.1, 0.2, 0.12),
     (0.5, 0.45, 0.1),
 )
-BAGS: tuple[Colour, ...] = ((0.05, 0.05, 0.06), (0.1, 0.15, 0.4), (0.4, 0.1, 0.08), (0.45, 0.33, 0.18))
+BAGS: tuple[Color, ...] = ((0.05, 0.05, 0.06), (0.1, 0.15, 0.4), (0.4, 0.1, 0.08), (0.45, 0.33, 0.18))
 
 
 def clearance(solids: Iterable[Solid], x: Floats, y: Floats, z: Floats) -> Floats:
-    """Metres from each point to the nearest solid that a robot standing there could touch; inside one, 0."""
+    """Return metres from each point to the nearest solid that a robot could touch there; 0 inside a solid."""
     nearest = np.full(len(x), np.inf)
     left, right, bottom, top = x.min() - 2, x.max() + 2, y.min() - 2, y.max() + 2
     for solid in solids:
@@ -48,10 +48,10 @@ def clearance(solids: Iterable[Solid], x: Floats, y: Floats, z: Floats) -> Float
 
 
 def parked_things(building: Building, poses: Traversal, generator: np.random.Generator) -> list[Solid]:
-    """What stands about during a run, none of it in the robot's way."""
+    """Return the loose things of a run; none is in the robot's way."""
     things: list[Solid] = []
     for one in building.loose:
-        # Each spot has a stream of its own, so that a thing more does not move all others.
+        # Each spot has its own random stream, so that one more thing does not move all others.
         draw = np.random.default_rng([int(generator.integers(SEEDS)), one.seed])
         for _ in range(4):
             group = _thing(one, draw)
@@ -66,13 +66,13 @@ def parked_things(building: Building, poses: Traversal, generator: np.random.Gen
 
 
 def walking_people(building: Building, poses: Traversal, generator: np.random.Generator) -> list[tuple[int, Solid]]:
-    """People who walk along the building's lanes, in the images in which they may be in sight."""
+    """Return people who walk along the lanes of the building, in the images in which they may be visible."""
     seconds = (poses.time - poses.time[0]) / 1e9
     lanes = [one for one in building.loose if one.kind == "lane" and _in_reach(one.spot, poses)]
     found: list[tuple[int, Solid]] = []
     for _ in range(generator.poisson(seconds[-1] / 60 * WALKS_A_MINUTE) if lanes else 0):
         lane = lanes[generator.integers(len(lanes))]
-        # Most set out when the robot is near, or hardly anyone would ever be seen.
+        # Most people start when the robot is near. Otherwise hardly anyone would ever be seen.
         near = np.hypot(poses.x - lane.spot.x, poses.y - lane.spot.y) < IN_SIGHT / 2
         start = float(generator.choice(seconds[near] if near.any() else seconds)) - float(generator.uniform(0, 10))
         speed, back = STRIDE * float(generator.uniform(0.7, 1.2)), generator.random() < 0.5
@@ -104,7 +104,7 @@ def _out_of_the_way(group: Sequence[Solid], poses: Traversal) -> bool:
 
 
 def _thing(one: Loose, draw: np.random.Generator) -> list[Solid]:
-    """What stands at a spot today: its parts, or none."""
+    """Return the solids of the thing at a spot today, if any."""
     if one.kind == "chair":
         return _chair(one, draw)
     if one.kind == "papers":
@@ -116,9 +116,9 @@ def _thing(one: Loose, draw: np.random.Generator) -> list[Solid]:
             sheets.append(one.spot.at(x, y, yaw).put(sheet))
         return sheets
     if one.kind == "coat" and draw.random() < 0.6:
-        colour = COATS[draw.integers(len(COATS))]
+        color = COATS[draw.integers(len(COATS))]
         seed, low = int(draw.integers(1, SEEDS)), float(draw.uniform(0.7, 1.0))
-        return [one.spot.put(box(0.12, 0, 0.16, 0.42, low, 1.62, Material.FABRIC, colour, seed))]
+        return [one.spot.put(box(0.12, 0, 0.16, 0.42, low, 1.62, Material.FABRIC, color, seed))]
     if one.kind == "clutter":
         return _clutter(one, draw)
     return []
@@ -128,27 +128,27 @@ def _chair(one: Loose, draw: np.random.Generator) -> list[Solid]:
     x, y, yaw = draw.normal(0, (0.12, 0.12, 0.5)).tolist()
     spot = one.spot.at(x, y, yaw)
     parts = [
-        box(0, 0, 0.46, 0.46, 0.43, 0.5, Material.FABRIC, one.colour, one.seed),
-        box(-0.21, 0, 0.05, 0.44, 0.55, 0.95, Material.FABRIC, one.colour, one.seed),
+        box(0, 0, 0.46, 0.46, 0.43, 0.5, Material.FABRIC, one.color, one.seed),
+        box(-0.21, 0, 0.05, 0.44, 0.55, 0.95, Material.FABRIC, one.color, one.seed),
         Solid(Shape.CYLINDER, 0, 0, 0.07, 0.07, 0.0, 0.43, Material.PLAIN, (0.1, 0.1, 0.1)),
     ]
     if draw.random() < 0.12:
         body, head = _person(draw)
         parts += [replace(body, x=-0.02, low=0.5, high=1.08), replace(head, x=-0.02, low=1.08, high=1.33)]
     elif draw.random() < 0.15:
-        colour = COATS[draw.integers(len(COATS))]
-        parts.append(box(-0.26, 0, 0.06, 0.46, 0.45, 0.97, Material.FABRIC, colour, int(draw.integers(1, SEEDS))))
+        color = COATS[draw.integers(len(COATS))]
+        parts.append(box(-0.26, 0, 0.06, 0.46, 0.45, 0.97, Material.FABRIC, color, int(draw.integers(1, SEEDS))))
     return [spot.put(part) for part in parts]
 
 
 def _clutter(one: Loose, draw: np.random.Generator) -> list[Solid]:
-    """A bin, a bag, boxes, or nothing."""
+    """Return a bin, a bag, boxes, or nothing."""
     spot = one.spot.at(float(draw.normal(0, 0.08)), 0, float(draw.normal(0, 0.3)))
-    kind, colour, seed = draw.integers(5), BAGS[draw.integers(len(BAGS))], int(draw.integers(1, SEEDS))
+    kind, color, seed = draw.integers(5), BAGS[draw.integers(len(BAGS))], int(draw.integers(1, SEEDS))
     if kind == 0:
-        return [spot.put(Solid(Shape.CYLINDER, 0, 0, 0.3, 0.3, 0, 0.4, Material.PLAIN, colour, seed))]
+        return [spot.put(Solid(Shape.CYLINDER, 0, 0, 0.3, 0.3, 0, 0.4, Material.PLAIN, color, seed))]
     if kind == 1:
-        return [spot.put(box(0, 0, 0.4, 0.2, 0, 0.36, Material.FABRIC, colour, seed))]
+        return [spot.put(box(0, 0, 0.4, 0.2, 0, 0.36, Material.FABRIC, color, seed))]
     if kind == 2:
         boxes = [box(0, 0, 0.44, 0.36, 0, 0.32, Material.PLAIN, (0.4, 0.27, 0.14), seed)]
         if draw.random() < 0.5:
@@ -158,9 +158,9 @@ def _clutter(one: Loose, draw: np.random.Generator) -> list[Solid]:
 
 
 def _person(draw: np.random.Generator) -> tuple[Solid, Solid]:
-    """Body and head of somebody who stands at the origin."""
-    high, colour, seed = float(draw.uniform(1.55, 1.9)), COATS[draw.integers(len(COATS))], int(draw.integers(1, SEEDS))
-    body = Solid(Shape.CYLINDER, 0, 0, 0.42, 0.42, 0, high - 0.25, Material.PERSON, colour, seed)
+    """Return body and head of a person who stands at the origin."""
+    high, color, seed = float(draw.uniform(1.55, 1.9)), COATS[draw.integers(len(COATS))], int(draw.integers(1, SEEDS))
+    body = Solid(Shape.CYLINDER, 0, 0, 0.42, 0.42, 0, high - 0.25, Material.PERSON, color, seed)
     skin = ((0.6, 0.42, 0.32), (0.35, 0.2, 0.13), (0.72, 0.52, 0.42))[draw.integers(3)]
     head = Solid(Shape.ELLIPSOID, 0, 0, 0.2, 0.2, high - 0.27, high, Material.PERSON, skin, seed)
     return body, head

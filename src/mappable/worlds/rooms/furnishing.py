@@ -154,7 +154,7 @@ KINDS: dict[str, Callable[[Interior], None]] = {
 def furnish(
     room: Room, rooms: Sequence[Room], doors: Sequence[Door], ways: Sequence[Floats], prints: Sequence[Print]
 ) -> Interior:
-    """Furnish a room, leaving the `ways` (polylines in the world) and its doors free; the ramp's hall stays empty."""
+    """Furnish a room, but keep the `ways` (polylines in the world) and its doors free; the ramp's hall stays empty."""
     inside = Interior(room, rooms, doors, ways)
     if room.kind == "ramp":
         return inside
@@ -168,7 +168,7 @@ def furnish(
 
 
 def _door_plates(inside: Interior, doors: Sequence[Door]) -> None:
-    """A plate beside each door of a corridor, with what stands on it decided by the door."""
+    """Hang a plate next to each door of a corridor; the door decides its text."""
     if inside.room.kind != "corridor":
         return
     for wall, (spot, length) in enumerate(inside.walls):

@@ -1,4 +1,4 @@
-"""Pieces of furniture, built of a few solids each."""
+"""Build pieces of furniture out of a few solids each."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mappable.worlds.rooms.floorplan import SEEDS, Loose, Spot, Style, box
-from mappable.worlds.scene import Colour, Material, Shape, Solid
+from mappable.worlds.scene import Color, Material, Shape, Solid
 
-DARK: Colour = (0.06, 0.06, 0.07)
+DARK: Color = (0.06, 0.06, 0.07)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of furniture that takes up [0, length] x [0, depth] metres of its frame, `height` metres tall."""
+    """A piece of furniture that fills [0, length] x [0, depth] metres of its frame and is `height` metres tall."""
 
     length: float
     depth: float
@@ -23,32 +23,32 @@ class Piece:
 
 
 class Workshop:
-    """Makes furniture in a building's style: one draw for a whole room, so that what stands in it matches."""
+    """Makes furniture in the style of a building, with one draw per room, so that the furniture of a room matches."""
 
     def __init__(self, style: Style, generator: np.random.Generator) -> None:
         self.generator = generator
         self.wood, self.fabric, self.metal = (self._pick(some) for some in (style.woods, style.fabrics, style.metals))
 
-    def _pick(self, colours: tuple[Colour, ...]) -> Colour:
-        return colours[self.generator.integers(len(colours))]
+    def _pick(self, colors: tuple[Color, ...]) -> Color:
+        return colors[self.generator.integers(len(colors))]
 
     def seed(self) -> int:
         return int(self.generator.integers(1, SEEDS))
 
     def chair(self, x: float, y: float, yaw: float) -> Loose:
-        """A chair that looks along `yaw`, in the frame of the table it belongs to."""
+        """Return a chair that faces along `yaw`, in the frame of its table."""
         return Loose("chair", Spot(x, y, 0, yaw), self.fabric, self.seed())
 
     def desk(self, length: float = 1.6, screens: int = 1) -> Piece:
         """A desk against a wall, with screens, drawers and papers, and its chair."""
         depth, seed = 0.8, self.seed()
         parts = [box(length / 2, depth / 2, length, depth, 0.70, 0.74, Material.WOOD, self.wood, seed)]
-        parts += [box(x, depth / 2, 0.05, depth - 0.1, 0, 0.70, colour=self.metal) for x in (0.05, length - 0.05)]
-        parts.append(box(length - 0.3, 0.35, 0.42, 0.6, 0.05, 0.62, colour=self.metal, seed=seed))
+        parts += [box(x, depth / 2, 0.05, depth - 0.1, 0, 0.70, color=self.metal) for x in (0.05, length - 0.05)]
+        parts.append(box(length - 0.3, 0.35, 0.42, 0.6, 0.05, 0.62, color=self.metal, seed=seed))
         for number in range(screens):
             x = length * (number + 0.5) / screens
             parts.append(box(x, 0.22, 0.56, 0.04, 0.86, 1.2, Material.SCREEN, DARK, self.seed()))
-            parts.append(box(x, 0.2, 0.06, 0.05, 0.74, 0.9, colour=DARK))
+            parts.append(box(x, 0.2, 0.06, 0.05, 0.74, 0.9, color=DARK))
         papers = Loose("papers", Spot(length * 0.3, 0.55, 0.74), seed=self.seed())
         return Piece(length, depth, 1.2, tuple(parts), (self.chair(length * 0.45, 1.15, -math.pi / 2), papers))
 
@@ -62,13 +62,13 @@ class Workshop:
         return Piece(length, depth, height, (part, lid))
 
     def sofa(self, length: float = 2.0) -> Piece:
-        """A sofa, or an armchair where it is short."""
-        seed, depth, colour = self.seed(), 0.85, self.fabric
+        """A sofa, or an armchair if it is short."""
+        seed, depth, color = self.seed(), 0.85, self.fabric
         parts = [
-            box(length / 2, 0.5, length, 0.7, 0.06, 0.42, Material.FABRIC, colour, seed),
-            box(length / 2, 0.12, length, 0.24, 0.06, 0.85, Material.FABRIC, colour, seed),
+            box(length / 2, 0.5, length, 0.7, 0.06, 0.42, Material.FABRIC, color, seed),
+            box(length / 2, 0.12, length, 0.24, 0.06, 0.85, Material.FABRIC, color, seed),
         ]
-        parts += [box(x, 0.45, 0.18, 0.8, 0.06, 0.6, Material.FABRIC, colour, seed) for x in (0.09, length - 0.09)]
+        parts += [box(x, 0.45, 0.18, 0.8, 0.06, 0.6, Material.FABRIC, color, seed) for x in (0.09, length - 0.09)]
         return Piece(length, depth, 0.85, tuple(parts))
 
     def counter(self, length: float = 3.0) -> Piece:
@@ -86,10 +86,10 @@ class Workshop:
         return Piece(length, 0.66, 2.15, parts)
 
     def table(self, length: float, depth: float, chairs: int) -> Piece:
-        """A table in the open, with so many chairs at each long side."""
+        """A table in the open, with `chairs` chairs at each long side."""
         seed = self.seed()
         parts = [box(length / 2, depth / 2, length, depth, 0.70, 0.74, Material.WOOD, self.wood, seed)]
-        parts += [box(x, depth / 2, 0.08, depth * 0.7, 0, 0.70, colour=self.metal) for x in (0.25, length - 0.25)]
+        parts += [box(x, depth / 2, 0.08, depth * 0.7, 0, 0.70, color=self.metal) for x in (0.25, length - 0.25)]
         loose = [Loose("papers", Spot(length * share, depth / 2, 0.74), seed=self.seed()) for share in (0.3, 0.7)]
         for number in range(chairs):
             x = length * (number + 0.5) / chairs
@@ -122,9 +122,9 @@ class Workshop:
         for x in np.arange(0.4, length - 0.3, 0.8):
             high = 0.9 + float(self.generator.uniform(0.15, 0.4))
             material = Material.SCREEN if self.generator.random() < 0.4 else Material.PLAIN
-            colour = self._pick((DARK, (0.7, 0.7, 0.68), (0.1, 0.2, 0.4), (0.6, 0.35, 0.05)))
+            color = self._pick((DARK, (0.7, 0.7, 0.68), (0.1, 0.2, 0.4), (0.6, 0.35, 0.05)))
             wide = float(self.generator.uniform(0.25, 0.55))
-            parts.append(box(float(x), 0.38, wide, 0.3, 0.9, high, material, colour, self.seed()))
+            parts.append(box(float(x), 0.38, wide, 0.3, 0.9, high, material, color, self.seed()))
         return Piece(length, 0.8, 1.75, tuple(parts), (self.chair(length * 0.4, 1.2, -math.pi / 2),))
 
     def printer(self) -> Piece:
@@ -144,7 +144,7 @@ class Workshop:
         return Piece(0.7, 0.85, 2.0, parts)
 
     def coats(self) -> Piece:
-        """A stand with what hangs on it today."""
+        """A coat stand, with the coats of today."""
         pole = Solid(Shape.CYLINDER, 0.25, 0.25, 0.06, 0.06, 0, 1.75, Material.PLAIN, DARK)
         foot = Solid(Shape.CYLINDER, 0.25, 0.25, 0.42, 0.42, 0, 0.04, Material.PLAIN, DARK)
         coats = tuple(Loose("coat", Spot(0.25, 0.25, 0, yaw), seed=self.seed()) for yaw in (0.3, 1.9))
@@ -158,7 +158,7 @@ class Workshop:
 
 
 def two_sided(piece: Piece) -> Piece:
-    """The piece and its like back to back."""
+    """Two copies of a piece, back to back."""
     turned = Spot(piece.length, piece.depth, 0, math.pi)
     straight = Spot(0, piece.depth)
     solids = [straight.put(part) for part in piece.solids] + [turned.put(part) for part in piece.solids]

@@ -1,4 +1,4 @@
-"""Drawing floor plans: corridors, rows of rooms along them, and the ways in and out of the rooms."""
+"""Draw floor plans: corridors, rows of rooms along them, and the paths in and out of the rooms."""
 
 import math
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ SCHOOL = Style(
     metals=((0.1, 0.25, 0.2), (0.5, 0.2, 0.15), (0.7, 0.7, 0.7)),
     doors=((0.1, 0.2, 0.4), (0.45, 0.08, 0.06)),
 )
-WIDE = 2.8  # metres: a corridor
+WIDE = 2.8  # metres: width of a corridor
 
-Size = tuple[str, float, int]  # kind of room, metres of corridor it takes, seed
+Size = tuple[str, float, int]  # kind of room, metres along the corridor, seed
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Plan:
     lanes: list[Loose] = field(default_factory=list)
 
     def corridor(self, left: float, bottom: float, right: float, top: float, inward: float, about: Room) -> None:
-        """A piece of corridor in the area, style and storey of `about`, with lanes where people walk on both sides."""
+        """Add a piece of corridor in the area, style and story of `about`, with lanes for people on both sides."""
         room = Room("corridor", about.area, left, bottom, right, top, inward, about.seed, about.style, about.z)
         self.rooms.append(room)
         wide, long = room.size
@@ -59,9 +59,9 @@ class Plan:
             self.lanes.append(Loose("lane", spot, size=long - 1.0))
 
     def row(self, sizes: Sequence[Size], start: Spot, depth: float, reach: float, about: Room) -> list[Floats]:
-        """Rooms side by side along a corridor wall that runs along `start`'s x axis; they lie on its left.
+        """Add rooms side by side along a corridor wall, which runs along the x axis of `start`; rooms lie on its left.
 
-        Returns for each the way from the corridor's middle line, `reach` metres off the wall, to the room's stations.
+        Return, per room, the path from the middle line of the corridor, `reach` metres off the wall, to its stations.
         """
         visits, along = [], 0.0
         for kind, width, seed in sizes:
@@ -80,9 +80,9 @@ class Plan:
                 opened=math.radians(generator.uniform(95, 125)),
                 hinge=int(generator.choice([-1, 1])),
                 swings=bool(generator.random() < 0.4),
-                colour=about.style.doors[generator.integers(len(about.style.doors))],
+                color=about.style.doors[generator.integers(len(about.style.doors))],
                 seed=seed,
-                plate=seed + 1 + len(self.doors),  # rooms that are copies of each other still have names of their own
+                plate=seed + 1 + len(self.doors),  # copies of a room still have their own name plates
             )
             self.doors.append(leaf)
             way = self._stations(room, door, reach, generator)
@@ -94,7 +94,7 @@ class Plan:
 
     @staticmethod
     def _stations(room: Room, door: Spot, reach: float, generator: np.random.Generator) -> Floats:
-        """From the corridor straight in, and in a larger room on to where more of it can be seen."""
+        """Return stations straight in from the corridor; in a larger room, also one where more of it is visible."""
         wide, deep = room.size
         entry, _ = room.spot.local(door.x, door.y)
         first = float(generator.uniform(0.36, 0.42)) * deep
@@ -107,7 +107,7 @@ class Plan:
 
 
 def tour(stops: Sequence[tuple[float, float] | Floats]) -> Route:
-    """A level route: points to pass, and ways to walk to their end and back."""
+    """Return a level route: points to pass, and paths to walk to their end and back."""
     points: list[tuple[float, float]] = []
     for stop in stops:
         way = np.atleast_2d(np.asarray(stop, dtype=np.float64))

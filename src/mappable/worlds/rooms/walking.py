@@ -1,4 +1,4 @@
-"""A robot's run through rooms: along a route, turning on the spot at corners."""
+"""Drive a robot through rooms: along a route, turning on the spot at corners."""
 
 import math
 from dataclasses import replace
@@ -13,27 +13,27 @@ from mappable.worlds.rooms.bustle import clearance, parked_things, walking_peopl
 from mappable.worlds.rooms.floorplan import Building
 from mappable.worlds.scene import Material, Scene, Traversal
 
-SPEED, TURN_SPEED = 0.5, 0.5  # metres a second, radians a second
+SPEED, TURN_SPEED = 0.5, 0.5  # metres per second, radians per second
 TURN_STEP = math.radians(15)  # between images while turning on the spot
-SHARP = math.radians(25)  # from which on a corner is turned on the spot
+SHARP = math.radians(25)  # the robot turns on the spot at sharper corners
 DEAD_END = math.radians(150)
-LOOK_ROUND = 0.2  # chance of a full turn more, at a dead end
+LOOK_ROUND = 0.2  # probability of an extra full turn at a dead end
 OFFSET_SD, OFFSET_MOST, WANDER_MOST = 0.12, 0.25, 0.08  # metres off the route
-KEEP_CLEAR = 0.34  # metres to what stands: the offset gives way where it is narrower
+KEEP_CLEAR = 0.34  # metres to solids: the offset becomes smaller in narrow places
 YAW_SD, PITCH_SD = math.radians(2.0), math.radians(0.3)
 FIRST_DAY, DAY, SECOND = 1_735_689_600, 86_400, 10**9  # 2025-01-01 in seconds since 1970
 
 
 def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: bool = False) -> Traversal:
-    """Walk a route, an image every `spacing` metres and every 15 degrees of turning.
+    """Drive along a route, with an image every `spacing` metres and every 15 degrees of turning.
 
-    Each seed is a run on a day of its own: beside the route by an offset of its own, with other things standing about
-    and other people walking, if not `alone`.
+    Each seed is a run on another day: with another offset from the route and, if not `alone`, with other loose things
+    and other people.
     """
     if route not in world.routes:
-        raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
+        raise BadInputError(f"this world has no route {route!r}: use one of {', '.join(sorted(world.routes))}")
     if not spacing > 0:
-        raise BadInputError(f"spacing is {spacing}, but must be more than 0 metres")
+        raise BadInputError(f"spacing must be above 0 metres, got {spacing}")
     line = np.column_stack([world.routes[route].points, world.routes[route].z])
     along = path_length(line[:, :2])
     keep = np.concatenate([[True], np.diff(along) > 1e-9])
@@ -62,21 +62,21 @@ def traverse(world: Building, route: str, *, spacing: float, seed: int, alone: b
 def _schedule(
     line: Floats, along: Floats, spacing: float, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """For each image the metres walked, the heading (radians, not wrapped), and the radians turned on the spot."""
+    """Return, per image, the metres driven, the heading (radians, not wrapped), and the radians turned on the spot."""
     headings = np.arctan2(*np.diff(line[:, :2], axis=0).T[::-1])
     at: list[float] = []
     yaw: list[float] = []
     turned: list[float] = []
     heading, spun, following = float(headings[0]), 0.0, float(generator.uniform(0, spacing))
-    backwards = 0  # legs still to be driven in reverse
-    for leg, towards in enumerate(headings):
+    backwards = 0  # number of legs still to drive in reverse
+    for leg, toward in enumerate(headings):
         if leg:
-            if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
+            if abs(wrap(toward - headings[leg - 1])) > DEAD_END:
                 backwards = _way_back(line, leg)
-            turn = float(wrap(towards + (math.pi if backwards else 0.0) - heading))
+            turn = float(wrap(toward + (math.pi if backwards else 0.0) - heading))
             backwards = max(0, backwards - 1)
-            if abs(wrap(towards - headings[leg - 1])) > DEAD_END:
-                # Where there is no shorter side, either will do; now and then the robot looks all round.
+            if abs(wrap(toward - headings[leg - 1])) > DEAD_END:
+                # If both directions are equally short, either is used. Sometimes the robot makes a full turn.
                 turn = abs(turn) * generator.choice([-1.0, 1.0]) if abs(turn) > math.pi - 1e-6 else turn
                 turn += float(generator.choice([-1, 1]) * 2 * math.pi * (generator.random() < LOOK_ROUND))
             steps = round(abs(turn) / TURN_STEP) if abs(turn) > SHARP else 0
@@ -94,7 +94,7 @@ def _schedule(
 
 
 def _way_back(line: Floats, leg: int) -> int:
-    """How many legs from here retrace the last ones, up to three: the way out of a room is the way in."""
+    """Count the next legs that retrace the last ones, at most three: the robot leaves a room as it came in."""
     legs = 0
     while legs < 3 and leg + legs + 1 < len(line) and legs < leg:
         if not np.allclose(line[leg + legs + 1, :2], line[leg - legs - 1, :2], atol=1e-6):
@@ -104,7 +104,7 @@ def _way_back(line: Floats, leg: int) -> int:
 
 
 def _offsets(at: Floats, generator: np.random.Generator) -> Floats:
-    """Metres (n, 2) beside the route: one offset for the run and a slow wander, the same where the robot turns."""
+    """Return offsets (n, 2) from the route in metres: one per run, plus a slow wander; constant while turning."""
     whole = np.clip(generator.normal(0, OFFSET_SD, 2), -OFFSET_MOST, OFFSET_MOST)
     grid = np.arange(0.0, at[-1] + 1.0, 0.5)
     wander = [np.clip(0.05 * _slow(len(grid), 8.0, generator), -WANDER_MOST, WANDER_MOST) for _ in range(2)]
@@ -112,14 +112,14 @@ def _offsets(at: Floats, generator: np.random.Generator) -> Floats:
 
 
 def _slow(count: int, width: float, generator: np.random.Generator) -> Floats:
-    """Noise of unit variance that changes over about `width` samples."""
+    """Return noise of unit variance that changes over about `width` samples."""
     reach = int(4 * width) + 1
     smooth = gaussian_filter1d(generator.normal(size=count + 2 * reach), width, mode="constant")[reach:-reach]
     return np.asarray(smooth * math.sqrt(2 * math.sqrt(math.pi) * width))
 
 
 def _ground(scene: Scene, x: Floats, y: Floats, z: Floats) -> Floats:
-    """The height of the floor or ramp under each pose: of those beneath, the one nearest to the route's height."""
+    """Return the height of the floor or ramp under each pose: the one nearest to the height of the route."""
     best, nearest = z.copy(), np.full(len(z), 0.5)
     for deck in scene.decks:
         if deck.material != Material.CEILING:

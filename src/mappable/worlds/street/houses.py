@@ -1,7 +1,7 @@
-"""Houses and gardens along the roads, and the pool of facades that look alike on purpose.
+"""Build houses and gardens along the roads, and the pool of facades that look alike on purpose.
 
-A house is one box whose yaw runs along its road, with the front to the right of the yaw, so that two houses of one
-design show the road the same face whichever side they stand on.
+A house is one box whose yaw runs along its road, with the front to the right of the yaw. So two houses of one design
+show the same face to the road, on either side of it.
 """
 
 import math
@@ -10,25 +10,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mappable.worlds.scene import Alias, Colour, Material, Road, Shape, Solid
+from mappable.worlds.scene import Alias, Color, Material, Road, Shape, Solid
 from mappable.worlds.street.pavements import bench, board, new_seed, pick, tree, upright
 from mappable.worlds.street.plots import Plots
 from mappable.worlds.street.roads import Side, sides
 
 POOL_SIZE, POOL_SHARE = 5, 0.15
-RETURN = 0.15  # how strongly a lack of pool houses raises the chance of the next one
+RETURN = 0.15  # how strongly a lack of pool houses raises the probability of the next one
 STYLES = {"mixed": 0.3, "terrace": 0.45, "villas": 0.1, "blocks": 0.15}  # shares of the road sides
-KINDS = 10  # of facades that builders know
-PATTERNS = 3  # designs that whole rows of houses follow, a style
-GAP_SHARE = 0.06  # chance that a garden comes before a house
+KINDS = 10  # number of kinds of facades
+PATTERNS = 3  # designs per style that whole rows of houses follow
+GAP_SHARE = 0.06  # probability of a garden before a house
 SQUARES = 0.04  # share of the road sides with an open square
 SQUARE = (26.0, 15.0)  # metres along the road, and away from it
-TRY_STEP = 1.5  # metres to move on where a house does not fit
-OVERHANG = 9.0  # metres that houses may stand beyond the ends of a road, where no other road passes
+TRY_STEP = 1.5  # metres to move on if a house does not fit
+OVERHANG = 9.0  # metres that houses may extend past the ends of a road, if no other road is there
 NARROWEST = 6.0
 
-# brick reds, cream, grey stone, ochre, white and brown; then the lighter plaster of the second town
-BRICK_TOWN: tuple[Colour, ...] = (
+# brick reds, cream, gray stone, ochre, white and brown; then the lighter plaster of the second town
+BRICK_TOWN: tuple[Color, ...] = (
     (0.35, 0.12, 0.08),
     (0.43, 0.18, 0.12),
     (0.28, 0.13, 0.09),
@@ -38,7 +38,7 @@ BRICK_TOWN: tuple[Colour, ...] = (
     (0.77, 0.76, 0.72),
     (0.24, 0.15, 0.1),
 )
-PLASTER_TOWN: tuple[Colour, ...] = (
+PLASTER_TOWN: tuple[Color, ...] = (
     (0.42, 0.5, 0.57),
     (0.74, 0.6, 0.27),
     (0.64, 0.4, 0.34),
@@ -47,35 +47,35 @@ PLASTER_TOWN: tuple[Colour, ...] = (
     (0.8, 0.79, 0.76),
     (0.17, 0.18, 0.2),
 )
-WALLS: tuple[Colour, ...] = ((0.33, 0.14, 0.1), (0.4, 0.37, 0.32), (0.3, 0.2, 0.14))
-FENCES: tuple[Colour, ...] = ((0.2, 0.13, 0.08), (0.05, 0.06, 0.06), (0.6, 0.6, 0.57))
+WALLS: tuple[Color, ...] = ((0.33, 0.14, 0.1), (0.4, 0.37, 0.32), (0.3, 0.2, 0.14))
+FENCES: tuple[Color, ...] = ((0.2, 0.13, 0.08), (0.05, 0.06, 0.06), (0.6, 0.6, 0.57))
 
 
 @dataclass(frozen=True)
 class Design:
-    """All that decides the looks of a house, in metres."""
+    """Everything that decides how a house looks, in metres."""
 
     frontage: float
     depth: float
     height: float
     roof: float
-    colour: Colour
+    color: Color
     seed: int
     kind: int
-    group: str = ""  # of the alias table, where it is one of the pool
+    group: str = ""  # group in the alias table, for houses of the pool
 
 
 @dataclass
 class Filling:
-    """What was built: solids, the table of look-alikes, and how many houses face a road."""
+    """What was built: solids, the alias table, and the number of houses that face a road."""
 
     solids: list[Solid] = field(default_factory=list)
     aliases: list[Alias] = field(default_factory=list)
     houses: int = 0
 
 
-def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Colour]], seeds: Sequence[int]) -> Filling:
-    """Build along both sides of every road; `palettes` are the wall colours of each, `seeds` start the streams."""
+def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Color]], seeds: Sequence[int]) -> Filling:
+    """Build along both sides of every road; `palettes` has wall colors per road, `seeds` start the random streams."""
     plots, built = Plots(roads), Filling()
     pool = _pool(np.random.default_rng([*seeds, 0]))
     patterns = {
@@ -94,18 +94,18 @@ def fill(roads: Sequence[Road], palettes: Sequence[Sequence[Colour]], seeds: Seq
 
 
 def _pool(generator: np.random.Generator) -> list[Design]:
-    """Five designs, of different sizes and colours, that come again and again."""
+    """Return five designs of different sizes and colors, which are used again and again."""
     frontages = generator.permutation(np.linspace(7.0, 12.0, POOL_SIZE))
     heights = generator.permutation(np.linspace(7.0, 15.0, POOL_SIZE))
     roofs = generator.permutation([0.0, 0.0, 2.0, 2.8, 3.5])
-    colours = generator.permutation(len(BRICK_TOWN))
+    colors = generator.permutation(len(BRICK_TOWN))
     return [
         Design(
             float(frontages[number]),
             10.0,
             float(heights[number]),
             float(roofs[number]),
-            BRICK_TOWN[int(colours[number])],
+            BRICK_TOWN[int(colors[number])],
             new_seed(generator),
             number,
             f"facade-{number + 1}",
@@ -117,9 +117,9 @@ def _pool(generator: np.random.Generator) -> list[Design]:
 def _build_side(
     side: Side,
     plots: Plots,
-    palette: Sequence[Colour],
+    palette: Sequence[Color],
     pool: Sequence[Design],
-    patterns: Mapping[tuple[str, tuple[Colour, ...]], Sequence[Design]],
+    patterns: Mapping[tuple[str, tuple[Color, ...]], Sequence[Design]],
     built: Filling,
     generator: np.random.Generator,
     draws: np.random.Generator,
@@ -153,16 +153,16 @@ def _build_side(
 
 
 def _design(
-    style: str, palette: Sequence[Colour], generator: np.random.Generator, pattern: Design | None = None
+    style: str, palette: Sequence[Color], generator: np.random.Generator, pattern: Design | None = None
 ) -> Design:
-    """An ordinary house. A row follows one pattern, and only doors, curtains and signs (the seed) differ."""
+    """Return an ordinary house. A row follows one pattern; only doors, curtains and signs (the seed) differ."""
     frontage, height = generator.uniform(6, 14), generator.uniform(6, 15)
     roof = generator.uniform(1.5, 4.0) if generator.random() < 0.6 else 0.0
     shade = generator.uniform(0.88, 1.12)
-    depth, colour, seed = generator.uniform(8, 12), pick(generator, palette), new_seed(generator)
+    depth, color, seed = generator.uniform(8, 12), pick(generator, palette), new_seed(generator)
     if pattern and style != "mixed":
         return replace(pattern, seed=seed)
-    painted: Colour = (min(1.0, colour[0] * shade), min(1.0, colour[1] * shade), min(1.0, colour[2] * shade))
+    painted: Color = (min(1.0, color[0] * shade), min(1.0, color[1] * shade), min(1.0, color[2] * shade))
     if style == "terrace":
         frontage, height, roof = 0.5 * frontage + 3, 0.5 * height + 3.5, max(roof, 1.5)
     if style == "villas":
@@ -179,7 +179,7 @@ def _build_house(side: Side, along: float, setback: float, design: Design, plots
     if not plots.take(place, (design.frontage, design.depth), yaw):
         return False
     size = (design.frontage, design.depth)
-    house = upright(place, size, (0.0, design.height), yaw, Material.FACADE, design.colour, design.seed)
+    house = upright(place, size, (0.0, design.height), yaw, Material.FACADE, design.color, design.seed)
     built.solids.append(replace(house, roof=design.roof, kind=design.kind))
     built.houses += 1
     if design.group:
@@ -188,7 +188,7 @@ def _build_house(side: Side, along: float, setback: float, design: Design, plots
 
 
 def _garden(side: Side, along: float, plots: Plots, built: Filling, generator: np.random.Generator) -> float:
-    """A gap with a wall or a fence in front and trees behind, if there is room; returns where to go on."""
+    """Build a gap with a wall or a fence in front and trees behind, if there is space; return where to continue."""
     length = generator.uniform(5, 9)
     if not _boundary(side, along, length, side.front + 0.15, plots, built, generator):
         return along
@@ -202,14 +202,14 @@ def _garden(side: Side, along: float, plots: Plots, built: Filling, generator: n
 def _boundary(
     side: Side, along: float, length: float, out: float, plots: Plots, built: Filling, generator: np.random.Generator
 ) -> bool:
-    """A garden wall or a fence, `length` metres along the road; says whether there was room."""
+    """Build a garden wall or a fence, `length` metres along the road; return whether there was space."""
     kind, height = generator.random(), generator.uniform(0.9, 1.9)
     place = side.at(along + length / 2, out)
-    material, colours = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)
-    colour, seed = pick(generator, colours), new_seed(generator)
+    material, colors = (Material.BRICK, WALLS) if kind < 0.5 else (Material.FENCE, FENCES)
+    color, seed = pick(generator, colors), new_seed(generator)
     if not plots.take(place, (length, 0.25), side.yaw):
         return False
-    built.solids.append(upright(place, (length, 0.2), (0.0, height), side.yaw, material, colour, seed))
+    built.solids.append(upright(place, (length, 0.2), (0.0, height), side.yaw, material, color, seed))
     return True
 
 
@@ -222,7 +222,7 @@ def _front_garden(
     built: Filling,
     generator: np.random.Generator,
 ) -> None:
-    """What lies before a villa: a low boundary with a way in, and perhaps a tree."""
+    """Build the front garden of a villa: a low boundary with an entrance, and perhaps a tree."""
     _boundary(side, along, length - 1.4, side.front + 0.15, plots, built, generator)
     place = side.at(along + length - 2.2, side.front + setback / 2)
     if generator.random() < 0.5 and plots.take(place, (0.8, 0.8), side.yaw):
@@ -230,7 +230,7 @@ def _front_garden(
 
 
 def _square(side: Side, plots: Plots, built: Filling, generator: np.random.Generator) -> None:
-    """An open place halfway along the road: trees, benches, a bill board and a fence at the back."""
+    """Build an open square halfway along the road: trees, benches, a billboard and a fence at the back."""
     length, depth = SQUARE
     start = (side.length - length) / 2
     if not plots.take(side.at(side.length / 2, side.front + depth / 2 + 0.05), (length, depth), side.yaw):
@@ -248,6 +248,6 @@ def _square(side: Side, plots: Plots, built: Filling, generator: np.random.Gener
 
 
 def sunk(solid: Solid, metres: float) -> Solid:
-    """The solid with foundations, for sloping ground; what stands on a small foot needs none."""
+    """Return the solid with foundations, for sloping ground; solids with a small footprint need none."""
     shallow = solid.low != 0.0 or solid.shape is not Shape.BOX
     return solid if shallow else replace(solid, low=-metres)

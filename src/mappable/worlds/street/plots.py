@@ -1,4 +1,4 @@
-"""Which ground of a street world is still free to build on."""
+"""Track which ground of a street world is still free to build on."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from mappable.arrays import Floats
 from mappable.worlds.scene import Road
 from mappable.worlds.street.roads import Network, Side
 
-SIGHT = 45.0  # metres from a road within which something may be in the way of its houses
+SIGHT = 45.0  # metres from a road within which something may block its houses
 
 
 class Plots:
@@ -27,7 +27,7 @@ class Plots:
         )
 
     def around(self, side: Side) -> None:
-        """Look only at what lies near this side from now on, which is all that can be in its way."""
+        """From now on, check only what lies near this side, because nothing else can block it."""
         line = np.array([side.at(along, 0.0) for along in np.linspace(0, side.length, 9)])
         near = self.network.distance(line).min(axis=0) < SIGHT
         self.near_roads = Network([road for road, close in zip(self.roads, near, strict=True) if close])
@@ -35,7 +35,7 @@ class Plots:
         self.near_boxes = every[np.linalg.norm(every[:, :2] - line[4], axis=1) < SIGHT + side.length / 2]
 
     def take(self, place: tuple[float, float], size: tuple[float, float], yaw: float) -> bool:
-        """Take a rectangle of `size` (along yaw, across) if it is free; says whether it was."""
+        """Take a rectangle of `size` (along yaw, across) if it is free; return whether it was."""
         mine = np.array([*place, math.cos(yaw), math.sin(yaw), size[0] / 2, size[1] / 2])
         if self._meets_another(mine) or self._meets_road(mine):
             return False
@@ -59,7 +59,7 @@ class Plots:
         return bool((np.hypot(along, across) < np.tile(roads.front, 2) - 0.01).any())
 
     def _meets_another(self, mine: Floats) -> bool:
-        """Two rectangles are apart where they are so along one of their four axes."""
+        """Return True if the rectangle overlaps another; if not, one of their four axes separates the two."""
         reach = math.hypot(mine[4], mine[5])
         others = self.near_boxes
         near = (np.abs(others[:, :2] - mine[:2]) < (reach + others[:, 4] + others[:, 5])[:, None]).all(axis=1)

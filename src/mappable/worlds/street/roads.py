@@ -1,7 +1,7 @@
-"""Roads of a street world as geometry: sides, kerb lines, lanes, and where the ground lies.
+"""Geometry of the roads of a street world: sides, curb lines, lanes, and the height of the ground.
 
-Traffic keeps to the right. Along a side, `along` counts metres from the road's start and `out` metres from its middle
-line towards that side.
+Traffic drives on the right. `along` is metres from the start of a road, and `out` is metres from its middle line toward
+a side.
 """
 
 import math
@@ -16,17 +16,17 @@ from mappable.worlds.scene import Deck, Road
 
 LANE = 1.5  # metres between the middle of a road and the driven line
 STEP = 0.5  # metres between the points of a route
-PARKED_WIDTH = 2.0  # metres of carriageway that a parked car takes where there is room for it
-PASSING = 1.4  # metres that parked cars leave free beside the driven line
+PARKED_WIDTH = 2.0  # metres of carriageway that a parked car takes if there is space for it
+PASSING = 1.4  # metres that parked cars leave free next to the driven line
 ROOMY = 2 * (LANE + PASSING + PARKED_WIDTH) - 0.4  # narrower roads have cars parked half on the pavement
 RIGHT_RADIUS, LEFT_RADIUS, BEND_RADIUS = (4.0, 7.0), 8.0, 25.0  # metres; a bend turns by less than BEND
 BEND = math.radians(25)
-KERB_ROOM = 0.5  # metres between the driven line of a right turn and the corner of the kerb
+CURB_ROOM = 0.5  # metres between the driven line of a right turn and the corner of the curb
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a road; `left` is +1 for the left one, seen from the road's start, and -1 for the right one."""
+    """One side of a road; `left` is +1 for the left side, seen from the start of the road, and -1 for the right."""
 
     road: Road
     number: int
@@ -38,57 +38,57 @@ class Side:
 
     @property
     def yaw(self) -> float:
-        """The direction from the road's start to its end."""
+        """Return the direction from the start of the road to its end."""
         return math.atan2(self.road.end[1] - self.road.start[1], self.road.end[0] - self.road.start[0])
 
     @property
     def facing(self) -> float:
-        """The direction in which a house on this side looks at the road."""
+        """Return the direction in which a house on this side faces the road."""
         return self.yaw - self.left * math.pi / 2
 
     @property
-    def kerb(self) -> float:
+    def curb(self) -> float:
         return self.road.width / 2
 
     @property
     def front(self) -> float:
-        """How far out the pavement ends."""
-        return self.kerb + self.road.pavement
+        """Return how far out the pavement ends."""
+        return self.curb + self.road.pavement
 
     @property
     def parking(self) -> float:
-        """How far out the near flanks of parked vehicles are."""
-        return max(LANE + PASSING, self.kerb - PARKED_WIDTH)
+        """Return how far out the near sides of parked vehicles are."""
+        return max(LANE + PASSING, self.curb - PARKED_WIDTH)
 
     @property
     def roomy(self) -> bool:
-        """Whether parked cars leave the pavement free, so that trees and poles stand at the kerb."""
+        """Return True if parked cars leave the pavement free, so that trees and poles stand at the curb."""
         return self.road.width >= ROOMY
 
     @property
     def furniture(self) -> float:
-        """How far out lamp posts and bins stand: at the kerb, or along the houses where cars need the kerb."""
-        return self.kerb + 0.5 if self.roomy else self.front - 0.35
+        """Return how far out lamp posts and bins stand: at the curb, or along the houses if cars need the curb."""
+        return self.curb + 0.5 if self.roomy else self.front - 0.35
 
     @property
     def walking(self) -> float:
-        """How far out people walk: past the furniture, or between it and the parked cars."""
+        """Return how far out people walk: past lamp posts and bins, or between these and the parked cars."""
         return self.front - (0.65 if self.roomy else 0.95)
 
     def at(self, along: float, out: float) -> tuple[float, float]:
-        """The point there."""
+        """Return the point (x, y) at these metres."""
         cosine, sine = math.cos(self.yaw), math.sin(self.yaw)
         shift = self.left * out
         return self.road.start[0] + cosine * along - sine * shift, self.road.start[1] + sine * along + cosine * shift
 
 
 def sides(roads: Sequence[Road]) -> list[Side]:
-    """Both sides of every road, the left one first."""
+    """Return both sides of every road, the left one first."""
     return [Side(road, number, left) for number, road in enumerate(roads) for left in (1, -1)]
 
 
 class Network:
-    """All roads at once, for asking how far points are from carriageways."""
+    """All roads, to measure the distance of points from carriageways."""
 
     def __init__(self, roads: Sequence[Road]) -> None:
         self.start = np.array([road.start for road in roads])
@@ -98,7 +98,7 @@ class Network:
         self.front = self.half + np.array([road.pavement for road in roads])
 
     def distance(self, points: Floats) -> Floats:
-        """Metres from each of the points (n, 2) to the middle line of each road: (n, roads)."""
+        """Return metres (n, roads) from each point (n, 2) to the middle line of each road."""
         offset = points[:, None] - self.start
         share = np.clip((offset * self.vector).sum(axis=2) / self.squared, 0.0, 1.0)
         offset = offset - share[..., None] * self.vector
@@ -106,7 +106,7 @@ class Network:
         return metres
 
     def off_other_roads(self, points: Floats, own: Sequence[int], room: float | Floats) -> Bools:
-        """Which points keep `room` metres from the carriageways of all roads but their own."""
+        """Return True for points at least `room` metres from the carriageways of all roads except their own."""
         outside = self.distance(points) - self.half
         outside[np.arange(len(points)), list(own)] = np.inf
         clear: Bools = outside.min(axis=1) >= room
@@ -114,9 +114,9 @@ class Network:
 
 
 def drive(nodes: Sequence[tuple[float, float]], widths: Sequence[float]) -> Floats:
-    """The driven line through junctions at `nodes`, `widths` the road widths between them: points (n, 2), 0.5 m apart.
+    """Return the driven line through `nodes`, with road `widths` between them: points (n, 2), 0.5 m apart.
 
-    Corners are arcs. A right turn is as wide as the kerb allows, so that no wheel climbs the pavement.
+    Corners are arcs. A right turn is as wide as the curb allows, so that no wheel touches the pavement.
     """
     middles = np.array(nodes)
     steps = np.diff(middles, axis=0)
@@ -128,39 +128,39 @@ def drive(nodes: Sequence[tuple[float, float]], widths: Sequence[float]) -> Floa
         bisector = right[number] + right[number + 1]
         corner = middles[number + 1] + 2 * LANE * bisector / float(bisector @ bisector)
         radius = _radius(turn, min(widths[number], widths[number + 1]) / 2)
-        centre = corner - before * radius * math.tan(abs(turn) / 2) + math.copysign(radius, -turn) * right[number]
+        center = corner - before * radius * math.tan(abs(turn) / 2) + math.copysign(radius, -turn) * right[number]
         first = math.atan2(right[number][1], right[number][0]) + (0.0 if turn > 0 else math.pi)
         angles = first + turn * np.linspace(0, 1, 2 + int(abs(turn) * radius / 0.1))
-        line.append(centre + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
+        line.append(center + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
     line.append(middles[-1:] + LANE * right[-1:])
     return resample(np.concatenate(line), STEP)
 
 
 def _radius(turn: float, half: float) -> float:
-    """Metres of a turn's radius: to the left (positive) freely, to the right within a carriageway of `half` metres."""
+    """Return the radius of a turn in metres: free to the left (positive), limited by half the road to the right."""
     if abs(turn) < BEND:
         return BEND_RADIUS
     if turn > 0:
         return LEFT_RADIUS
     sine = math.sin((math.pi + turn) / 2)
-    return min(max((half - LANE - KERB_ROOM * sine) / (1 - sine), RIGHT_RADIUS[0]), RIGHT_RADIUS[1])
+    return min(max((half - LANE - CURB_ROOM * sine) / (1 - sine), RIGHT_RADIUS[0]), RIGHT_RADIUS[1])
 
 
 def resample(points: Floats, step: float) -> Floats:
-    """The same line with points `step` metres apart along it."""
+    """Return the same line with points `step` metres apart."""
     along = path_length(points)
     wanted = np.arange(0.0, along[-1], step)
     return np.stack([np.interp(wanted, along, points[:, 0]), np.interp(wanted, along, points[:, 1])], axis=1)
 
 
 def headings(points: Floats) -> Floats:
-    """The direction of a line at each of its points, without jumps by full turns."""
+    """Return the direction of a line at each of its points, without jumps by full turns."""
     steps = np.gradient(points, axis=0)
     return np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
 
 
 def ground_height(decks: Iterable[Deck], points: Floats) -> Floats:
-    """Height of the ground below each of the points (n, 2); NaN beyond the decks."""
+    """Return the height of the ground below each point (n, 2); NaN outside the decks."""
     height = np.full(len(points), np.nan)
     for deck in decks:
         offset = points - (deck.x, deck.y)

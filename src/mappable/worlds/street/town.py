@@ -1,7 +1,7 @@
-"""The street world: a town of jittered blocks, and a second town far away.
+"""Build the street world: a town of jittered blocks, and a second town far away.
 
-Routes: "main" is what a map is made from, "wing" are streets beside it that it never enters, "region-b" is the second
-town, "leaving" begins on "main" and leaves the map. With hills there is one small town and "main" only.
+Route "main" is for the map. "wing" has streets next to "main" that "main" never enters. "region-b" is the second town.
+"leaving" begins on "main" and leaves the map. With hills, there is one small town, with "main" only.
 """
 
 import math
@@ -21,19 +21,19 @@ from mappable.worlds.street.roads import ROOMY, STEP, Network, drive, ground_hei
 Node = tuple[int, int]  # column and row of a junction
 
 COLUMN_STEP, ROW_STEP = (72.0, 90.0), (68.0, 84.0)  # metres between streets
-JITTER = 9.0  # metres by which a junction may lie off its grid
+JITTER = 9.0  # metres by which a junction may deviate from its grid
 WIDTH = (7.0, 11.0)
-PAVEMENT, NARROW_PAVEMENT = (2.0, 3.5), (2.8, 3.5)  # where roads are narrow, cars stand half on the pavement
-DROPPED = 0.18  # share of the streets without a route that are left out, so that blocks differ
+PAVEMENT, NARROW_PAVEMENT = (2.0, 3.5), (2.8, 3.5)  # on narrow roads, cars park half on the pavement
+DROPPED = 0.18  # share of the streets without a route that are removed, so that blocks differ
 AWAY = 360.0  # metres between the two towns
 BEYOND = 700.0  # metres of open ground around the towns
 MARGIN = 12.0  # metres from a junction where a route begins or ends
 MAIN_LENGTH = 1260.0
 WING_ROOM = 30.0  # metres from "main" at which "wing" begins
 LEAVING_LEAD = 100.0  # metres that "leaving" shares with "main"
-FOUNDATION = 0.8  # metres that walls reach into sloping ground: more than half a house's length rises there
+FOUNDATION = 0.8  # metres that walls reach into sloping ground: more than the ground rises over half a house
 
-# the numbers of columns are relative to where "main" begins; the town has two more to its west and one to its east
+# columns count from the start of "main"; the town has two more columns in the west and one more in the east
 TOWN = (range(-2, 6), range(5))
 MAIN: tuple[Node, ...] = (
     *((0, 0), (1, 0), (1, 1), (2, 1), (3, 1), (3, 2), (2, 2), (1, 2), (1, 1), (2, 1), (3, 1)),
@@ -48,10 +48,10 @@ HILL_MAIN: tuple[Node, ...] = ((0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1), (
 
 
 class _Town:
-    """Junctions on a jittered, bent grid, and the streets between neighbours.
+    """Junctions on a jittered, bent grid, and the streets between neighbors.
 
-    Streets of one row or column have one width. Those that no route needs may be missing, as long as every junction
-    keeps two.
+    Streets of one row or column have the same width. Streets that no route needs may be missing, but every junction
+    keeps at least two streets.
     """
 
     def __init__(self, grid: tuple[range, range], corner: tuple[float, float], stream: Sequence[int]) -> None:
@@ -74,7 +74,7 @@ class _Town:
         return width, self.generator.uniform(*(PAVEMENT if width >= ROOMY else NARROW_PAVEMENT))
 
     def profile(self, one: Node, two: Node) -> tuple[float, float]:
-        """Width of the street between two junctions, and of its pavements."""
+        """Return the width of the street between two junctions, and of its pavements."""
         return self.widths["column", one[0]] if one[0] == two[0] else self.widths["row", one[1]]
 
     def roads(self, routes: Sequence[Sequence[Node]]) -> list[Road]:
@@ -99,14 +99,14 @@ class _Town:
         ]
 
     def drive(self, route: Sequence[Node]) -> Floats:
-        """The driven line from shortly after the first junction to shortly before the last."""
+        """Return the driven line from shortly after the first junction to shortly before the last."""
         widths = [self.profile(one, two)[0] for one, two in pairwise(route)]
         margin = round(MARGIN / STEP)
         return drive([self.nodes[node] for node in route], widths)[margin:-margin]
 
 
 def build(seed: int, *, hills: bool = False) -> World:
-    """Lay out the town of this seed."""
+    """Build the town of this seed."""
     return _hill_world(seed) if hills else _flat_world(seed)
 
 
@@ -133,7 +133,7 @@ def _flat_world(seed: int) -> World:
 
 
 def _hill_world(seed: int) -> World:
-    """A small town on two levels, joined by a ramp that rises towards the east."""
+    """Build a small town on two levels, joined by a ramp that rises toward the east."""
     town = _Town(HILL_TOWN, (0.0, 0.0), [seed, 2])
     roads = town.roads([HILL_MAIN])
     slope, rise = np.random.default_rng([seed, 3]).uniform((0.065, 9.0), (0.085, 10.0))
@@ -154,7 +154,7 @@ def _furnished(
     decks: Sequence[Deck],
     seed: int,
 ) -> World:
-    """The world of these roads and routes, with all that stands along them, on the ground of these decks."""
+    """Return a world with the given roads and routes, and everything along them, on the ground of the given decks."""
     built = fill(roads, palettes, [seed, 4])
     things, lamps = furnish(sides(roads), Network(roads), np.concatenate(list(lines.values())), [seed, 5])
     lamps = [replace(lamp, z=lamp.z + height) for lamp, height in zip(lamps, _heights(lamps, decks), strict=True)]
@@ -175,6 +175,6 @@ def _on_ground(solids: Sequence[Solid], decks: Sequence[Deck]) -> list[Solid]:
 
 
 def _heights(things: Sequence[Solid | Lamp | Alias], decks: Sequence[Deck]) -> list[float]:
-    """Height of the ground below each thing."""
+    """Return the height of the ground below each thing."""
     heights: list[float] = ground_height(decks, np.array([(one.x, one.y) for one in things])).tolist()
     return heights

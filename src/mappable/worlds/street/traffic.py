@@ -1,4 +1,4 @@
-"""A drive through a street world on one day: the camera's path, and the traffic."""
+"""Drive through a street world on one day: the path of the camera, and the traffic."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,23 +22,27 @@ from mappable.worlds.street.roads import (
 )
 from mappable.worlds.street.vehicles import MOVING_SHARES, PARKED_SHARES, Vehicle, draw_vehicle, draw_walker
 
-SPEED = 8.0  # metres a second on straight roads
-SIDEWAYS = 2.2  # metres a second squared that are comfortable in a turn
-OFFSET, OFFSET_LIMIT, WANDER = 0.35, 0.8, 0.25  # metres to the left of the route: of a run, and along it
+SPEED = 8.0  # metres per second on straight roads
+SIDEWAYS = 2.2  # metres per second squared: comfortable lateral acceleration in a turn
+OFFSET, OFFSET_LIMIT, WANDER = (
+    0.35,
+    0.8,
+    0.25,
+)  # metres to the left of the route: spread per run, its limit, and the spread along a run
 HEADING, HEADING_NOISE, PITCH = math.radians(1.5), math.radians(0.3), math.radians(0.3)  # standard deviations
-DAY_NS, FIRST_DAY, DAYS, DAY_STEP = 86_400_000_000_000, 19_723, 730, 37  # runs lie on days of 2024 and 2025
-SLOT, TAKEN = 6.4, 0.45  # metres of a parking slot, and the share that is taken
+DAY_NS, FIRST_DAY, DAYS, DAY_STEP = 86_400_000_000_000, 19_723, 730, 37  # runs are on days of 2024 and 2025
+SLOT, TAKEN = 6.4, 0.45  # metres of a parking slot, and the share of slots that are taken
 SLOT_ROOM = 4.5  # metres between a parked vehicle's middle and the carriageway of a crossing road
 PARKED_SIGHT, MOVING_SIGHT = 160.0, 80.0  # metres from the camera within which others are listed
 MEETING = 55.0  # metres driven from one oncoming vehicle to the next
-MEETING_SPEED, MEETING_LIFE = (5.0, 10.0), 15.0  # metres a second, and seconds before and after it is met
-TOUCHING = 0.3  # metres: nearer ones would drive into the camera, where a route crosses itself
+MEETING_SPEED, MEETING_LIFE = (5.0, 10.0), 15.0  # metres per second, and seconds before and after the meeting
+TOUCHING = 0.3  # metres: nearer vehicles would hit the camera where a route crosses itself
 FOLLOWED, STRETCH = 0.3, 90.0  # share of the run with a vehicle ahead, and metres of each such stretch
 FOLLOWING = (8.0, 25.0)  # metres to the vehicle ahead
-WALKERS = 1 / 55  # a metre of pavement
-WORKS, WORKS_LENGTH = 1 / 150, (5.0, 14.0)  # hoardings a metre of road side, and the metres of each
+WALKERS = 1 / 55  # people per metre of pavement
+WORKS, WORKS_LENGTH = 1 / 150, (5.0, 14.0)  # construction fences per metre of road side, and their lengths in metres
 TARPAULINS = ((0.75, 0.75, 0.72), (0.10, 0.25, 0.14), (0.08, 0.16, 0.36), (0.45, 0.33, 0.2), (0.35, 0.36, 0.38))
-STANDING = 0.15  # share of the people
+STANDING = 0.15  # share of the people who stand
 
 Moving = list[tuple[int, Solid]]
 Wave = Callable[[Floats], Floats]
@@ -53,7 +57,7 @@ class Track:
         self.heading = headings(route.points)
 
     def at(self, along: Floats, left: Floats | float = 0.0) -> tuple[Floats, Floats]:
-        """Points (n, 2), `left` metres beside the line, and the headings there."""
+        """Return points (n, 2), `left` metres to the left of the line, and the headings there."""
         heading = np.interp(along, self.along, self.heading)
         x, y = (np.interp(along, self.along, column) for column in self.points.T)
         return np.stack([x - left * np.sin(heading), y + left * np.cos(heading)], axis=1), heading
@@ -61,7 +65,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Run:
-    """Where the camera is, and when: at each image, and (`full`) at each point of the whole route."""
+    """Positions and times of the camera: at each image, and (`full`) at each point of the whole route."""
 
     track: Track
     along: Floats
@@ -73,14 +77,16 @@ class Run:
 
 
 def traverse(world: World, route: str, *, spacing: float, seed: int, alone: bool = False) -> Traversal:
-    """Drive a route with an image every `spacing` metres; whom one meets, if not `alone`, does not depend on it."""
+    """Drive a route with an image every `spacing` metres; traffic, if not `alone`, does not depend on the spacing."""
     if route not in world.routes:
-        raise BadInputError(f"this world has no route {route!r}, only {', '.join(sorted(world.routes))}")
+        raise BadInputError(f"this world has no route {route!r}: use one of {', '.join(sorted(world.routes))}")
     if not spacing > 0:
-        raise BadInputError(f"spacing is {spacing}, but must be more than 0 metres")
+        raise BadInputError(f"spacing must be above 0 metres, got {spacing}")
     track = Track(world.routes[route])
     along = np.arange(0.0, track.along[-1] + 1e-6, spacing)
-    streams = [np.random.default_rng([seed, 10 + purpose]) for purpose in range(7)]  # the layout has those below 10
+    streams = [
+        np.random.default_rng([seed, 10 + purpose]) for purpose in range(7)
+    ]  # streams below 10 belong to the layout
     constant = float(np.clip(streams[0].normal(0, OFFSET), -OFFSET_LIMIT, OFFSET_LIMIT))
     wander, sway, haste = _wave(streams[0], 40, 200), _wave(streams[0], 25, 150), _wave(streams[0], 60, 300)
     full_left = constant + WANDER * np.tanh(wander(track.along))
@@ -109,7 +115,7 @@ def traverse(world: World, route: str, *, spacing: float, seed: int, alone: bool
 
 
 def _wave(generator: np.random.Generator, shortest: float, longest: float) -> Wave:
-    """A smooth random function of metres, of mean 0 and standard deviation 1, with waves of these lengths."""
+    """Return a smooth random function of metres, with mean 0 and standard deviation 1, made of six waves."""
     rates = 2 * math.pi / np.geomspace(shortest, longest, 6) * generator.uniform(0.9, 1.1, 6)
     phases = generator.uniform(0, 2 * math.pi, 6)
 
@@ -121,7 +127,7 @@ def _wave(generator: np.random.Generator, shortest: float, longest: float) -> Wa
 
 
 def _seconds(track: Track, haste: Wave) -> Floats:
-    """When each point of the track is reached: slower in turns, faster or slower by mood elsewhere."""
+    """Return the time at each point of the track: slower in turns, with random variation elsewhere."""
     bend = np.abs(np.gradient(track.heading, track.along))
     speed = np.minimum(SPEED * (1 + 0.25 * np.tanh(haste(track.along))), np.sqrt(SIDEWAYS / np.maximum(bend, 1e-3)))
     smooth = np.convolve(np.pad(speed, 20, mode="edge"), np.ones(41) / 41, mode="valid")  # brakes before the turn
@@ -129,7 +135,7 @@ def _seconds(track: Track, haste: Wave) -> Floats:
 
 
 def _parked(world: World, run: Run, generator: np.random.Generator) -> list[Solid]:
-    """Vehicles along the kerbs, where they leave every driven line free."""
+    """Park vehicles along the curbs where they leave every driven line free."""
     slots = [
         (side, along)
         for side in sides(world.scene.roads)
@@ -156,7 +162,7 @@ def _parked(world: World, run: Run, generator: np.random.Generator) -> list[Soli
 
 
 def _works(world: World, run: Run, generator: np.random.Generator) -> list[Solid]:
-    """Hoardings and scaffolds with tarpaulins before some of the houses, until the next run."""
+    """Put construction fences and scaffolds with tarpaulins in front of some houses, for this run only."""
     solids: list[Solid] = []
     network, near = Network(world.scene.roads), cKDTree(run.points)
     for side in sides(world.scene.roads):
@@ -168,17 +174,17 @@ def _works(world: World, run: Run, generator: np.random.Generator) -> list[Solid
             )
             x, y = side.at(along, side.front - 0.2)
             ends = np.array([side.at(along + end * length / 2, side.front - 0.2) for end in (-1, 0, 1)])
-            colour, seed = TARPAULINS[int(generator.integers(len(TARPAULINS)))], int(generator.integers(1 << 30))
+            color, seed = TARPAULINS[int(generator.integers(len(TARPAULINS)))], int(generator.integers(1 << 30))
             material = Material.SIGN if generator.random() < 0.15 else Material.FENCE
             if near.query((x, y))[0] < PARKED_SIGHT and network.off_other_roads(ends, [side.number] * 3, 0.5).all():
                 ground = float(ground_height(world.scene.decks, ends).min())
                 low, top = ground - 0.5, ground + high
-                solids.append(Solid(Shape.BOX, x, y, length, 0.12, low, top, material, colour, seed, side.yaw))
+                solids.append(Solid(Shape.BOX, x, y, length, 0.12, low, top, material, color, seed, side.yaw))
     return solids
 
 
 def _clear_of_routes(vehicle: Vehicle, x: float, y: float, yaw: float, driven: cKDTree) -> bool:
-    """Whether the flanks keep off all driven lines, which come near the kerb in right turns."""
+    """Return True if the sides of a vehicle keep clear of all driven lines, which come near the curb in right turns."""
     along, across = np.meshgrid(np.linspace(-0.5, 0.5, 7) * vehicle.length, (-vehicle.width / 2, vehicle.width / 2))
     outline = np.stack(
         [x + along * math.cos(yaw) - across * math.sin(yaw), y + along * math.sin(yaw) + across * math.cos(yaw)],
@@ -188,7 +194,7 @@ def _clear_of_routes(vehicle: Vehicle, x: float, y: float, yaw: float, driven: c
 
 
 def _show(run: Run, vehicle: Vehicle, images: Ints, along: Floats, left: float, back: bool) -> Moving:
-    """The vehicle `left` metres beside the route at distances `along` it, in those of the images that are near it."""
+    """Return a vehicle `left` metres left of the route at distances `along` it, in the images that are near it."""
     points, heading = run.track.at(along, left)
     near = np.linalg.norm(points - run.points[images], axis=1) < MOVING_SIGHT
     near &= (along >= 0) & (along <= run.track.along[-1])
@@ -202,7 +208,7 @@ def _show(run: Run, vehicle: Vehicle, images: Ints, along: Floats, left: float, 
 
 
 def _oncoming(run: Run, generator: np.random.Generator) -> Moving:
-    """Vehicles that come along the other lane of the route at a steady speed."""
+    """Return oncoming vehicles in the other lane of the route, at a steady speed."""
     moving: Moving = []
     for _ in range(round(run.track.along[-1] / MEETING)):
         vehicle = draw_vehicle(generator, MOVING_SHARES)
@@ -216,7 +222,7 @@ def _oncoming(run: Run, generator: np.random.Generator) -> Moving:
 
 
 def _drives_into(run: Run, vehicle: Vehicle, where: float, when: float, speed: float, left: float) -> bool:
-    """Whether the camera ever is inside the vehicle, or all but touches it."""
+    """Return True if the camera is ever inside the vehicle, or almost touches it."""
     late = run.full_seconds - when
     alive = np.abs(late) < MEETING_LIFE
     points, heading = run.track.at(where - speed * late[alive], left)
@@ -227,7 +233,7 @@ def _drives_into(run: Run, vehicle: Vehicle, where: float, when: float, speed: f
 
 
 def _ahead(run: Run, generator: np.random.Generator) -> Moving:
-    """Vehicles that drive in front of the camera for a while, one in each part of the run."""
+    """Return vehicles that drive in front of the camera for a while, one in each part of the run."""
     length = float(run.track.along[-1])
     count = math.ceil(FOLLOWED * length / STRETCH)
     moving: Moving = []
@@ -244,7 +250,7 @@ def _ahead(run: Run, generator: np.random.Generator) -> Moving:
 
 
 def _walkers(world: World, run: Run, generator: np.random.Generator) -> Moving:
-    """People who walk to and fro between the junctions of their street, or stand."""
+    """Return people who walk back and forth between the junctions of their street, or stand."""
     moving: Moving = []
     for side in sides(world.scene.roads):
         first, last = 10.0, side.length - 10.0
@@ -265,7 +271,7 @@ def _walk(
     start: float,
     pace: float,
 ) -> Moving:
-    """Someone's body in the images that are near; `start` is a share of the way, from 1 to 2 of the way back."""
+    """Return a person's body in the images that are near; `start` is a share of the path, 1 to 2 on the way back."""
     span = float(ends[1] - ends[0])
     if span <= 0 or np.linalg.norm(run.points - side.at(side.length / 2, 0.0), axis=1).min() > MOVING_SIGHT + span:
         return []

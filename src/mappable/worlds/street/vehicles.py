@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappable.worlds.scene import Colour, Material, Shape, Solid
+from mappable.worlds.scene import Color, Material, Shape, Solid
 
-PAINTS: tuple[Colour, ...] = (
+PAINTS: tuple[Color, ...] = (
     (0.75, 0.75, 0.74),
     (0.02, 0.02, 0.025),
     (0.12, 0.12, 0.13),
@@ -19,8 +19,8 @@ PAINTS: tuple[Colour, ...] = (
     (0.5, 0.38, 0.2),
     (0.1, 0.25, 0.4),
 )
-BUS_PAINTS: tuple[Colour, ...] = ((0.5, 0.03, 0.02), (0.04, 0.2, 0.4), (0.6, 0.42, 0.03))
-CLOTHES: tuple[Colour, ...] = (
+BUS_PAINTS: tuple[Color, ...] = ((0.5, 0.03, 0.02), (0.04, 0.2, 0.4), (0.6, 0.42, 0.03))
+CLOTHES: tuple[Color, ...] = (
     (0.03, 0.04, 0.08),
     (0.3, 0.05, 0.05),
     (0.05, 0.12, 0.3),
@@ -29,7 +29,7 @@ CLOTHES: tuple[Colour, ...] = (
     (0.02, 0.02, 0.02),
     (0.08, 0.2, 0.1),
 )
-SKINS: tuple[Colour, ...] = ((0.6, 0.4, 0.3), (0.4, 0.24, 0.16), (0.15, 0.08, 0.05))
+SKINS: tuple[Color, ...] = ((0.6, 0.4, 0.3), (0.4, 0.24, 0.16), (0.15, 0.08, 0.05))
 KINDS = ("car", "van", "lorry", "bus")
 PARKED_SHARES = (0.8, 0.15, 0.05, 0.0)
 MOVING_SHARES = (0.66, 0.2, 0.06, 0.08)
@@ -48,10 +48,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Vehicle:
-    """The looks of a vehicle; `length` and `width` hold all of its parts."""
+    """The look of a vehicle; all its parts lie within `length` and `width`."""
 
     parts: Sequence[Part]
-    colour: Colour
+    color: Color
     seed: int
 
     @property
@@ -63,7 +63,7 @@ class Vehicle:
         return max(part.width for part in self.parts)
 
     def at(self, x: float, y: float, z: float, yaw: float) -> list[Solid]:
-        """Its solids when its middle is there; level, whatever the ground does."""
+        """Return the solids of the vehicle with its middle there; it is level on any ground."""
         return [
             Solid(
                 Shape.BOX,
@@ -74,7 +74,7 @@ class Vehicle:
                 z + part.low,
                 z + part.high,
                 Material.VEHICLE,
-                self.colour,
+                self.color,
                 self.seed,
                 yaw,
                 kind=int(part.low > 0),  # a cabin
@@ -84,11 +84,11 @@ class Vehicle:
 
 
 def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Vehicle:
-    """A random vehicle; `shares` are the chances of `KINDS`. None but buses is longer than 5.8 m."""
+    """Draw a random vehicle; `shares` are the probabilities of `KINDS`. Only buses are longer than 5.8 m."""
     kind = KINDS[int(generator.choice(len(KINDS), p=shares))]
     size = generator.uniform(0.94, 1.06)
     paints = BUS_PAINTS if kind == "bus" else PAINTS
-    colour, seed = paints[int(generator.integers(len(paints)))], int(generator.integers(1 << 30))
+    color, seed = paints[int(generator.integers(len(paints)))], int(generator.integers(1 << 30))
     parts: tuple[Part, ...]
     if kind == "car":
         waist, top = 0.92 * size, generator.uniform(1.38, 1.62) * size
@@ -103,20 +103,20 @@ def draw_vehicle(generator: np.random.Generator, shares: Sequence[float]) -> Veh
         parts = (Part(-0.8, 3.9, 2.1, 0.0, 3.0 * size), Part(2.0, 1.5, 2.05, 0.0, 2.3 * size))
     else:
         parts = (Part(0.0, 10.5 * size, 2.3, 0.0, 3.0),)
-    return Vehicle(parts, colour, seed)
+    return Vehicle(parts, color, seed)
 
 
 @dataclass(frozen=True)
 class Walker:
-    """The looks of a person, `height` metres tall."""
+    """The look of a person, `height` metres tall."""
 
     height: float
-    clothes: Colour
-    skin: Colour
+    clothes: Color
+    skin: Color
     seed: int
 
     def at(self, x: float, y: float, z: float) -> list[Solid]:
-        """Body and head, standing there."""
+        """Return body and head of the person standing there."""
         neck = z + 0.84 * self.height
         body = Solid(Shape.CYLINDER, x, y, 0.46, 0.46, z, neck, Material.PERSON, self.clothes, self.seed)
         head = Solid(Shape.ELLIPSOID, x, y, 0.23, 0.23, neck, z + self.height, Material.PERSON, self.skin, self.seed)

@@ -1,4 +1,4 @@
-"""Localization in metres: refined positions, how far intervals hold, whole drives, and images not on the map."""
+"""Compute localization in metres: refined positions, intervals, whole drives, and images not on the map."""
 
 import json
 from collections.abc import Sequence
@@ -20,74 +20,77 @@ from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
 
-CALIBRATION, TRAIN = 2500, 1500  # images at most to calibrate by, of either split
-OTHERS = 1500  # images at most that are not on the map
+CALIBRATION, TRAIN = 2500, 1500  # most images to calibrate with, per split
+OTHERS = 1500  # most images that are not on the map
 COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
 
 
 @dataclass(frozen=True)
 class Localization:
-    """Where all queries are found, and what the map states: arrays with one value per query, and some numbers.
+    """Positions of all queries and what the map states about them: arrays with one value per query, and some numbers.
 
-    Without a calibration `calibrated_on` is "", `note` says why, what only a calibration gives is NaN, and no query is
-    confident.
+    Without a calibration, `calibrated_on` is "", `note` gives the reason, values that need a calibration are NaN, and
+    no query is confident.
     """
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the table
     nearest: Ints  # row of the nearest landmark by feature
-    feature: Floats  # feature distance to it
-    top1: Floats  # error of taking its position for that of the query
+    feature: Floats  # feature distance to that landmark
+    top1: Floats  # error of that landmark's position
     refined: Floats  # error of the position between landmarks
     sequence: Floats  # error of the position along the whole drive
-    sequence_distance: Floats  # true distance to the landmark that the drive puts it at, and the stated interval of it
+    sequence_distance: Floats  # true distance to the drive's landmark; the next two are its stated interval
     sequence_low: Floats
     sequence_high: Floats
     sequence_confident: Bools
-    bound: Floats  # distance to the landmark that is truly nearest
-    distance: Floats  # stated distance to the nearest landmark by feature, and its interval
+    bound: Floats  # distance to the nearest landmark on the ground
+    distance: Floats  # stated distance to the nearest landmark by feature; the next two are its interval
     low: Floats
     high: Floats
     confident: Bools
-    between: Bools  # whether its position was refined
+    between: Bools  # True if the position was refined
     absent: Ints  # rows of images that are not on the map
     absent_feature: Floats
     absent_confident: Bools
     absent_sequence_confident: Bools
-    rules: dict[str, Floats]  # how sure each of `rules.RULES` is of each query, then of each image not on the map
+    rules: dict[str, Floats]  # score of each of `rules.RULES` for each query, then for each image not on the map
     calibrated_on: str
     coverage: float  # stated by the intervals
-    unconditional_width: float | None  # of an interval that is the same for all
+    unconditional_width: float | None  # width of an interval that is the same for all queries
     note: str
 
     def covered(self, which: Ints | None = None) -> tuple[float | None, float | None]:
-        """Percent of the intervals of confident queries that hold the truth, and their mean width."""
+        """Percent of the intervals of confident queries that contain the truth, and their mean width."""
         sure = np.flatnonzero(self.confident) if which is None else which[self.confident[which]]
         return interval_scores(self.low[sure], self.high[sure], self.top1[sure])
 
     def calibrated(self, holds: Bools) -> float | None:
-        """The percentage that a calibration makes true; None without one."""
+        """Percent of True values; None without a calibration."""
         return 100.0 * float(holds.mean()) if self.calibrated_on and len(holds) else None
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     return np.concatenate([setup.queries, rows_to_calibrate(setup), _some(setup.absent, OTHERS)])
 
 
 def rows_to_calibrate(setup: Setup) -> Ints:
-    """Those of the landmarks, of the images that their map is calibrated by, and of images from elsewhere."""
+    """Rows of the landmarks, of the images that calibrate their map, and of images from elsewhere."""
     return np.concatenate([landmarks_of(setup), known(setup)[0], _some(setup.elsewhere, OTHERS)])
 
 
 def known(setup: Setup) -> tuple[Ints, Source]:
-    """Rows of the images to calibrate by, and whether the encoder was trained on them."""
+    """Rows of the images to calibrate with, and whether the encoder was trained on them."""
     images, source = calibrating(setup.calibration, setup.references, landmarks_of(setup))
     return _some(images, CALIBRATION if source == "calibration" else TRAIN), source
 
 
 def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
-    """The usual landmarks, calibrated as given or by images of the set; else without, and a sentence why."""
+    """The map of the usual landmarks, with the given calibration or one from images of the set.
+
+    If calibration fails, the map has none and the second value says why.
+    """
     setup, described, landmarks = scoring.setup, scoring.descriptors, scoring.landmarks()
     bare = Map.build(setup.places[landmarks], described[landmarks], described.encoder)
     if scoring.calibration is not None:
@@ -113,12 +116,12 @@ def calibrated_map(scoring: Scoring) -> tuple[Map, str]:
 
 
 def depends(scoring: Scoring) -> str:
-    """What a result depends on beside the model and the set: a calibration that was given."""
+    """What a result depends on besides the model and the set: a given calibration."""
     return "" if scoring.calibration is None else json.dumps(scoring.calibration.to_json())
 
 
 def score(scoring: Scoring) -> Localization:
-    """Locate all queries, one by one and as drives, with what the map states about each."""
+    """Locate all queries, one by one and as drives, and record what the map states about each."""
     built, why_not = calibrated_map(scoring)
     calibration, setup, described = built.calibration, scoring.setup, scoring.descriptors
     at, queries, landmarks, locator = setup.places.positions, setup.queries, scoring.landmarks(), Locator(built)
@@ -137,7 +140,8 @@ def score(scoring: Scoring) -> Localization:
     refined, width, drives = np.full(len(found), np.nan), None, Drives.unknown(len(found), len(absent))
     if calibration is not None:
         refined, drives = off(queries, found), _drives(locator, scoring, queries, absent)
-        images = known(setup)[0] if scoring.calibration is None else NO_ROWS  # what a given one saw is not known
+        # A given calibration does not record its images, so the unconditional width stays unknown.
+        images = known(setup)[0] if scoring.calibration is None else NO_ROWS
         sure = [(row, number[one.landmark]) for row, one in zip(images, locate(images), strict=True) if one.confident]
         if sure:
             rows, near = np.array(sure).T
@@ -176,7 +180,10 @@ def score(scoring: Scoring) -> Localization:
 
 @dataclass(frozen=True)
 class Drives:
-    """What drives say: `confident` and `rules` about all queries, then about images not on the map; else of queries."""
+    """Results of locating whole drives. `confident` and `rules` cover all queries, then the images not on the map.
+
+    The other arrays cover the queries only.
+    """
 
     errors: Floats
     distance: Floats
@@ -187,7 +194,7 @@ class Drives:
 
     @classmethod
     def unknown(cls, queries: int, absent: int) -> "Drives":
-        """Nothing."""
+        """Results without a calibration: NaN, no confident query, no rules."""
         errors, distance, low, high = np.full((4, queries), np.nan)
         return cls(errors, distance, low, high, np.zeros(queries + absent, dtype=bool), {})
 

@@ -1,4 +1,4 @@
-"""Positions in metres, their intervals, and images that are not on the map."""
+"""Report positions in metres, their intervals, and the rejection of images that are not on the map."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -16,27 +16,30 @@ from mappable.evaluation.scoring import by_condition
 from mappable.evaluation.style import beside, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.maps.reliability import draw_distances
-from mappable.plotting import GREY, plain
+from mappable.plotting import GRAY, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RECALLS = np.linspace(0.0, 1.0, 201)
+RECALLS = np.linspace(0.0, 1.0, 201)  # at which precision is drawn
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
     """Errors of positions, coverage and width of intervals, and rejection."""
     first = models[0].first(Localization)
     sentences = [
-        "Three ways to say where a query is: at the nearest landmark by feature (top-1), between the landmarks that "
-        "look like it (refined), and with the images before and after it (sequence).",
-        "For each query that is likely on the map there is an interval, which should hold the true distance to the "
-        f"landmark in {100 * first.coverage:.0f} % of the cases. Narrow ones that keep this promise are good.",
-        "Rejection asks whether an image is on the map at all: precision and recall over all thresholds of the feature "
-        "distance (average precision, 1 is perfect), and what the calibrated map accepts. There recall is over all "
-        "queries with a landmark near by, and the nearest landmark must be right. In the table of rules recall is over "
-        "right answers, which are refined positions, or those of the sequence.",
+        "Three methods locate a query. Nearest (top-1) takes the nearest landmark by feature. Refined finds a position "
+        "between landmarks that look like the query. Sequence also uses the images before and after it.",
+    ]
+    notes = [
+        "Each query that is likely on the map gets an interval. It should contain the true distance to the landmark in "
+        f"{100 * first.coverage:.0f} % of the cases. Good intervals are narrow and reach this percentage.",
+        "Rejection decides whether an image is on the map at all. The table gives the average precision over all "
+        "thresholds of the feature distance (1 is perfect), and what the calibrated map accepts.",
+        "In the table Rejection, recall counts all queries with a landmark within the positive radius. A match is "
+        "correct if the landmark nearest by feature is within that radius. In the table of rules, recall counts "
+        "correct answers: refined positions, or positions of the sequence.",
     ]
     own = own_map(models)
     tables = [
@@ -48,20 +51,21 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         _rules(view, models),
     ]
     figures = "localization", "rejection"
-    return [Section("localization", "Localization", sentences, tables, figures, notes=_notes(models), leads=own)]
+    notes += _notes(models)
+    return [Section("localization", "Localization", sentences, tables, figures, notes=notes, leads=own)]
 
 
 def _notes(models: list[Model]) -> list[str]:
-    """What is to be known of some models, each said once."""
-    told: dict[str, list[str]] = {}
+    """The notes of all models, each note once with the models that it is about."""
+    titles: dict[str, list[str]] = {}
     for model in models:
         if note := model.first(Localization).note:
-            told.setdefault(note, []).append(model.title)
-    return [f"{'All models' if len(of) == len(models) > 1 else ', '.join(of)}: {note}" for note, of in told.items()]
+            titles.setdefault(note, []).append(model.title)
+    return [f"{'All models' if len(of) == len(models) > 1 else ', '.join(of)}: {note}" for note, of in titles.items()]
 
 
 def _ways(view: View, models: list[Model], folded: bool) -> Table:
-    """Counts of each way; of each model the first seed."""
+    """Counts per method and model, from the first seed."""
     radius = view.setup.positive_radius
     counted = [(model, count_ways(model.first(Localization), radius)) for model in models]
     rows = [(model.title, name, one) for model, ways in counted for name, one in ways.items()]
@@ -70,22 +74,22 @@ def _ways(view: View, models: list[Model], folded: bool) -> Table:
     best = [one.percent for _, _, one in rows]
 
     def stated(count: Callable[[WayCounts], str]) -> list[Cell]:
-        """Nothing without a calibration, and nothing of the bound."""
+        """A cell per row; empty without a calibration, and for the bound."""
         return [*(count(one) if one.intervals else None for _, _, one in rows), None]
 
     return table(
         "ways",
         Column("Model", [*(title for title, _, _ in rows), BOUND] if len(models) > 1 else [None] * (len(rows) + 1)),
-        Column("Way", [*(name for _, name, _ in rows), BOUND if len(models) == 1 else ""]),
+        Column("Method", [*(name for _, name, _ in rows), BOUND if len(models) == 1 else ""]),
         Column(
             f"≤ {view.positive}", [*(of(one.found, one.queries) for _, _, one in rows), of(bound, len(first.bound))]
         ),
         Column("%", [*best, 100 * bound / len(first.bound)]),
         Column(f"Median error, {view.unit}", [*(one.median for _, _, one in rows), float(np.median(first.bound))], 2),
         Column("Confident", stated(lambda one: of(one.confident, one.queries))),
-        Column("Right of the confident", stated(lambda one: of(one.right, one.confident))),
-        Column("Intervals that hold", stated(lambda one: of(one.held, one.intervals))),
-        caption=f"Three ways to locate, in counts of queries; intervals state {100 * first.coverage:.0f} %",
+        Column("Confident and correct", stated(lambda one: of(one.right, one.confident))),
+        Column("Intervals with the truth", stated(lambda one: of(one.held, one.intervals))),
+        caption=f"Three methods to locate, in counts of queries; stated coverage {100 * first.coverage:.0f} %",
         best=[*best, None],
         references=1,
         folded=folded,
@@ -93,7 +97,7 @@ def _ways(view: View, models: list[Model], folded: bool) -> Table:
 
 
 def _rules(view: View, models: list[Model]) -> Table:
-    """Rules for accepting answers; of each model the first seed."""
+    """Rules for accepting answers per model, from the first seed."""
     counted = [(model, count_rules(model.first(Localization), view.setup.positive_radius)) for model in models]
     rows = [(model.title, name, one) for model, rules in counted for name, one in rules.items()]
     return table(
@@ -102,16 +106,16 @@ def _rules(view: View, models: list[Model]) -> Table:
         *([Column("Model", [title for title, _, _ in rows])] if len(models) > 1 else []),
         Column("Average precision", [one.average_precision for _, _, one in rows], 3),
         Column("Accepted", [of(one.accepted, one.answers) for _, _, one in rows]),
-        Column("Wrong of the accepted", [of(one.wrong, one.accepted) for _, _, one in rows]),
+        Column("Accepted but wrong", [of(one.wrong, one.accepted) for _, _, one in rows]),
         Column("False discoveries, %", [one.false_discovery for _, _, one in rows]),
-        caption="Which answers to accept: what is confident, beside plain rules that accept as many as single images",
+        caption="Which answers to accept: ours accept confident answers; plain rules accept as many as single images",
         best=[one.average_precision for _, _, one in rows] if len(models) == 1 else (),
         folded=len(models) > 1,
     )
 
 
 def of(part: int, whole: int) -> str:
-    """A count of a count.
+    """A count and its total.
 
     >>> of(31, 1034)
     '31 of 1,034'
@@ -155,11 +159,11 @@ def _intervals(view: View, models: list[Model]) -> Table:
         Column("Model", [model.title for model in models]),
         Column("Calibrated on", [model.first(Localization).calibrated_on or None for model in models]),
         _column(models, "Confident, %", lambda one: one.calibrated(one.confident)),
-        _column(models, "Hold the truth, %", lambda one: one.covered()[0]),
+        _column(models, "Contain the truth, %", lambda one: one.covered()[0]),
         _column(models, f"Mean width, {view.unit}", lambda one: one.covered()[1], 2),
         _column(models, f"Blind width, {view.unit}", lambda one: one.unconditional_width, 2),
         _column(models, "Refined, %", lambda one: one.calibrated(one.between)),
-        caption="Intervals of confident queries; blind is one that knows nothing of the image",
+        caption="Intervals of confident queries; the blind interval is the same for all images",
     )
 
 
@@ -180,7 +184,7 @@ def _located_by_condition(view: View, models: list[Model]) -> Table:
         column(f"Top-1: median, {view.unit}", lambda one, own: float(np.median(one.top1[own])), 2),
         column(f"Refined: median, {view.unit}", lambda one, own: _finite(np.median(one.refined[own])), 2),
         column("Confident, %", lambda one, own: one.calibrated(one.confident[own])),
-        column("Intervals hold the truth, %", lambda one, own: one.covered(own)[0]),
+        column("Intervals contain the truth, %", lambda one, own: one.covered(own)[0]),
         caption="By condition",
         folded=True,
     )
@@ -194,9 +198,9 @@ def _rejection(view: View, models: list[Model]) -> Table:
         Column("Model", [model.title for model in models]),
         average,
         _column(
-            models, "Accepted of those on the map, %", lambda one: one.calibrated(one.confident[one.bound <= radius])
+            models, "Accepted images on the map, %", lambda one: one.calibrated(one.confident[one.bound <= radius])
         ),
-        _column(models, "Accepted of those elsewhere, %", lambda one: one.calibrated(one.absent_confident)),
+        _column(models, "Accepted images from elsewhere, %", lambda one: one.calibrated(one.absent_confident)),
         Column("Images from elsewhere", [len(model.first(Localization).absent) or None for model in models]),
         caption="Rejection",
         best=average.cells,
@@ -204,7 +208,7 @@ def _rejection(view: View, models: list[Model]) -> Table:
 
 
 def rejecting(found: Localization, radius: float) -> tuple[Floats, Floats, Floats, float]:
-    """Thresholds of the feature distance, precision, recall and average precision; absent images are never right."""
+    """Thresholds of the feature distance, precision, recall, average precision; absent images are never correct."""
     distances = np.concatenate([found.feature, found.absent_feature])
     right = np.concatenate([found.top1 <= radius, np.zeros(len(found.absent), dtype=bool)])
     return precision_recall(distances, right, int(np.sum(found.bound <= radius)))
@@ -215,33 +219,33 @@ def _finite(number: np.floating[Any]) -> float | None:
 
 
 def draw_localization(view: View) -> "Figure":
-    """Left what the best model says of queries that it is confident of; right coverage of three models by condition."""
-    both = models_of([one for one in view.results if one.get(Accuracy)], Localization)  # the former has true distances
+    """Left: stated distances of the best model's confident queries. Right: coverage of three models by condition."""
+    both = models_of([one for one in view.results if one.get(Accuracy)], Localization)  # table1 has true distances
     models = [one for one in both if one.first(Localization).confident.any()]
     if not models:
-        raise NothingToDrawError("no model is confident of any query: there are no intervals to draw")
+        raise NothingToDrawError("no model is confident about any query, so no intervals to draw")
     model = best_of(models)
     found, truth = model.first(Localization), model.first(Accuracy).errors
     sure = found.confident
     figure = new_figure(max(4.2, 1.2 + 0.5 * len(by_condition(view.setup))))
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1.0))
-    said = found.low[sure], found.distance[sure], found.high[sure]
-    draw_distances(left, said, truth[sure], view.unit, found.coverage)
+    stated = found.low[sure], found.distance[sure], found.high[sure]
+    draw_distances(left, stated, truth[sure], view.unit, found.coverage)
     covered = number(found.covered()[0], ".0f")
-    left.set_title(f"{plain(model.title)}: {covered} % of intervals hold the truth", fontsize=10.5)
+    left.set_title(f"{plain(model.title)}: {covered} % of intervals contain the truth", fontsize=10.5)
     tidy(left)
     _draw_coverage(right, few_of(models), by_condition(view.setup))
-    right.set_title("Coverage, of confident queries", fontsize=10.5)
+    right.set_title("Coverage of confident queries", fontsize=10.5)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower right", ncols=4, frameon=False, fontsize=9)
     return figure
 
 
 def _draw_coverage(axes: "Axes", models: list[Model], conditions: dict[str, Ints]) -> None:
-    """A line a condition, a mark a model; beside it how many queries it is confident of."""
+    """A line per condition, a mark per model; numbers at the right are the percentages of confident queries."""
     lines = np.arange(len(conditions))
     lowest = 50.0
-    axes.axvline(100 * models[0].first(Localization).coverage, color=GREY, label="as stated")
+    axes.axvline(100 * models[0].first(Localization).coverage, color=GRAY, label="as stated")
     for place, model in enumerate(models):
         covered = model.mean(Localization, lambda one: _floats(one.covered(own)[0] for own in conditions.values()))
         confident = model.mean(
@@ -250,22 +254,22 @@ def _draw_coverage(axes: "Axes", models: list[Model], conditions: dict[str, Ints
         heights = lines + 0.22 * (place - (len(models) - 1) / 2)
         axes.plot(covered, heights, linestyle="", markersize=6.5, label=plain(model.title), **model.look.point())
         for y, share in zip(heights, confident, strict=True):
-            beside(axes, y, f"{number(share, '.0f')} %", fontsize=8.5, color=model.look.colour)
+            beside(axes, y, f"{number(share, '.0f')} %", fontsize=8.5, color=model.look.color)
         lowest = min(lowest, *covered[np.isfinite(covered)], 100.0)
     beside(axes, -0.62, "confident", fontsize=9)
     axes.set_yticks(lines, [plain(name) for name in conditions])
     axes.set(ylim=(len(conditions) - 0.5, -0.5), xlim=(10 * (lowest // 10), 101))
-    axes.set_xlabel("intervals that hold the truth [%]")
+    axes.set_xlabel("intervals that contain the truth [%]")
     tidy(axes)
 
 
 def _floats(numbers: Iterable[float | None]) -> Floats:
-    """With NaN for None."""
+    """An array with NaN for None."""
     return np.array(list(numbers), dtype=np.float64)
 
 
 def draw_rejection(view: View) -> "Figure":
-    """Precision against recall where answers of a large feature distance are rejected."""
+    """Precision against recall, when answers with a large feature distance are rejected."""
     models, radius = view.drawn(Localization), view.setup.positive_radius
     figure = new_figure(4.4)
     axes = figure.add_subplot()
@@ -276,9 +280,9 @@ def draw_rejection(view: View) -> "Figure":
         axes.plot(100 * RECALLS, 100 * curve, label=f"{plain(model.title)}  {number(average)}", **style)
     absent = len(models[0].first(Localization).absent)
     axes.set(xlim=(0, 101), ylim=(0, 101))
-    axes.set_xlabel(f"recall: queries accepted and right, of those with a landmark within {view.positive} [%]")
-    axes.set_ylabel(f"precision: accepted that are within {view.positive} [%]")
-    among = f", with {absent:,} from elsewhere" if absent else ""
+    axes.set_xlabel(f"recall: accepted and correct, of the queries with a landmark within {view.positive} [%]")
+    axes.set_ylabel(f"precision: accepted queries within {view.positive} [%]")
+    among = f", with {absent:,} images from elsewhere" if absent else ""
     axes.set_title(f"{plain(view.setup.name)}: rejecting by feature distance{among}", fontsize=11, loc="left")
     tidy(axes)
     legend_of(figure, axes, "average precision")
@@ -286,7 +290,7 @@ def draw_rejection(view: View) -> "Figure":
 
 
 def _precision(found: Localization, radius: float) -> Floats:
-    """Precision at `RECALLS`, NaN beyond the highest recall."""
+    """Precision at `RECALLS`; NaN beyond the highest recall."""
     _, precision, recall, _ = rejecting(found, radius)
     known: Floats = np.interp(RECALLS, recall, precision, right=np.nan)
     return known

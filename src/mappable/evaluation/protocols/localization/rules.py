@@ -1,4 +1,4 @@
-"""Rules for which answers to accept: the map's own probabilities, beside plain rules that a user would write."""
+"""Rules for accepting answers: the map's own probabilities, and plain rules that a user would write."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from mappable.maps.believed import SURE_ALONE, placed
 from mappable.maps.drive_model import Followed, Looks, believe_alone, first_to_second, follow, look_at
 from mappable.maps.locate import Locator
 
-TOP = 10  # landmarks whose spread on the ground is a rule
+TOP = 10  # nearest landmarks whose spread on the ground is one of the rules
 SINGLE, SEQUENCE = "ours, single images", "ours, sequence"
 FEATURE, RATIO, SPREAD = "feature distance", "ratio of first to second", f"spread of the top {TOP}"
 RULES = (SINGLE, SEQUENCE, FEATURE, RATIO, SPREAD)
 
 
 def sureness(locator: Locator, descriptors: Floats32) -> dict[str, Floats]:
-    """How sure each rule is of each image (n,) of one drive, by descriptors (n, D) in order; the higher the surer."""
+    """The score of each rule for each image (n,) of one drive, from descriptors (n, D) in order; higher is surer."""
     model, at = locator.calibration.drive, locator.positions
     looks = look_at(locator.map.store, descriptors)
     return {
@@ -27,9 +27,10 @@ def sureness(locator: Locator, descriptors: Floats32) -> dict[str, Floats]:
 
 
 def _single(locator: Locator, descriptors: Floats32, looks: Looks) -> Floats:
-    """What `confident` of single images goes by: the probability of the place, or its odds, first of those near enough.
+    """The score behind `confident` for single images: the ratio rule, or the odds of the place.
 
-    A map that was calibrated by its landmarks' own visit has the probability of its model of drives, others have odds.
+    A map that was calibrated with its landmarks' own visit uses the ratio rule; images whose place is likely rank before
+    all others. Other maps use the odds; images within the thresholds rank before all others.
     """
     calibration = locator.calibration
     if calibration.source == "train":
@@ -42,9 +43,9 @@ def _single(locator: Locator, descriptors: Floats32, looks: Looks) -> Floats:
 
 
 def spread_of_top(looks: Looks, positions: Floats) -> Floats:
-    """Variance on the ground (n,), in squares of the unit, of the nearest landmarks, weighted by how near each is.
+    """Variance (n,) of the positions of the nearest landmarks, in squares of the unit, weighted by feature distance.
 
-    A weight falls by e for each deviation that a landmark is farther by feature, in squared distances.
+    The weight of a landmark falls by a factor e per deviation of its squared feature distance above the nearest one.
     """
     top = min(TOP, looks.rows.shape[1])
     weight = np.exp((looks.squared[:, :1] - looks.squared[:, :top]) / looks.deviation[:, None])

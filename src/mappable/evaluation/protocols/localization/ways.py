@@ -1,6 +1,6 @@
-"""Three ways to locate a query, counted: how many are found, how many are confident and right, how many intervals hold.
+"""Count three methods to locate queries: found, confident and correct, intervals that contain the true distance.
 
-Also the rules by which answers could be accepted: how many each accepts, and how many of these are wrong.
+Also count the rules for accepting answers: how many answers each rule accepts, and how many accepted ones are wrong.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ NEAREST, REFINED, DRIVE = "nearest", "refined", "sequence"
 
 @dataclass(frozen=True)
 class WayCounts:
-    """Counts of queries; `median` is of errors, in the unit. Without a calibration no query is confident."""
+    """Counts of queries; `median` is the median error in the unit. Without a calibration no query is confident."""
 
     queries: int
     found: int  # within the positive radius
     median: float
     confident: int
-    right: int  # of the confident
-    intervals: int  # that are stated
-    held: int  # intervals that hold the true distance
+    right: int  # confident queries that are within the positive radius
+    intervals: int  # stated intervals
+    held: int  # intervals that contain the true distance
 
     @property
     def percent(self) -> float:
-        """Of the queries that are found."""
+        """Percent of the queries that are found."""
         return 100 * self.found / self.queries
 
 
 def count_ways(found: Localization, radius: float) -> dict[str, WayCounts]:
-    """By way: at the nearest landmark, refined, and as a drive; the last two need a calibration."""
+    """Counts by method: at the nearest landmark, refined, and as a drive; the last two need a calibration."""
     single = found.confident, found.low, found.high, found.top1
     drive = found.sequence_confident, found.sequence_low, found.sequence_high, found.sequence_distance
     ways = {NEAREST: (found.top1, single), REFINED: (found.refined, single), DRIVE: (found.sequence, drive)}
@@ -56,29 +56,29 @@ def _count(errors: Floats, radius: float, confident: Bools, low: Floats, high: F
 
 
 def best_way(ways: dict[str, WayCounts]) -> str:
-    """The name of the way that finds most; of equal ones the simplest."""
+    """The name of the method that finds the most queries; the simplest of equal ones."""
     return max(ways, key=lambda name: ways[name].found)
 
 
 @dataclass(frozen=True)
 class RuleCounts:
-    """A rule for accepting answers. The `average_precision` is over all thresholds, recall over the right answers."""
+    """A rule for accepting answers. `average_precision` is over all thresholds; its recall is over correct answers."""
 
     average_precision: float
     answers: int  # images on the map or not
     accepted: int
-    wrong: int  # of the accepted
+    wrong: int  # accepted answers that are wrong
 
     @property
     def false_discovery(self) -> float | None:
-        """Percent of the accepted that are wrong; None if nothing is accepted."""
+        """Percent of accepted answers that are wrong; None if the rule accepts nothing."""
         return 100 * self.wrong / self.accepted if self.accepted else None
 
 
 def count_rules(found: Localization, radius: float) -> dict[str, RuleCounts]:
-    """By rule. Ours accept what is `confident`; each plain rule accepts as many as the first of ours does.
+    """Counts by rule. Ours accept `confident` answers; each plain rule accepts as many answers as the first of ours.
 
-    An answer is right if its position is within the radius; answers about images that are not on the map are wrong.
+    An answer is correct if its position is within the radius. Answers about images that are not on the map are wrong.
     """
     nowhere = np.zeros(len(found.absent), dtype=bool)
     sure = {

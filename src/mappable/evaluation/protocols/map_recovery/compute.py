@@ -1,7 +1,7 @@
-"""Map recovery: the trajectory of a drive from feature distances alone, by the paper's way and by ours.
+"""Compute map recovery: the trajectory of a drive from feature distances alone, with the paper's method and ours.
 
-Each way is told apart from luck by two things: it is repeated with other images of the same drive, and beside it stand
-drawings that need no distances at all. One that scores like these has not recovered the shape of the route.
+Two checks separate each method from luck. It is repeated with other images of the same drive. And it is compared with
+trivial shapes that need no distances: a method that scores like these has not recovered the shape of the route.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,27 +29,27 @@ from mappable.places.sampling import farthest_points
 from mappable.randomness import Purpose, generator
 from mappable.recovery.matrices.mask import connect, mask_report
 
-IMAGES, REPETITIONS = 100, 10
-FEWEST = 20  # images
+IMAGES, REPETITIONS = 100, 10  # images per repetition, at most; repetitions
+FEWEST_IMAGES = 20  # of a route that can be recovered
 SHOWN = {f"{TRACE}, {MDS}": "mds", f"{TRACE}, {SMACOF}": "smacof", OURS: "recovered", ANCHORED: "anchored"}
 
 
 @dataclass(frozen=True)
 class Method:
-    """Root mean square errors of one way to recover the route, over the repetitions; rigid ones keep the scale."""
+    """Root mean square errors of one method over the repetitions; a rigid alignment keeps the recovered scale."""
 
     method: str
     group: str
     mean: float
     std: float | None
     percent: float  # of the length of the route
-    rigid: float | None  # None where nothing is aligned
+    rigid: float | None  # None if nothing is aligned
     rigid_percent: float | None
 
 
 @dataclass(frozen=True)
 class MaskQuality:
-    """How good the paper's mask is on the route itself: means over the repetitions, in percent."""
+    """Quality of the paper's mask on the route itself: means over the repetitions, in percent."""
 
     tau: float
     precision: float | None
@@ -59,9 +59,9 @@ class MaskQuality:
 
 @dataclass(frozen=True)
 class MapRecovery:
-    """Errors of all ways to recover the route; images, positions (n, k) and matrices (n, n) of the first repetition.
+    """Errors of all methods; images, positions (n, k) and matrices (n, n) of the first repetition.
 
-    `positions` have those that figures show, by the names in `SHOWN`.
+    `positions` holds the recovered positions that figures show, by the names in `SHOWN`.
     """
 
     sequence: str
@@ -74,33 +74,33 @@ class MapRecovery:
     notes: list[str]
     truth: Floats
     true: Floats  # distances
-    masked: Floats | None  # NaN where the mask leaves a distance out
+    masked: Floats | None  # NaN for distances that the mask leaves out
     completed: Floats | None
     positions: dict[str, Floats]
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     return np.concatenate([_route(setup), paired_rows(setup), rows_to_calibrate(setup)])
 
 
 def depends(scoring: Scoring) -> str:
-    """What a result depends on beside the model and the set: λ and a given calibration."""
+    """What a result depends on besides the model and the set: λ and a given calibration."""
     about = scoring.about
     scale = f"{about.unit} {about.positive_radius} {about.feature_scale_squared} {about.proportional}"
     return f"{scale} {localization.depends(scoring)}"
 
 
 def score(scoring: Scoring) -> MapRecovery:
-    """Errors of all ways to recover the route, mean and standard deviation over the repetitions."""
+    """Errors of all methods, mean and standard deviation over the repetitions."""
     setup, route = scoring.setup, _route(scoring.setup)
     if setup.unit != "m":
-        raise NotApplicableError(f"its positions are {setup.unit} along a route, which have no shape to recover")
-    if len(route) < FEWEST:
-        raise NotApplicableError(f"the route to recover has {len(route)} images, but {FEWEST} are needed")
+        raise NotApplicableError(f"positions are in {setup.unit} along a route, so there is no shape to recover")
+    if len(route) < FEWEST_IMAGES:
+        raise NotApplicableError(f"the route to recover has {len(route)} images, expected {FEWEST_IMAGES} or more")
     way = path_length(setup.places.positions[route])
     if not way[-1] > 0:
-        raise NotApplicableError("the images of the route to recover are all at one place")
+        raise NotApplicableError("all images of the route to recover are at one place")
     ruler, (landmarks, why_not) = Ruler(scoring), calibrated_map(scoring)
     count = min(IMAGES, len(route))
     done = []
@@ -130,7 +130,7 @@ def score(scoring: Scoring) -> MapRecovery:
 
 
 def _route(setup: Setup) -> Ints:
-    """Rows of the stretch that is recovered, in order of time."""
+    """Rows of the stretch to recover, in order of time."""
     rows: Ints = setup.queries[setup.places.sequence[setup.queries] == setup.route]
     if not len(rows):
         return rows
@@ -138,12 +138,12 @@ def _route(setup: Setup) -> Ints:
 
 
 def _table(done: list[Repetition], length: float) -> list[Method]:
-    """The errors of each way, in the order of their first appearance."""
-    ways: dict[tuple[str, str], list[Drawn]] = {}
+    """The errors of each method, in the order of their first appearance."""
+    methods: dict[tuple[str, str], list[Drawn]] = {}
     for drawn in (drawn for one in done for drawn in one.drawn):
-        ways.setdefault((drawn.method, drawn.group), []).append(drawn)
+        methods.setdefault((drawn.method, drawn.group), []).append(drawn)
     found = []
-    for (method, group), own in ways.items():
+    for (method, group), own in methods.items():
         errors = np.array([drawn.error for drawn in own])
         mean, rigid = float(errors.mean()), _mean([drawn.rigid for drawn in own])
         std = float(errors.std(ddof=1)) if len(errors) > 1 else None
@@ -153,7 +153,7 @@ def _table(done: list[Repetition], length: float) -> list[Method]:
 
 
 def _mask(done: list[Repetition], ruler: Ruler) -> MaskQuality | None:
-    """How good the mask is on the route itself: means over the repetitions, in percent."""
+    """Quality of the mask on the route itself: means over the repetitions, in percent."""
     reports = [one.report for one in done if one.report is not None]
     if ruler.threshold is None or not reports:
         return None
@@ -166,30 +166,30 @@ def _mask(done: list[Repetition], ruler: Ruler) -> MaskQuality | None:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Of those that are numbers."""
+    """The mean of the finite values; None if there is none."""
     numbers = np.array(values, dtype=np.float64)
     numbers = numbers[np.isfinite(numbers)]
     return float(numbers.mean()) if len(numbers) else None
 
 
 def _notes(done: list[Repetition]) -> Iterator[str]:
-    """What must be known of how the rows came about."""
+    """Notes on how the rows of the table were computed."""
     added, assumed = (float(np.mean([getattr(one, name) for one in done])) for name in ("added", "assumed"))
     gaps = [gap for one in done for gap in one.gaps]
     yield _printed_mask(done)
     if added:
-        yield f"Neighbors in time connect what the mask leaves apart: {added:.1f} pairs per repetition."
+        yield f"Neighbors in time connect the parts that the mask leaves apart: {added:.1f} pairs per repetition."
     if tried := sum(one.programs for one in done):
         accuracy = f", to a relative duality gap of {max(gaps):.0e} or less" if gaps else ""
         yield f"{len(gaps)} of {tried} semidefinite programs converged{accuracy}."
         yield (
             "If the mask keeps few pairs, many matrices fit the plain form (Frobenius) equally well. Compare its rows"
-            " with those of the chain of equal steps: the same form, but without any image."
+            " with the chain of equal steps, which solves the same form without any image."
         )
     if assumed:
         yield (
-            f"Ours: on average {assumed:.1f} images per repetition have no range to the next. A usual step is assumed"
-            " there, as `mappable recover images` does."
+            f"Ours: on average, {assumed:.1f} images per repetition have no range to the next image. A typical step is"
+            " assumed there, as `mappable recover images` does."
         )
     for name in dict.fromkeys(name for one in done for name in one.failed):
         reasons = [one.failed[name] for one in done if name in one.failed]
@@ -197,13 +197,13 @@ def _notes(done: list[Repetition]) -> Iterator[str]:
 
 
 def _printed_mask(done: list[Repetition]) -> str:
-    """How many pairs the paper's mask keeps, and how many of them are near."""
+    """How many pairs the paper's printed mask keeps, and how many of them are near."""
     near = done[0].ruler.radius
     reports = [mask_report(one.printed_mask, one.true, near) for one in done]
     kept = float(np.mean([report.per_row.mean() for report in reports]))
     added = float(np.mean([np.count_nonzero(connect(one.printed_mask) & ~one.printed_mask) / 2 for one in done]))
     precision, recall = (_mean([getattr(one, name) for one in reports]) for name in ("precision", "recall"))
-    told = f"The mask as printed (λD ≤ r1²) keeps {kept:.1f} of {len(done[0].rows) - 1} pairs per image"
-    told += "" if precision is None else f"; {precision:.1%} of them are within {near:g} m"
-    told += "" if recall is None else f"; it keeps {recall:.1%} of all pairs within {near:g} m"
-    return told + (f"; neighbors in time connect its parts, {added:.1f} pairs per repetition." if added else ".")
+    text = f"The mask as printed (λD ≤ r1²) keeps {kept:.1f} of {len(done[0].rows) - 1} pairs per image."
+    text += "" if precision is None else f" {precision:.1%} of them are within {near:g} m."
+    text += "" if recall is None else f" It keeps {recall:.1%} of all pairs within {near:g} m."
+    return text + (f" Neighbors in time connect its parts: {added:.1f} pairs per repetition." if added else "")

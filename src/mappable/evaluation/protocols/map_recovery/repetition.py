@@ -1,4 +1,4 @@
-"""All ways to recover a route, on the same images of it."""
+"""Run all methods to recover a route on the same images."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.smacof import smacof
 
-KNOWN = 10  # images whose positions are known
-KNOWN_SIGMA = 0.05  # positive radii that a known position may be off
+KNOWN = 10  # images with known positions
+KNOWN_SIGMA = 0.05  # standard deviation of a known position, in positive radii
 TRIVIAL = ("point", "straight line", "circle")
 CHAIN = "chain of equal steps"
 FROBENIUS, TRACE = "SDP (Frobenius)", "SDP (trace form)"
@@ -35,24 +35,24 @@ ANCHORED, STEADY = "calibrated ranges and known positions", "a steady pace betwe
 
 @dataclass(frozen=True)
 class Drawn:
-    """What one way came to in one repetition: points, and root mean squares of how far they are off."""
+    """The result of one method in one repetition: points, and their root mean square errors."""
 
     method: str
     group: str
     error: float
-    rigid: float | None = None  # aligned without scale; None where nothing is aligned
+    rigid: float | None = None  # error after alignment without scale; None if nothing is aligned
     points: Floats | None = None
 
 
 class Repetition:
-    """All ways on the same images, and what is noted on the way."""
+    """All methods on the same images, with counts and reasons for the notes of the report."""
 
     def __init__(self, scoring: Scoring, rows: Ints, seed: int, ruler: Ruler, calibration: Calibration | None) -> None:
         self.rows, self.seed, self.ruler, self.calibration = rows, seed, ruler, calibration
         self.truth, self.true = scoring.setup.places.positions[rows], scoring.metres(rows, rows)
         self.described = scoring.descriptors[rows]
         squared = scoring.squared(rows, rows).astype(np.float64)
-        self.squared = (squared + squared.T) / 2  # which rounding made differ
+        self.squared = (squared + squared.T) / 2  # rounding makes the two halves differ
         np.fill_diagonal(self.squared, 0.0)
         points = evenly(len(rows), KNOWN, nearest=True)
         self.anchors = Anchors(points, self.truth[points], KNOWN_SIGMA * ruler.radius)
@@ -63,19 +63,19 @@ class Repetition:
         if ruler.threshold is not None:
             self.mask = threshold_mask(self.squared, ruler.threshold)
             self.report = mask_report(self.mask, self.true, ruler.threshold.near)
-        # λ times a squared feature distance is at most r1², in squared metres: up to r1²/λ, which is F².
+        # The paper keeps pairs with λD ≤ r1² in squared metres, that is D ≤ r1²/λ, which is F².
         self.printed_mask = paper_mask(self.squared, ruler.radius**2 / ruler.scale)
         self.added = 0 if self.mask is None else int(np.count_nonzero(connect(self.mask) & ~self.mask)) // 2
         self.assumed = 0
         self.programs = 0  # semidefinite programs that were tried
         self.gaps: list[float] = []  # relative duality gaps of those that converged
-        self.failed: dict[str, str] = {}  # why, by the way that failed
+        self.failed: dict[str, str] = {}  # reason by method
         self.drawn: list[Drawn] = []
 
     def draw(self) -> None:
         """Run every method; record the ones that fail."""
         masks = {"": self.mask, PRINTED_MASK: self.printed_mask, ORACLE_MASK: oracle_mask(self.true, self.ruler.radius)}
-        # The paper's mask is for the paper's form: it may keep nearly all pairs, which takes minutes to solve.
+        # The printed mask runs with the paper's form only: it may keep nearly all pairs, which takes minutes to solve.
         forms = [
             (FROBENIUS, ""),
             (TRACE, ""),
@@ -83,19 +83,19 @@ class Repetition:
             (FROBENIUS, ORACLE_MASK),
             (TRACE, ORACLE_MASK),
         ]
-        ways = [("trivial rows", self.trivial())]
-        ways += [
+        methods = [("trivial rows", self.trivial())]
+        methods += [
             (form + name, self.solved(form, name, mask)) for form, name in forms if (mask := masks[name]) is not None
         ]
-        ways += [(OURS, self.ours()), (OURS_MASKED, self.ours_masked()), ("known positions", self.anchored())]
-        for name, drawn in ways:
+        methods += [(OURS, self.ours()), (OURS_MASKED, self.ours_masked()), ("known positions", self.anchored())]
+        for name, drawn in methods:
             try:
                 self.drawn.extend(drawn)
             except MappableError as error:
                 self.failed[name] = str(error)
 
     def trivial(self) -> Iterator[Drawn]:
-        """What needs no image. The plain SDP of a chain shows where its solver ends if only the order is known."""
+        """Shapes that need no image. The plain SDP of a chain shows what its solver gives for the order alone."""
         similar, rigid = (trivial_rows(self.truth, scale=scale) for scale in (True, False))
         for name in TRIVIAL:
             yield Drawn(name, "trivial", similar[name].rmse, rigid[name].rmse)
@@ -108,7 +108,7 @@ class Repetition:
         yield from self._laid_out(completed, CHAIN, "", "trivial")
 
     def solved(self, form: str, name: str, mask: Bools) -> Iterator[Drawn]:
-        """The paper's way: complete the distances of a mask, then lay out the points by classical MDS and by SMACOF."""
+        """The paper's method: complete the masked distances, then lay out points by classical MDS and by SMACOF."""
         whole = connect(mask)
         solve = sdp_frobenius if form == FROBENIUS else sdp_trace
         self.programs += 1
@@ -125,21 +125,21 @@ class Repetition:
         yield self._aligned(f"{form}, {SMACOF}{name}", group, scaled)
 
     def ours(self) -> Iterator[Drawn]:
-        """With all ranges that the calibration gives."""
+        """Our method with all ranges that the calibration gives."""
         if self.calibration is not None:
             ranges = ranges_between(self.calibration, self.described)
             self.assumed = len(missing_steps(ranges))
             yield self._aligned(OURS, "ours", self._recovered(ranges))
 
     def ours_masked(self) -> Iterator[Drawn]:
-        """With the ranges of those pairs alone that the paper's way is given too."""
+        """Our method with the ranges of only those pairs that the paper's method gets."""
         if self.calibration is not None and self.mask is not None:
             ranges = ranges_between(self.calibration, self.described)
             masked = ranges.where(self.mask[ranges.i, ranges.j])
             yield self._aligned(OURS_MASKED, "ours", self._recovered(masked))
 
     def anchored(self) -> Iterator[Drawn]:
-        """With known positions. What ranges are good for shows beside what the pace of a camera alone comes to."""
+        """Methods with known positions; the steady pace shows how much of the accuracy needs no ranges."""
         count, anchors = len(self.truth), self.anchors
         yield self._in_place("interpolated known positions", interpolated(count, anchors.points, anchors.positions))
         steady = _steady(count, float(path_length(anchors.positions)[-1]))
@@ -164,6 +164,6 @@ class Repetition:
 
 
 def _steady(count: int, length: float) -> Ranges:
-    """No feature distances, but that images one after the other are all about as far apart."""
+    """Ranges without features: consecutive images are equally far apart."""
     first, step = np.arange(count - 1), np.full(count - 1, length / (count - 1))
     return Ranges(count, first, first + 1, step, step)

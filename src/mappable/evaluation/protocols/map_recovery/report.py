@@ -1,4 +1,4 @@
-"""Maps drawn from feature distances alone: errors of all methods, matrices, and trajectories colored by time."""
+"""Report map recovery: errors of all methods, distance matrices, and trajectories colored by time."""
 
 from typing import TYPE_CHECKING
 
@@ -18,59 +18,62 @@ from mappable.recovery.figure import draw_matrix, draw_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ALIKE = 0.95  # an error so near to another, relative to it, is called no better
-KINDS = {"paper": "the paper's way"}
+NO_BETTER = 0.95  # an error above this share of another error counts as no better
+KINDS = {"paper": "the paper's method"}
 PATHS = {"mds": "classical MDS", "smacof": "SMACOF", "recovered": "ours", "anchored": "ours, {known} known"}
-ABREAST = 3
+PANELS_PER_LINE = 3
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """All methods with the features of the best model, which the figure shows too; other models are folded."""
+    """All methods with the features of the best model, which the figure shows too; other models in a folded table."""
     shown = best_of(models)
     found = shown.first(MapRecovery)
-    sentences = [
-        f"A map drawn from feature distances alone: {len(found.images)} images along {found.length:,.0f} {view.unit} "
-        f"of {found.sequence}, {found.repetitions} times, with the features of {shown.title}. Errors are root "
-        "mean squares after the best alignment; rigid alignment keeps the scale that was found. With known positions, "
-        "nothing is aligned.",
-        "The trivial rows need no image: a result means something only beside them.",
+    sentences = _verdicts(found.methods)
+    sentences.append(
+        f"A route is recovered from feature distances alone: {len(found.images)} images along {found.length:,.0f} "
+        f"{view.unit} of {found.sequence}, {found.repetitions} repetitions, with the features of {shown.title}. The "
+        "trivial rows need no image. A method that is no better than them has not recovered the route."
+    )
+    notes = [
+        "Errors are root mean squares after the best alignment. A rigid alignment keeps the recovered scale. Methods "
+        "with known positions are not aligned."
     ]
-    sentences += _verdicts(found.methods)
     if mask := found.mask:
-        sentences.append(
-            f"The mask keeps pairs below τ = {cell_text(mask.tau, 2)}: {cell_text(mask.precision)} % of these "
-            f"truly are near (precision), {cell_text(mask.recall)} % of all near pairs are kept (recall), "
+        notes.append(
+            f"The mask keeps pairs below τ = {cell_text(mask.tau, 2)}. {cell_text(mask.precision)} % of the kept "
+            f"pairs are near (precision). It keeps {cell_text(mask.recall)} % of all near pairs (recall), "
             f"{cell_text(mask.per_row)} per image."
         )
+    notes += found.notes
     tables = [_methods(view, [shown])]
     if len(models) > 1:
         others = [model for model in models if model is not shown]
         tables.append(_methods(view, others, caption="With other models", folded=True))
-    return [Section("map-recovery", "Map recovery", sentences, tables, ("map-recovery",), notes=found.notes)]
+    return [Section("map-recovery", "Map recovery", sentences, tables, ("map-recovery",), notes=notes)]
 
 
 def _verdicts(methods: list[Method]) -> list[str]:
-    """Plain words on whether features tell more than one would know without them."""
+    """Sentences that say whether features give more than shapes and pace without any image."""
     mean = {one.method: one.mean for one in methods}
     trivial = [one.method for one in methods if one.group == "trivial"]
     alone = [one.method for one in methods if one.group in ("paper", "ours") and "oracle" not in one.method]
     found = []
     if trivial and alone:
         best, blind = min(alone, key=mean.__getitem__), min(trivial, key=mean.__getitem__)
-        told = _beside(mean[best] / mean[blind])
-        found.append(f"Without known positions the best way that needs no oracle ({best}) is {told} a {blind}.")
+        compared = _compared(mean[best] / mean[blind])
+        found.append(f"Without known positions, the best method without an oracle ({best}) is {compared} a {blind}.")
     if ANCHORED in mean and STEADY in mean:
-        told = _beside(mean[ANCHORED] / mean[STEADY])
-        found.append(f"With known positions, ranges are {told} a steady pace between them.")
+        compared = _compared(mean[ANCHORED] / mean[STEADY])
+        found.append(f"With known positions, ranges are {compared} a steady pace between them.")
     return found
 
 
-def _beside(ratio: float) -> str:
-    return "no better than" if ratio > ALIKE else f"{100 * (1 - ratio):.0f} % nearer to the truth than"
+def _compared(ratio: float) -> str:
+    return "no better than" if ratio > NO_BETTER else f"{100 * (1 - ratio):.0f} % nearer to the truth than"
 
 
 def _methods(view: View, models: list[Model], *, caption: str = "", folded: bool = False) -> Table:
-    """A row per method, and the paper's own where the set is the paper's; of other models without the trivial ones."""
+    """A row per method, and the paper's numbers if the set is the paper's; a folded table has no trivial rows."""
     found = [(model, row) for model in models for row in model.first(MapRecovery).methods]
     found = [(model, row) for model, row in found if not folded or row.group != "trivial"]
     printed = {} if folded else paper.RECOVERY.get(view.setup.name, {})
@@ -96,28 +99,28 @@ def _methods(view: View, models: list[Model], *, caption: str = "", folded: bool
 
 
 def draw(view: View) -> "Figure":
-    """The first repetition, of the best model: matrices above, trajectories below, each over the true one in grey."""
+    """The first repetition of the best model: matrices above; below, trajectories over the true one in gray."""
     model = best_of(view.drawn(MapRecovery))
     found = model.first(MapRecovery)
     known = [name for name in PATHS if np.isfinite(found.positions.get(name, np.nan)).any()]
     paths = [("true", found.truth), *((PATHS[name], found.positions[name]) for name in known)]
-    lines = -(-(len(paths) + 1) // ABREAST)
+    lines = -(-(len(paths) + 1) // PANELS_PER_LINE)
     figure = new_figure(2.9 + 2.7 * lines)
-    grid = figure.add_gridspec(1 + lines, ABREAST, height_ratios=[2.9] + [2.7] * lines)
+    grid = figure.add_gridspec(1 + lines, PANELS_PER_LINE, height_ratios=[2.9] + [2.7] * lines)
     every = {"masked": found.masked, "completed": found.completed, "true": found.true}
-    matrices = {name: one for name, one in every.items() if one is not None}  # all but the last need a mask
+    matrices = {name: one for name, one in every.items() if one is not None}  # "true" is the only one without a mask
     panels = [figure.add_subplot(grid[0, place]) for place in range(len(matrices))]
     for axes, (name, matrix) in zip(panels, matrices.items(), strict=True):
         image = draw_matrix(axes, matrix, name, float(np.nanmax(found.true)), len(matrix))
     figure.colorbar(image, ax=panels, label=f"distance [{view.unit}]", aspect=15, pad=0.02)
     for place, (title, positions) in enumerate(paths):
-        axes = figure.add_subplot(grid[1 + place // ABREAST, place % ABREAST])
+        axes = figure.add_subplot(grid[1 + place // PANELS_PER_LINE, place % PANELS_PER_LINE])
         there = np.isfinite(positions).all(axis=1)
         dots = draw_path(axes, np.flatnonzero(there), positions[there], found.truth)
         error = float(np.sqrt(np.mean(np.sum((positions - found.truth)[there] ** 2, axis=1))))
         off = f": {error:.1f} {view.unit} ({100 * error / found.length:.1f} %)" if place else ""
         axes.set_title(title.format(known=len(found.known)) + off, fontsize=10)
-        if place % ABREAST:
+        if place % PANELS_PER_LINE:
             axes.set_ylabel("")
     corner = figure.add_subplot(grid[-1, -1])
     corner.set_axis_off()

@@ -1,4 +1,4 @@
-"""Table I: how many queries have a nearest landmark, by feature, within each radius; by condition, and recall@N."""
+"""Table I: percent of queries whose nearest landmark, by feature, is within each radius; by condition; recall@N."""
 
 import numpy as np
 
@@ -15,10 +15,11 @@ RECALLS = (1, 5, 10, 20)
 
 
 def score(scoring: Scoring) -> Accuracy:
-    """Percentages per landmark seed; errors of every query, and all else, are of landmark seed 0."""
+    """Percentages per landmark seed; errors of every query, and all other fields, are of landmark seed 0."""
     setup, at = scoring.setup, scoring.setup.places.positions
-    seeds = LANDMARK_SEEDS if setup.landmarks is not None else LANDMARK_SEEDS[:1]  # else all seeds have the same
-    within: list[list[float]] = []  # per seed: found and bound within the positive radius, then the negative one
+    # If all references are landmarks, all seeds give the same map.
+    seeds = LANDMARK_SEEDS if setup.landmarks is not None else LANDMARK_SEEDS[:1]
+    within: list[list[float]] = []  # per seed: found and bound within the positive radius, then the negative radius
     for seed in reversed(seeds):
         landmarks = scoring.landmarks(seed)
         nearest = scoring.nearest(landmarks, max(RECALLS))
@@ -43,7 +44,7 @@ def score(scoring: Scoring) -> Accuracy:
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """Accuracy, and what changes of settings are worth if any were tried."""
+    """Accuracy, and the gain of changed settings if there are any."""
     return [accuracy_section(view, models), *variations_section(view, models)]
 
 
@@ -55,13 +56,13 @@ DRAWINGS = (
     ),
     Drawing(
         "variations",
-        "Queries found with other values of single settings; the row's own values are filled.",
+        "Queries found with other values of one setting; filled marks show the row's own value.",
         draw_variations,
     ),
-    Drawing("landmarks", "The landmarks of the map, among all references and queries.", draw_landmarks),
+    Drawing("landmarks", "The landmarks of the map, with all references and queries.", draw_landmarks),
     Drawing(
         "localization-animation",
-        "A drive, image by image: where it is, and where models find it.",
+        "A drive, image by image: the true position, and the position that each model finds.",
         animate_drive,
         moving=True,
     ),

@@ -1,4 +1,4 @@
-"""How many queries are found: tables with intervals, bars, and the map of the landmarks."""
+"""Report accuracy: tables with intervals, a bar chart, and a map of the landmarks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,43 +9,48 @@ from mappable.evaluation.metrics import percent_within, spread
 from mappable.evaluation.models import Model, own_map
 from mappable.evaluation.protocol import BOUND, NothingToDrawError, Section, View, counted, named
 from mappable.evaluation.result import Accuracy
-from mappable.evaluation.style import BEST_POSSIBLE, FAINT, as_map, beside, dots, new_figure, number, tidy
+from mappable.evaluation.style import FAINT, UPPER_BOUND, as_map, beside, dots, new_figure, number, tidy
 from mappable.evaluation.summary import difference
 from mappable.evaluation.tables import Column, Table, table
-from mappable.plotting import BLACK, BLUE, ORANGE, VERMILLION, plain
+from mappable.plotting import BLACK, BLUE, ORANGE, VERMILION, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROOM = 7.0  # inches for the map itself
-MARGINS = 1.2
+MAP_WIDTH = 7.0  # inches of the map itself
+MARGINS = 1.2  # inches of title and legend
 
 
 def accuracy_section(view: View, models: list[Model]) -> Section:
-    """How many queries are found within the radii, with the paper's numbers where the set is the paper's."""
+    """Percent of queries found within the radii, with the paper's numbers if the set is one of the paper's."""
     first = models[0].first(Accuracy)
     choices, without = len(first.landmark_seeds), int(np.sum(first.bound > view.setup.positive_radius))
     several = any(len(model.results) > 1 for model in models)
     sentences = [
-        "A query is put where the landmark lies that is nearest to it by feature. Counted is the share of the "
-        f"{len(first.queries):,} queries that this puts at most {view.positive}, or {view.negative}, from where they "
-        f"are, with {len(first.landmarks):,} landmarks. The upper bound is what a perfect encoder would reach.",
-        f"Brackets hold the 95 % interval of a bootstrap that draws {'training runs and ' * several}stretches of the "
+        f"Percent of the {len(first.queries):,} queries found within {view.positive} and within {view.negative}, with "
+        f"{len(first.landmarks):,} landmarks. A query is found if the landmark nearest to it by feature is at most "
+        "that far away. The upper bound is the percentage of a perfect encoder.",
+    ]
+    notes = [
+        f"Brackets hold the 95 % interval of a bootstrap. It draws {'training runs and ' * several}stretches of the "
         f"route, {view.setup.block:g} {view.unit} long."
         + " A ± is the standard deviation over training runs."
         * several,
-        f"{counted(without, 'query has', 'queries have')} no landmark within {view.positive}; such queries count as "
-        "not found here, and are left out of recall@N."
+        f"{counted(without, 'query has', 'queries have')} no landmark within {view.positive}. Such queries count as "
+        "not found here, and recall@N leaves them out."
         if without
         else f"Every query has a landmark within {view.positive}.",
     ]
     if choices > 1:
-        sentences[1] += f" All numbers are with one set of landmarks, but for a mean ± deviation over {choices} sets."
+        notes[0] += (
+            f" All numbers are for one set of landmarks, except the column with the mean ± deviation over {choices}"
+            " landmark sets."
+        )
     if view.setup.name in paper.SIZES and not own_map(models):
         sizes = paper.SIZES[view.setup.name]
-        sentences.append(f"The paper has {sizes.test:,} queries and {sizes.landmarks:,} landmarks.")
+        notes.append(f"The paper has {sizes.test:,} queries and {sizes.landmarks:,} landmarks.")
     tables = [_accuracy(view, first, own_map(models)), *_gains(view, models), *_by_condition(view), _recall(view)]
-    return Section("table1", "Accuracy", sentences, tables, ("table1", "landmarks"))
+    return Section("table1", "Accuracy", sentences, tables, ("table1", "landmarks"), notes=notes)
 
 
 def _accuracy(view: View, first: Accuracy, own: bool) -> Table:
@@ -70,21 +75,21 @@ def _accuracy(view: View, first: Accuracy, own: bool) -> Table:
 
 
 def _gains(view: View, models: list[Model]) -> list[Table]:
-    """What the best model gains over each other one, query by query and with the same seeds."""
+    """The gain of the best model over each other model, on the same queries and with the same seeds."""
     found = {one.row: one.positive.mean for one in view.summaries}
     best = max(models, key=lambda model: found[model.row])
     others = [model for model in models if model is not best]
     gains = [(model.title, difference(best.results, model.results)) for model in others]
-    told = [(title, gain, ", ".join(map(str, gain.seeds)) or "different") for title, gain in gains if gain]
+    rows = [(title, gain, ", ".join(map(str, gain.seeds)) or "different") for title, gain in gains if gain]
     shown = table(
         "gains",
-        Column("Over", [title for title, _, _ in told]),
-        Column("Points", [gain.mean for _, gain, _ in told]),
-        Column("95 % interval", [gain.interval for _, gain, _ in told]),
-        Column("Seeds", [seeds for _, _, seeds in told]),
-        caption=f"What {best.title} gains within {view.positive} over each other model, on the same queries",
+        Column("Over", [title for title, _, _ in rows]),
+        Column("Points", [gain.mean for _, gain, _ in rows]),
+        Column("95 % interval", [gain.interval for _, gain, _ in rows]),
+        Column("Seeds", [seeds for _, _, seeds in rows]),
+        caption=f"Gain of {best.title} over each other model within {view.positive}, on the same queries",
     )
-    return [shown] if len(told) > 1 else []
+    return [shown] if len(rows) > 1 else []
 
 
 def _by_condition(view: View) -> list[Table]:
@@ -122,14 +127,14 @@ def _recall(view: View) -> Table:
 
 
 def draw_accuracy(view: View) -> "Figure":
-    """A bar per row: percent of queries within the positive radius, with dots for seeds, and fainter the negative."""
+    """A bar per row: percent of queries within the positive radius, a fainter bar for the negative, dots for seeds."""
     models, setup = view.drawn(Accuracy), view.setup
     first = models[0].first(Accuracy)
     negative = [float(model.mean(Accuracy, lambda one: one.negative[0])) for model in models]
     figure = new_figure(1.5 + 0.34 * len(models))
     axes = figure.add_subplot()
     for place, model in enumerate(models):
-        style: dict[str, Any] = {"color": model.look.colour, "height": 0.66}
+        style: dict[str, Any] = {"color": model.look.color, "height": 0.66}
         axes.barh(place, negative[place], alpha=0.3, **style)
         axes.barh(
             place, model.accuracy, hatch="//" if model.look.hollow else "", edgecolor="white", linewidth=0, **style
@@ -145,9 +150,9 @@ def draw_accuracy(view: View) -> "Figure":
         axes.axvline(bound, color=BLACK, linewidth=1.4, linestyle=":" if column else "-")
         beside(axes, -0.75, f"≤ {radius}", column=column, weight="normal" if column else "bold")
     axes.set_yticks(range(len(models)), [plain(model.title) for model in models])
-    axes.set(xlim=(0, 100.5), ylim=(len(models) - 0.4, -0.6), xlabel="queries localised [%]")
+    axes.set(xlim=(0, 100.5), ylim=(len(models) - 0.4, -0.6), xlabel="queries found [%]")
     single = "; dots: single seeds" if any(len(model.results) > 1 for model in models) else ""
-    title = f"{plain(setup.name)}: accuracy (black lines: {BEST_POSSIBLE}{single})"
+    title = f"{plain(setup.name)}: accuracy (black lines: {UPPER_BOUND}{single})"
     axes.set_title(title, fontsize=11, loc="left")
     tidy(axes)
     axes.grid(visible=False, axis="y")
@@ -155,26 +160,26 @@ def draw_accuracy(view: View) -> "Figure":
 
 
 def draw_landmarks(view: View) -> "Figure":
-    """Landmarks over the references in grey and the queries; queries without a landmark near by are marked."""
+    """Landmarks over the references (gray) and the queries; crosses mark queries without a landmark nearby."""
     found, setup = view.drawn(Accuracy)[0].first(Accuracy), view.setup
     at = setup.places.positions[:, :2]
     landmarks, far = at[found.landmarks], setup.queries[found.bound > setup.positive_radius]
     span = np.ptp(at[np.concatenate([setup.references, setup.queries])], axis=0)
     if not span[1] and len(landmarks) == len(setup.references):
-        raise NothingToDrawError("all references are landmarks, on one line: it would be a row of dots")
-    figure = new_figure(MARGINS + float(np.clip(ROOM * span[1] / max(span[0], 1e-9), 2.0, 7.0)))
+        raise NothingToDrawError("all references are landmarks on one line, the figure would be a row of dots")
+    figure = new_figure(MARGINS + float(np.clip(MAP_WIDTH * span[1] / max(span[0], 1e-9), 2.0, 7.0)))
     axes = figure.add_subplot()
-    for points, size, colour, name in (
+    for points, size, color, name in (
         (at[setup.references], 26, FAINT, f"references ({len(setup.references):,})"),
         (at[setup.queries], 5, BLUE, f"queries ({len(setup.queries):,})"),
     ):
-        dots(axes, points, s=size, color=colour, linewidths=0, label=name, rasterized=True)
+        dots(axes, points, s=size, color=color, linewidths=0, label=name, rasterized=True)
     dots(
         axes, landmarks, s=34, color=ORANGE, edgecolors="black", linewidths=0.7, label=f"landmarks ({len(landmarks):,})"
     )
     if len(far):
-        label = f"queries over {view.positive} from any ({len(far):,})"
-        dots(axes, at[far], s=30, marker="x", color=VERMILLION, linewidths=1.2, label=label)
+        label = f"queries over {view.positive} from any landmark ({len(far):,})"
+        dots(axes, at[far], s=30, marker="x", color=VERMILION, linewidths=1.2, label=label)
     as_map(axes, view.unit)
     near = percent_within(found.bound, setup.positive_radius)
     axes.set_title(

@@ -1,4 +1,4 @@
-"""An animation of a drive: each query, what models take it for, and where."""
+"""Animate a drive: each query, the landmark image that each model retrieves, and its position."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 
 def animate_drive(view: View) -> "list[Image.Image]":
-    """Along the test sequence that is hardest: the query, what off-the-shelf and the best model take it for, and where.
+    """Follow the hardest test sequence: the query, and what off-the-shelf and the best model retrieve, and where.
 
-    Hardest is the sequence with the fewest queries within the positive radius, by the first of the two.
+    The hardest sequence has the lowest percentage of queries within the positive radius, by off-the-shelf. If there
+    is no off-the-shelf model, the best model decides.
     """
     models, setup, images = before_and_after(view.drawn(Accuracy)), view.setup, view.images
     if images is None:
-        raise NothingToDrawError("there are no images to show")
+        raise NothingToDrawError("no images to show")
     first = models[0].first(Accuracy)
     own = _hardest(setup, first.errors)
     queries, at = setup.queries[own], setup.places.positions[:, :2]
@@ -62,7 +63,7 @@ def animate_drive(view: View) -> "list[Image.Image]":
 
 
 def _hardest(setup: Setup, errors: Floats) -> Ints:
-    """Numbers of the queries of one sequence, in order."""
+    """Indices of the queries of the hardest sequence, in order."""
     sequences = setup.places[setup.queries].sequences().values()
     return min(sequences, key=lambda own: percent_within(errors[own], setup.positive_radius))
 
@@ -70,7 +71,7 @@ def _hardest(setup: Setup, errors: Floats) -> Ints:
 def _positions(
     axes: "Axes", models: Sequence[Model], landmarks: Floats
 ) -> "tuple[list[Artist], Callable[[Floats], None]]":
-    """The map: the true position, and lines from it to where each model takes it to be."""
+    """The map: the true position, and a line from it to the position that each model finds."""
     dots(axes, landmarks, s=16, color=FAINT, linewidths=0, label="landmarks")
     lines = [axes.plot([], [], markevery=[1], label=plain(one.title), **one.look.point())[0] for one in models]
     truth = axes.plot([], [], "*", color=BLACK, markersize=15, markeredgecolor="white", label="true position")[0]
@@ -87,7 +88,7 @@ def _positions(
 def _running_errors(
     axes: "Axes", models: Sequence[Model], way: Floats, errors: list[Floats], setup: Setup
 ) -> "tuple[list[Artist], Callable[[int], None]]":
-    """Errors up to a query, linear up to the positive radius and logarithmic beyond."""
+    """Errors up to a query, on an axis that is linear up to the positive radius and logarithmic beyond."""
     radius = setup.positive_radius
     axes.axhspan(0, radius, color=GREEN, alpha=0.12, linewidth=0)
     axes.set_yscale("symlog", linthresh=radius)
@@ -98,7 +99,7 @@ def _running_errors(
     axes.set(xlim=(0, max(float(way[-1]), 1e-9)), ylim=(0, top))
     axes.set(xlabel=f"along the sequence [{setup.unit}]", ylabel=f"error [{setup.unit}]")
     tidy(axes)
-    lines = [axes.plot([], [], color=model.look.colour, linewidth=1.4)[0] for model in models]
+    lines = [axes.plot([], [], color=model.look.color, linewidth=1.4)[0] for model in models]
     shares = [
         f"{plain(one.title)} {percent_within(error, radius):.0f} %" for one, error in zip(models, errors, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Which places are near each other and which are far: positives and negatives."""
+"""Neighbors of places within a radius, such as the positives of training."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from mappable.places.table import Places
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """The neighbours of each query: `neighbours[i]` are the row numbers of those of query i, ascending.
+class Neighbors:
+    """The neighbors of each query: `neighbors[i]` has the row numbers of the neighbors of query i, ascending.
 
-    All of them lie one after the other in `rows`; those of query i from `starts[i]` to `starts[i + 1]`.
+    `rows` has the neighbors of all queries one after the other; those of query i are `rows[starts[i] : starts[i + 1]]`.
     """
 
     starts: Ints  # (queries + 1,)
@@ -30,25 +30,25 @@ class Neighbours:
 
     @property
     def counts(self) -> Ints:
-        """How many neighbours each query has."""
+        """The number of neighbors of each query."""
         return np.diff(self.starts)
 
 
-def find_neighbours(places: Places, radius: float, *, max_yaw: float | None = None) -> Neighbours:
-    """For each place, the rows of the others in the same frame at most `radius` away (in the frame's unit).
+def find_neighbors(places: Places, radius: float, *, max_yaw: float | None = None) -> Neighbors:
+    """For each place, the rows of the other places in the same frame at most `radius` away, in the unit of the frame.
 
-    With `max_yaw` (radians), only those whose yaw differs by less, measured round the circle; a place of unknown yaw
-    then has no neighbours and is nobody's.
+    With `max_yaw` (radians), the yaw must differ by less than that, measured around the circle. A place of unknown yaw
+    then has no neighbors and is not a neighbor of any place.
     """
     if not 0 <= radius < np.inf:
-        raise BadInputError(f"radius {radius} is not a distance")
+        raise BadInputError(f"radius is {radius}, expected a finite number, 0 or more")
     if max_yaw is not None and not 0 < max_yaw <= np.pi:
-        raise BadInputError(f"max_yaw {max_yaw} is not an angle between 0 and pi radians")
+        raise BadInputError(f"max_yaw is {max_yaw}, expected radians above 0 and at most pi")
     found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
     for name in sorted(set(places.frame)):
         here = np.flatnonzero(places.frame == name)
         tree = KDTree(places.positions[here])
-        # The tree compares squares, which may round the other way at exactly the radius.
+        # The tree compares squared distances, which rounding can move across the radius.
         pairs = tree.sparse_distance_matrix(tree, radius * (1 + 1e-12), output_type="ndarray")
         pairs = pairs[pairs["v"] <= radius]
         found.append((here[pairs["i"]], here[pairs["j"]]))
@@ -59,4 +59,4 @@ def find_neighbours(places: Places, radius: float, *, max_yaw: float | None = No
     query, row = query[keep], row[keep]
     order = np.lexsort((row, query))
     starts = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(places)))])
-    return Neighbours(starts, row[order])
+    return Neighbors(starts, row[order])

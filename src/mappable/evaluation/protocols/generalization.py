@@ -1,4 +1,4 @@
-"""Places that the encoder never trained on: a map of one run there, and how often its queries are right."""
+"""Accuracy in regions that the encoder never trained on, with a map of one reference run per region."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from mappable.evaluation.setup import Setup
 from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.maps.landmarks import sequential_landmarks
 
-NAME = "generalisation"
-SPACINGS = (1.0, 1.25)  # of landmarks along the reference run, in positive radii
+NAME = "generalization"
+SPACINGS = (1.0, 1.25)  # of landmarks along the reference run, in positive radii, as in the paper
 
 
 @dataclass(frozen=True)
 class RegionAccuracy:
-    """Percent of a region's queries within the radii, with landmarks `spacing` apart along its reference run."""
+    """Percent of a region's queries within the radii; landmarks are `spacing` apart along its reference run."""
 
     queries: Ints  # rows of the table
     landmarks: Ints  # rows of the table
@@ -33,25 +33,25 @@ class RegionAccuracy:
 
 
 @dataclass(frozen=True)
-class Generalisation:
-    """The accuracy by the names of regions, then by the spacing of landmarks in positive radii."""
+class Generalization:
+    """Accuracy by name of the region, then by spacing of landmarks in positive radii."""
 
     regions: dict[str, dict[str, RegionAccuracy]]
 
 
 def rows(setup: Setup) -> Ints:
-    """Rows that must be described."""
+    """Rows whose images need descriptors."""
     found = [setup.references[:0]]
     for region in setup.regions:
         found += [region.queries, region.reference]
     return np.concatenate(found)
 
 
-def score(scoring: Scoring) -> Generalisation:
-    """Accuracy in each region, for landmarks one positive radius apart, and 1.25."""
+def score(scoring: Scoring) -> Generalization:
+    """Accuracy in each region, for landmarks 1 and 1.25 positive radii apart."""
     setup = scoring.setup
     if not setup.regions:
-        raise NotApplicableError("this set has no region with a reference run of its own")
+        raise NotApplicableError("the set has no region with its own reference run")
     at = setup.places.positions
     found: dict[str, dict[str, RegionAccuracy]] = {}
     for region in setup.regions:
@@ -72,14 +72,14 @@ def score(scoring: Scoring) -> Generalisation:
                 negative=percent_within(errors, setup.negative_radius),
                 bound=percent_within(bound, setup.positive_radius),
             )
-    return Generalisation(found)
+    return Generalization(found)
 
 
 def sections(view: View, models: list[Model]) -> list[Section]:
-    """Means over models of a kind, as the paper prints them, and each model."""
+    """Means over models of a kind, as the paper prints them, and a row per model."""
     sentences = [
-        f"Other places, with a map of one reference run each: percent of the queries found within {view.positive}. "
-        "Landmarks are one positive radius apart along the run, and 1.25 times that.",
+        f"Percent of the queries found within {view.positive} in other places. Each place has a map of one reference "
+        "run. Landmarks are 1 and 1.25 positive radii apart along the run.",
     ]
     groups: dict[str, list[Model]] = {}
     for model in models:
@@ -87,10 +87,10 @@ def sections(view: View, models: list[Model]) -> list[Section]:
     single = _regions(view, {model.title: [model] for model in models}, folded=len(groups) < len(models))
     tables = [single]
     if single.folded:
-        sentences.append("As in the paper, numbers are means over all models of a kind.")
+        sentences.append("As in the paper, each number is the mean over all models of a kind.")
         titles = {f"{kind} ({counted(len(of), 'model', 'models')})": of for kind, of in groups.items()}
-        tables.insert(0, _regions(view, titles, printed=paper.GENERALISATION.get(view.setup.name, {})))
-    return [Section(NAME, "Generalisation", sentences, tables)]
+        tables.insert(0, _regions(view, titles, printed=paper.GENERALIZATION.get(view.setup.name, {})))
+    return [Section(NAME, "Generalization", sentences, tables)]
 
 
 def _regions(
@@ -100,21 +100,21 @@ def _regions(
     printed: Mapping[str, Mapping[str, paper.Models]] | None = None,
     folded: bool = False,
 ) -> Table:
-    """A column per region and spacing, and a row per group of models, the paper's numbers, the bound and landmarks."""
+    """A column per region and spacing; a row per group of models, then the paper's numbers, bound and landmarks."""
     names = ["Paper, visual", "Paper, combined"] if printed else []
     columns = [Column("Model" if printed is None else "Loss", [*groups, *names, BOUND, "Landmarks"])]
-    for region, spacings in next(iter(groups.values()))[0].first(Generalisation).regions.items():
+    for region, spacings in next(iter(groups.values()))[0].first(Generalization).regions.items():
         for factor, facts in spacings.items():
             cells: list[Cell] = []
             for of in groups.values():
-                means = [model.spread(Generalisation, lambda one: _positive(one, region, factor)) for model in of]  # noqa: B023 - called at once
+                means = [model.spread(Generalization, lambda one: _positive(one, region, factor)) for model in of]  # noqa: B023 - called at once
                 cells.append(means[0] if len(means) == 1 else _mean(means))
             own = (printed or {}).get(region, {}).get(factor)
             cells += [own and own.visual, own and own.combined] if printed else []
             title = f"{facts.spacing:g} {view.unit} apart"
             columns.append(Column(title, [*cells, facts.bound, len(facts.landmarks)], group=region))
     return table(
-        "generalisation-of-models" if folded else NAME,
+        "generalization-of-models" if folded else NAME,
         *columns,
         caption="Each model" if folded else "",
         references=2 + len(names),
@@ -122,7 +122,7 @@ def _regions(
     )
 
 
-def _positive(found: Generalisation, region: str, factor: str) -> float | None:
+def _positive(found: Generalization, region: str, factor: str) -> float | None:
     one = found.regions.get(region, {}).get(factor)
     return None if one is None else one.positive
 
@@ -133,11 +133,11 @@ def _mean(spreads: Sequence[Spread | None]) -> float | None:
 
 
 def _kind(row: str) -> str:
-    """What kind of loss a row has, as the paper groups them."""
+    """The kind of loss of a row, as the paper groups losses."""
     if row not in ROWS or row == OFF_THE_SHELF:
         return "Off-the-shelf" if row == OFF_THE_SHELF else "Others"
     kind = "Combined" if ROWS[row].combined else "Visual" if ROWS[row].visual else "Geometric"
     return f"{kind} (ours)" if row.endswith(OURS) else kind
 
 
-PROTOCOL = Protocol(NAME, Generalisation, rows, score, sections)
+PROTOCOL = Protocol(NAME, Generalization, rows, score, sections, former_name="generalisation")  # codespell:ignore
