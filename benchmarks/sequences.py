@@ -32,7 +32,8 @@ def describe(positions: Floats, dimensions: int, seed: int) -> Floats32:
     ways, phase = waves.normal(size=(2, dimensions)) / 8.0, waves.uniform(0, 2 * np.pi, dimensions)
     noise = np.random.default_rng(seed).normal(size=(len(positions), dimensions)).astype(np.float32)
     seen = np.cos(positions @ ways + phase).astype(np.float32) + np.float32(0.5) * noise
-    return seen / np.linalg.norm(seen, axis=1, keepdims=True)
+    unit: Floats32 = seen / np.linalg.norm(seen, axis=1, keepdims=True)
+    return unit
 
 
 def route(count: int, length: float, aside: float) -> Floats:
