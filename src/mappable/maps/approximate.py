@@ -60,18 +60,18 @@ class Approximate:
         return built
 
     @classmethod
-    def load(cls, file: Path, exact: Exact) -> "Approximate":
-        """What `save` wrote, for the same descriptors; the index itself is read by the first search."""
+    def load(cls, file: Path, exact: Exact, check: Callable[[], None] = lambda: None) -> "Approximate":
+        """What `save` wrote, for the same descriptors; the first search calls `check` and reads the index itself."""
         _faiss()
         with FORMAT.reading(file):
             with safe_open(file, "numpy") as opened:
                 about = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
             count, dimensions = int(about["landmarks"]), int(about["dimensions"])
             recall = {name: float(share) for name, share in about["recall"].items()}
-        if (count, dimensions) != exact.vectors.shape:
+        if (count, dimensions) != (len(exact), exact.dimensions):
             given = f"{len(exact)} of {exact.dimensions}"
             raise BadInputError(f"{file}: an index of {count} descriptors of {dimensions} numbers, not of {given}")
-        return cls(exact, recall, lambda: _read_index(file))
+        return cls(exact, recall, lambda: _read_index(file, check))
 
     def save(self, file: Path) -> None:
         """Write `file` (safetensors) whole or not at all."""
@@ -172,7 +172,8 @@ def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
     return (exact.take(rows[start : start + size]) for start in track(starts, what, len(starts)))
 
 
-def _read_index(file: Path) -> Index:
+def _read_index(file: Path, check: Callable[[], None]) -> Index:
+    check()
     try:
         with safe_open(file, "numpy") as opened:
             return opened.get_tensor("shortening"), _faiss().deserialize_index(opened.get_tensor("index"))
