@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from mappable.arrays import Bools, Floats32, Ints
+from mappable.containers import read_safetensors
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
@@ -64,8 +64,7 @@ class Approximate:
         """What `save` wrote, for the same descriptors; the first search calls `check` and reads the index itself."""
         _faiss()
         with FORMAT.reading(file):
-            with safe_open(file, "numpy") as opened:
-                about = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
+            about = FORMAT.parse(read_safetensors(file, "numpy", ())[0].get(KEY), file)
             count, dimensions = int(about["landmarks"]), int(about["dimensions"])
             recall = {name: float(share) for name, share in about["recall"].items()}
         if (count, dimensions) != (len(exact), exact.dimensions):
@@ -174,10 +173,10 @@ def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
 
 def _read_index(file: Path, check: Callable[[], None]) -> Index:
     check()
+    _, tensors = read_safetensors(file, "numpy")
     try:
-        with safe_open(file, "numpy") as opened:
-            return opened.get_tensor("shortening"), _faiss().deserialize_index(opened.get_tensor("index"))
-    except (OSError, SafetensorError, RuntimeError) as error:
+        return tensors["shortening"], _faiss().deserialize_index(tensors["index"])
+    except (KeyError, RuntimeError) as error:
         raise BadInputError(f"{file}: the index in it is damaged ({str(error).strip().splitlines()[-1]})") from None
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
-from mappable.maps.checksums import Check
+from mappable.maps.checking import Check
 from mappable.maps.store import check_lengths, check_search, shape, squared_lengths
 
 QUERIES = 1024  # at a time

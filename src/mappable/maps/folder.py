@@ -16,14 +16,14 @@ from typing import IO, Any
 from uuid import uuid4
 
 import numpy as np
-import pyarrow.parquet
 
+from mappable.containers import parse_json, read_bytes, read_npy
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.files import reading, write_atomically
 from mappable.formats import Format
 from mappable.locks import alone_in
-from mappable.maps.checksums import (
+from mappable.maps.checking import (
     Check,
     File,
     block_count,
@@ -213,7 +213,7 @@ def _opened(folder: Path, text: bytes) -> Map:
         files = _checked_files(folder, facts)
         shape = (facts["landmarks"], facts["descriptor"]["dimensions"])
         vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
-        places = _places(folder, files, facts["landmarks"])
+        places = _places(files, facts["landmarks"])
         corners = (len(places), places.dimensions, places.dimensions)
         covariance = np.full(corners, np.nan)
         if "covariance" in files:
@@ -254,25 +254,20 @@ def _checked_files(folder: Path, facts: dict[str, Any]) -> dict[str, File]:
     return files
 
 
-def _places(folder: Path, files: dict[str, File], landmarks: int) -> Places:
-    """The table of landmarks. Its length is checked before the table is read, because reading takes memory."""
-    table = files["landmarks"].path
-    rows = pyarrow.parquet.read_metadata(table).num_rows
-    if rows != landmarks:
-        raise BadInputError(f"{table}: has {rows:,} rows, but {MAP} has {landmarks:,} landmarks")
-    places = load_places(table)
-    if places.decoding is not None and places.decoding.undistortion is not None:
-        lens = places.decoding.undistortion
-        kept = files["undistortion"].path if "undistortion" in files else folder / Path(lens).name
-        places = places.replace(decoding=replace(places.decoding, undistortion=str(kept)))
+def _places(files: dict[str, File], landmarks: int) -> Places:
+    """The table of landmarks; raise before reading it if it has another number of rows."""
+    places = load_places(files["landmarks"].path, rows=landmarks)
+    if "undistortion" in files and places.decoding is not None:
+        own = replace(places.decoding, undistortion=str(files["undistortion"].path))
+        places = places.replace(decoding=own)
     return places
 
 
 def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> "np.memmap[Any, Any]":
-    """An array on disk, of which nothing is read yet."""
-    array: np.memmap[Any, Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    if array.shape != shape or array.dtype != np.dtype(kind) or not array.flags.c_contiguous:
-        raise BadInputError(f"{file}: holds {array.dtype} of shape {array.shape}, but must hold {kind} of {shape}")
+    """An array that is mapped into memory; nothing is read yet."""
+    array = read_npy(file, shape=shape, dtype=kind, mapped=True)
+    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
+        raise BadInputError(f"{file}: the array is empty or in Fortran order, expected {kind} in C order")
     return array
 
 
@@ -304,14 +299,14 @@ def _calibration(facts: dict[str, Any] | None) -> Any:
 
 def _read_bytes(folder: Path) -> bytes:
     with FORMAT.reading(folder / MAP):
-        return (folder / MAP).read_bytes()
+        return read_bytes(folder / MAP, FORMAT.limit)
 
 
 def _is_damaged(folder: Path) -> bool:
     """True for a map of ours whose description is no JSON any more: there are files beside it, all of them ours."""
     try:
-        json.loads(_read_bytes(folder))
-    except (ValueError, RecursionError):
+        parse_json(_read_bytes(folder))
+    except ValueError:
         others = [file.name for file in folder.iterdir() if file.name not in (MAP, LOCK)]
         return bool(others) and all(OWN.fullmatch(name) for name in others)
     return False
@@ -326,8 +321,8 @@ def _tidy(folder: Path) -> None:
     used = set()
     if (folder / MAP).exists():
         try:
-            used = {one["name"] for one in json.loads(_read_bytes(folder))["files"].values()} | {MAP}
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            used = {one["name"] for one in parse_json(_read_bytes(folder))["files"].values()} | {MAP}
+        except (KeyError, TypeError, ValueError, AttributeError):
             return
     for file in folder.iterdir():
         if OWN.fullmatch(file.name) and file.name not in used:

@@ -14,7 +14,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import check_descriptors
-from mappable.maps.checksums import File
+from mappable.maps.checking import File
 from mappable.maps.exact import Exact
 from mappable.maps.landmarks import frame_of
 from mappable.maps.store import Store

@@ -95,7 +95,7 @@ def checking_all(vectors: Vectors, header: bytes, file: File) -> Check:
         nonlocal finished
         if not finished:
             digest = hashlib.sha256(header)
-            digest.update(vectors)
+            digest.update(vectors.data)
             if digest.hexdigest() != file.sha256:
                 raise damaged(file.path)
             finished = True
@@ -118,4 +118,4 @@ def _contain(rows: Ints, count: int, size: int) -> NDArray[np.bool_]:
 def _sum(block: Vectors) -> int:
     import xxhash  # imported here, so that maps in memory do not need it
 
-    return xxhash.xxh3_64_intdigest(block)
+    return xxhash.xxh3_64_intdigest(block.data)
