@@ -181,7 +181,7 @@ def deaf(client: Any) -> Iterator[socket.socket]:
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", client.port))
-        connection.sendall(1000 * b"GET /map HTTP/1.1\r\nHost: here\r\n\r\n")
+        connection.sendall(1000 * b"GET /map HTTP/1.1\r\nHost: localhost\r\n\r\n")
         yield connection
 
 
@@ -282,8 +282,8 @@ def command(backbones_folder: Path) -> list[str]:
     return [sys.executable, "-c", f"{known}from mappable.cli import main; main()"]
 
 
-def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, images: Images) -> None:
-    run = [*command, "serve", str(map_folder), "--port", "0"]
+def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, wall: Places, images: Images) -> None:
+    run = [*command, "serve", str(map_folder), "--port", "0", "--images", str(wall.root)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
@@ -292,7 +292,8 @@ def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, im
         assert lines[2].startswith("serving at http://127.0.0.1:")
         port = int(lines[2].rsplit(":", 1)[1])
         data = images[0][1]
-        head = f"POST /locate HTTP/1.1\r\nHost: here\r\nContent-Type: image/png\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = "POST /locate HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
+        head += f"Content-Length: {len(data)}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
             connection.sendall(head.encode() + data[:100])
             time.sleep(0.2)
