@@ -21,6 +21,7 @@ import pytest
 from mappable.features import Encoder
 from mappable.features.fast_encoder import FastEncoder
 from mappable.maps import Map, build_map
+from mappable.maps.errors import DamagedMapError
 from mappable.places import Places
 from mappable.service import answers
 from mappable.service.limits import Limits
@@ -227,11 +228,19 @@ def test_a_failure_inside_tells_the_client_nothing(
     def fail() -> None:
         raise RuntimeError("a secret of /home/me")
 
+    def find_damage() -> None:
+        raise DamagedMapError(Path("/home/me/map/descriptors.npy"))
+
     client = start(map_folder)
     hindered["embed"] = fail
     answer = client.post("/locate", images[0][1])
     assert answer.status == 500
     assert answer.error == "internal error of the server; its log has the details"
+    hindered["embed"] = find_damage
+    answer = client.post("/locate", images[0][1])
+    assert answer.status == 500
+    assert "damaged" in answer.error
+    assert "/home/me" not in answer.error
     hindered["embed"] = lambda: None
     assert client.post("/locate", images[0][1]).status == 200
 
