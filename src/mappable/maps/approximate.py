@@ -118,9 +118,7 @@ class Approximate:
         cells = faiss.SearchParametersIVF(nprobe=PROBED, sel=allowed)
         rows: Ints = inverted.search(queries @ shortening, min(count, len(self)), params=cells)[1]
         if rows.max(initial=-1) >= len(self):
-            raise BadInputError(
-                f"the index has landmark {rows.max()}, but the map has only {len(self)} landmarks"
-            )
+            raise BadInputError(f"the index has landmark {rows.max()}, but the map has only {len(self)} landmarks")
         return rows
 
     @cached_property
