@@ -34,7 +34,10 @@ def verdict(packages: list[dict[str, Any]]) -> tuple[int, list[str]]:
     known = sum("skip_reason" not in one for one in packages)
     if known < len(packages):
         why = "the database at pypi.org cannot be reached, or does not know them"
-        return 1 if lines else 2, [*lines, f"{len(packages) - known} of {len(packages)} packages were NOT audited: {why}"]
+        return 1 if lines else 2, [
+            *lines,
+            f"{len(packages) - known} of {len(packages)} packages were NOT audited: {why}",
+        ]
     return (1, lines) if lines else (0, [f"{known} packages audited, no known vulnerability"])
 
 

@@ -54,7 +54,10 @@ def test_the_makefile_installs_from_the_locks_and_checks_their_hashes() -> None:
     for lock in LOCKS:
         assert f"$(LOCKED) {lock.name}\n" in text
     unlocked = [line.strip() for line in text.splitlines() if line.startswith("\t$(PIP)")]
-    assert unlocked == ["$(PIP) --constraint constraints.txt torch", "$(PIP) --no-deps --no-build-isolation --editable ."]
+    assert unlocked == [
+        "$(PIP) --constraint constraints.txt torch",
+        "$(PIP) --no-deps --no-build-isolation --editable .",
+    ]
 
 
 def test_the_bill_of_materials_lists_every_package_once() -> None:

@@ -35,7 +35,9 @@ def test_many_near_duplicates_among_others_are_all_mended() -> None:
     vectors[::2] = vectors[0] + 1e-5 * vectors[::2]
     order = np.random.default_rng(2).permutation(150)
     first, second = vectors.astype(np.float32), vectors[order].astype(np.float32)
-    np.testing.assert_allclose(np.sqrt(squared_between(first, second)), np.sqrt(by_differences(first, second)), 1e-3, 1e-7)
+    np.testing.assert_allclose(
+        np.sqrt(squared_between(first, second)), np.sqrt(by_differences(first, second)), 1e-3, 1e-7
+    )
     own = squared_between(first, first)
     assert not own.diagonal().any()
     np.testing.assert_allclose(np.sqrt(own), np.sqrt(by_differences(first, first)), 1e-3, 1e-7)

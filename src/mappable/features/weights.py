@@ -39,7 +39,9 @@ class WeightSet:
     mean: Channels
     std: Channels
     corner: tuple[Channels, Channels, Channels]  # first layer: top left red, green, blue of the first 3 filters
-    half_digest: str | None  # sha256 of all tensors in float16; None if only 8 digits of the file's sha256 are published
+    half_digest: (
+        str | None
+    )  # sha256 of all tensors in float16; None if only 8 digits of the file's sha256 are published
     address: str  # torchvision's address
     megabytes: int  # size of the file at the address
     archive: Archive | None = None
@@ -178,7 +180,9 @@ def _read_given(chosen: WeightSet, file: Path, sha256: str | None = None) -> dic
         raise BadInputError(f"{file}: SHA-256 is {own}, expected {shown(sha256)}")
     others = (weights.name for weights in WEIGHT_SETS.values() if weights is not chosen and weights.resembles(tensors))
     other = next(others, None)
-    vouched = chosen.half_digest is None and other is None and (sha256 is not None or has_digits_of(file, chosen.address))
+    vouched = (
+        chosen.half_digest is None and other is None and (sha256 is not None or has_digits_of(file, chosen.address))
+    )
     if vouched or chosen.is_known(tensors):
         return tensors
     published = chosen.address.rpartition("/")[2]

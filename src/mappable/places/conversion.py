@@ -74,7 +74,7 @@ def convert(
 
 
 def _twins(places: Places, rows: Ints) -> tuple[Note, ...]:
-    """A warning about files with the content of an earlier file; `rows` are their rows in the pack, which they share."""
+    """A warning about files with the content of an earlier file: they share a row of the pack (`rows`)."""
     _, first, number = np.unique(rows, return_index=True, return_inverse=True)
     original = first[number]
     copies = np.flatnonzero(original != np.arange(len(rows)))
