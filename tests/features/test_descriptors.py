@@ -99,7 +99,7 @@ def test_what_is_no_file_of_descriptors_is_said_to_be_none(places: Places, vecto
     file = saved(tmp_path / "d.npy", vectors)
     refusals: list[tuple[Path, Places | None, str]] = [
         (tmp_path / "none.npy", places, "no such file"),
-        (tmp_path, places, r"no descriptors here \(there is no descriptors\.json\)"),
+        (tmp_path, places, r"no descriptors here \(descriptors\.json is missing\)"),
         (file, None, "does not record the places of its descriptors"),
         (file, places[[]], "table of places is empty"),
         (file, places[:2], "3 descriptors.*2 places"),
