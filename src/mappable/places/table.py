@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints, Strings
+from mappable.arrays import MAX_COORDINATE, Bools, Floats, Ints, Strings
 from mappable.errors import BadInputError, BadRowError, shown
 from mappable.places import roles
 from mappable.places.angles import wrap
@@ -243,6 +243,13 @@ def _validate(places: Places) -> None:
         raise BadInputError(f"dimensions is {places.dimensions!r}, expected 2 or 3")
     refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, expected a finite number")
     refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, expected a finite number")
+    for name in ("x", "y", "z"):
+        column = getattr(places, name)
+        problem = f"expected at most {MAX_COORDINATE:g}, positive or negative"
+        refuse(
+            np.isfinite(column) & (np.abs(column) > MAX_COORDINATE),
+            lambda row, n=name, c=column, p=problem: f"{n} is {c[row]}, {p}",  # type: ignore[misc]
+        )
     refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, expected a finite number")
     refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, expected a finite number")
     if places.dimensions == 3:

@@ -49,7 +49,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from mappable.arrays import Strings
+from mappable.arrays import MAX_COORDINATE, Strings
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
@@ -301,6 +301,8 @@ def _pose(match: re.Match[str]) -> tuple[int, float, float, float] | None:
     """Time in ns, x, y and yaw from the name of an image; None if one of them is out of range."""
     seconds, x, y, yaw = match.groups()
     numbers = float(x), float(y), float(yaw)
-    if abs(float(seconds)) > LATEST_SECONDS or not all(map(math.isfinite, numbers)):
+    if abs(float(seconds)) > LATEST_SECONDS or not (
+        math.isfinite(numbers[2]) and max(map(abs, numbers[:2])) <= MAX_COORDINATE
+    ):
         return None
     return int(EXACT.multiply(EXACT.create_decimal(seconds), 10**9)), *numbers
