@@ -17,7 +17,7 @@ from mappable.files import write_atomically
 from mappable.formats import Format
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
-FORMAT = Format("mappable result", 3, "evaluate again")
+FORMAT = Format("mappable result", 4, "evaluate again", sealed_since=4, earliest=3, limit=2**30)
 MAPPINGS = ("settings", "skipped", "keys", "ran")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 

@@ -17,7 +17,7 @@ from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
 from mappable.progress import track
 
-FORMAT = Format("mappable descriptors", 1, "write the folder again with `mappable embed`")
+FORMAT = Format("mappable descriptors", 2, "write the folder again with `mappable embed`", sealed_since=2, earliest=1)
 DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
 
 

@@ -23,7 +23,7 @@ from mappable.places.images import Fit, Size, read_bytes
 from mappable.places.pixels import ImageRows, blocks
 from mappable.places.table import Places
 
-FORMAT = Format("mappable pack", 1, "delete the folder and convert again")
+FORMAT = Format("mappable pack", 2, "delete the folder and convert again", sealed_since=2, earliest=1)
 ABOUT, IMAGES, INDEX, JOURNAL = "pack.json", "images.npy", "index.parquet", "journal.jsonl"
 
 

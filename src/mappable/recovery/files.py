@@ -20,7 +20,7 @@ from mappable.recovery.result import Recovered
 from mappable.tables import Table, read_table
 from mappable.trajectories import read_tum
 
-RECOVERY = Format("mappable recovery", 1, "run `mappable recover` again")  # summary.json
+RECOVERY = Format("mappable recovery", 2, "run `mappable recover` again", sealed_since=2, earliest=1)  # summary.json
 AXES = "xyz"
 # Defaults for tables without a column sigma:
 RELATIVE_SIGMA, ABSOLUTE_SIGMA = 0.05, 0.2  # ranges: share of the distance, plus metres
