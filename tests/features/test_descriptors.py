@@ -110,7 +110,7 @@ def test_what_is_no_file_of_descriptors_is_said_to_be_none(places: Places, vecto
         (tmp_path / name).write_bytes(file.read_bytes()[:140] if name == "cut.npy" else b"1,2,3")
     refusals += [
         (tmp_path / "text.csv", places, r"\.npy.*\.h5.*\(hloc\).*folder"),
-        (tmp_path / "cut.npy", places, "truncated, damaged or not an array"),
+        (tmp_path / "cut.npy", places, "damaged, or not a .npy file of numbers .*truncated"),
         (tmp_path / "cut.h5", places, "truncated, damaged or not an HDF5 file"),
     ]
     for source, table, problem in refusals:

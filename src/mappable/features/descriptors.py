@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.arrays import Floats, Floats32
-from mappable.errors import BadInputError
+from mappable.checksums import digest_of_file
+from mappable.containers import read_npy
+from mappable.errors import BadInputError, DamagedFileError
 from mappable.features.about import About
 from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, check_hloc
-from mappable.places.files import load_places
+from mappable.places.files import TABLE, load_places
 from mappable.places.notes import Note, warn
 from mappable.places.table import Places
 from mappable.progress import track
@@ -101,6 +103,9 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     with FORMAT.reading(folder / ABOUT):
         facts = FORMAT.read(folder / ABOUT)
         encoder, about = str(facts["encoder"]), About.from_json(facts["about"])
+        for name, checksum in facts.get("files", {}).items():  # earlier versions wrote no checksums
+            if name in (DESCRIPTORS, TABLE) and digest_of_file(folder / name) != checksum:
+                raise DamagedFileError(f"{folder / name}: damaged, or not written together with {ABOUT}")
     table = load_places(folder)
     descriptors = _read_array(folder / DESCRIPTORS, table)
     if places is None:
@@ -113,12 +118,7 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
 
 
 def _read_array(file: Path, places: Places) -> Floats32:
-    try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise BadInputError(f"{file}: no such file of descriptors") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise BadInputError(f"{file}: truncated, damaged or not an array ({error})") from None
+    array = read_npy(file, mapped=True)
     if array.dtype.kind != "f" or array.ndim != 2:
         raise BadInputError(
             f"{file}: the array is {array.dtype} of shape {array.shape}, expected floating-point numbers (n, D)"

@@ -9,6 +9,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.files import sync_folder, write_atomically
@@ -44,7 +45,8 @@ def write_descriptors(
     with _replaced(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
         write_atomically(numbers, lambda stream: np.save(stream, descriptors))
         save_places(places, table)
-        FORMAT.write(description, facts | {"about": about.to_json()})
+        checksums = {DESCRIPTORS: digest_of_file(numbers), TABLE: digest_of_file(table)}
+        FORMAT.write(description, facts | {"files": checksums, "about": about.to_json()})
 
 
 def check_hloc(file: Path) -> None:
