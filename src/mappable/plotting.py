@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # safe for color-blind readers
-BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
-GREY, EMPTY = "#8a8a8a", "#e4e4e4"
+BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
+GRAY, EMPTY = "#8a8a8a", "#e4e4e4"
 SHADES = "viridis"  # from dark to light, in color and in gray print
 SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 

@@ -40,7 +40,7 @@ def rewritten(file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], 
 @pytest.mark.medium
 def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pictures: Pixels, tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=8)  # with VGG-16
-    encoder.initialise(pictures)
+    encoder.initialize(pictures)
     encoder.save(tmp_path / "encoder.safetensors")
     loaded = Encoder.load(tmp_path / "encoder.safetensors")
     assert encoder.dimensions == 8 * 512
@@ -102,7 +102,7 @@ def test_random_weights_follow_from_the_seed_and_keep_the_scale(small_backbone: 
     assert (weights[11] == 0).all()
 
 
-def test_images_are_normalised_by_the_mean_and_std_of_the_weights(encoder: Encoder) -> None:
+def test_images_are_normalized_by_the_mean_and_std_of_the_weights(encoder: Encoder) -> None:
     seen: list[Tensor] = []
     encoder.backbone.lower = lambda images: seen.append(images) or images  # type: ignore[method-assign, func-returns-value]
     pixels = torch.randint(0, 256, (2, 48, 64, 3), dtype=torch.uint8)
@@ -161,7 +161,7 @@ def test_initialization_is_the_same_each_time_and_says_whose_images_it_used(
 ) -> None:
     def initialized(seed: int) -> Encoder:
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
-        encoder.initialise(pictures, source="/data/pittsburgh", seed=seed)
+        encoder.initialize(pictures, source="/data/pittsburgh", seed=seed)
         return encoder
 
     assert initialized(0).fingerprint == initialized(0).fingerprint
@@ -296,5 +296,5 @@ def test_a_failed_save_leaves_the_older_file(
 
 
 def test_a_list_of_file_names_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(BadInputError, match="not a list"):
+    with pytest.raises(BadInputError, match="type list, expected Places, an array"):
         encoder.embed(["a.png"])  # type: ignore[arg-type]

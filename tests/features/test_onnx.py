@@ -42,7 +42,7 @@ def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.Tem
     small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
     encoder = Encoder(replace(small.about, mean=(0.0, 0.0, 0.0), positive_radius=10.0))
     encoder.load_state_dict(small.state_dict())
-    encoder.initialise(pictures)
+    encoder.initialize(pictures)
     encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
     folder = tmp_path_factory.mktemp("onnx")
     own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v{FORMAT.version}.onnx"
@@ -168,9 +168,9 @@ def _foreign() -> onnx.ModelProto:
 
 def test_images_of_another_size_or_kind_and_another_precision_are_refused(exported: Exported, pictures: Pixels) -> None:
     opened = OnnxEncoder(exported.file)
-    with pytest.raises(BadInputError, match=r"48 x 64 x 3.*10 x 40 x 64 x 3"):
+    with pytest.raises(BadInputError, match=r"10 x 40 x 64 x 3, expected n x 48 x 64 x 3"):
         opened.embed(pictures[:, :40])
-    with pytest.raises(BadInputError, match=r"uint8.*float32"):
+    with pytest.raises(BadInputError, match="float32, expected uint8"):
         opened.embed(pictures.astype(np.float32))
     with pytest.raises(BadInputError, match=r"'bfloat16'.*float32"):
         opened.embed(pictures, precision="bfloat16")

@@ -17,6 +17,7 @@ from mappable.checksums import SEAL, UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.folder import OtherRunError
+from mappable.learning.setting_layers import FORMER_NAMES
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.locks import alone_in
@@ -148,6 +149,20 @@ def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
     assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
     with pytest.raises(BadInputError, match=r"averaging 0\.0.*0\.6"):
         train(*toy, settings(iterations=1, averaging=0.6), out=tmp_path)
+
+
+def test_a_run_of_a_version_that_called_a_setting_otherwise_is_continued(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    encoder = train(*toy, settings(iterations=1), out=tmp_path)
+    former = {current: former for former, current in FORMER_NAMES.items()}
+    recorded = {former.get(name, name): value for name, value in encoder.about.settings.items()}
+    assert recorded.keys() != encoder.about.settings.keys()
+    encoder.about = replace(encoder.about, settings=recorded)
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
+    with pytest.raises(BadInputError, match=r"normalized True \(now False\)"):
+        train(*toy, settings(iterations=1, normalized=False), out=tmp_path)
 
 
 @pytest.fixture

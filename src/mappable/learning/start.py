@@ -140,7 +140,7 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
         if cached is None or not _load(aggregator, cached):
             source = "the training set" if settings.init_source == "train" else settings.init_source
             print(f"clusters: k-means on images of {source}", file=sys.stderr)
-            encoder.initialise_by(
+            encoder.initialize_by(
                 local_of,
                 available,
                 source=settings.init_source,

@@ -168,7 +168,7 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
         size_and_fit = "-".join(text for text in (wanted and "x".join(map(str, wanted)), fit) if text)
         problem = f"contains {len(found)} packs" if found else "contains no pack"
         which = f" of {size_and_fit}" if size_and_fit else ""
-        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one of these: {', '.join(names)}")
+        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one pack: {', '.join(names)}")
     return PackedImages(found[0])
 
 
