@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.files import write_atomically
@@ -59,7 +59,7 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
     may_differ = WATCHING | DIVIDING
     different = [key for key in now if key not in may_differ and before[key] != now[key]]
     if different:
-        values = ", ".join(f"{key} {before[key]!r} (now {now[key]!r})" for key in different)
+        values = ", ".join(f"{key} {shown(before[key])} (now {shown(now[key])})" for key in different)
         raise OtherRunError(f"{file}: trained with {values}; use the same settings, or start again with --overwrite")
     if data_before != data:
         raise OtherRunError(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mappable.arrays import Ints, Pixels
 from mappable.checksums import UNSEALED, digest, seal
 from mappable.containers import parse_json, read_parquet
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 from mappable.places.decoding import RawDecoding
@@ -235,7 +235,7 @@ def read_about(folder: Path) -> dict[str, Any]:
         about = {"root": ""} | FORMAT.read(folder / ABOUT)
         size = about["width"], about["height"]
         if not all(type(side) is int and side > 0 for side in size) or about["fit"] not in get_args(Fit):
-            raise ValueError(f"images of {size[0]}x{size[1]}, fit {about['fit']!r}")
+            raise ValueError(f"images of {size[0]}x{size[1]}, fit {shown(about['fit'])}")
         return about
 
 

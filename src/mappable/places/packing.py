@@ -7,13 +7,14 @@ enough, because decoding and resizing release Python's lock.
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from mappable.checksums import digest
 from mappable.errors import BadImageError, BadInputError
-from mappable.files import sync_folder
+from mappable.files import sync_folder, writing
 from mappable.locks import take, wait_for
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
@@ -157,11 +158,16 @@ class _Appender:
         self.folder, self.size, self.used = folder, size, False
 
     def __enter__(self) -> "_Appender":
+        with writing(self.folder / cache.IMAGES):
+            self._open()
+        return self
+
+    def _open(self) -> None:
         self.images = (self.folder / cache.IMAGES).open("r+b" if (self.folder / cache.IMAGES).exists() else "w+b")
         self.journal = (self.folder / cache.JOURNAL).open("ab")
         self.images.write(cache.npy_header(cache.rows_on_disk(self.folder, self.size), self.size))
+        self.images.flush()
         sync_folder(self.folder)
-        return self
 
     def append(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         self.used = True
@@ -169,7 +175,8 @@ class _Appender:
             self._write(first_row, pixels, entries)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise BadInputError(f"{self.folder}: cannot write ({reason}); images packed so far are kept") from None
+            what = f"cannot be written ({reason}); images packed so far are kept"
+            raise BadInputError(f"{self.folder / cache.IMAGES}: {what}") from None
 
     def _write(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         if pixels:
@@ -185,9 +192,10 @@ class _Appender:
         os.fsync(self.journal.fileno())
 
     def __exit__(self, *error: object) -> None:
-        nothing_written = self.journal.tell() == 0
-        self.images.close()
-        self.journal.close()
+        nothing_written = (self.folder / cache.JOURNAL).stat().st_size == 0
+        for stream in (self.images, self.journal):
+            with suppress(OSError):  # what was not written before is in no journal line
+                stream.close()
         if nothing_written:
             (self.folder / cache.JOURNAL).unlink()
 
