@@ -1,9 +1,12 @@
 """Fixtures that several rooms share."""
 
+import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce, wraps
@@ -150,6 +153,33 @@ def draw() -> Callable[..., Path]:
         return file
 
     return write
+
+
+@pytest.fixture(scope="session")
+def rewrite() -> Callable[[Path, dict[str, Any]], None]:
+    """Write other values to a JSON file of ours, with a correct checksum: for what is checked after the checksum."""
+    from mappable.checksums import UNSEALED, seal
+
+    def write(file: Path, values: dict[str, Any]) -> None:
+        file.write_bytes(seal(json.dumps(values | {"checksum": UNSEALED}).encode()))
+
+    return write
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+    """In this context no file can be longer than so many bytes; writing more fails as on a full disk."""
+
+    @contextmanager
+    def limited(room: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mappable.errors import BadInputError
+from mappable.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,11 +49,11 @@ def check_suffix(file: Path | str) -> None:
 
 
 def write_figure(figure: "Figure", file: Path | str) -> None:
-    """Write a figure in the format of the file's suffix; create the folder if needed."""
+    """Write a figure atomically in the format of the file's suffix; create the folder if needed."""
+    kind = Path(file).suffix.lower().removeprefix(".")
     try:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about letters that the font lacks
-            figure.savefig(file)
-    except (OSError, ValueError) as error:
+            write_atomically(Path(file), lambda stream: figure.savefig(stream, format=kind))
+    except ValueError as error:
         raise BadInputError(f"{file}: the picture cannot be written ({error})") from None

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from torch import Tensor
 
 from mappable.arrays import Pixels
+from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.encoder import Encoder
@@ -27,12 +28,12 @@ def file(encoder: Encoder, tmp_path: Path) -> Path:
 
 
 def rewritten(file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> Path:
-    """The file with its tensors and its description changed."""
+    """The file with its tensors and its description changed, with a correct checksum."""
     with safe_open(file, "pt") as opened:
         header = json.loads(opened.metadata()["mappable"])
     tensors = load_file(file)
     change(tensors, header)
-    save_file(tensors, file, {"mappable": json.dumps(header)})
+    file.write_bytes(seal(save(tensors, {"mappable": json.dumps(header | {"checksum": UNSEALED})})))
     return file
 
 
@@ -253,6 +254,30 @@ def test_a_file_that_does_not_fit_says_where(
 ) -> None:
     with pytest.raises(BadInputError, match=rf"encoder\.safetensors: .*{problem}"):
         Encoder.load(rewritten(file, change))
+
+
+def test_a_flipped_bit_is_found_anywhere_in_the_file(file: Path) -> None:
+    whole = file.read_bytes()
+    for position in np.linspace(0, len(whole) - 1, 40).astype(int):
+        damaged = bytearray(whole)
+        damaged[position] ^= 16
+        file.write_bytes(damaged)
+        with pytest.raises(BadInputError, match=r"encoder\.safetensors: "):
+            Encoder.load(file)
+
+
+def test_a_file_of_an_earlier_version_opens_with_a_note(
+    encoder: Encoder, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with safe_open(file, "pt") as opened:
+        header = json.loads(opened.metadata()["mappable"])
+    assert header.pop("checksum").startswith("mappable-xxh3:")
+    save_file(load_file(file), file, {"mappable": json.dumps(header | {"version": 1})})
+    assert Encoder.load(file).fingerprint == encoder.fingerprint
+    assert "encoder.safetensors" in capsys.readouterr().err
+    save_file(load_file(file), file, {"mappable": json.dumps(header)})
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: .*no checksum"):
+        Encoder.load(file)
 
 
 def test_a_failed_save_leaves_the_older_file(
