@@ -326,7 +326,7 @@ def test_what_was_recovered_from_other_images_is_refused(
     own = drive.folder / "recovered"
     refused(
         mappable(*locate, wall / "rain", *recorded, own),
-        "was recovered from 119 images, but not the 160 given",
+        "was recovered from 119 images, which are not the 160 given",
     )
     refused(
         mappable(*locate, drive.table, *recorded, wall),

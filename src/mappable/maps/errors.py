@@ -1,7 +1,7 @@
-"""Errors of maps other than bad input."""
+"""The error for images that cannot calibrate a map."""
 
 from mappable.errors import BadInputError
 
 
 class UncalibratedError(BadInputError):
-    """The images are sound, but do not tell what feature distances mean."""
+    """The images can be read, but they do not show what feature distances mean in metres."""
