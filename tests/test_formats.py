@@ -93,7 +93,9 @@ CONTAINERS = [name for name, (_, write, _) in FORMATS.items() if write in (in_pa
 def in_source() -> dict[str, int]:
     """All formats that the source defines, with their versions."""
     texts = [file.read_text() for file in Path(mappable.__file__).parent.rglob("*.py")]
-    return {name: int(version) for text in texts for name, version in re.findall(r'= Format\("([^"]+)", (\d+)', text)}
+    return {
+        name: int(version) for text in texts for name, version in re.findall(r'Format\(\s*"([^"]+)",\s*(\d+)', text)
+    }
 
 
 def sentence(read: Read, file: Path) -> str:

@@ -21,6 +21,10 @@ class BadInputError(MappableError):
     """A file, a row or a value from the user is invalid."""
 
 
+class DamagedFileError(BadInputError):
+    """A file is damaged, or is not of the expected kind; the format of the file may add a remedy to the message."""
+
+
 class BadRowError(BadInputError):
     """A row of a table is invalid; a reader of files replaces `row`, counted from 0, by the row number in the file."""
 

@@ -49,6 +49,6 @@ def alone_in(folder: Path, doing: str) -> Iterator[None]:
     except OSError as error:
         raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from None
     if lock is None:
-        raise BadInputError(f"{folder}: another process is {doing} there right now")
+        raise BadInputError(f"{folder}: another process is {doing} there right now; try again when it has finished")
     with lock:
         yield

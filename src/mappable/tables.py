@@ -10,15 +10,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 
 from mappable.arrays import Bools, Floats, Ints
+from mappable.containers import read_parquet
 from mappable.errors import BadInputError, BadRowError, shown
 from mappable.files import reading
 from mappable.times import TimeUnit, nanoseconds
 
 Value = TypeVar("Value")
-MAX_METADATA = 2**31 - 1  # bytes of metadata in a Parquet file; notes about millions of images are long
 
 
 @dataclass(frozen=True)
@@ -170,17 +169,8 @@ def read_words(file: Path, names: Sequence[str]) -> Table:
     return Table(file, columns, list(rows))
 
 
-def read_arrow(file: Path) -> pyarrow.Table:
-    """Read one Parquet file; folder names such as `year=2026` add no columns."""
-    try:
-        with pyarrow.parquet.ParquetFile(file, thrift_string_size_limit=MAX_METADATA) as parquet:
-            return parquet.read()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise BadInputError(f"{file}: not a Parquet file ({str(error).splitlines()[0]})") from None
-
-
 def _read_parquet(file: Path) -> Table:
-    table = read_arrow(file)
+    table = read_parquet(file)
     _refuse_repeated(file, table.column_names)
     for position, field in enumerate(table.schema):
         if pyarrow.types.is_timestamp(field.type):  # as ISO 8601 text, because datetime has no nanoseconds

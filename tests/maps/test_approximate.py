@@ -3,7 +3,9 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -122,7 +124,7 @@ def test_the_seed_decides(exact: Exact, built: Approximate, tmp_path: Path) -> N
 
 def test_what_no_index_is_made_of_is_refused(exact: Exact, built: Approximate, queries: Floats32) -> None:
     with pytest.raises(BadInputError, match=r"1,000 landmarks.*999"):
-        Approximate.build(Exact(exact.vectors[:999]))
+        Approximate.build(Exact(exact.take(np.arange(999))))
     with pytest.raises(BadInputError, match="0 nearest of 3000"):
         built.nearest(queries, 0)
 
@@ -141,7 +143,7 @@ def test_files_that_are_no_such_index_are_refused(
     file, about = tmp_path / "index.safetensors", {"format": "mappable index", "version": 1, "landmarks": LANDMARKS}
     built.save(file)
     with pytest.raises(BadInputError, match=r"3000.*64.*2999.*64"):
-        Approximate.load(file, Exact(exact.vectors[1:]))
+        Approximate.load(file, Exact(exact.take(np.arange(1, len(exact)))))
     tensors, content = load_file(file), file.read_bytes()
     for kept in (0, 4, 100, len(content) - 1):
         file.write_bytes(content[:kept])
@@ -151,3 +153,24 @@ def test_files_that_are_no_such_index_are_refused(
     save_file(damaged, file, {KEY: json.dumps(about | {"dimensions": DIMENSIONS, "recall": {}})})
     with pytest.raises(BadInputError, match="damaged"):
         Approximate.load(file, exact).nearest(queries, 1)
+    for change, problem in ((_with_other_rows, f"landmark .*{LANDMARKS} landmarks"), (_of_another_kind, "damaged")):
+        changed = tensors | {"index": change(tensors["index"])}
+        save_file(changed, file, {KEY: json.dumps(about | {"dimensions": DIMENSIONS, "recall": {}})})
+        with pytest.raises(BadInputError, match=problem):
+            Approximate.load(file, exact).nearest(queries, 1)
+
+
+def _with_other_rows(index: Any) -> Any:
+    """The same index of FAISS, whose rows are not those of the map."""
+    read = faiss.deserialize_index(index)
+    read.make_direct_map()
+    vectors = read.reconstruct_n(0, read.ntotal)
+    read.set_direct_map_type(faiss.DirectMap.NoMap)
+    read.reset()
+    read.add_with_ids(vectors, np.arange(len(vectors)) + 10 * LANDMARKS)
+    return faiss.serialize_index(read)
+
+
+def _of_another_kind(index: Any) -> Any:
+    flat = faiss.IndexFlatL2(faiss.deserialize_index(index).d)
+    return faiss.serialize_index(flat)

@@ -189,7 +189,7 @@ def test_a_mapped_file_is_not_read_before_the_first_search(tmp_path: Path, kind:
     np.save(tmp_path / "vectors.npy", vectors)
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r+")
     store = Exact(mapped)
-    assert np.shares_memory(store.vectors, mapped)
+    assert np.shares_memory(store._vectors, mapped)
     mapped[7] = vectors[3]  # so what is read later shows when
     rows, _ = store.nearest(vectors[3:4].astype(np.float32), 2)
     assert rows.tolist() == [[3, 7]]

@@ -1,17 +1,18 @@
 """Maps on disk: nothing is lost, nothing half written, and what is damaged, foreign or missing is named."""
 
+import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from filelock import FileLock
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from mappable.maps.approximate import Approximate
 from mappable.maps.exact import Exact
 from mappable.maps.folder import check_folder
 from mappable.maps.map import Map
+from mappable.places.decoding import RawDecoding
 from mappable.places.files import save_places
 from mappable.places.table import Places
 
@@ -92,9 +94,14 @@ def test_nothing_is_lost_on_the_way_to_disk_and_back(described: Describe, tmp_pa
     assert np.load(file_of(tmp_path / "deep/map", "descriptors")).dtype == storage
 
 
-def test_a_map_without_encoder_file_calibration_or_estimates_has_three_files(small: Map, tmp_path: Path) -> None:
+def test_a_map_without_encoder_file_calibration_or_estimates_has_four_files(small: Map, tmp_path: Path) -> None:
     saved = small.save(tmp_path)
-    assert sorted(name.split("-")[0] for name in contents(tmp_path)) == ["descriptors", "landmarks", "map.json"]
+    assert sorted(name.split("-")[0] for name in contents(tmp_path)) == [
+        "checksums",
+        "descriptors",
+        "landmarks",
+        "map.json",
+    ]
     assert saved.encoder_file is None
 
 
@@ -118,7 +125,7 @@ def test_what_did_not_change_is_not_written_again(small: Map, described: Describ
     assert not before.keys() & set(tmp_path.glob("*-*"))
     assert larger.calibration == calibration
     assert_same(Map.verify(tmp_path), larger)
-    assert len(contents(tmp_path)) == 3
+    assert len(contents(tmp_path)) == 4
     np.testing.assert_array_equal(again.store.take(np.arange(5)), small.store.take(np.arange(5)))  # still readable
 
 
@@ -179,6 +186,7 @@ def test_an_approximate_index_is_kept_beside_the_descriptors(described: Describe
 
 KILLED = """
 import json, os, shutil, signal, sys
+from dataclasses import replace
 import numpy as np
 from mappable.maps.map import Map
 from mappable.places.frames import Frame
@@ -195,7 +203,7 @@ def killing(moment, call):
 folder = sys.argv[1]
 old = Map.open(folder)
 places = Places(path=["new.jpg"], x=[9.0], y=[9.0], frames=old.frame)
-new = old.add(places, np.eye(8, dtype=np.float32)[:1], old.encoder)
+new = replace(old.add(places, np.eye(8, dtype=np.float32)[:1], old.encoder), origin=None)  # it replaces any map
 lengths, status = [], 1
 while status:
     child = os.fork()
@@ -220,7 +228,7 @@ def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Ma
     assert lengths == sorted(lengths)
     assert lengths.count(5) >= 8
     assert lengths.count(6) >= 2
-    assert len(contents(tmp_path)) == 3  # what the killed ones left is gone
+    assert len(contents(tmp_path)) == 4  # what the killed ones left is gone
 
 
 @pytest.mark.parametrize("failing", range(1, 6))
@@ -251,7 +259,7 @@ def test_the_first_save_may_be_killed_too(small: Map, tmp_path: Path) -> None:
     for name in ("descriptors-01234567.npy", f".landmarks-01234567.parquet.{'0' * 32}", f".map.json.{'0' * 32}"):
         (tmp_path / name).touch()
     small.save(tmp_path)
-    assert len(contents(tmp_path)) == 3
+    assert len(contents(tmp_path)) == 4
 
 
 def test_two_processes_cannot_save_at_once(small: Map, tmp_path: Path) -> None:
@@ -316,7 +324,7 @@ def test_a_map_whose_description_is_truncated_may_be_replaced(small: Map, tmp_pa
     (tmp_path / "map/notes.txt").unlink()
     small.save(tmp_path / "map")
     assert_same(Map.verify(tmp_path / "map"), small)
-    assert len(contents(tmp_path / "map")) == 3
+    assert len(contents(tmp_path / "map")) == 4
     (tmp_path / "other").mkdir()
     (tmp_path / "other/map.json").write_text("{")  # with nothing beside it that tells whose it is
     with pytest.raises(BadInputError, match="description"):
@@ -341,14 +349,14 @@ def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_pat
     facts = json.loads(text)
     outside = {"landmarks": facts["files"]["landmarks"] | {"name": "../../other.parquet"}}
     for spoilt, problem in (
-        (text.replace('"unit": "m"', '"unit": "frames"'), "edited or damaged"),
-        (text.replace(small.encoder, "0" * 16), "edited or damaged"),
+        (text.replace('"unit": "m"', '"unit": "frames"'), "checksum"),
+        (text.replace(small.encoder, "0" * 16), "checksum"),
         (edited(facts, about={}), r"map\.json: damaged.*'backbone'"),
-        (edited(facts, files={}), r"map\.json: damaged.*'landmarks'"),
+        (edited(facts, files={}), r"map\.json: damaged.*'descriptors'"),
         (edited(facts, files=facts["files"] | outside), "a file that is not in its folder"),
         (
             edited(facts, descriptor={"dimensions": 7, "storage": "float32"}),
-            r"descriptors-.*holds float32 of shape \(5, 8\), but must hold",
+            r"descriptors-.*float32 of shape \(5, 8\), expected float32 of shape \(5, 7\)",
         ),
     ):
         (tmp_path / "map.json").write_text(spoilt)
@@ -382,12 +390,188 @@ def test_files_that_are_damaged_are_named(small: Map, tmp_path: Path) -> None:
         Map.open(tmp_path)
 
 
-def test_opening_reads_no_descriptor(small: Map, tmp_path: Path) -> None:
+def flip(file: Path, offset: int) -> None:
+    """Change one bit, `offset` bytes before the end."""
+    content = bytearray(file.read_bytes())
+    content[-offset] ^= 1
+    file.write_bytes(content)
+
+
+def without_checksums(folder: Path) -> None:
+    """Make the map one of an earlier version, which has the SHA-256 of files only."""
+    facts = json.loads((folder / "map.json").read_text())
+    (folder / facts["files"].pop("checksums")["name"]).unlink()
+    (folder / "map.json").write_text(edited(facts))
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_opening_reads_no_descriptor_and_the_first_use_checks_them(small: Map, tmp_path: Path, earlier: bool) -> None:
     small.save(tmp_path)
-    with file_of(tmp_path, "descriptors").open("r+b") as stream:
-        stream.seek(-4, os.SEEK_END)
-        stream.write(b"abcd")
-    opened = Map.open(tmp_path)
+    if earlier:
+        without_checksums(tmp_path)
+    assert_same(Map.verify(tmp_path), small)
+    file, query = file_of(tmp_path, "descriptors"), np.eye(1, 8, dtype=np.float32)
+    flip(file, 4)
+    for use in (
+        lambda opened: opened.store.take(np.array([4])),
+        lambda opened: opened.nearest(query, encoder=small.encoder),
+        lambda opened: opened.nearest(query, encoder=small.encoder, near=((4.0, 0.0), 0.5)),
+        lambda opened: opened.store.in_memory(),
+        lambda opened: opened.remove(["0.jpg"]),
+        lambda opened: opened.save(tmp_path.with_name(f"{tmp_path.name}-copy")),
+    ):
+        opened = Map.open(tmp_path)
+        for _ in range(2):  # a second attempt gives no answer either
+            with pytest.raises(BadInputError, match=f"{file}: damaged"):
+                use(opened)
     with pytest.raises(BadInputError, match=rf"{tmp_path}.*damaged.*descriptors-"):
         Map.verify(tmp_path)
-    np.testing.assert_array_equal(opened.store.take(np.arange(4)), small.store.take(np.arange(4)))
+
+
+def test_blocks_of_descriptors_are_checked_when_a_row_is_used(described: Describe, tmp_path: Path) -> None:
+    places, _ = described(20)
+    vectors = np.eye(20, 2**15, dtype=np.float32)  # two rows per block
+    Map.build(places, vectors, "e").save(tmp_path)
+    flip(file_of(tmp_path, "descriptors"), 4)
+    store = Map.open(tmp_path).store
+    np.testing.assert_array_equal(store.take(np.array([3, 17])), vectors[[3, 17]])
+    with pytest.raises(BadInputError, match="damaged"):
+        store.take(np.array([3, 18]))
+
+
+def test_an_earlier_map_gets_checksums_with_the_next_save_unless_it_is_damaged(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    without_checksums(tmp_path)
+    assert set(Map.open(tmp_path).with_calibration(None).save(tmp_path).files) == {
+        "descriptors",
+        "landmarks",
+        "checksums",
+    }
+    without_checksums(tmp_path)
+    flip(file_of(tmp_path, "descriptors"), 4)
+    before = contents(tmp_path)
+    with pytest.raises(BadInputError, match=r"descriptors-.*damaged"):
+        Map.open(tmp_path).with_calibration(None).save(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_every_other_file_is_checked_before_its_use(described: Describe, tmp_path: Path, encoder_of: Any) -> None:
+    encoder = encoder_of(0)
+    encoder.save(tmp_path / "encoder.safetensors")
+    (tmp_path / "lens.bin").write_bytes(np.zeros(8).tobytes())
+    places, vectors = described(1000, decoding=RawDecoding("GBRG", str(tmp_path / "lens.bin")))
+    covariance = np.full((1000, 2, 2), np.nan)
+    covariance[5] = np.eye(2)
+    built = Map.build(places, vectors, encoder.fingerprint, about=encoder.about, covariance=covariance).with_index()
+    built.save(tmp_path / "map", tmp_path / "encoder.safetensors")
+    uses: dict[str, Callable[[Map], Any]] = {
+        part: lambda opened: None for part in ("landmarks", "checksums", "covariance", "undistortion")
+    } | {
+        "encoder": lambda opened: opened.encoder_file,
+        "index": lambda opened: opened.nearest(vectors[:1], encoder=encoder.fingerprint),
+    }
+    assert set(Map.open(tmp_path / "map").files) == {"descriptors", *uses}
+    for part, use in uses.items():
+        file = file_of(tmp_path / "map", part)
+        use(Map.open(tmp_path / "map"))
+        flip(file, 20)
+        with pytest.raises(BadInputError, match=f"{file}: damaged"):
+            use(Map.open(tmp_path / "map"))
+        flip(file, 20)
+
+
+def test_a_change_is_not_saved_over_another_one(small: Map, described: Describe, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    first, second = Map.open(tmp_path), Map.open(tmp_path)
+    larger = first.add(*described(2, first=9), small.encoder).save(tmp_path)
+    sentence = f"{tmp_path}: another process changed the map.*run the command again"
+    other = Map.build(*described(2, first=20), small.encoder)
+    for change in (second, second.remove(["0.jpg"]), second.with_calibration(None), second.merge(other)):
+        with pytest.raises(BadInputError, match=sentence):
+            change.save(tmp_path)
+    assert_same(Map.verify(tmp_path), larger)
+    second.save(tmp_path / "other")
+    assert len(larger.remove(["0.jpg"]).save(tmp_path)) == 6
+    assert len(small.save(tmp_path)) == 5  # a new map replaces any other
+
+
+def test_a_table_with_other_rows_than_the_map_is_refused_before_it_is_read(
+    small: Map, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.save(tmp_path)
+    file = file_of(tmp_path, "landmarks")
+    save_places(small.places[:4], file)
+    facts = json.loads((tmp_path / "map.json").read_text())
+    content = file.read_bytes()
+    facts["files"]["landmarks"] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (tmp_path / "map.json").write_text(edited(facts))
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "read", None)
+    with pytest.raises(BadInputError, match=f"{file}: .*4 rows.* 5"):
+        Map.open(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"format": "mappable map", "version": 3, "files": ' + "[" * 200_000])
+def test_a_description_that_is_nested_too_deeply_is_refused(small: Map, tmp_path: Path, text: str) -> None:
+    small.save(tmp_path)
+    (tmp_path / "map.json").write_text(text)
+    with pytest.raises(BadInputError, match=r"map\.json: .*nested too deeply"):
+        Map.open(tmp_path)
+
+
+def test_a_covariance_that_cannot_be_is_refused(small: Map, tmp_path: Path) -> None:
+    covariance = np.full((5, 2, 2), np.nan)
+    covariance[3] = np.eye(2)
+    replace(small, covariance=covariance).save(tmp_path)
+    file = file_of(tmp_path, "covariance")
+    content = file.read_bytes()[:-160] + np.full(20, -1.0).tobytes()
+    file.write_bytes(content)
+    facts = json.loads((tmp_path / "map.json").read_text())
+    facts["files"]["covariance"]["sha256"] = hashlib.sha256(content).hexdigest()
+    (tmp_path / "map.json").write_text(edited(facts))
+    with pytest.raises(BadInputError, match=rf"{file}: .*place 0 .'0\.jpg'.*positive definite"):
+        Map.open(tmp_path)
+
+
+def test_a_broken_header_of_descriptors_is_refused(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    file = file_of(tmp_path, "descriptors")
+    whole = file.read_bytes()
+    for old, new in ((b"}", b" "), (b"(5, 8)", b"(8, 5)"), (b"False", b"True ")):
+        file.write_bytes(whole.replace(old, new, 1))
+        with pytest.raises(BadInputError, match=f"{file}: "):
+            Map.open(tmp_path)
+
+
+REMOVING = """
+import sys, time
+import numpy as np
+from mappable.maps.map import Map
+from mappable.cli import main
+folder, first = sys.argv[1], sys.argv[2]
+save = Map.save
+def late(self, *values):
+    time.sleep(1)  # as long as describing images takes, so that both have opened the map
+    return save(self, *values)
+Map.save = late
+sys.argv = ["mappable", "map", "remove", folder, first]
+main()
+"""
+
+
+@pytest.mark.medium
+def test_two_commands_at_once_lose_no_change(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path)
+    commands = [[sys.executable, "-c", REMOVING, str(tmp_path), name] for name in ("0.jpg", "1.jpg")]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, **pipes) for command in commands]
+    told = [process.communicate(timeout=60)[1] for process in both]
+    codes = [process.returncode for process in both]
+    left = set(Map.verify(tmp_path).places.place_id)
+    for name, code, text in zip(("0.jpg", "1.jpg"), codes, told, strict=True):
+        assert (name in left) == (code != 0)
+        if code:
+            assert code == 1
+            assert text.count("\n") == 1
+            assert str(tmp_path) in text
+            assert "again" in text
+    assert 0 in codes

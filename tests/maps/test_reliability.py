@@ -13,7 +13,7 @@ from mappable.maps.reliability import draw_reliability
 
 @pytest.mark.medium
 def test_it_is_drawn(town: Any, tmp_path: Path) -> None:
-    conditions = np.array(["sun", "rain"] * 200, dtype=object)
+    conditions = np.array(["sun", "rain", "$x_{$", r"$\nosuch$"] * 100, dtype=object)  # the last two are not formulas
     positions, descriptors = town.drive
     file = tmp_path / "reliability.png"
     draw_reliability(

@@ -22,6 +22,7 @@ from mappable.places import Frame, Places
 from mappable.service.app import create_app
 from mappable.service.connections import Connections
 from mappable.service.engine import Engine
+from mappable.service.hosts import Hosts
 from mappable.service.limits import Limits
 from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
@@ -157,12 +158,26 @@ def start(small_backbone: str) -> Iterator[Start]:
     """Serve the map of a folder, in a thread, with limits and optionally a token."""
     servers = []
 
-    def run(folder: Path, limits: Limits = LIMITS, token: str | None = None, study: StudyView | None = None) -> Client:
+    def run(
+        folder: Path,
+        limits: Limits = LIMITS,
+        token: str | None = None,
+        study: StudyView | None = None,
+        images: Sequence[Path] | None = None,
+        hosts: Hosts | None = None,
+    ) -> Client:
         opened = Map.open(folder)
         assert opened.encoder_file is not None
         engine = Engine(opened, Encoder.load(opened.encoder_file), limits, Metrics())
         connections, bound, up = Connections(limits), bind("127.0.0.1", 0), threading.Event()
-        app = create_app(engine, connections, token=token, study=study)
+        app = create_app(
+            engine,
+            connections,
+            token=token,
+            study=study,
+            images=[opened.places.root] if images is None else images,
+            hosts=hosts,
+        )
         server = server_of(app, bound, connections, lambda address: up.set())
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -13,7 +13,7 @@ from PIL import Image
 from mappable.places.images import load_image
 
 Images = list[tuple[str, bytes]]
-HEAD = "POST /locate HTTP/1.1\r\nHost: here\r\nContent-Type: image/png\r\n"
+HEAD = "POST /locate HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ import pytest
 from mappable.features import Encoder
 from mappable.features.fast_encoder import FastEncoder
 from mappable.maps import Map, build_map
+from mappable.maps.errors import DamagedMapError
+from mappable.maps.locate import Locator
 from mappable.places import Places
 from mappable.service import answers
 from mappable.service.limits import Limits
@@ -181,7 +183,7 @@ def deaf(client: Any) -> Iterator[socket.socket]:
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", client.port))
-        connection.sendall(1000 * b"GET /map HTTP/1.1\r\nHost: here\r\n\r\n")
+        connection.sendall(1000 * b"GET /map HTTP/1.1\r\nHost: localhost\r\n\r\n")
         yield connection
 
 
@@ -236,6 +238,20 @@ def test_a_failure_inside_tells_the_client_nothing(
     assert client.post("/locate", images[0][1]).status == 200
 
 
+def test_damage_that_a_search_finds_is_told_without_a_path(
+    start: Start, map_folder: Path, images: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_damage(*_: Any, **__: Any) -> None:
+        raise DamagedMapError(Path("/home/me/map/descriptors.npy"))
+
+    client = start(map_folder)
+    monkeypatch.setattr(Locator, "locate", find_damage)
+    answer = client.post("/locate", images[0][1])
+    assert answer.status == 500
+    assert "damaged" in answer.error
+    assert "/home/me" not in answer.error
+
+
 def test_concurrent_requests_are_answered_in_batches_each_with_its_own(
     start: Start, map_folder: Path, images: Images, hindered: dict[str, Callable[[], None]]
 ) -> None:
@@ -282,8 +298,8 @@ def command(backbones_folder: Path) -> list[str]:
     return [sys.executable, "-c", f"{known}from mappable.cli import main; main()"]
 
 
-def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, images: Images) -> None:
-    run = [*command, "serve", str(map_folder), "--port", "0"]
+def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, wall: Places, images: Images) -> None:
+    run = [*command, "serve", str(map_folder), "--port", "0", "--images", str(wall.root)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
@@ -292,7 +308,8 @@ def test_a_stop_finishes_what_has_begun(command: list[str], map_folder: Path, im
         assert lines[2].startswith("serving at http://127.0.0.1:")
         port = int(lines[2].rsplit(":", 1)[1])
         data = images[0][1]
-        head = f"POST /locate HTTP/1.1\r\nHost: here\r\nContent-Type: image/png\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = "POST /locate HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
+        head += f"Content-Length: {len(data)}\r\n\r\n"
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
             connection.sendall(head.encode() + data[:100])
             time.sleep(0.2)

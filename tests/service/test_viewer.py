@@ -282,10 +282,10 @@ def test_without_plotly_the_server_says_how_to_get_it(monkeypatch: pytest.Monkey
 
 
 def test_a_large_picture_of_the_study_is_made_smaller(wall: Places) -> None:
-    data, kind = picture(wall, 0, "image", most=32)
+    data, kind = picture(wall, 0, [wall.root], "image", most=32)
     with Image.open(io.BytesIO(data)) as smaller:
         assert (smaller.size, smaller.format, kind) == ((32, 24), "JPEG", "image/jpeg")
-    assert picture(wall, 0, "image", most=64) == (wall.files[0].read_bytes(), "image/png")
+    assert picture(wall, 0, [wall.root], "image", most=64) == (wall.files[0].read_bytes(), "image/png")
 
 
 def test_what_is_no_study_of_this_map_is_refused(study_folder: Path, tmp_path: Path) -> None:

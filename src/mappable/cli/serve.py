@@ -1,5 +1,6 @@
 """`mappable serve MAP`: serve a map over HTTP."""
 
+import shlex
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,21 @@ def serve(
             envvar="MAPPABLE_TOKEN",
         ),
     ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Also show pictures from this folder; by default, only pictures in the folders of the map and of "
+            "the study are shown. May be repeated.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also answer requests for this host name (default: only localhost and --host). May be repeated.",
+            metavar="NAME",
+        ),
+    ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: BackendOption = None,
@@ -56,7 +72,7 @@ def serve(
     the requests in progress.
     """
     try:
-        from mappable.service.app import create_app
+        from mappable.service.app import create_app, picture_folders
         from mappable.service.server import bind, server_of
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "mappable":
@@ -65,12 +81,17 @@ def serve(
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.service.connections import Connections
+    from mappable.service.disk import is_inside
     from mappable.service.engine import Engine
+    from mappable.service.hosts import Hosts
     from mappable.service.limits import Limits
     from mappable.service.metrics import Metrics
     from mappable.service.page import missing
 
-    secret = _token(token, token_file)
+    secret, hosts = _token(token, token_file), Hosts(host, allowed_host or ())
+    for shown in images or ():
+        if not shown.is_dir():
+            raise BadInputError(f"{shown}: not a folder; --images names the folder of the images")
     limits = Limits(max_body * 10**6, max_pixels * 10**6, queue, timeout, read_timeout, connections)
     opened = Map.open(folder)
     view = None
@@ -78,6 +99,11 @@ def serve(
         from mappable.service.study import open_study
 
         view = open_study(study, frame=opened.frame.name)
+    folders = picture_folders(opened, view, images or ())
+    for hidden in sorted({opened.places.root} | ({view.places.root} if view else set())):
+        if not is_inside(hidden, folders):
+            quoted = shlex.quote(str(hidden))
+            typer.echo(f"note: pictures in {hidden} are not shown; to show them, add: --images {quoted}", err=True)
     with bind(host, port) as bound:
         if secret is None and not _is_loopback(bound.getsockname()[0]):
             problem = "everyone who can reach this address can use the server"
@@ -86,7 +112,7 @@ def serve(
             typer.echo(f"warning: {lacking}", err=True)
         engine = Engine(opened, encoder_of(opened, encoder, device, backend), limits, Metrics())
         counted = Connections(limits)
-        app = create_app(engine, counted, token=secret, study=view)
+        app = create_app(engine, counted, token=secret, study=view, images=images or (), hosts=hosts)
 
         def ready(address: str) -> None:
             size = engine.batch_size

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from mappable.arrays import Bools, Floats32, Ints
+from mappable.containers import read_safetensors
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
@@ -60,18 +60,17 @@ class Approximate:
         return built
 
     @classmethod
-    def load(cls, file: Path, exact: Exact) -> "Approximate":
-        """What `save` wrote, for the same descriptors; the index itself is read by the first search."""
+    def load(cls, file: Path, exact: Exact, check: Callable[[], None] = lambda: None) -> "Approximate":
+        """What `save` wrote, for the same descriptors; the first search calls `check` and reads the index itself."""
         _faiss()
         with FORMAT.reading(file):
-            with safe_open(file, "numpy") as opened:
-                about = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
+            about = FORMAT.parse(read_safetensors(file, "numpy", ())[0].get(KEY), file)
             count, dimensions = int(about["landmarks"]), int(about["dimensions"])
             recall = {name: float(share) for name, share in about["recall"].items()}
-        if (count, dimensions) != exact.vectors.shape:
+        if (count, dimensions) != (len(exact), exact.dimensions):
             given = f"{len(exact)} of {exact.dimensions}"
             raise BadInputError(f"{file}: an index of {count} descriptors of {dimensions} numbers, not of {given}")
-        return cls(exact, recall, lambda: _read_index(file))
+        return cls(exact, recall, lambda: _read_index(file, exact, check))
 
     def save(self, file: Path) -> None:
         """Write `file` (safetensors) whole or not at all."""
@@ -118,6 +117,8 @@ class Approximate:
         )
         cells = faiss.SearchParametersIVF(nprobe=PROBED, sel=allowed)
         rows: Ints = inverted.search(queries @ shortening, min(count, len(self)), params=cells)[1]
+        if rows.max(initial=-1) >= len(self):
+            raise BadInputError(f"the index has landmark {rows.max()}, but the map has only {len(self)} landmarks")
         return rows
 
     @cached_property
@@ -172,11 +173,16 @@ def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
     return (exact.take(rows[start : start + size]) for start in track(starts, what, len(starts)))
 
 
-def _read_index(file: Path) -> Index:
+def _read_index(file: Path, exact: Exact, check: Callable[[], None]) -> Index:
+    check()
+    faiss = _faiss()
+    _, tensors = read_safetensors(file, "numpy")
     try:
-        with safe_open(file, "numpy") as opened:
-            return opened.get_tensor("shortening"), _faiss().deserialize_index(opened.get_tensor("index"))
-    except (OSError, SafetensorError, RuntimeError) as error:
+        shortening, inverted = tensors["shortening"], faiss.deserialize_index(tensors["index"])
+        if not isinstance(inverted, faiss.IndexIVF) or shortening.shape != (exact.dimensions, inverted.d):
+            raise RuntimeError("it is another kind of index")
+        return shortening, inverted
+    except (KeyError, RuntimeError) as error:
         raise BadInputError(f"{file}: the index in it is damaged ({str(error).strip().splitlines()[-1]})") from None
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mappable.arrays import Bools, Floats32, Ints
 from mappable.errors import BadInputError
+from mappable.maps.checking import Check
 from mappable.maps.store import check_lengths, check_search, shape, squared_lengths
 
 QUERIES = 1024  # at a time
@@ -27,31 +28,41 @@ class Exact:
     """The nearest among descriptors (m, dimensions) in single or half precision, in memory or in a mapped file.
 
     Creating it reads none of them. The first search also takes their lengths, so that nothing relies on their being
-    one. Several threads may search at once.
+    one. Several threads may search at once. `check` is called with rows before these rows are used.
 
     Matrix products tell squared distances up to rounding, about a millionth for descriptors of length one. Where that
     is felt, because a distance is small or two are nearly the same, they are sums of squared differences instead: near
     duplicates have accurate distances, and the order is that of the differences.
     """
 
-    def __init__(self, vectors: Stored) -> None:
+    def __init__(self, vectors: Stored, check: Check = lambda rows: None) -> None:
         if vectors.ndim != 2 or not vectors.size:
             raise BadInputError(f"the landmarks' descriptors should be m x dimensions numbers, not {shape(vectors)}")
         if vectors.dtype not in (np.float32, np.float16):
             raise BadInputError(f"the landmarks' descriptors should be float32 or float16, not {vectors.dtype}")
-        self.vectors = np.ascontiguousarray(vectors)
+        self._vectors, self._check = np.ascontiguousarray(vectors), check
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return len(self._vectors)
 
     @property
     def dimensions(self) -> int:
         """How many numbers a descriptor has."""
-        return int(self.vectors.shape[1])
+        return int(self._vectors.shape[1])
+
+    def in_memory(self) -> "Exact":
+        """The same descriptors, checked and copied to memory."""
+        self._check(None)
+        return Exact(np.array(self._vectors))
 
     def take(self, rows: Ints) -> Floats32:
         """The descriptors (len(rows), dimensions) of some rows."""
-        return in_single(self.vectors[rows])
+        return in_single(self._taken(rows))
+
+    def _taken(self, rows: Ints) -> Stored:
+        self._check(rows)
+        taken: Stored = self._vectors[rows]
+        return taken
 
     def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
         """Rows (n, count) of the nearest of each query, the nearest first, and squared distances; as `Store` says."""
@@ -59,7 +70,7 @@ class Exact:
         if among is not None:
             allowed = np.flatnonzero(among)
             if len(allowed) * self.dimensions <= GATHERED and 10 * len(allowed) <= len(self):
-                rows, squared = Exact(self.vectors[allowed]).nearest(queries, count)
+                rows, squared = Exact(self._taken(allowed)).nearest(queries, count)
                 return allowed[rows], squared
         rows = np.empty((len(queries), count), dtype=np.int64)
         squared = np.empty((len(queries), count), dtype=np.float32)
@@ -123,21 +134,22 @@ class Exact:
         halves = self._halves if among is None else np.where(among, self._halves, np.float32(np.inf))
         size = min(len(self), SCORES if len(queries) == 1 else min(ROWS, SCORES // len(queries)))
         converted = None
-        if self.vectors.dtype != np.float32:
+        if self._vectors.dtype != np.float32:
             size = min(size, max(1, min(max(4, len(queries)), 64) * PIECE // self.dimensions))
             converted = np.empty((size, self.dimensions), dtype=np.float32)
         room = np.empty((size, len(queries)), dtype=np.float32)
         for start in range(0, len(self), size):
-            block = in_single(self.vectors[start : start + size], converted)
+            block = in_single(self._vectors[start : start + size], converted)
             scores = np.matmul(block, queries.T, out=room[: len(block)])
             yield start, np.subtract(halves[start : start + size, None], scores, out=scores)
 
     @cached_property
     def _halves(self) -> Floats32:
-        """Half of each squared length."""
+        """Half of each squared length; every search uses them first, so all descriptors are checked here."""
+        self._check(None)
         squared = np.empty(len(self), dtype=np.float32)
         for some in portions(len(self), self.dimensions):
-            squared[some] = squared_lengths(in_single(self.vectors[some]))
+            squared[some] = squared_lengths(in_single(self._vectors[some]))
         check_lengths(squared, "landmark")
         squared /= 2
         return squared

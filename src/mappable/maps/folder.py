@@ -16,23 +16,36 @@ from typing import IO, Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mappable.arrays import Floats
+from mappable.containers import parse_json, read_bytes, read_npy
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.files import reading, write_atomically
 from mappable.formats import Format
 from mappable.locks import alone_in
+from mappable.maps.checking import (
+    Check,
+    File,
+    block_count,
+    checking_all,
+    checking_blocks,
+    sha256_of,
+    sums_of,
+)
+from mappable.maps.errors import DamagedMapError
 from mappable.maps.exact import Exact
-from mappable.maps.map import File, Map
+from mappable.maps.map import Map, Origin, checked_covariance
 from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
-from mappable.progress import Advance, progress_bar, track
+from mappable.places.table import Places
+from mappable.progress import progress_bar, track
 
 FORMAT = Format("mappable map", 4, "build the map again with `mappable map build`")
 MAP, LOCK = "map.json", ".lock"
 SUFFIXES = {
     "descriptors": ".npy",
+    "checksums": ".npy",
     "landmarks": ".parquet",
     "covariance": ".npy",
     "index": ".safetensors",
@@ -42,7 +55,7 @@ SUFFIXES = {
 # Names of the other files; with a dot before and more behind while they are being written.
 OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
 BLOCK = 256  # descriptors that are written at a time
-CHUNK = 1 << 22  # bytes that are read at a time
+AT_FIRST_USE = {"descriptors", "encoder", "index"}  # large files, which are checked when they are used
 
 
 def check_folder(folder: Path) -> None:
@@ -62,16 +75,23 @@ def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
     if encoder_file is not None:
         _check_encoder(encoder_file, saved.encoder)
     with alone_in(folder, "saving a map"):
+        _refuse_if_changed(saved, folder)
         _tidy(folder)
         try:
             parts, kept = _parts(saved, encoder_file), encoder_file or saved.encoder_file
             suffixes = SUFFIXES if kept is None else SUFFIXES | {"encoder": kept.suffix}
-            files = {part: _written(saved, part, write, folder, suffixes[part]) for part, write in parts.items()}
+            files: dict[str, File] = {}
+            for part, write in parts.items():
+                files[part] = _written(saved, part, write, folder, suffixes[part])
+            written = files["descriptors"]
+            files["checksums"] = _written(
+                saved, "checksums", lambda file: _write_checksums(saved, written, file), folder, SUFFIXES["checksums"]
+            )
             facts = _facts(saved, files)
             FORMAT.write(folder / MAP, facts | {"sha256": _checksum(facts)})
         finally:
             _tidy(folder)
-    return read_map(folder)
+        return read_map(folder)
 
 
 def read_map(folder: Path) -> Map:
@@ -90,10 +110,22 @@ def verify_map(folder: Path) -> Map:
     opened = read_map(folder)
     files = opened.files.values()
     with progress_bar("verifying", sum(file.length for file in files)) as advance:
-        damaged = [file.path.name for file in files if _sha256(file.path, advance) != file.sha256]
-    if damaged:
-        raise BadInputError(f"{folder}: damaged, for it is not what was written: {', '.join(damaged)}")
+        wrong = [file.path.name for file in files if sha256_of(file.path, advance) != file.sha256]
+    if wrong:
+        remedy = "restore the map from a copy, or build the map again"
+        raise BadInputError(f"{folder}: damaged files (wrong checksums): {', '.join(wrong)}; {remedy}")
     return opened
+
+
+def _refuse_if_changed(saved: Map, folder: Path) -> None:
+    """Raise if the map was opened in this folder, and the folder now has another map."""
+    if saved.origin is None or saved.origin.folder != folder.resolve() or not (folder / MAP).exists():
+        return
+    if hashlib.sha256(_read_bytes(folder)).hexdigest() != saved.origin.sha256:
+        raise BadInputError(
+            f"{folder}: another process changed the map after it was opened, so nothing was saved; "
+            "run the command again, or open the map again"
+        )
 
 
 def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], None]]:
@@ -121,11 +153,18 @@ def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], 
 def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path, suffix: str) -> File:
     """The file of this part: the one that is there, or a new one."""
     known = saved.files.get(part)
-    if known is not None and known.path.parent == folder.resolve() and _has_length(known):
+    if known is not None and known.path.parent == folder.resolve() and known.has_length:
         return known
     path = folder / f"{part}-{uuid4().hex[:8]}{suffix}"
     write(path)
-    return File(path, path.stat().st_size, _sha256(path))
+    return File(path, path.stat().st_size, sha256_of(path))
+
+
+def _write_checksums(saved: Map, descriptors: File, file: Path) -> None:
+    if descriptors == saved.files.get("descriptors"):  # an older map without checksums of blocks
+        descriptors.check()
+    vectors = _mapped(descriptors.path, (len(saved), saved.store.dimensions), saved.storage)
+    write_atomically(file, lambda stream: np.save(stream, sums_of(vectors)))
 
 
 def _write_descriptors(saved: Map, stream: IO[bytes]) -> None:
@@ -173,66 +212,90 @@ def _opened(folder: Path, text: bytes) -> Map:
     with FORMAT.reading(folder / MAP):
         facts = _checked_facts(folder, text)
         files = _checked_files(folder, facts)
-        places = load_places(files["landmarks"].path)
-        if "undistortion" in files and places.decoding is not None:
-            own = replace(places.decoding, undistortion=str(files["undistortion"].path))
-            places = places.replace(decoding=own)
-        shape = (len(places), facts["descriptor"]["dimensions"])
+        shape = (facts["landmarks"], facts["descriptor"]["dimensions"])
         vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
-        corners = (len(places), places.dimensions, places.dimensions)
-        covariance = np.full(corners, np.nan)
+        places = _places(files, facts["landmarks"])
+        covariance = checked_covariance(None, places)
         if "covariance" in files:
-            covariance = _mapped(files["covariance"].path, corners, "float64")
+            covariance = _covariance(files["covariance"].path, places)
         return Map(
             places,
-            _store(vectors, files.get("index")),
+            _store(Exact(vectors, _check_of(vectors, files)), files.get("index")),
             facts["encoder"],
             covariance,
             None if facts["about"] is None else About.from_json(facts["about"]),
             _calibration(facts["calibration"]),
             facts["descriptor"]["storage"],
             files,
+            Origin(folder, hashlib.sha256(text).hexdigest()),
         )
 
 
 def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
     facts = FORMAT.parse(text, folder / MAP)
     if facts.pop("sha256", None) != _checksum(facts):
-        raise BadInputError(f"{folder / MAP}: edited or damaged, for it is not what was written (checksum)")
+        raise DamagedMapError(folder / MAP)
     return facts
 
 
 def _checked_files(folder: Path, facts: dict[str, Any]) -> dict[str, File]:
-    """The files that are named: all there, of the right length, and the small table with the right content."""
+    """The files that `map.json` names; each exists and has its length, and the small ones have their content."""
     files = {part: File(folder / one["name"], one["bytes"], one["sha256"]) for part, one in facts["files"].items()}
-    for file in files.values():
+    for part, file in files.items():
         if file.path.parent != folder:
             raise BadInputError(f"{file.path}: {MAP} names a file that is not in its folder")
         if not file.path.is_file():
             raise BadInputError(f"{file.path}: missing, though {MAP} names it")
-        if not _has_length(file):
+        if not file.has_length:
             size = file.path.stat().st_size
             raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, not {file.length:,})")
-    table = files["landmarks"]
-    if _sha256(table.path) != table.sha256:
-        raise BadInputError(f"{table.path}: edited or damaged, for it is not what was written (checksum)")
+        if part not in AT_FIRST_USE:
+            file.check()
     return files
 
 
-def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> NDArray[Any]:
-    """An array on disk, of which nothing is read yet."""
-    array: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    if array.shape != shape or array.dtype != np.dtype(kind):
-        raise BadInputError(f"{file}: holds {array.dtype} of shape {array.shape}, but must hold {kind} of {shape}")
+def _places(files: dict[str, File], landmarks: int) -> Places:
+    """The table of landmarks; raise before reading it if it has another number of rows."""
+    places = load_places(files["landmarks"].path, rows=landmarks)
+    if "undistortion" in files and places.decoding is not None:
+        own = replace(places.decoding, undistortion=str(files["undistortion"].path))
+        places = places.replace(decoding=own)
+    return places
+
+
+def _covariance(file: Path, places: Places) -> Floats:
+    shape = (len(places), places.dimensions, places.dimensions)
+    try:
+        return checked_covariance(read_npy(file, shape=shape, dtype="float64"), places)
+    except BadInputError as error:
+        text = str(error)
+        raise BadInputError(text if text.startswith(str(file)) else f"{file}: {text}") from None
+
+
+def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> "np.memmap[Any, Any]":
+    """An array that is mapped into memory; nothing is read yet."""
+    array = read_npy(file, shape=shape, dtype=kind, mapped=True)
+    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
+        raise BadInputError(f"{file}: the array is empty or in Fortran order, expected {kind} in C order")
     return array
 
 
-def _store(vectors: NDArray[Any], index: File | None) -> Store:
+def _check_of(vectors: "np.memmap[Any, Any]", files: dict[str, File]) -> Check:
+    file = files["descriptors"]
+    if "checksums" not in files:
+        with file.path.open("rb") as stream:
+            header = stream.read(vectors.offset)
+        return checking_all(vectors, header, file)
+    sums = _mapped(files["checksums"].path, (block_count(vectors),), "uint64")
+    return checking_blocks(vectors, sums, file.path)
+
+
+def _store(exact: Exact, index: File | None) -> Store:
     if index is None:
-        return Exact(vectors)
+        return exact
     from mappable.maps.approximate import Approximate
 
-    return Approximate.load(index.path, Exact(vectors))
+    return Approximate.load(index.path, exact, index.check)
 
 
 def _calibration(facts: dict[str, Any] | None) -> Any:
@@ -245,34 +308,21 @@ def _calibration(facts: dict[str, Any] | None) -> Any:
 
 def _read_bytes(folder: Path) -> bytes:
     with FORMAT.reading(folder / MAP):
-        return (folder / MAP).read_bytes()
+        return read_bytes(folder / MAP, FORMAT.limit)
 
 
 def _is_damaged(folder: Path) -> bool:
     """True for a map of ours whose description is no JSON any more: there are files beside it, all of them ours."""
     try:
-        json.loads(_read_bytes(folder))
-    except (ValueError, RecursionError):
+        parse_json(_read_bytes(folder))
+    except ValueError:
         others = [file.name for file in folder.iterdir() if file.name not in (MAP, LOCK)]
         return bool(others) and all(OWN.fullmatch(name) for name in others)
     return False
 
 
-def _has_length(file: File) -> bool:
-    return file.path.is_file() and file.path.stat().st_size == file.length
-
-
 def _checksum(facts: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(FORMAT.header | facts, sort_keys=True).encode()).hexdigest()
-
-
-def _sha256(file: Path, advance: Advance = lambda count, note="": None) -> str:
-    digest = hashlib.sha256()
-    with reading(file), file.open("rb") as stream:
-        while chunk := stream.read(CHUNK):
-            digest.update(chunk)
-            advance(len(chunk))
-    return digest.hexdigest()
 
 
 def _tidy(folder: Path) -> None:
@@ -280,8 +330,8 @@ def _tidy(folder: Path) -> None:
     used = set()
     if (folder / MAP).exists():
         try:
-            used = {one["name"] for one in json.loads(_read_bytes(folder))["files"].values()} | {MAP}
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            used = {one["name"] for one in parse_json(_read_bytes(folder))["files"].values()} | {MAP}
+        except (KeyError, TypeError, ValueError, AttributeError):
             return
     for file in folder.iterdir():
         if OWN.fullmatch(file.name) and file.name not in used:

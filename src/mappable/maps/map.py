@@ -14,6 +14,7 @@ from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import check_descriptors
+from mappable.maps.checking import File
 from mappable.maps.exact import Exact
 from mappable.maps.landmarks import frame_of
 from mappable.maps.store import Store
@@ -30,11 +31,10 @@ BLOCK = 64  # descriptors that are copied at a time
 
 
 @dataclass(frozen=True)
-class File:
-    """A file in the folder of a map: where it is, its length in bytes, and the checksum of its content."""
+class Origin:
+    """The folder that a map was opened in, and the checksum of its `map.json` at that time."""
 
-    path: Path
-    length: int
+    folder: Path
     sha256: str
 
 
@@ -45,7 +45,8 @@ class Map:
     Rows of `places`, `store` and `covariance` are the same landmarks. `encoder` is the fingerprint of the encoder;
     `about` is what that says about itself, None where descriptors were made elsewhere. `covariance` (m, k, k), in
     squares of the frame's unit, is NaN for landmarks whose position was measured, and known for those placed by their
-    descriptors. `files` are those on disk that hold parts of this very map, by the part's name.
+    descriptors. `files` are those on disk that hold parts of this very map, by the part's name. `origin` is None for a
+    map that was not opened in a folder; changes keep it.
     """
 
     places: Places
@@ -56,6 +57,7 @@ class Map:
     calibration: "Calibration | None" = None
     storage: Storage = "float32"
     files: Mapping[str, File] = field(default_factory=dict)
+    origin: Origin | None = None
 
     @classmethod
     def build(
@@ -83,7 +85,7 @@ class Map:
         if len(places.frames) > 1:
             places = places.replace(frames=frame)
         store = Exact(_read_only(descriptors.astype(storage, copy=False)))
-        covariance = _checked_covariance(covariance, places)
+        covariance = checked_covariance(covariance, places)
         return cls(places, store, encoder, covariance, about, calibration, storage)
 
     def __len__(self) -> int:
@@ -114,10 +116,13 @@ class Map:
         """Which landmarks (m,) were placed by their descriptors, not measured."""
         return ~np.isnan(self.covariance[:, 0, 0])
 
-    @property
+    @cached_property
     def encoder_file(self) -> Path | None:
-        """The file of the encoder, where the map's folder holds it."""
-        return self.files["encoder"].path if "encoder" in self.files else None
+        """The file of the encoder, checked, if the map's folder holds it."""
+        if "encoder" not in self.files:
+            return None
+        self.files["encoder"].check()
+        return self.files["encoder"].path
 
     @property
     def undistortion_file(self) -> Path | None:
@@ -261,6 +266,9 @@ class Map:
         `encoder_file` is the encoder's own, of which the folder keeps a copy, so that it is all that localization
         needs. If the process is killed, the older map stays as it was. Files that hold parts of this map already
         are not written again.
+
+        A map that was opened in this folder is not saved if the map there changed in the meantime: saving would undo
+        that change. Open the map again, and repeat your change.
         """
         from mappable.maps.folder import save_map  # here, so that a map in memory needs no library for files
 
@@ -268,7 +276,11 @@ class Map:
 
     @classmethod
     def open(cls, folder: Path | str) -> "Map":
-        """The map in a folder; its descriptors are read when they are needed, see `verify`."""
+        """The map in a folder.
+
+        Descriptors, encoder and index are read and checked when they are used for the first time; everything else is
+        checked here.
+        """
         from mappable.maps.folder import read_map
 
         return read_map(Path(folder))
@@ -295,7 +307,7 @@ def _below(root: Path, places: Places) -> Places:
     return places.replace(path=[file.relative_to(lowest).as_posix() for file in places.files], root=lowest)
 
 
-def _checked_covariance(covariance: Floats | None, places: Places) -> Floats:
+def checked_covariance(covariance: Floats | None, places: Places) -> Floats:
     shape = (len(places), places.dimensions, places.dimensions)
     if covariance is None:
         return _read_only(np.full(shape, np.nan))

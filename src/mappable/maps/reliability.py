@@ -10,7 +10,7 @@ from mappable.errors import BadInputError
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
-from mappable.plotting import BLUE, COLORS, GRAY, SKY, VERMILION, check_suffix, new_figure, write_figure
+from mappable.plotting import BLUE, COLORS, GRAY, SKY, VERMILION, check_suffix, new_figure, plain, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def _coverage(axes: "Axes", said: list[list[Location]], truly: Floats, sure: Boo
             continue
         shares = observed_coverage([[same[row] for row in which] for same in said], truly[which])
         mark, colour = MARKS[number % len(MARKS)], COLORS[number % len(MARKS)]
-        axes.plot(LEVELS, shares, marker=mark, color=colour, label=f"{name} ({len(which):,})")
+        axes.plot(LEVELS, shares, marker=mark, color=colour, label=plain(f"{name} ({len(which):,})"))
     axes.set(
         xlabel="stated coverage", ylabel="share of true distances inside", xlim=(0, 1), ylim=(0, 1), aspect="equal"
     )

@@ -67,7 +67,7 @@ def summarize_map(landmarks: Map) -> MapSummary:
         low=tuple(positions.min(axis=0).tolist()),
         high=tuple(positions.max(axis=0).tolist()),
         encoder=landmarks.encoder,
-        encoder_kept=landmarks.encoder_file is not None,
+        encoder_kept="encoder" in landmarks.files,
         descriptor=landmarks.store.dimensions,
         storage=landmarks.storage,
         recall=dict(getattr(landmarks.store, "recall", {})),

@@ -4,12 +4,14 @@ import csv
 import io
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from mappable.checksums import digest, digest_of_file, seal
+from mappable.containers import MAX_METADATA, read_parquet
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
@@ -17,9 +19,16 @@ from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.table import COLUMNS, NO_TIME, NUMBER_COLUMNS, TEXT_COLUMNS, Places
-from mappable.tables import read_arrow, read_csv
+from mappable.tables import read_csv
 
-FORMAT = Format("mappable places", 1, "write the table again, or read it with the reader 'manifest'")
+FORMAT = Format(
+    "mappable places",
+    2,
+    "write the table again, or read it with the reader 'manifest'",
+    sealed_since=2,
+    earliest=1,
+    limit=MAX_METADATA,
+)
 TABLE = "places.parquet"  # file name of the table in the output folder of `mappable convert`
 
 
@@ -28,17 +37,22 @@ def save_places(places: Places, file: Path | str) -> None:
     file = Path(file)
     if file.suffix == ".parquet":
         about = FORMAT.text(_about(places, file), indent=None)
-        table = _to_arrow(places).replace_schema_metadata({KEY: about})
-        write_atomically(file, lambda stream: pyarrow.parquet.write_table(table, stream))
+        packed, table = io.BytesIO(), _to_arrow(places).replace_schema_metadata({KEY: about})
+        pyarrow.parquet.write_table(table, packed)
+        content = seal(packed.getvalue())
     elif file.suffix == ".csv":
-        FORMAT.write(_beside(file), _about(places, file))
-        write_atomically(file, lambda stream: _write_csv(places, stream))
+        content = _csv(places)
+        FORMAT.write(_beside(file), _about(places, file) | {"table": digest(content)})
     else:
         raise BadInputError(f"{file}: the suffix is {file.suffix!r}, expected .parquet or .csv")
+    write_atomically(file, lambda stream: stream.write(content))
 
 
-def load_places(file: Path | str) -> Places:
-    """Read a table that `save_places` wrote: a file, or a folder with `places.parquet`."""
+def load_places(file: Path | str, *, rows: int | None = None) -> Places:
+    """Read a table that `save_places` wrote: a file, or a folder with `places.parquet`.
+
+    With `rows`, raise, before reading, if a Parquet file has another number of rows.
+    """
     file = Path(file)
     if file.is_dir():
         file = file / TABLE
@@ -46,7 +60,7 @@ def load_places(file: Path | str) -> Places:
         raise BadInputError(f"{file}: no such table of places")
     try:
         with FORMAT.reading(file):
-            columns, about = _read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
+            columns, about = _read_parquet(file, rows) if file.suffix == ".parquet" else _read_csv(file)
             return Places(
                 **columns,
                 frames=[Frame.from_json(fields) for fields in about["frames"]],
@@ -97,8 +111,8 @@ def _to_arrow(places: Places) -> pyarrow.Table:
     return pyarrow.table({name: arrays[name] for name in COLUMNS})
 
 
-def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    table = read_arrow(file)
+def _read_parquet(file: Path, rows: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    table = read_parquet(file, rows=rows)
     about = FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
     columns: dict[str, Any] = {name: table[name].to_numpy(zero_copy_only=False) for name in TEXT_COLUMNS}
     for name in NUMBER_COLUMNS:
@@ -107,25 +121,27 @@ def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, about
 
 
-def _write_csv(places: Places, stream: IO[bytes]) -> None:
+def _csv(places: Places) -> bytes:
+    """The columns as CSV."""
     columns = [getattr(places, name).tolist() for name in COLUMNS]  # repr of a Python float is lossless
     for position, name in enumerate(COLUMNS):
         if name in NUMBER_COLUMNS:
             columns[position] = ["" if value != value else repr(value) for value in columns[position]]
         elif name == "time":
             columns[position] = ["" if value == NO_TIME else str(value) for value in columns[position]]
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    text = io.StringIO(newline="")
     writer = csv.writer(text)  # with line ends "\r\n", the writer quotes "\r" and "\n" inside a text
     writer.writerow(COLUMNS)
     writer.writerows(zip(*columns, strict=True))
-    text.flush()
-    text.detach()
+    return text.getvalue().encode()
 
 
 def _read_csv(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not _beside(file).is_file():
         raise BadInputError(f"{file}: {file.name}.json is missing; read the table with the reader 'manifest'")
     about = FORMAT.read(_beside(file))
+    if about.pop("table", None) not in (None, digest_of_file(file)):
+        about["notes"].append(Note(f"{file.name} was edited, or damaged, after it was written").to_json())
     table = read_csv(file, delimiter=",", exact=True)
     table.require(*COLUMNS)
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXT_COLUMNS}

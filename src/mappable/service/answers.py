@@ -180,6 +180,7 @@ class Health(Answer):
 REFUSED: dict[int | str, dict[str, Any]] = {
     400: {"model": Error, "description": "The body does not match its header."},
     401: {"model": Error, "description": "The token is missing or wrong."},
+    403: {"model": Error, "description": "The image file is not in a folder that the server may show."},
     404: {"model": Error, "description": "The name does not exist."},
     408: {"model": Error, "description": "The body arrived too slowly."},
     410: {"model": Error, "description": "The image file no longer exists, or cannot be read."},

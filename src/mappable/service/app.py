@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -16,12 +17,15 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from mappable.errors import MappableError
+from mappable.maps.errors import DamagedMapError
+from mappable.maps.map import Map
 from mappable.service.answers import Health, KnownPosition, MapAnswer, Positions, Trajectory, describe_map, refusals
 from mappable.service.body import MULTIPART, Form, SentImage, kind_of, parse_form, read_body
 from mappable.service.connections import Connections
 from mappable.service.disk import picture
 from mappable.service.engine import Engine
 from mappable.service.guard import Guard, answer
+from mappable.service.hosts import Hosts
 from mappable.service.limits import Budget, RefusedError
 from mappable.service.metrics import CONTENT_TYPE, Metrics
 from mappable.service.page import JSON, PICTURE, File, add_page, add_study
@@ -53,8 +57,15 @@ def create_app(
     *,
     token: str | None = None,
     study: "StudyView | None" = None,
+    images: Sequence[Path] = (),
+    hosts: Hosts | None = None,
 ) -> ASGIApp:
-    """The application that serves the map of `engine`, and a study if there is one."""
+    """The application that serves the map of `engine`, and a study if there is one.
+
+    Pictures come only from the folders of the map and of the study, and from the folders `images`. The application
+    answers to `hosts` (default: this machine).
+    """
+    folders = picture_folders(engine.map, study, images)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -78,12 +89,18 @@ def create_app(
         ("mappable_received_bytes", "Bytes of requests in memory."): lambda: memory.taken,
     }
     _add_image_requests(app, engine, memory)
-    _add_map_requests(app, engine)
-    add_study(app, study)
+    _add_map_requests(app, engine, folders)
+    add_study(app, study, folders)
     add_page(app)
     _add_errors(app, metrics)
     _describe_token(app, needed=token is not None)
-    return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token)
+    return Guard(app, limits=limits, connections=connections, metrics=metrics, token=token, hosts=hosts or Hosts())
+
+
+def picture_folders(landmarks: Map, study: "StudyView | None", images: Sequence[Path]) -> list[Path]:
+    """The folders that pictures may come from: those of the map, of the study, and those that the user names."""
+    own = [] if landmarks.origin is None else [landmarks.origin.folder]
+    return [*own, *([] if study is None else [study.folder]), *images]
 
 
 def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
@@ -165,7 +182,7 @@ def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
             return await engine.recover(form.images, known, dimensions=dimensions, ordered=ordered)
 
 
-def _add_map_requests(app: FastAPI, engine: Engine) -> None:
+def _add_map_requests(app: FastAPI, engine: Engine, folders: Sequence[Path]) -> None:
     """Add the addresses that only read: the map, pictures of landmarks, health and metrics."""
     described = describe_map(engine.map, lambda name: f"/landmarks/{quote(name)}/image")
     map_json = File(described.model_dump_json().encode(), JSON)
@@ -178,13 +195,13 @@ def _add_map_requests(app: FastAPI, engine: Engine) -> None:
     @app.get(
         "/landmarks/{landmark:path}/image",
         response_class=Response,
-        responses={200: {"content": PICTURE}, **refusals(401, 404, 410)},
+        responses={200: {"content": PICTURE}, **refusals(401, 403, 404, 410)},
     )
     def image(landmark: str) -> Response:
         """The picture of a landmark."""
         if landmark not in engine.rows:
             raise RefusedError(404, "landmark", f"the map has no landmark {landmark!r}")
-        data, kind = picture(engine.map.places, engine.rows[landmark])
+        data, kind = picture(engine.map.places, engine.rows[landmark], folders)
         return Response(data, media_type=kind)
 
     @app.get("/health")
@@ -209,6 +226,11 @@ def _add_errors(app: FastAPI, metrics: Metrics) -> None:
     @app.exception_handler(MappableError)
     async def bad_input(request: Request, error: MappableError) -> JSONResponse:
         return await refused(request, RefusedError(422, "bad_input", str(error)))
+
+    @app.exception_handler(DamagedMapError)
+    async def damaged(request: Request, error: DamagedMapError) -> JSONResponse:
+        sentence = "a file of the map is damaged; `mappable map verify` on the server names it"
+        return await refused(request, RefusedError(500, "damaged", sentence))
 
     @app.exception_handler(RequestValidationError)
     async def bad_option(request: Request, error: RequestValidationError) -> JSONResponse:

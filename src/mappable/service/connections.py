@@ -104,5 +104,6 @@ class _Connection(H11Protocol):
         if self.cycle is None:
             body = json.dumps({"error": sentence}).encode()
             head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-            self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+            rest = b"x-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
+            self.transport.write(head.encode() + rest + body)
         self.transport.close()

@@ -1,6 +1,11 @@
-"""Read pictures of places for a browser; their files may change or vanish while a map is served."""
+"""Read pictures of places for a browser, from folders that the user trusts.
+
+Their files may change or vanish while a map is served. Somebody else may have written the table with their paths.
+"""
 
 import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from PIL import Image
 
@@ -11,12 +16,24 @@ from mappable.service.limits import RefusedError
 TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 
 
-def picture(places: Places, row: int, what: str = "landmark", most: int | None = None) -> tuple[bytes, str]:
+def is_inside(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a path is in one of the folders, after all symbolic links are followed."""
+    real = path.resolve()
+    return any(real.is_relative_to(folder.resolve()) for folder in folders)
+
+
+def picture(
+    places: Places, row: int, folders: Sequence[Path], what: str = "landmark", most: int | None = None
+) -> tuple[bytes, str]:
     """The image file of a place, and its content type; a format that browsers do not show becomes a PNG.
 
+    Raises if the file is not in one of the `folders`, also if only a symbolic link leads out of them.
     An image wider or higher than `most` pixels is reduced to a JPEG. Errors call the place a `what`.
     """
-    name, file, decoding = str(places.place_id[row]), places.root / places.path[row], places.decoding
+    name, file, decoding = str(places.place_id[row]), (places.root / places.path[row]).resolve(), places.decoding
+    if not is_inside(file, folders):
+        sentence = "its image is not in the folder of the map or study; to show it, restart the server with --images"
+        raise RefusedError(403, f"{what}_folder", f"{what} {name!r}: {sentence}")
     if not file.is_file():
         raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file no longer exists")
     shown = io.BytesIO()

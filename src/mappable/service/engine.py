@@ -163,7 +163,7 @@ def _in_memory(opened: Map) -> Map:
     """
     if not isinstance(opened.store, Exact):
         return opened
-    return replace(opened, store=Exact(np.array(opened.store.vectors)), covariance=np.array(opened.covariance))
+    return replace(opened, store=opened.store.in_memory(), covariance=np.array(opened.covariance))
 
 
 def _anchors(known: list[KnownPosition], dimensions: int) -> Anchors | None:

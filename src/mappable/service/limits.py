@@ -28,6 +28,7 @@ class Limits:
     read_timeout: float = 20.0  # for receiving the headers, and again for the body
     connections: int = 512  # open connections
     memory: int = 2**30  # bytes of all requests in progress; the same again for responses that clients have not read
+    wrong_tokens: int = 10  # per minute and client address
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -2,7 +2,7 @@
 
 import gzip
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,6 @@ HEADERS = {
     # Allow nothing from other addresses, and only scripts in files. plotly.js adds its own <style>.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
 LARGEST_SIDE = 640  # pixels: width and height of a picture of the study
@@ -82,8 +81,11 @@ def add_page(app: FastAPI) -> None:
         return _found(files, name, f"the viewer has no file {name!r}").answer(request)
 
 
-def add_study(app: FastAPI, study: "StudyView | None") -> None:
-    """Add the addresses of a study, which docs/serve.md lists; without a study, `/study` says that there is none."""
+def add_study(app: FastAPI, study: "StudyView | None", folders: Sequence[Path]) -> None:
+    """Add the addresses of a study, which docs/serve.md lists; without a study, `/study` says that there is none.
+
+    Pictures come only from `folders`.
+    """
     overview = File(b'{"study":%b}' % (study.overview if study else b"null"), JSON)
     models, matrices = ({name: File(data, JSON) for name, data in of.items()} for of in _both(study))
 
@@ -107,7 +109,7 @@ def add_study(app: FastAPI, study: "StudyView | None") -> None:
         """The picture of a place in the study, reduced if it is large."""
         if study is None or name not in study.rows:
             raise RefusedError(404, "study", f"the study has no image {name!r}")
-        data, kind = picture(study.places, study.rows[name], "image", LARGEST_SIDE)
+        data, kind = picture(study.places, study.rows[name], folders, "image", LARGEST_SIDE)
         return Response(data, media_type=kind, headers={"Cache-Control": "private, max-age=3600"})
 
 

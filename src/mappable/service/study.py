@@ -32,6 +32,7 @@ class StudyView:
     All three are JSON. `rows` maps ids to rows of `places`.
     """
 
+    folder: Path
     places: Places
     rows: Mapping[str, int]
     overview: bytes
@@ -63,6 +64,7 @@ def open_study(folder: Path, frame: str | None = None) -> StudyView:
     landmarks = np.unique(np.concatenate([own.landmarks for _, own in models.values()]))
     matrices = {name: one.get(Matrices) for name, (one, _) in models.items()}
     return StudyView(
+        folder,
         places,
         rows,
         _overview(places, models, accuracy.queries[shown], landmarks),

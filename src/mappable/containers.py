@@ -1,0 +1,158 @@
+"""Read JSON, .npy, Parquet and safetensors from anyone: check sizes before memory is used, then the checksum."""
+
+import json
+import mmap
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from mappable.checksums import check_seal
+from mappable.errors import BadInputError, DamagedFileError
+from mappable.files import reading
+
+MAX_JSON = 2**26  # bytes; Python needs up to 20 times as much memory
+MAX_METADATA = 2**31 - 1  # bytes of metadata in a Parquet file; notes about millions of images are long
+MAX_ROWS_IF_SMALL = 1_000_000  # rows of a Parquet file that may be more than its bytes
+MAX_NPY_HEADER = 10_000  # bytes; NumPy's own limit, which it applies after reading
+NUMBERS = "biufc"  # NumPy's kinds of types that a .npy file may have
+
+
+def read_bytes(file: Path, limit: int = MAX_JSON) -> bytes:
+    """The bytes of a file. Raise a ValueError, before reading, if it has more than `limit` bytes."""
+    if file.stat().st_size > limit:
+        raise ValueError(f"it has over {limit:,} bytes")
+    return file.read_bytes()
+
+
+def parse_json(text: str | bytes, limit: int = MAX_JSON) -> Any:
+    """Parse JSON. Raise a ValueError if it is not JSON, has more than `limit` bytes, or is nested too deeply."""
+    if len(text) > limit:
+        raise ValueError(f"its JSON has over {limit:,} bytes")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+
+
+def read_npy(
+    file: Path, *, shape: tuple[int, ...] | None = None, dtype: str | None = None, mapped: bool = False
+) -> NDArray[Any]:
+    """Read an array of numbers from a .npy file; with `mapped`, map it into memory and read nothing yet.
+
+    The header is compared with the length of the file, and with `shape` and `dtype`, before memory is used.
+    """
+    try:
+        with reading(file), file.open("rb") as stream:
+            found, fortran, kind = _npy_header(stream)
+            offset, size = stream.tell(), file.stat().st_size
+            _check_npy_kind(file, found, kind, shape, dtype)
+            expected = offset + prod(found) * kind.itemsize
+            if size != expected:
+                what = "truncated" if size < expected else "too long"
+                raise ValueError(f"it is {what}: {size:,} bytes, expected {expected:,}")
+            order: Literal["C", "F"] = "F" if fortran else "C"
+            if mapped and size > offset:
+                return np.memmap(file, kind, "r", offset, found, order)
+            return np.fromfile(stream, kind, prod(found)).reshape(found, order=order)
+    except (ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it ends in its header"
+        raise DamagedFileError(f"{file}: damaged, or not a .npy file of numbers ({reason})") from None
+
+
+def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape, order and type in the header of a .npy file. Raise a ValueError unless it is an array of numbers."""
+    if stream.read(2) == b"PK":
+        raise ValueError("it has several arrays, like a .npz file")
+    stream.seek(0)
+    version = np.lib.format.read_magic(stream)
+    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in headers:
+        raise ValueError(f"version {version[0]}.{version[1]} is for arrays of records")
+    length_at = stream.tell()
+    if int.from_bytes(stream.read(2 * version[0]), "little") > MAX_NPY_HEADER:
+        raise ValueError("its header is too long")
+    stream.seek(length_at)
+    try:
+        shape, fortran, kind = headers[version](stream)
+    except Exception as error:  # NumPy parses the header as Python code, so almost any exception is possible
+        raise ValueError(f"its header cannot be read: {type(error).__name__}") from None
+    if kind.hasobject or kind.kind not in NUMBERS:
+        raise ValueError(f"its type is {str(kind)[:80]}")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape is {shape}")
+    return shape, fortran, kind
+
+
+def _check_npy_kind(
+    file: Path, found: tuple[int, ...], kind: np.dtype[Any], shape: tuple[int, ...] | None, dtype: str | None
+) -> None:
+    if (shape is not None and found != shape) or (dtype is not None and kind != np.dtype(dtype)):
+        expected = " of shape ".join(str(part) for part in (dtype or kind, shape or found))
+        raise BadInputError(f"{file}: the array is {kind} of shape {found}, expected {expected}")
+
+
+def read_parquet(file: Path, *, rows: int | None = None, columns: list[str] | None = None) -> pyarrow.Table:
+    """Read one Parquet file, or some of its columns, and check its seal if it has one.
+
+    Raise before reading if its metadata do not say `rows` rows; without `rows`, if they say more rows than the file can
+    have. Folder names such as `year=2026` add no columns.
+    """
+    with reading(file):
+        content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    check_seal(content, file, max(0, len(content) - footer))
+    with _parquet_errors(file):
+        source = pyarrow.BufferReader(content)
+        with pyarrow.parquet.ParquetFile(source, thrift_string_size_limit=MAX_METADATA) as parquet:
+            found = parquet.metadata.num_rows
+            if rows is not None and found != rows:
+                raise BadInputError(f"{file}: the table has {found:,} rows, expected {rows:,}")
+            if found > max(len(content), MAX_ROWS_IF_SMALL):
+                raise DamagedFileError(f"{file}: damaged ({found:,} rows cannot be in {len(content):,} bytes)")
+            # The metadata of the file itself, because those of the schema are a copy from before the file was sealed.
+            return parquet.read(columns).replace_schema_metadata(parquet.metadata.metadata)
+
+
+def read_parquet_metadata(file: Path) -> dict[bytes, bytes]:
+    """The metadata of a Parquet file by key."""
+    with _parquet_errors(file), reading(file):
+        schema = pyarrow.parquet.read_schema(file)
+    return dict(schema.metadata or {})
+
+
+@contextmanager
+def _parquet_errors(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, KeyError, pyarrow.ArrowException) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+        raise DamagedFileError(f"{file}: damaged, or not a Parquet file ({reason})") from None
+
+
+def read_safetensors(
+    file: Path, framework: Literal["pt", "numpy"], names: Collection[str] | None = None
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """The metadata and the tensors of a safetensors file, and check its seal if it has one.
+
+    `names` selects tensors; names that the file lacks are skipped. The library itself compares all lengths with the
+    file before it uses memory.
+    """
+    with reading(file), file.open("rb") as stream:
+        if file.stat().st_size > 8:  # else the library refuses it
+            content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            check_seal(content, file, 8, 8 + int.from_bytes(content[:8], "little"))
+            content.close()
+    try:
+        with reading(file), safe_open(file, framework) as opened:
+            chosen = [name for name in opened.keys() if names is None or name in names]  # noqa: SIM118
+            return opened.metadata() or {}, {name: opened.get_tensor(name) for name in chosen}
+    except SafetensorError as error:
+        raise DamagedFileError(f"{file}: damaged, or not a safetensors file ({error})") from None
