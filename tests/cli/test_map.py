@@ -192,7 +192,7 @@ def test_mistakes_are_found_before_any_image_is_described(
 ) -> None:
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     build = ["map", "build", wall]
-    refused(mappable(*build, wall, "--encoder", wall_encoder), "holds files, but no map")
+    refused(mappable(*build, wall, "--encoder", wall_encoder), "contains files, but no map")
     refused(mappable(*build, tmp_path / "m", "--encoder", tmp_path / "nowhere"), "no such encoder file")
     refused(mappable("map", "build", tmp_path, tmp_path / "m", "--encoder", wall_encoder), "no such table of places")
     queries = load_places(wall).where(split="test")
