@@ -134,20 +134,20 @@ def distances(first: Floats, second: Floats) -> Floats:
 def intervals(found: list[Location], truly: Floats, seen: Bools, locator: Locator, world: World) -> Results:
     """Coverage and width of the intervals, compared with fixed intervals that are the same for every image."""
     low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
-    sure, told = np.array([one.confident for one in found]), np.isfinite(low)
+    sure, bounded = np.array([one.confident for one in found]), np.isfinite(low)
     inside = (low <= truly) & (truly <= high)
     known = locator.locate(world.descriptors[world.calibration], encoder=world.encoder)
     usual = distances(world.places.positions[world.calibration], positions_of(locator.map, known))
     usual_sure = usual[[one.confident for one in known]]
-    width, width_of_all = (float((high - low)[seen & which].mean()) for which in (sure, told))
+    width, width_of_all = (float((high - low)[seen & which].mean()) for which in (sure, bounded))
     return {
         "confident": share(sure[seen]),
         "confident, unseen": share(sure[~seen]),
         "right place where confident": share((truly <= world.negative_radius)[seen & sure]),
         "coverage": share(inside[seen & sure]),
-        "coverage of all": share(inside[seen & told]),
+        "coverage of all": share(inside[seen & bounded]),
         "coverage, unseen": share(inside[~seen & sure]),
-        "coverage of all, unseen": share(inside[~seen & told]),
+        "coverage of all, unseen": share(inside[~seen & bounded]),
         "width": width,
         "width / 5 to 95 % of all": width / central(usual),
         "width / shortest of all": width / shortest(usual),
@@ -240,14 +240,14 @@ def trust(landmarks: Map, world: World, rows: Ints, found: list[Location]) -> Re
     at = world.places.positions[rows]
     truly, off = distances(at, positions_of(landmarks, found)), distances(at, coordinates(found))
     low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
-    sure, told = np.array([one.confident for one in found]), np.isfinite(low)
+    sure, bounded = np.array([one.confident for one in found]), np.isfinite(low)
     return {
         "images": len(rows),
         "confident": share(sure),
         "wrong where confident": share((off > world.negative_radius)[sure]),
-        "intervals": share(told),
-        "coverage": share(((low <= truly) & (truly <= high))[told]),
-        "median width": float(np.median((high - low)[told])) if told.any() else None,
+        "intervals": share(bounded),
+        "coverage": share(((low <= truly) & (truly <= high))[bounded]),
+        "median width": float(np.median((high - low)[bounded])) if bounded.any() else None,
     }
 
 

@@ -18,6 +18,7 @@ from mappable.maps.drive_model import (
     mass_around,
 )
 from mappable.maps.location import Location
+from mappable.maps.records import locations_at
 
 if TYPE_CHECKING:
     from mappable.maps.locate import Locator
@@ -57,7 +58,8 @@ def locations_of(
     else:
         confident &= first_to_second(looks, at, model.radius) <= model.clear_ratio
     distances = [distance, np.maximum(distance - half, 0.0), np.minimum(distance + half, locator.farthest)]
-    return locator.locations(
+    return locations_at(
+        locator.map,
         looks.rows[:, :candidates],
         looks.squared,
         images,

@@ -1,6 +1,6 @@
 """Localization: where an image was taken, how far from the nearest landmark, and whether to trust the answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -12,9 +12,10 @@ from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbors_of, whole_range
 from mappable.maps.drive_model import Followed, believe_alone, look_at
-from mappable.maps.location import Candidate, Location
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
+from mappable.maps.records import locations_at
 
 CANDIDATES = 5  # default number of landmarks that a location lists as candidates
 
@@ -144,7 +145,8 @@ class Locator:
             doubtful = stated  # not shown: only confident images are known then
         pairs = zip(stated, doubtful, strict=True)
         distances = (np.clip(seen.metres + np.where(confident, *pair), 0.0, self.farthest) for pair in pairs)
-        return self.locations(
+        return locations_at(
+            self.map,
             rows[:, :candidates],
             squared,
             images,
@@ -179,7 +181,8 @@ class Locator:
     def _uncalibrated(
         self, rows: Ints, squared: Floats32, images: Sequence[str] | None, candidates: int
     ) -> list[Location]:
-        return self.locations(
+        return locations_at(
+            self.map,
             rows[:, :candidates],
             squared,
             images,
@@ -187,63 +190,4 @@ class Locator:
             landmark=rows[:, 0],
             feature=np.sqrt(squared[:, 0]),
             reason=lambda n: "the map has no calibration",
-        )
-
-    def locations(
-        self,
-        rows: Ints,
-        squared: Floats | Floats32,
-        images: Sequence[str] | None,
-        *,
-        coordinates: Floats,
-        landmark: Ints,
-        feature: Floats | Floats32,
-        reason: Callable[[int], str],
-        distances: Floats | None = None,
-        coverage: float | None = None,
-        covariances: Floats | None = None,
-        refined: Bools | None = None,
-        confident: Bools | None = None,
-        together: bool = False,
-    ) -> list[Location]:
-        """Make the records of images (n,) at `coordinates` (n, k), all in the same order.
-
-        `rows` (n, c) are the candidates to name, nearest first, at `squared` feature distances (n, at least c).
-        `landmark` (n,) is the row of each image's landmark, at the `feature` distance (n,), not squared. `reason` says
-        why the image with a given number is not confident. Without `confident` (n,), no image is. `distances` (n, 3)
-        are the distance to the landmark and both ends of its interval, which has the `coverage`; NaN if unknown.
-        """
-        frame, ids = self.map.frame, self.map.places.place_id
-        degrees = frame.degrees(coordinates)
-        numbers = np.full((len(coordinates), 3), np.nan) if distances is None else distances
-        stated = [[None if np.isnan(value) else value for value in row] for row in numbers.tolist()]
-        return [
-            Location(
-                image=str(name),
-                coordinates=tuple(coordinates[n].tolist()),
-                latitude=degrees[n][0],
-                longitude=degrees[n][1],
-                frame=frame.name,
-                unit=self.map.unit,
-                landmark=str(ids[landmark[n]]),
-                feature_distance=float(feature[n]),
-                distance=stated[n][0],
-                low=stated[n][1],
-                high=stated[n][2],
-                coverage=None if stated[n][0] is None else coverage,
-                covariance=None if covariances is None else tuple(map(tuple, covariances[n].tolist())),
-                refined=refined is not None and bool(refined[n]),
-                confident=(sure := confident is not None and bool(confident[n])),
-                reason="" if sure else reason(n),
-                candidates=self._candidates(rows[n], squared[n]),
-                together=together,
-            )
-            for n, name in enumerate(range(len(coordinates)) if images is None else images)
-        ]
-
-    def _candidates(self, rows: Ints, squared: Floats | Floats32) -> tuple[Candidate, ...]:
-        ids, feature = self.map.places.place_id, np.sqrt(squared[: len(rows)])
-        return tuple(
-            Candidate(str(ids[row]), tuple(self.positions[row].tolist()), float(feature[n]))
-            for n, row in enumerate(rows)
         )

@@ -19,7 +19,7 @@ class Response:
     """The median squared feature distance of two images, by their distance in metres (or the unit of the map's frame).
 
     Even two images of the same place differ by the `floor`. Images far apart differ by the `plateau`. At the `reach`,
-    90 % of the rise from floor to plateau is done; larger distances cannot be told apart.
+    90 % of the rise from floor to plateau is done; feature distances hardly change beyond it.
     """
 
     metres: tuple[float, ...]  # rising
