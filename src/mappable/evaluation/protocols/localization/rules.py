@@ -29,8 +29,8 @@ def sureness(locator: Locator, descriptors: Floats32) -> dict[str, Floats]:
 def _single(locator: Locator, descriptors: Floats32, looks: Looks) -> Floats:
     """The score behind `confident` for single images: the ratio rule, or the odds of the place.
 
-    A map that was calibrated with its landmarks' own visit uses the ratio rule; images whose place is likely rank before
-    all others. Other maps use the odds; images within the thresholds rank before all others.
+    A map that was calibrated with its landmarks' own visit uses the ratio rule. Images whose place is likely rank
+    before all others. Other maps use the odds; images within the thresholds rank before all others.
     """
     calibration = locator.calibration
     if calibration.source == "train":
