@@ -1,12 +1,12 @@
-"""How well maps localize on a simulated world: intervals, rejection, refined positions, sequences; several seeds.
+"""Measures localization on a simulated world: intervals, rejection, refined positions, sequences; several seeds.
 
     mappable reproduce street-v1 --rows triplet+huber-ours --seeds 0,1,2 --device cuda
     python scripts/localization.py results/street-v1 --device cuda --out street.json --figure street.png
     python scripts/localization.py --table street.json
 
-With the encoder of each seed of the study, landmarks are chosen and calibrated on the split `calibration`; the
-threshold of rejection is set once by what the map itself shows (`left out`), and once by images of the world's other
-region (`elsewhere`). All of it is scored on the split `test`, on the route that leaves the map, and in the wing that no
+For each seed of the study, its encoder is used to choose landmarks and to calibrate on the split `calibration`. The
+rejection threshold is set in two ways: from the map alone (`left out`), and with images of the world's other region
+(`elsewhere`). All results are scored on the split `test`, on the route that leaves the map, and in the wing that no
 encoder trained on. Errors are distances to the true position in metres.
 """
 
@@ -42,17 +42,16 @@ from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
 
-COUNTS = (50, 100, 200, 400)
-USUAL = 200  # landmarks, of which all figures are taken
+COUNTS = (50, 100, 200, 400)  # numbers of landmarks
+DEFAULT_COUNT = 200  # number of landmarks at which all figures are measured
 COVERAGE, FALSE_ACCEPTS = 0.9, 0.05
-RANGED = 12  # landmarks that it is given
-ELLIPSE = 5.991  # of chi squared with two degrees of freedom, 95 %
+ELLIPSE = 5.991  # 95 % quantile of chi squared with two degrees of freedom
 
 Results = dict[str, Any]
 
 
 class World:
-    """A simulated world, the descriptors of all its images by one encoder, and who is who among them."""
+    """A simulated world: the descriptors of all its images by one encoder, and the part and split of each image."""
 
     def __init__(self, places: Places, descriptors: Floats32, encoder: str, about: About) -> None:
         self.places, self.descriptors, self.encoder = places, descriptors, encoder
@@ -66,12 +65,12 @@ class World:
         self.seen = np.array([condition in self.conditions for condition in places.condition], dtype=bool)
 
     def of_part(self, part: str, role: str) -> Ints:
-        """Rows of one of the parts beside the main one, in conditions that calibration has seen."""
+        """Rows of a part other than the main one; queries only in conditions that calibration has seen."""
         return np.flatnonzero((self.part == part) & (self.places.role == role) & (self.seen | (role == "reference")))
 
 
 def maps_of(world: World, count: int, seed: int) -> tuple[Map, dict[str, Calibration]]:
-    """A map of so many landmarks, and its calibrations."""
+    """A map with `count` landmarks, and its calibrations by name."""
     rows = world.train[greedy_landmarks(world.places[world.train], count, seed)]
     bare = Map.build(world.places[rows], world.descriptors[rows], world.encoder)
     known = world.descriptors[world.calibration], world.places.positions[world.calibration]
@@ -82,7 +81,7 @@ def maps_of(world: World, count: int, seed: int) -> tuple[Map, dict[str, Calibra
         "left out": calibrate(bare, *known, **given),
         "elsewhere": calibrate(bare, *known, elsewhere=elsewhere, **given),
     }
-    if count == USUAL:
+    if count == DEFAULT_COUNT:
         others = np.setdiff1d(world.train, rows)[:: max(1, len(world.train) // 2500)]
         own = world.descriptors[others], world.places.positions[others]
         given["conditions"] = world.places.condition[others].tolist()
@@ -91,7 +90,7 @@ def maps_of(world: World, count: int, seed: int) -> tuple[Map, dict[str, Calibra
 
 
 def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Floats]]:
-    """All figures of one map, and errors of every test image."""
+    """All results of one map, and the errors of every test image."""
     bare, calibrations = maps_of(world, count, seed)
     at, test = world.places.positions, world.test
     result: Results = {"spacing": calibrations["elsewhere"].spacing, "reach": calibrations["elsewhere"].response.reach}
@@ -110,45 +109,45 @@ def score(world: World, count: int, seed: int) -> tuple[Results, dict[str, Float
             result["refined share"] = float(np.mean([one.refined for one in found]))
             result |= accuracy(errors, world)
             result["deviation"] = normalized(found, at[test], truly, calibration)
-            if count <= USUAL:
+            if count <= DEFAULT_COUNT:
                 result["wing"] = wing(world, locator.map)
                 result["densified"] = densified(world, locator.map)
     return result, errors
 
 
 def coordinates(found: list[Location]) -> Floats:
-    """Positions (n, k)."""
+    """Estimated positions (n, k)."""
     return np.stack([one.coordinates for one in found])
 
 
 def positions_of(landmarks: Map, found: list[Location]) -> Floats:
-    """Those of the nearest landmarks (n, k)."""
+    """Positions (n, k) of the landmarks that were found."""
     row = {name: number for number, name in enumerate(landmarks.places.place_id)}
     return landmarks.places.positions[[row[one.landmark] for one in found]]
 
 
 def distances(first: Floats, second: Floats) -> Floats:
-    """From one to the other (n,)."""
+    """Distances (n,) between positions (n, k)."""
     return np.linalg.norm(first - second, axis=1)
 
 
 def intervals(found: list[Location], truly: Floats, seen: Bools, locator: Locator, world: World) -> Results:
-    """Coverage and width of the intervals, beside those that know nothing of an image but what group it is in."""
+    """Coverage and width of the intervals, compared with fixed intervals that are the same for every image."""
     low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
-    sure, told = np.array([one.confident for one in found]), np.isfinite(low)
+    sure, bounded = np.array([one.confident for one in found]), np.isfinite(low)
     inside = (low <= truly) & (truly <= high)
     known = locator.locate(world.descriptors[world.calibration], encoder=world.encoder)
     usual = distances(world.places.positions[world.calibration], positions_of(locator.map, known))
     usual_sure = usual[[one.confident for one in known]]
-    width, width_of_all = (float((high - low)[seen & which].mean()) for which in (sure, told))
+    width, width_of_all = (float((high - low)[seen & which].mean()) for which in (sure, bounded))
     return {
         "confident": share(sure[seen]),
         "confident, unseen": share(sure[~seen]),
         "right place where confident": share((truly <= world.negative_radius)[seen & sure]),
         "coverage": share(inside[seen & sure]),
-        "coverage of all": share(inside[seen & told]),
+        "coverage of all": share(inside[seen & bounded]),
         "coverage, unseen": share(inside[~seen & sure]),
-        "coverage of all, unseen": share(inside[~seen & told]),
+        "coverage of all, unseen": share(inside[~seen & bounded]),
         "width": width,
         "width / 5 to 95 % of all": width / central(usual),
         "width / shortest of all": width / shortest(usual),
@@ -162,14 +161,14 @@ def intervals(found: list[Location], truly: Floats, seen: Bools, locator: Locato
 
 
 def central(values: Floats) -> float:
-    """The width of the range without the smallest and the largest 5 %; NaN of nothing."""
+    """The width of the range without the smallest and the largest 5 %; NaN without values."""
     if not len(values):
         return float("nan")
     return float(np.diff(np.quantile(values, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]))[0])
 
 
 def shortest(values: Floats) -> float:
-    """The width of the shortest range that holds 90 %; NaN of nothing."""
+    """The width of the shortest range that contains 90 %; NaN without values."""
     if not len(values):
         return float("nan")
     ordered, held = np.sort(values), int(np.ceil(COVERAGE * len(values)))
@@ -177,12 +176,12 @@ def shortest(values: Floats) -> float:
 
 
 def share(holds: Bools) -> float | None:
-    """In percent; None of nothing."""
+    """The share of True in percent; None without values."""
     return 100.0 * float(holds.mean()) if len(holds) else None
 
 
 def rejection(world: World, locator: Locator, found: list[Location], calibration: Calibration) -> Results:
-    """How many images are held to be on the map: by its threshold, and by one that accepts 5 % of the leaving route."""
+    """Shares of accepted images: with the map's threshold, and with one that accepts 5 % of the leaving route."""
     leaving = world.of_part("leaving", "query")
     at = world.places.positions
     away = np.linalg.norm(at[leaving][:, None] - locator.positions, axis=2).min(1) > world.negative_radius
@@ -202,7 +201,7 @@ def rejection(world: World, locator: Locator, found: list[Location], calibration
 
 
 def sequences(world: World, locator: Locator) -> tuple[Floats, Results]:
-    """Errors of test images, each drive located as a whole; how far covariances, intervals and `confident` hold."""
+    """Errors of test images, each drive located as a whole; and how reliable covariances and intervals are."""
     places, by_drive = world.places, dict.fromkeys(world.places.sequence[world.test].tolist())
     errors, squared = np.empty(len(world.test)), np.empty(len(world.test))
     found: list[Location] = [None] * len(world.test)  # type: ignore[list-item]
@@ -237,23 +236,23 @@ def sequences(world: World, locator: Locator) -> tuple[Floats, Results]:
 
 
 def trust(landmarks: Map, world: World, rows: Ints, found: list[Location]) -> Results:
-    """How many images are confident, and wrong; how many have an interval; how many of these hold the true distance."""
+    """Shares of confident images, of wrong ones among them, of images with an interval, and of correct intervals."""
     at = world.places.positions[rows]
     truly, off = distances(at, positions_of(landmarks, found)), distances(at, coordinates(found))
     low, high = (np.array([getattr(one, name) for one in found], dtype=np.float64) for name in ("low", "high"))
-    sure, told = np.array([one.confident for one in found]), np.isfinite(low)
+    sure, bounded = np.array([one.confident for one in found]), np.isfinite(low)
     return {
         "images": len(rows),
         "confident": share(sure),
         "wrong where confident": share((off > world.negative_radius)[sure]),
-        "intervals": share(told),
-        "coverage": share(((low <= truly) & (truly <= high))[told]),
-        "median width": float(np.median((high - low)[told])) if told.any() else None,
+        "intervals": share(bounded),
+        "coverage": share(((low <= truly) & (truly <= high))[bounded]),
+        "median width": float(np.median((high - low)[bounded])) if bounded.any() else None,
     }
 
 
 def accuracy(errors: dict[str, Floats], world: World) -> Results:
-    """Medians, and shares within the radii, of conditions that calibration has seen or not."""
+    """Median errors, and shares within the radii, in conditions that calibration has seen and in others."""
     seen, result = world.seen[world.test], {}
     for group, which in (("seen", seen), ("unseen", ~seen)):
         if which.any():
@@ -269,7 +268,7 @@ def accuracy(errors: dict[str, Floats], world: World) -> Results:
 
 
 def normalized(found: list[Location], true: Floats, truly: Floats, calibration: Calibration) -> Results:
-    """Squared errors in units of the covariance, per dimension: 1 if that is right; of images at the right place."""
+    """Squared errors over the covariance, per dimension, of images at the right place; 1 if it is right."""
     which = np.flatnonzero((truly <= calibration.response.reach) & np.array([one.confident for one in found]))
     off = true[which] - coordinates([found[row] for row in which])
     inverse = np.linalg.inv(np.stack([found[row].covariance for row in which]))
@@ -278,7 +277,7 @@ def normalized(found: list[Location], true: Floats, truly: Floats, calibration: 
 
 
 def wing(world: World, landmarks: Map) -> Results:
-    """Images of streets, or rooms, that no training image shows, before and after its landmarks were added."""
+    """Images of streets or rooms that no training image shows, before and after landmarks there were added."""
     reference, queries = world.of_part("wing", "reference"), world.of_part("wing", "query")
     at, result = world.places.positions, {}
     length = np.linalg.norm(np.diff(at[reference], axis=0), axis=1).sum()
@@ -308,7 +307,7 @@ def wing(world: World, landmarks: Map) -> Results:
 
 
 def densified(world: World, landmarks: Map) -> Results:
-    """The last test drive of a seen condition, before and after the first one was added without its positions."""
+    """Errors of the last test drive of a seen condition, before and after the first was added without positions."""
     names = list(dict.fromkeys(world.places.sequence[world.test[world.seen[world.test]]]))
     first, last = (world.test[world.places.sequence[world.test] == name] for name in (names[0], names[-1]))
     more = densify(landmarks, world.places[first], world.descriptors[first], encoder=world.encoder, sequence=True)
@@ -330,7 +329,7 @@ def densified(world: World, landmarks: Map) -> Results:
 
 
 def compare(errors: dict[int, dict[str, list[Floats]]], world: World, seed: int) -> Results:
-    """By how many metres the refined position, and the sequence, are better than top-1: paired block bootstrap."""
+    """By how many metres refined positions and sequences are better than top-1, by a paired block bootstrap."""
     places, test, result = world.places, world.test, {}
     along = np.empty(len(test))
     for name in np.unique(places.sequence[test].astype(str)):
@@ -349,7 +348,7 @@ def compare(errors: dict[int, dict[str, list[Floats]]], world: World, seed: int)
 
 
 def run(given: argparse.Namespace) -> Results:
-    """All seeds of a study."""
+    """Compute the results of all seeds of a study."""
     folder = given.study / PLACES
     places = load_places(folder)
     images = find_pack(folder).view(places)
@@ -381,7 +380,7 @@ def run(given: argparse.Namespace) -> Results:
 
 
 def picture(world: World, file: Path, seed: int) -> None:
-    """The reliability of a map of 200 landmarks."""
+    """Draw the reliability of a map with 200 landmarks."""
     bare, calibrations = maps_of(world, 200, seed)
     leaving, at = world.of_part("leaving", "query"), world.places.positions
     away = np.linalg.norm(at[leaving][:, None] - bare.places.positions, axis=2).min(1) > world.negative_radius
@@ -397,7 +396,7 @@ def picture(world: World, file: Path, seed: int) -> None:
 
 
 def table(facts: Results) -> None:
-    """Means over the seeds."""
+    """Print means over the seeds."""
     first = next(iter(facts["seeds"].values()))
     for count in [key for key in first if key.isdigit()]:
         runs = [one[count] for one in facts["seeds"].values()]
@@ -422,22 +421,22 @@ def _means(runs: list[Any], name: str = "") -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", nargs="?", type=Path, help="the folder of a study of street-v1 or rooms-v1")
-    parser.add_argument("--row", default="triplet+huber-ours", help="which of its encoders")
+    parser.add_argument("study", nargs="?", type=Path, help="folder of a study of street-v1 or rooms-v1")
+    parser.add_argument("--row", default="triplet+huber-ours", help="row of the study whose encoders are used")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--landmarks", type=int, nargs="+", default=list(COUNTS))
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--out", type=Path, help="a JSON file for all of it")
+    parser.add_argument("--out", type=Path, help="JSON file to write all results to")
     parser.add_argument(
-        "--figure", type=Path, help="a picture of the reliability with 200 landmarks, of the first seed"
+        "--figure", type=Path, help="file for a picture of the reliability with 200 landmarks, first seed"
     )
-    parser.add_argument("--table", type=Path, help="print the means of a JSON file, and do nothing else")
+    parser.add_argument("--table", type=Path, help="only print the means of this JSON file")
     given = parser.parse_args()
     if given.table:
         table(json.loads(given.table.read_text()))
         return
     if not given.study:
-        parser.error("name the folder of a study")
+        parser.error("give the folder of a study, or --table FILE")
     table(json.loads(json.dumps(run(given))))
 
 

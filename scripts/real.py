@@ -1,17 +1,18 @@
-"""How maps of real drives locate others: single images and sequences, how sure they are, and how far that is true.
+"""Measures maps of real drives: how well they locate other drives, alone and as sequences, and how sure they are.
 
     mappable convert manifest images places
     mappable train places model --preset nordland --iterations 0
     mappable embed model places out
+
     python scripts/real.py out:5:2 tracks:10:25 --foreign out=foreign.npy --out real.json
     python scripts/real.py --table real.json
 
 Each argument is a folder of `mappable embed`, and one or two distances within which an image counts as found. Each
-sequence becomes a map by itself, built as `mappable map build` does, and the images of each other sequence are asked:
-all of them or every 2nd, 4th, 8th, 16th, forwards, backwards, with stretches cut out, and with images from elsewhere
-mixed in (descriptors by the same encoder, as .npy). Nothing of the asked sequences is known to calibration. With
-`--keep N` a map is calibrated on N images of a third sequence, and not on its own. Folders `NAME-seed0`, `NAME-seed1`
-and so on, of encoders that differ in the seed, become one row of the table.
+sequence becomes a map of its own, built as `mappable map build` does. The images of each other sequence are queries:
+all of them, or every 2nd, 4th, 8th or 16th. They run forwards, backwards, with stretches cut out, and with images from
+elsewhere mixed in. Images from elsewhere are descriptors by the same encoder, as .npy. Calibration knows nothing of
+the query sequences. With `--keep N`, a map is calibrated on N images of a third sequence instead of its own. Folders
+`NAME-seed0`, `NAME-seed1` and so on, of encoders that differ in the seed, become one row of the table.
 """
 
 import argparse
@@ -35,20 +36,20 @@ from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
 
-STRIDES = (1, 2, 4, 8, 16)
-CUT, STRETCHES = 0.15, 2  # share of a drive that a stretch is, and how many are cut out
-FOREIGN = 0.2  # share of images from elsewhere
-BLOCK = 10  # images that a block of the bootstrap holds
-FEWEST = 30  # images of a cell that is judged
-COVERAGE = 0.9
+STRIDES = (1, 2, 4, 8, 16)  # every n-th image of a drive
+CUT, STRETCHES = 0.15, 2  # share of a drive per stretch that is cut out, and number of stretches
+FOREIGN = 0.2  # share of images from elsewhere in a mixed drive
+BLOCK_IMAGES = 10  # images per block of the bootstrap
+FEWEST_JUDGED = 30  # smallest number of images of a cell that counts in the summary
+COVERAGE = 0.9  # of the intervals
 WAYS = ("single", "sequence")
-SEED = re.compile(r"-seed\d+$")  # folders that differ in this alone are summed up
+SEED = re.compile(r"-seed\d+$")  # results of folders that differ only in this are added up
 
 Cell = dict[str, Any]
 
 
 def drives(rows: Ints, seed: int) -> Iterator[tuple[str, int, Ints]]:
-    """Drives made of one: name, stride and rows in order; -1 stands for an image from elsewhere."""
+    """Drives made from one drive: name, stride and rows in order; -1 is an image from elsewhere."""
     for stride in STRIDES:
         thinned = rows[::stride]
         random = np.random.default_rng(seed + stride)
@@ -65,7 +66,7 @@ def drives(rows: Ints, seed: int) -> Iterator[tuple[str, int, Ints]]:
 def ask(
     locator: Locator, described: Described, foreign: Floats32, drive: Ints, within: Sequence[float], seed: int
 ) -> Cell:
-    """One drive: what is found, how sure the map is, and how often intervals hold."""
+    """Locate one drive: count images found, confident images, and intervals that contain the truth."""
     here = drive >= 0
     seen = described.descriptors[np.maximum(drive, 0)].copy()
     if not here.all():
@@ -101,7 +102,7 @@ def ask(
     if here.all():
         cell["rules"] = rules(locator, seen, ways, off, max(within))
     gain = (off["sequence"] <= within[0]).astype(float) - (off["single"] <= within[0])
-    blocks = np.arange(len(gain)) // BLOCK
+    blocks = np.arange(len(gain)) // BLOCK_IMAGES
     bounds = block_bootstrap(gain[None], blocks, seed=seed) if len(np.unique(blocks)) > 1 else None
     cell["gain"] = [float(gain.mean())] + ([] if bounds is None else [float(bounds.low), float(bounds.high)])
     return cell
@@ -110,7 +111,7 @@ def ask(
 def rules(
     locator: Locator, seen: Floats32, ways: dict[str, list[Location]], off: dict[str, Floats], limit: float
 ) -> dict[str, list[tuple[float, bool]]]:
-    """How sure each rule is of each image, and whether the image is right: ours, and what a user would write."""
+    """How sure each rule is of each image, and whether the image is right; our rules, and rules a user would write."""
     right = {way: (errors <= limit).tolist() for way, errors in off.items()}
     return {
         name: list(zip(values.tolist(), right["sequence" if name == SEQUENCE else "single"], strict=True))
@@ -119,7 +120,7 @@ def rules(
 
 
 def average_precision(sure: Sequence[tuple[float, bool]]) -> float:
-    """Area under precision by recall, where recall is the share of right images that are accepted."""
+    """Area under the curve of precision by recall; recall is the share of right images that are accepted."""
     score, right = np.array([one for one, _ in sure]), np.array([one for _, one in sure])
     return precision_recall(-score, right, int(right.sum()))[3]
 
@@ -141,7 +142,7 @@ def _counts(found: Sequence[Location], off: Floats, distance: Floats, within: Se
 
 
 def maps_of(described: Described, given: argparse.Namespace) -> Iterator[tuple[str, str, Map]]:
-    """A map of each sequence by itself; or with `--keep` for each other sequence, which calibrates it, and its name."""
+    """Yield name, calibrating sequence and map; with `--keep`, one map per pair of sequences."""
     sequences = described.places.sequences()
     for name, rows in sequences.items():
         for other, kept in sequences.items():
@@ -155,7 +156,7 @@ def maps_of(described: Described, given: argparse.Namespace) -> Iterator[tuple[s
 
 
 def run(given: argparse.Namespace) -> list[Cell]:
-    """All cells of all sets."""
+    """Compute the cells of all sets; a cell is one drive located in one map."""
     foreign = dict(one.split("=") for one in given.foreign)
     cells = []
     for text in given.sets:
@@ -183,24 +184,24 @@ def run(given: argparse.Namespace) -> list[Cell]:
 def _line(cell: Cell) -> str:
     n, single, sequence = cell["images"], cell["single"], cell["sequence"]
     return (
-        f"{cell['set']} {cell['map']}->{cell['asked']} {cell['way']} {cell['stride']} n {n}"
-        f" ceiling {100 * cell['ceiling'][0] / n:.0f} nearest {100 * cell['nearest'][0] / n:.0f}"
-        f" single {100 * single['found'][0] / n:.0f} sequence {100 * sequence['found'][0] / n:.0f}"
-        f" | confident {single['confident right'][0]}/{single['confident']}"
-        f" {sequence['confident right'][0]}/{sequence['confident']}"
-        f" foreign {sequence['foreign confident']}/{sequence['foreign']}"
-        f" | held {single['held']}/{single['intervals']} {sequence['held']}/{sequence['intervals']}"
-        f" width {single['width'] or 0:.1f} {sequence['width'] or 0:.1f} {'' if cell['together'] else 'alone'}"
+        f"{cell['set']}: {cell['map']} -> {cell['asked']}, {cell['way']}, stride {cell['stride']}, {n} images."
+        f" Found, %: ceiling {100 * cell['ceiling'][0] / n:.0f}, nearest {100 * cell['nearest'][0] / n:.0f},"
+        f" single {100 * single['found'][0] / n:.0f}, sequence {100 * sequence['found'][0] / n:.0f}."
+        f" Right of confident: single {single['confident right'][0]}/{single['confident']},"
+        f" sequence {sequence['confident right'][0]}/{sequence['confident']},"
+        f" foreign confident {sequence['foreign confident']}/{sequence['foreign']}."
+        f" Intervals that hold: {single['held']}/{single['intervals']}, {sequence['held']}/{sequence['intervals']}."
+        f" Width: {single['width'] or 0:.1f}, {sequence['width'] or 0:.1f}{'' if cell['together'] else '; alone'}"
     )
 
 
 def table(cells: Sequence[Cell]) -> None:
-    """Sums over strides and ways, and the cells in which a sequence is worse."""
+    """Print sums over strides and kinds of drive, and the cells in which a sequence is worse."""
     cells = [cell | {"set": SEED.sub("", cell["set"])} for cell in cells]
     groups: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell["set"], cell["map"], cell["asked"]), []).append(cell)
-    heads: tuple[str, ...] = ("map, asked", "images", "ceiling", "nearest", "single", "sequence")
+    heads: tuple[str, ...] = ("map, query", "images", "ceiling", "nearest", "single", "sequence")
     heads += tuple(f"{way}: {what}" for way in WAYS for what in ("confident and right", "intervals that hold", "width"))
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for (name, first, second), own in groups.items():
@@ -217,7 +218,7 @@ def table(cells: Sequence[Cell]) -> None:
             for name in sets
         ]
         print(f"| {rule} | " + " | ".join(f"{average_precision(one):.3f}" for one in own) + " |")
-    print("\n| set | way | confident | wrong of these | accepted of the found | strangers confident |")
+    print("\n| set | located as | confident | wrong among confident | confident among found | foreign confident |")
     print("|---|---|---|---|---|---|")
     for name in sets:
         for way in WAYS:
@@ -226,18 +227,22 @@ def table(cells: Sequence[Cell]) -> None:
                 + " | ".join(_accepted([cell for cell in cells if cell["set"] == name], way))
                 + " |"
             )
-    judged = [cell for cell in cells if cell["images"] >= FEWEST]
+    judged = [cell for cell in cells if cell["images"] >= FEWEST_JUDGED]
     worse = [cell for cell in judged if len(cell["gain"]) == 3 and cell["gain"][2] < 0]
-    print(f"\n{len(judged)} cells of {FEWEST} images or more; a sequence is worse beyond noise in {len(worse)}:")
+    print(
+        f"\n{len(judged)} cells have {FEWEST_JUDGED} images or more; in {len(worse)} a sequence is significantly worse:"
+    )
     for cell in worse:
         print("  " + _line(cell))
     hard = [cell for cell in judged if cell["single"]["found"][0] >= 0.6 * cell["ceiling"][0] and cell["stride"] <= 2]
     good = [cell for cell in hard if cell["sequence"]["found"][0] >= 0.95 * cell["ceiling"][0]]
-    print(f"short steps, single images at 60 % of the ceiling: {len(good)} of {len(hard)} cells reach 95 % of it")
+    print(
+        f"stride 1 or 2, single images at 60 % of the ceiling: sequences reach 95 % in {len(good)} of {len(hard)} cells"
+    )
 
 
 def _accepted(cells: Sequence[Cell], way: str) -> list[str]:
-    """Of one way: how many images are confident, the share of these that is wrong, and how many strangers are."""
+    """Confident images, share of wrong ones, share of found images that are confident, and foreign confident ones."""
     confident, foreign, stranger = (
         sum(cell[way][key] for cell in cells) for key in ("confident", "foreign", "foreign confident")
     )
@@ -247,7 +252,7 @@ def _accepted(cells: Sequence[Cell], way: str) -> list[str]:
 
 
 def _sure(cells: Sequence[Cell]) -> list[str]:
-    """Of one way: how many are right of those called confident, how many intervals hold, and their median width."""
+    """Right images among the confident ones, intervals that contain the truth, and their median width."""
     total = {key: sum(cell[key] for cell in cells) for key in ("confident", "held", "intervals")}
     right = sum(max(cell["confident right"]) for cell in cells)
     widths = [cell["width"] for cell in cells if cell["width"] is not None]
@@ -259,12 +264,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="FOLDER:DISTANCE[:DISTANCE]")
     parser.add_argument("--foreign", action="append", default=[], metavar="FOLDER=FILE.npy")
-    parser.add_argument("--landmarks", type=int, help="landmarks of a map (default: as `mappable map build`)")
+    parser.add_argument("--landmarks", type=int, help="number of landmarks per map (default: as `mappable map build`)")
     parser.add_argument("--keep", type=int, metavar="N", help="calibrate on N images of a third sequence")
     parser.add_argument("--every", action="store_true", help="make every image of a sequence a landmark")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="a JSON file for all cells")
-    parser.add_argument("--table", type=Path, help="print the sums of a JSON file, and do nothing else")
+    parser.add_argument("--out", type=Path, help="JSON file to write all cells to")
+    parser.add_argument("--table", type=Path, help="only print the tables of this JSON file")
     given = parser.parse_args()
     cells = json.loads(given.table.read_text())["cells"] if given.table else run(given)
     if given.out:

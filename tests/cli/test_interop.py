@@ -310,7 +310,7 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
     refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered needs --rerun FILE")
     monkeypatch.setitem(sys.modules, "rerun", None)
     without = mappable(*located, "--rerun", "run.rrd")
-    refused(without, "recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")
+    refused(without, "recordings need rerun-sdk, which is not installed: run pip install 'mappable[rerun]'")
     assert without.exit_code != 0
     assert [one.name for one in tmp_path.iterdir()] == ["old.rrd"]
     assert (tmp_path / "old.rrd").read_text() == "what was there"
@@ -332,7 +332,7 @@ def test_what_was_recovered_from_other_images_is_refused(
     own = drive.folder / "recovered"
     refused(
         mappable(*locate, wall / "rain", *recorded, own),
-        "was recovered from 119 images, but not the 160 given",
+        "was recovered from 119 images, which are not the 160 given",
     )
     refused(
         mappable(*locate, drive.table, *recorded, wall),

@@ -213,7 +213,7 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
 ) -> None:
     image = wall / "fog/00020.png"
     assert mappable("locate", wall_map, image, "--encoder", wall_encoder).exit_code == 0
-    refused(mappable("locate", wall_map, image, "--encoder", other_encoder), "but the map is of encoder")
+    refused(mappable("locate", wall_map, image, "--encoder", other_encoder), "but the map needs encoder")
     refused(mappable("locate", wall_map, tmp_path), "the folder has no images")
     refused(mappable("locate", wall, image), "no map here")
     refused(mappable("locate", wall_map, image, "--coverage", 2), "coverage")
@@ -323,7 +323,7 @@ def test_what_cannot_be_recovered_from(
     (tmp_path / "bad/bad.jpg").write_text("no image")
     recover = ["recover", "images", wall_map]
     assert isinstance(mappable(*recover, tmp_path / "bad", tmp_path / "out").exception, BadImageError)
-    refused(mappable(*recover, wall / "fog", tmp_path / "out", "--encoder", other_encoder), "but the map is of encoder")
+    refused(mappable(*recover, wall / "fog", tmp_path / "out", "--encoder", other_encoder), "but the map needs encoder")
     refused(mappable(*recover, wall / "fog/00020.png", tmp_path / "out"), "at least two images")
     assert not (tmp_path / "out").exists()
 

@@ -68,7 +68,7 @@ def test_landmarks_by_spacing_or_all_of_them(mappable: Run, wall: Path, wall_enc
     assert "80 landmarks" in mappable(*built).stdout  # 200 are usual, but there are no more
     refused(mappable(*built, "--all", "--landmarks", 3), "exclude each other")
     refused(mappable(*built, "--landmarks", 81), "cannot choose 81 landmarks of 80 places")
-    refused(mappable(*built, "--coverage", 1), "coverage is 1.0, but must be between 0 and 1")
+    refused(mappable(*built, "--coverage", 1), "coverage must be between 0 and 1, got 1.0")
     assert len(Map.open(tmp_path / "map")) == 80
 
 
@@ -136,7 +136,7 @@ def test_a_wing_is_added_without_training(mappable: Run, wall: Path, copied_map:
     grown = Map.open(copied_map)
     assert 68 <= len(grown) <= 72
     assert grown.calibration is not None
-    assert "calibrated with 60 landmarks; build the map anew" in added.stderr
+    assert "calibrated with 60 landmarks; build the map again" in added.stderr
     before = len(grown)
     refused(mappable("map", "add", copied_map, wall, "--split", "test", "--condition", "fog"), "already")
     refused(mappable("map", "add", copied_map, wall, "--sequence", "hail"), "no place has sequence 'hail'")
@@ -192,7 +192,7 @@ def test_mistakes_are_found_before_any_image_is_described(
 ) -> None:
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     build = ["map", "build", wall]
-    refused(mappable(*build, wall, "--encoder", wall_encoder), "holds files, but no map")
+    refused(mappable(*build, wall, "--encoder", wall_encoder), "contains files, but no map")
     refused(mappable(*build, tmp_path / "m", "--encoder", tmp_path / "nowhere"), "no such encoder file")
     refused(mappable("map", "build", tmp_path, tmp_path / "m", "--encoder", wall_encoder), "no such table of places")
     queries = load_places(wall).where(split="test")

@@ -9,7 +9,7 @@ import pytest
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import Described
-from mappable.maps.build import MOST, build_map_of
+from mappable.maps.build import MOST_CALIBRATING, build_map_of
 from mappable.maps.locate import Locator
 from mappable.maps.map import Map
 from mappable.maps.summary import summarize_map
@@ -117,7 +117,7 @@ def test_few_images_calibrate_and_fewer_do_not(town: Any) -> None:
 @pytest.mark.medium
 def test_very_many_images_to_calibrate_by_are_thinned(town: Any) -> None:
     described = gathered(town)
-    rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), MOST + 500) + len(town.map)])
+    rows = np.concatenate([np.arange(len(town.map)), np.resize(np.arange(500), MOST_CALIBRATING + 500) + len(town.map)])
     copies = [f"{row}.jpg" for row in range(len(rows))]
     columns = {axis: getattr(described.places, axis)[rows] for axis in "xy"}
     split = described.places.split[rows]
@@ -127,7 +127,7 @@ def test_very_many_images_to_calibrate_by_are_thinned(town: Any) -> None:
     )  # fmt: skip
     built = build_map_of(Described(places, described.descriptors[rows]), town.encoder, every=True)
     assert built.calibration is not None
-    assert built.calibration.images == MOST
+    assert built.calibration.images == MOST_CALIBRATING
 
 
 def test_a_map_in_frames_says_so(town: Any) -> None:
@@ -139,15 +139,15 @@ def test_a_map_in_frames_says_so(town: Any) -> None:
     assert summary.notes == ()
     assert Locator(built).locate(town.drive[1][:1], encoder=town.encoder)[0].unit == "frames"
     fewer = summarize_map(built.remove(built.places.place_id[:1]))
-    assert fewer.notes == (f"calibrated with {len(town.map)} landmarks; build the map anew to calibrate again",)
+    assert fewer.notes == (f"calibrated with {len(town.map)} landmarks; build the map again to renew the calibration",)
 
 
 def test_what_cannot_be_built_is_refused(town: Any) -> None:
     described = gathered(town)
     for options, problem in (
-        ({"coverage": 0.0}, "coverage is 0.0"),
-        ({"false_accepts": 1.5}, "false_accepts is 1.5"),
-        ({"spacing": -1.0}, "spacing of landmarks is -1.0"),
+        ({"coverage": 0.0}, "coverage must be .*got 0.0"),
+        ({"false_accepts": 1.5}, "false_accepts must be .*got 1.5"),
+        ({"spacing": -1.0}, "spacing of landmarks must be .*got -1.0"),
     ):
         with pytest.raises(BadInputError, match=problem):
             build_map_of(described, town.encoder, **options)

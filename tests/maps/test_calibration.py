@@ -108,7 +108,7 @@ def test_two_places_that_look_alike(town: Any) -> None:
     twice, once = x < 100, x > 200
     aliased = np.array([one.reason.startswith("aliased") for one in found])
     assert aliased[twice].mean() > 0.9
-    assert "is nearly as near" in found[int(np.flatnonzero(aliased)[0])].reason
+    assert "nearly as much like" in found[int(np.flatnonzero(aliased)[0])].reason
     assert aliased[once].mean() < 0.1
     assert np.mean([found[row].confident for row in np.flatnonzero(once)]) > 0.9
 
@@ -217,13 +217,13 @@ def test_what_cannot_be_calibrated(town: Any) -> None:
     known, seen = town.known
     with pytest.raises(BadInputError, match="14 images"):
         calibrate(town.bare, seen[:14], known[:14])
-    with pytest.raises(BadInputError, match=r"500.*\(499, 2\)"):
+    with pytest.raises(BadInputError, match=r"\(499, 2\), expected \(500, 2\)"):
         calibrate(town.bare, seen, known[:499])
-    with pytest.raises(BadInputError, match=r"coverage.*90.*0.*1"):
+    with pytest.raises(BadInputError, match=r"coverage.*0 and 1.*90"):
         calibrate(town.bare, seen, known, coverage=90)
     with pytest.raises(BadInputError, match=r"0 images from elsewhere.*0\.05"):
         calibrate(town.bare, seen, known, elsewhere=seen[:0])
-    with pytest.raises(BadInputError, match=r"192.*\(500, 9\)"):
+    with pytest.raises(BadInputError, match=r"\(500, 9\), expected n x 192"):
         calibrate(town.bare, seen[:, :9], known)
     with pytest.raises(BadInputError, match="position 3 "):
         calibrate(town.bare, seen, np.where(np.arange(500)[:, None] == 3, np.nan, known))

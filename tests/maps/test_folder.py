@@ -153,7 +153,7 @@ def test_the_folder_keeps_the_encoder_and_checks_it(described: Describe, tmp_pat
     assert elsewhere.encoder_file.read_bytes() == saved.encoder_file.read_bytes()
     before = contents(tmp_path / "map")
     other.save(tmp_path / "other.safetensors")
-    sentence = f"other.safetensors: is encoder {other.fingerprint}, but the map's descriptors are of encoder"
+    sentence = f"other.safetensors: is encoder {other.fingerprint}, but encoder {larger.encoder} made"
     with pytest.raises(BadInputError, match=sentence):
         larger.save(tmp_path / "map", tmp_path / "other.safetensors")
     with pytest.raises(BadInputError, match="encoder"):
@@ -296,9 +296,9 @@ def test_a_folder_of_something_else_is_left_alone(small: Map, tmp_path: Path) ->
     (tmp_path / "game").mkdir()
     (tmp_path / "game/map.json").write_text('{"format": "tiles"}')
     for name, problem in (
-        ("file", "is a file, but a map goes to a folder"),
-        ("photos", "holds files, but no map"),
-        ("game", "not the description of a map; name another folder"),
+        ("file", "is a file, expected a folder for the map"),
+        ("photos", "contains files, but no map"),
+        ("game", "not the description of a map; use another folder"),
     ):
         before = contents(tmp_path / name) if name != "file" else None
         for attempt in (check_folder, small.save):
@@ -353,7 +353,7 @@ def test_a_description_that_was_edited_or_damaged_is_refused(small: Map, tmp_pat
         (text.replace(small.encoder, "0" * 16), "checksum"),
         (edited(facts, about={}), r"map\.json: damaged.*'backbone'"),
         (edited(facts, files={}), r"map\.json: damaged.*'descriptors'"),
-        (edited(facts, files=facts["files"] | outside), "a file that is not in its folder"),
+        (edited(facts, files=facts["files"] | outside), "a file outside of its folder"),
         (
             edited(facts, descriptor={"dimensions": 7, "storage": "float32"}),
             r"descriptors-.*float32 of shape \(5, 8\), expected float32 of shape \(5, 7\)",

@@ -130,7 +130,7 @@ def test_estimated_landmarks_keep_their_covariance(described: Describe) -> None:
     np.testing.assert_array_equal(built.covariance[2], np.diag([1.0, 4.0]))
     assert built.remove(["0.jpg", "6.jpg"]).estimated.tolist() == [False, True]
     for spoilt, problem in (
-        (covariance[:1], r"covariances have shape \(1, 2, 2\), but must have \(2, 2, 2\)"),
+        (covariance[:1], r"covariances have shape \(1, 2, 2\), expected \(2, 2, 2\)"),
         (-covariance, r"the covariance of place 0 \('5\.jpg'\) is not positive definite"),
         (np.where(np.isnan(covariance), np.inf, covariance), "place 1 .* is not positive definite"),
     ):
@@ -178,15 +178,21 @@ def test_what_does_not_belong_into_a_map_is_refused_by_name(described: Describe)
             with pytest.raises(BadInputError, match=problem):
                 built.merge(Map.build(places, vectors, encoder))
 
-    refused("the descriptors are of encoder f, but the map is of encoder e", *described(1, first=5), "f")
-    refused("the map has frame 'town', but what is added has frame 'b'", *described(1, first=5, frames=Frame("b")))
-    refused("has unit 'm', but what is added has unit", *described(1, first=5, frames=Frame("town", "frames")))
-    refused("has dimensions 2, but what is added has dimensions 3", *described(1, first=5, z=[0.0], dimensions=3))
-    refused("the map has a landmark '2.jpg' already", *described(3, first=2))
+    refused("encoder f made the descriptors, but the map needs encoder e", *described(1, first=5), "f")
+    refused(
+        "the map has frame 'town', but the added landmarks have frame 'b'", *described(1, first=5, frames=Frame("b"))
+    )
+    refused("has unit 'm', but the added landmarks have unit", *described(1, first=5, frames=Frame("town", "frames")))
+    refused(
+        "has dimensions 2, but the added landmarks have dimensions 3", *described(1, first=5, z=[0.0], dimensions=3)
+    )
+    refused("the map already has a landmark '2.jpg'", *described(3, first=2))
     refused("frame 'town' has two definitions", *described(1, first=5, frames=Frame("town", origin=(1.0, 0.0, 0.0))))
     short = described(1, first=5)[1][:, :7]
     short /= np.linalg.norm(short)
-    refused("has descriptor length 8, but what is added has descriptor length 7", described(1, first=5)[0], short)
+    refused(
+        "has descriptor length 8, but the added landmarks have descriptor length 7", described(1, first=5)[0], short
+    )
     with pytest.raises(BadInputError, match="encoder f"):
         built.nearest(vectors, encoder="f")
     with pytest.raises(BadInputError, match=r"landmark.*'x'"):
@@ -200,7 +206,7 @@ def test_what_no_map_can_be_built_of_is_refused(described: Describe) -> None:
     towns = described(2, frames=[Frame("a"), Frame("b")], frame=["a", "b"], sequence=["a", "b"])
     refusals: list[tuple[Places, NDArray[np.float32], str, str]] = [
         (places[[]], vectors[:0], "e", "a map needs at least one landmark"),
-        (*towns, "e", "the places are in frames a, b, but a map is in one"),
+        (*towns, "e", "the places are in frames a, b, but a map has one frame"),
         (places, vectors[:2], "e", r"3 places, but descriptors of shape \(2, 8\)"),
         (places, 2 * vectors, "e", r"the descriptor of place 0 \('0\.jpg'\) has length 2, not 1"),
         (places, vectors, "", "a map needs the fingerprint"),

@@ -45,7 +45,7 @@ def test_images_that_have_nothing_in_common(town: Any) -> None:
 
 
 def spread(town: Any, count: int, share: float) -> np.ndarray:
-    """Descriptors whose feature distances from each other are all about this share of the farthest that tells."""
+    """Descriptors whose distances from each other are all about this share of the largest that gives a range."""
     noise = np.random.default_rng(0).normal(size=(count, 192))
     noise *= share * town.calibration.pairs_valid / np.sqrt(2) / np.linalg.norm(noise, axis=1, keepdims=True)
     return (noise + np.ones(192) / np.sqrt(192)).astype(np.float32)
@@ -54,10 +54,11 @@ def spread(town: Any, count: int, share: float) -> np.ndarray:
 @pytest.mark.parametrize("count", [20, 150])
 def test_images_that_all_look_alike_are_refused_where_their_order_counts(town: Any, count: int) -> None:
     alike = spread(town, count, 0.95)
-    told = (
-        r"9\d\.\d % of all pairs have a range, [\d.]+ % of consecutive ones, and about \d+ % of ranges are false; use "
+    message = (
+        r"9\d\.\d % of all pairs and [\d.]+ % of consecutive pairs have a range, "
+        r"and about \d+ % of ranges are false: use "
     )
-    with pytest.raises(BadInputError, match=told):
+    with pytest.raises(BadInputError, match=message):
         ranges_between(town.calibration, alike)
     assert len(ranges_between(town.calibration, alike, ordered=False)) > 0.9 * count * (count - 1) / 2
     assert len(ranges_between(town.calibration, alike[:8])) > 20  # too few to judge

@@ -1,4 +1,4 @@
-"""Approximate search: an index of shortened descriptors proposes, and exact distances decide."""
+"""Approximate search: an index of shortened descriptors proposes candidates, and exact distances rank them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -18,30 +18,32 @@ from mappable.maps.store import check_search
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
 
-WORTHWHILE = 100_000  # landmarks; among fewer, exact search takes milliseconds a query, or tenths of a second if long
-LEAST = 1000  # landmarks that an index can be made of at all
-SHORT = 256  # numbers of a shortened descriptor; the index keeps each in a byte
-SHORTENED_BY = 4096  # landmarks whose principal components are taken
-PER_CELL = 64  # landmarks for each of the cells whose centres are sought
-PROBED = 64  # cells in which a query looks
-CANDIDATES = 200  # at least, and ten for each landmark that is asked for
-BLOCK = 2**24  # numbers of descriptors at a time
-QUERIES, RECALLS = 256, (1, 10)  # by which recall is measured
+# Number of landmarks from which an index is worthwhile. Below it, exact search takes milliseconds per query, or tenths
+# of a second with long descriptors.
+WORTHWHILE = 100_000
+LEAST = 1000  # smallest number of landmarks that an index can have
+SHORT = 256  # numbers per shortened descriptor; the index stores each in one byte
+SHORTENED_BY = 4096  # number of landmarks that the principal components are computed from
+PER_CELL = 64  # number of landmarks per cell that k-means uses to find the centers of cells
+PROBED = 64  # number of cells that a query searches
+CANDIDATES = 200  # smallest number of candidates per query; at least ten per landmark requested
+BLOCK = 2**24  # numbers of descriptors that are in memory together
+QUERIES, RECALLS = 256, (1, 10)  # number of queries that measure recall, and the numbers of landmarks they request
 FORMAT = Format("mappable index", 1, "build the map again")
 
-Index = tuple[Floats32, Any]  # what shortens a descriptor (dimensions, short), and FAISS's index of those
+Index = tuple[Floats32, Any]  # matrix (dimensions, short) that shortens descriptors, and the FAISS index of short ones
 
 
 class Approximate:
-    """The nearest among very many descriptors in a small part of the time; now and then one of them is missed.
+    """Search among very many descriptors in a fraction of the time; it misses a neighbor now and then.
 
     Descriptors are shortened to their principal components and sorted into cells by k-means (FAISS). The cells nearest
-    to a query propose candidates, which are ordered by their full descriptors, so distances are exact. Where few rows
-    may be found, or the cells hold too few, search is exact.
+    to a query propose candidates. Full descriptors rank the candidates, so distances are exact. If only few rows are
+    allowed, or if the cells contain too few, the search is exact.
 
-    `recall` is measured when the index is built: "recall@1" and "recall@10" are the shares of the nearest one and of
-    the ten nearest that are found. Queries are some of the landmarks, each left out of its own answer. Queries that are
-    farther from the landmarks than these from each other may miss more.
+    `recall` is measured when the index is built. "recall@1" is the share of nearest landmarks that are found, and
+    "recall@10" the share of the ten nearest. The queries are landmarks, each left out of its own result. Queries
+    farther from the landmarks than landmarks are from each other may miss more.
     """
 
     def __init__(self, exact: Exact, recall: Mapping[str, float], index: Callable[[], Index]) -> None:
@@ -49,9 +51,9 @@ class Approximate:
 
     @classmethod
     def build(cls, exact: Exact, *, seed: int = 0) -> "Approximate":
-        """An index of all of `exact`; the same seed gives the same one on the same machine."""
+        """Build an index of all descriptors; the same seed gives the same index on the same machine."""
         if len(exact) < LEAST:
-            raise BadInputError(f"an approximate index needs at least {LEAST:,} landmarks, not {len(exact):,}")
+            raise BadInputError(f"an approximate index needs at least {LEAST:,} landmarks, got {len(exact):,}")
         shortening, inverted = _trained(exact, seed)
         for block in _blocks(exact, np.arange(len(exact)), "adding landmarks to the index"):
             inverted.add(block @ shortening)
@@ -61,7 +63,7 @@ class Approximate:
 
     @classmethod
     def load(cls, file: Path, exact: Exact, check: Callable[[], None] = lambda: None) -> "Approximate":
-        """What `save` wrote, for the same descriptors; the first search calls `check` and reads the index itself."""
+        """Open what `save` wrote for the same descriptors; the first search calls `check` and reads the index."""
         _faiss()
         with FORMAT.reading(file):
             about = FORMAT.parse(read_safetensors(file, "numpy", ())[0].get(KEY), file)
@@ -69,11 +71,11 @@ class Approximate:
             recall = {name: float(share) for name, share in about["recall"].items()}
         if (count, dimensions) != (len(exact), exact.dimensions):
             given = f"{len(exact)} of {exact.dimensions}"
-            raise BadInputError(f"{file}: an index of {count} descriptors of {dimensions} numbers, not of {given}")
+            raise BadInputError(f"{file}: has {count} descriptors of {dimensions} numbers, expected {given}")
         return cls(exact, recall, lambda: _read_index(file, exact, check))
 
     def save(self, file: Path) -> None:
-        """Write `file` (safetensors) whole or not at all."""
+        """Write `file` (safetensors) atomically."""
         about = {"landmarks": len(self), "dimensions": self.dimensions, "recall": self.recall}
         shortening, inverted = self._index
         tensors = {"shortening": shortening, "index": _faiss().serialize_index(inverted)}
@@ -85,15 +87,15 @@ class Approximate:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a descriptor has."""
+        """Number of values per descriptor."""
         return self.exact.dimensions
 
     def take(self, rows: Ints) -> Floats32:
-        """The descriptors (len(rows), dimensions) of some rows."""
+        """The descriptors (len(rows), dimensions) of rows."""
         return self.exact.take(rows)
 
     def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
-        """Rows (n, count) of the nearest of each query, the nearest first, and squared distances; as `Store` says."""
+        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
         queries = check_search(self, queries, count, among)
         if among is not None and np.count_nonzero(among) * self.dimensions <= GATHERED:
             return self.exact.nearest(queries, count, among=among)
@@ -110,7 +112,7 @@ class Approximate:
         return rows, squared
 
     def _candidates(self, queries: Floats32, count: int, among: Bools | None) -> Ints:
-        """Rows (n, count) of the nearest in the probed cells; -1 where these hold too few."""
+        """Rows (n, count) of the nearest in the searched cells; -1 if the cells contain too few."""
         faiss, (shortening, inverted) = _faiss(), self._index
         allowed = (
             faiss.IDSelectorAll() if among is None else faiss.IDSelectorBitmap(np.packbits(among, bitorder="little"))
@@ -127,7 +129,7 @@ class Approximate:
 
 
 def _trained(exact: Exact, seed: int) -> Index:
-    """An empty index: the principal components of some random landmarks, and cells of more of them."""
+    """An empty index: principal components and cells, from random landmarks."""
     faiss = _faiss()
     cells = round(2 * np.sqrt(len(exact)))
     order = generator(seed, Purpose.SUBSAMPLES).permutation(len(exact))
@@ -142,11 +144,11 @@ def _trained(exact: Exact, seed: int) -> Index:
 
 
 def _principal(vectors: Floats32, count: int, seed: int) -> Floats32:
-    """Orthonormal directions (dimensions, count) in which `vectors` vary most, nearly: by powers of random ones."""
-    centred = vectors - vectors.mean(axis=0)
+    """Orthonormal directions (dimensions, count) of about the largest variance, by randomized power iteration."""
+    centered = vectors - vectors.mean(axis=0)
     directions = generator(seed, Purpose.SUBSAMPLES, 1).standard_normal((vectors.shape[1], count), dtype=np.float32)
     for _ in range(3):
-        directions, _ = np.linalg.qr(centred.T @ (centred @ directions))
+        directions, _ = np.linalg.qr(centered.T @ (centered @ directions))
     return directions
 
 
@@ -161,13 +163,13 @@ def _measured_recall(built: Approximate, seed: int) -> dict[str, float]:
 
 
 def _others(rows: Ints, own: Ints) -> Ints:
-    """Found rows (n, k) less one of each query: its own, or else the last."""
+    """Rows (n, k) without the query itself, or without the last one if the query is not among them."""
     order = np.argsort(rows == own[:, None], axis=1, kind="stable")
     return np.take_along_axis(rows, order, axis=1)[:, :-1]
 
 
 def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
-    """The descriptors of some rows, some at a time, while a bar shows how far it is."""
+    """The descriptors of rows in blocks, with a progress bar."""
     size = max(1, BLOCK // exact.dimensions)
     starts = range(0, len(rows), size)
     return (exact.take(rows[start : start + size]) for start in track(starts, what, len(starts)))
@@ -180,15 +182,19 @@ def _read_index(file: Path, exact: Exact, check: Callable[[], None]) -> Index:
     try:
         shortening, inverted = tensors["shortening"], faiss.deserialize_index(tensors["index"])
         if not isinstance(inverted, faiss.IndexIVF) or shortening.shape != (exact.dimensions, inverted.d):
-            raise RuntimeError("it is another kind of index")
+            raise RuntimeError("another kind of index")
         return shortening, inverted
     except (KeyError, RuntimeError) as error:
-        raise BadInputError(f"{file}: the index in it is damaged ({str(error).strip().splitlines()[-1]})") from None
+        raise BadInputError(
+            f"{file}: damaged index ({str(error).strip().splitlines()[-1]}); build the map again"
+        ) from None
 
 
 def _faiss() -> Any:
     try:
         import faiss
     except ImportError:
-        raise BadInputError("approximate search needs faiss; install it with: pip install 'mappable[ann]'") from None
+        raise BadInputError(
+            "approximate search needs faiss, which is not installed: run pip install 'mappable[ann]'"
+        ) from None
     return faiss

@@ -1,4 +1,4 @@
-"""Locations by beliefs about places: where an image is, how far that may be wrong, and why it is not confident."""
+"""Turn beliefs about places into locations: position, interval, and why the map is not confident."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,13 +18,16 @@ from mappable.maps.drive_model import (
     mass_around,
 )
 from mappable.maps.location import Location
+from mappable.maps.records import locations_at
 
 if TYPE_CHECKING:
     from mappable.maps.locate import Locator
 
-SURE_ALONE = 0.7  # least probability of the place of an image by itself that is confident; by scripts/real.py
-ALIKE_AROUND = -0.4  # least log odds to be on the map, median of the images around one, if it is confident
-AT_ONCE = 256  # landmarks whose descriptors are read together
+# An image located alone is confident if its place has at least this probability. Chosen by scripts/real.py.
+SURE_ALONE = 0.7
+# An image of a drive is confident only if the images around it look like the map: least median of their log odds.
+ALIKE_AROUND = -0.4
+BATCH = 256  # images per batch, which limits how many descriptors of landmarks are in memory
 
 
 def locations_of(
@@ -37,12 +40,12 @@ def locations_of(
     images: Sequence[str] | None,
     candidates: int,
 ) -> list[Location]:
-    """Locations of images (n, D) by what the `drive` says about them.
+    """Locations of images (n, D) by the beliefs of the `drive`.
 
-    The landmark is the likeliest one if the drive helped, and else the nearest one by feature.
+    Each location names the likeliest landmark if the drive helped, and otherwise the nearest landmark by feature.
     """
     places, coordinates, mass = placed(locator, looks, drive)
-    model, frame, ids, at = locator.calibration.drive, locator.map.frame, locator.map.places.place_id, locator.positions
+    model, at = locator.calibration.drive, locator.positions
     coverage = locator.calibration.coverage if coverage is None else coverage
     feature = _feature_distances(locator, descriptors, places)
     distance = np.linalg.norm(coordinates - at[places.landmark], axis=1)
@@ -54,30 +57,23 @@ def locations_of(
         confident &= alike_around(model, looks) >= ALIKE_AROUND
     else:
         confident &= first_to_second(looks, at, model.radius) <= model.clear_ratio
-    degrees = frame.degrees(coordinates)
-    return [
-        Location(
-            image=str(name),
-            coordinates=tuple(coordinates[n].tolist()),
-            latitude=degrees[n][0],
-            longitude=degrees[n][1],
-            frame=frame.name,
-            unit=locator.map.unit,
-            landmark=str(ids[places.landmark[n]]),
-            feature_distance=float(feature[n]),
-            distance=float(distance[n]) if known[n] else None,
-            low=float(max(distance[n] - half[n], 0.0)) if known[n] else None,
-            high=float(min(distance[n] + half[n], locator.farthest)) if known[n] else None,
-            coverage=coverage if known[n] else None,
-            covariance=tuple(map(tuple, covariances[n].tolist())),
-            refined=bool((coordinates[n] != at[places.likeliest[n]]).any()),
-            confident=bool(confident[n]),
-            reason="" if confident[n] else _reason(locator, places, n, float(mass[n]), float(feature[n])),
-            candidates=locator.candidates(looks.rows[n, :candidates], looks.squared[n]),
-            together=drive.together,
-        )
-        for n, name in enumerate(range(len(coordinates)) if images is None else images)
-    ]
+    distances = [distance, np.maximum(distance - half, 0.0), np.minimum(distance + half, locator.farthest)]
+    return locations_at(
+        locator.map,
+        looks.rows[:, :candidates],
+        looks.squared,
+        images,
+        coordinates=coordinates,
+        landmark=places.landmark,
+        feature=feature,
+        distances=np.where(known[:, None], np.column_stack(distances), np.nan),
+        coverage=coverage,
+        covariances=covariances,
+        refined=(coordinates != at[places.likeliest]).any(axis=1),
+        confident=confident,
+        reason=lambda n: _reason(locator, places, n, float(mass[n]), float(feature[n])),
+        together=drive.together,
+    )
 
 
 def placed(locator: "Locator", looks: Looks, drive: Followed) -> tuple[FoundPlaces, Floats, Floats]:
@@ -89,20 +85,20 @@ def placed(locator: "Locator", looks: Looks, drive: Followed) -> tuple[FoundPlac
 
 
 def _feature_distances(locator: "Locator", descriptors: Floats32, places: FoundPlaces) -> Floats:
-    """Of images (n, D) from their landmarks, not squared."""
+    """Feature distances (n,) from images (n, D) to their landmarks, not squared."""
     parts = []
-    for start in range(0, len(descriptors), AT_ONCE):
-        some = slice(start, start + AT_ONCE)
+    for start in range(0, len(descriptors), BATCH):
+        some = slice(start, start + BATCH)
         off = descriptors[some] - locator.map.store.take(places.landmark[some])
         parts.append(np.sqrt(np.einsum("nd,nd->n", off, off)))
     return np.concatenate(parts).astype(np.float64)
 
 
 def _reason(locator: "Locator", places: FoundPlaces, n: int, mass: float, feature: float) -> str:
-    """Why an image of a drive is not confident."""
+    """Why the map is not confident of an image."""
     away, rival, ids = places.away[n], int(places.rival[n]), locator.map.places.place_id
     if rival < 0 or away >= (1 - mass) / 2:
-        return f"too far: not on the map with probability {away:.2f} (feature distance {feature:.3f})"
+        return f"too far: the image is off the map with probability {away:.2f} (feature distance {feature:.3f})"
     metres = np.linalg.norm(locator.positions[rival] - locator.positions[places.landmark[n]])
     where = f"{ids[rival]}, {metres:.1f} {locator.map.unit} from {ids[places.landmark[n]]}"
-    return f"aliased: {where}, is likely, too; this place has probability {mass:.2f}"
+    return f"aliased: the image may also be at {where}; the place found has probability {mass:.2f}"

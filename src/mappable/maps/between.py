@@ -1,4 +1,4 @@
-"""Positions between landmarks, from how near an image's descriptor is to those between the landmarks' descriptors."""
+"""Refine positions: interpolate between landmarks by the descriptors of an image and of the landmarks around it."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,58 +9,61 @@ from scipy.spatial import KDTree
 from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.maps.store import Store, squared_between
 
-STEPS = 4  # a chord between two landmarks is cut into so many pieces
-CHORD = 2.5  # spacings: landmarks farther apart have no chord
-MOST = 48  # landmarks that count as being near one; of more, the nearest
-FAR = 1e3  # more than any squared distance of descriptors
-BESIDE = 16  # landmarks that may lie where one is
-KEPT = 4096  # landmarks whose surroundings are remembered
+CHORD_PARTS = 4  # number of equal parts of a chord, the straight line between two landmarks
+LONGEST_CHORD = 2.5  # longest chord, in spacings of the landmarks; landmarks farther apart have no chord
+MOST_NEIGHBORS = 48  # largest number of landmarks around one landmark; the nearest count
+FAR = 1e3  # squared feature distance that is larger than any between two descriptors
+MOST_COINCIDENT = 16  # largest number of landmarks expected at one position, such as those of several cameras
+CACHED = 4096  # number of landmarks whose surroundings stay in memory
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The landmarks near one, and points on chords between them.
+    """The landmarks around one landmark, and points on the chords between them.
 
-    The descriptor of the point that divides the chord from a to b as f to 1 - f is taken to be (1 - f) a + f b. Its
-    squared distance from a descriptor q is (1 - f) |q - a|² + f |q - b|² - f (1 - f) |a - b|². But two images of one
-    place differ by the floor already, and what a mean of two loses of that would draw every image to the middle of a
-    chord: `less` is f (1 - f) (|a - b|² - floor). `log_weights` make up for points that lie close together.
+    A chord runs from landmark a to landmark b. Its point at the share f has the descriptor (1 - f) a + f b. The
+    squared distance of that point from a descriptor q is (1 - f) |q - a|² + f |q - b|² - f (1 - f) |a - b|².
+    However, even two images of the same place differ by the floor. Averaging two descriptors removes a part of this
+    difference, which would pull every image to the middle of a chord. `less` corrects for that: it is
+    f (1 - f) (|a - b|² - floor). `log_weights` correct for points that lie close together.
     """
 
-    rows: Ints  # (r,) landmarks
-    points: Floats  # (p, k), the landmarks themselves first
-    first: Ints  # (p,) numbers among `rows` of the chord's ends
-    second: Ints
+    rows: Ints  # (r,) rows of the landmarks
+    points: Floats  # (p, k) positions of the points; the landmarks themselves come first
+    first: Ints  # (p,) index in `rows` of the chord's first end
+    second: Ints  # (p,) index in `rows` of the chord's second end
     share: Floats  # (p,) f
-    less: Floats  # (p,)
-    log_weights: Floats  # (p,)
+    less: Floats  # (p,) what is subtracted from squared feature distances
+    log_weights: Floats  # (p,) minus the logarithm of the number of points nearby
 
     def squared(self, of_rows: Floats) -> Floats:
-        """Squared feature distances (n, p) to the points of images that have such (n, r) to the landmarks."""
+        """Squared feature distances (n, p) from images to the points, given those (n, r) to the landmarks."""
         ends = (1 - self.share) * of_rows[:, self.first] + self.share * of_rows[:, self.second]
         squared: Floats = ends - self.less
         return squared
 
 
 class Between:
-    """Landmarks at positions (m, k), and for each the points on chords between those near it, by `Response`."""
+    """Landmarks at positions (m, k), and around each one the points on chords; `reach` and `floor` as in `Response`."""
 
     def __init__(self, positions: Floats, store: Store, *, reach: float, floor: float, spacing: float) -> None:
         self.positions, self.store, self.floor, self.spacing = positions, store, floor, spacing
         self.tree = KDTree(positions)
-        self.chord = min(CHORD * self.spacing, reach)
+        self.chord = min(LONGEST_CHORD * self.spacing, reach)
         self.radius = max(self.chord, reach / 2)
-        self.around = lru_cache(KEPT)(self._around)
+        self.around = lru_cache(CACHED)(self._around)
 
     def _around(self, landmark: int) -> Surroundings:
-        within = np.atleast_1d(self.tree.query(self.positions[landmark], MOST, distance_upper_bound=self.radius)[1])
+        within = np.atleast_1d(
+            self.tree.query(self.positions[landmark], MOST_NEIGHBORS, distance_upper_bound=self.radius)[1]
+        )
         rows = np.sort(within[within < len(self.positions)]).astype(np.int64)
         at = self.positions[rows]
         near = np.linalg.norm(at[:, None] - at, axis=2) <= self.chord
         first, second = np.nonzero(np.triu(near, 1))
         descriptors = self.store.take(rows)
         between = squared_between(descriptors, descriptors)[first, second].astype(np.float64)
-        parts = np.arange(1, STEPS) / STEPS
+        parts = np.arange(1, CHORD_PARTS) / CHORD_PARTS
         alone = np.arange(len(rows))
         share = np.concatenate([np.zeros(len(rows)), np.tile(parts, len(first))])
         first, second = (np.concatenate([alone, np.repeat(end, len(parts))]) for end in (first, second))
@@ -74,19 +77,19 @@ class Between:
 class Interpolated:
     """Where images (n,) are between landmarks."""
 
-    matched: Floats  # (n,) squared feature distance of the nearest point
-    position: Floats  # (n, k)
-    spread: Floats  # (n, k, k) how far the likely points lie apart
-    supported: Bools  # (n,) False where a landmark has no other near it
+    matched: Floats  # (n,) squared feature distance to the nearest point
+    position: Floats  # (n, k) weighted mean of the points
+    spread: Floats  # (n, k, k) weighted covariance of the points
+    supported: Bools  # (n,) False if the landmark has no other landmark around it
 
 
 def interpolate(
     between: Between, landmarks: Ints, rows: Ints, squared: Floats | Floats32, temperature: float
 ) -> Interpolated:
-    """The mean of the points around each image's landmark (n,), a point at the squared distance s weighing exp(-s / T).
+    """Average the points around each image's landmark (n,). A point at squared distance s has the weight exp(-s / T).
 
-    `rows` (n, c) are the landmarks nearest to each image by feature, at `squared` distances (n, c); chords that end at
-    others, which are farther, do not count.
+    T is the `temperature`. `rows` (n, c) are the landmarks nearest to each image by feature, at `squared` distances
+    (n, c). Chords that end at other landmarks do not count, because those are farther.
     """
     count, k = len(landmarks), between.positions.shape[1]
     matched, position, spread = np.empty(count), np.empty((count, k)), np.empty((count, k, k))
@@ -108,11 +111,11 @@ def interpolate(
 
 
 def spacing_of(positions: Floats, apart: float = 0.0) -> float:
-    """How far a landmark usually is from the next that is more than `apart` from it (median); 0 if there is none.
+    """Median distance from a landmark to the nearest one that is more than `apart` away; 0 if there is none.
 
-    Landmarks of two cameras side by side are not apart.
+    `apart` skips landmarks at the same position, such as those of two cameras side by side.
     """
-    nearest = KDTree(positions).query(positions, min(BESIDE, len(positions)))[0].reshape(len(positions), -1)
+    nearest = KDTree(positions).query(positions, min(MOST_COINCIDENT, len(positions)))[0].reshape(len(positions), -1)
     beyond = nearest > apart
     some = beyond.any(1)
     return float(np.median(nearest[some, beyond[some].argmax(1)])) if some.any() else 0.0

@@ -21,16 +21,19 @@ from mappable.places.notes import Note
 from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 
-LANDMARKS = 200  # where neither the user nor the encoder says how many
-MOST = 5000  # images to calibrate by; of more, some are taken evenly
+DEFAULT_LANDMARKS = 200  # number of landmarks if neither the user nor the encoder's settings give one
+MOST_CALIBRATING = 5000  # largest number of images to calibrate on; a larger set is thinned evenly
 
 
 class Options(TypedDict, total=False):
-    """How a map is built.
+    """How to build a map.
 
-    Landmarks are `landmarks` places that lie far apart, the first random by `seed`; or places each `spacing` or more
-    from the last one along its sequence; or `every` reference. Intervals of the calibration have the `coverage`, and
-    it holds a share of `false_accepts` of images from elsewhere to be on the map. `storage` is that of descriptors.
+    There are three ways to choose landmarks. `landmarks` is a number of places that lie far apart; `seed` sets the
+    random first one. `spacing` takes places at least that far from the last landmark along their sequence. `every`
+    takes every reference.
+
+    Intervals of the calibration have the `coverage`. Its threshold accepts a share `false_accepts` of images from
+    elsewhere. `storage` is the number format of descriptors.
     """
 
     landmarks: int | None
@@ -50,14 +53,14 @@ def build_map(
     elsewhere: AnyImages | None = None,
     **options: Unpack[Options],
 ) -> Map:
-    """A map of some of the places, with a calibration measured on others; for what else to choose see `Options`.
+    """Build a map from some of the places and calibrate it on others; `Options` lists all options.
 
-    Landmarks are chosen among `places.references()`, as many as the encoder's settings say, unless `options` do.
-    `places.calibration()` calibrates the map. If that is empty, references that are no landmarks do, which makes
-    intervals too narrow. A map that cannot be calibrated has a note in its table that says why.
+    Landmarks are chosen among `places.references()`. Their number comes from `options`, or else from the encoder's
+    settings. The map is calibrated on `places.calibration()`. If that is empty, it is calibrated on references that
+    are not landmarks, which makes intervals too narrow. A map that cannot be calibrated gets a note with the cause.
 
-    `images` (n, height, width, 3) are those of the places, whose files are decoded otherwise; `elsewhere` are images
-    that are not on the map, by which it learns to reject such.
+    `images` (n, height, width, 3) are the images of the places; by default, their files are decoded. `elsewhere` are
+    images that are not on the map. With them, the map learns to reject such images.
     """
     pixels = images_of(places if images is None else images, encoder.about.size, encoder.about.fit)
     absent = None if elsewhere is None else lambda: encoder.embed(elsewhere)
@@ -72,13 +75,13 @@ def build_map(
 def build_map_of(
     described: Described, encoder: str | None = None, *, elsewhere: Described | None = None, **options: Unpack[Options]
 ) -> Map:
-    """As `build_map`, from descriptors that are there already; `encoder` names what made them, if they do not say."""
+    """Build a map from finished descriptors, as `build_map` does; `encoder` names the encoder if they record none."""
     fingerprint = described.encoder or encoder
     if not fingerprint:
-        raise BadInputError("these descriptors do not say which encoder made them: give it a name (--fingerprint)")
-    for said in (encoder, None if elsewhere is None else elsewhere.encoder):
-        if said not in (None, fingerprint):
-            raise BadInputError(f"the descriptors are of encoder {fingerprint}, not of {said}")
+        raise BadInputError("the descriptors record no encoder: name the encoder that made them (--fingerprint)")
+    for name in (encoder, None if elsewhere is None else elsewhere.encoder):
+        if name not in (None, fingerprint):
+            raise BadInputError(f"all descriptors must come from one encoder, got {fingerprint} and {name}")
     absent = None if elsewhere is None else lambda: elsewhere.descriptors
     return _build(
         described.places, lambda rows: described.descriptors[rows], fingerprint, described.about, absent, **options
@@ -88,12 +91,12 @@ def build_map_of(
 def choose(
     places: Places, *, landmarks: int | None = None, spacing: float | None = None, every: bool = False, seed: int = 0
 ) -> Ints:
-    """Rows of the places that become landmarks, by exactly one of `landmarks`, `spacing` and `every`."""
+    """Rows of the places that become landmarks; give at most one of `landmarks`, `spacing` and `every`."""
     if every:
         return np.arange(len(places))
     if spacing is not None:
         return sequential_landmarks(places, spacing)
-    return greedy_landmarks(places, min(LANDMARKS, len(places)) if landmarks is None else landmarks, seed)
+    return greedy_landmarks(places, min(DEFAULT_LANDMARKS, len(places)) if landmarks is None else landmarks, seed)
 
 
 def _build(
@@ -113,14 +116,14 @@ def _build(
 ) -> Map:
     for name, value in (("coverage", coverage), ("false_accepts", false_accepts)):
         if not 0 < value < 1:
-            raise BadInputError(f"{name} is {value}, but must be between 0 and 1")
+            raise BadInputError(f"{name} must be between 0 and 1, got {value}")
     references = places.references()
     if not len(references):
-        raise BadInputError("no place can be a landmark: all are for calibration, test or queries")
+        raise BadInputError("no place can be a landmark: all places are for calibration, test or queries")
     if landmarks is None:
-        landmarks = _enough_left(places, LANDMARKS)
+        landmarks = _enough_left(places, DEFAULT_LANDMARKS)
     chosen = references[choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
-    table = places[chosen].replace(notes=())  # what is noted there is about the whole collection
+    table = places[chosen].replace(notes=())  # its notes describe the whole collection
     built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
     rows, source = _calibrating(places, references, chosen, () if about is None else about.sequences)
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
@@ -144,9 +147,10 @@ def _build(
 
 
 def visits(places: Places, images: Ints, landmarks: Ints) -> tuple[OneVisit | None, Floats]:
-    """How far along their sequences images and landmarks were taken, if they share one; and landmarks in any case.
+    """Path lengths at which images and landmarks were taken: of both if they share a sequence, and of the landmarks.
 
-    Sequences are laid one after the other, far apart; a second lap in a sequence is another visit by its path length.
+    Sequences follow each other with a long gap, so they count as separate visits. A second lap of one sequence counts
+    as another visit too, because its path length differs.
     """
     rows = np.union1d(images, landmarks)
     taken = places[rows]
@@ -162,23 +166,23 @@ def visits(places: Places, images: Ints, landmarks: Ints) -> tuple[OneVisit | No
 
 
 def _usual_count(encoder: ImageEncoder, places: Places) -> int:
-    return _enough_left(places, int(encoder.about.settings.get("landmarks", LANDMARKS)))
+    return _enough_left(places, int(encoder.about.settings.get("landmarks", DEFAULT_LANDMARKS)))
 
 
 def _enough_left(places: Places, landmarks: int) -> int:
-    """So many landmarks, or fewer: where no images are kept to calibrate by, half of the references are left for it."""
+    """Limit the number of landmarks: without a calibration split, half of the references remain for calibration."""
     references = len(places.references())
     return min(landmarks, references if len(places.calibration()) else max(1, references // 2))
 
 
 def _calibrating(places: Places, references: Ints, landmarks: Ints, trained: Collection[str]) -> tuple[Ints, Source]:
-    """Rows of the images to calibrate by, and whether the encoder was trained on them.
+    """Rows of the images to calibrate on, and "train" if the encoder was trained on them.
 
-    It was if their sequence was among those that it was trained on, and none of that sequence would train now: the
-    sequence was taken out of the training images afterwards.
+    An image counts as trained on if its sequence was in the training set, but has no training images now. The user
+    then took the sequence out of the training images after training.
     """
     rows, source = calibrating(places.calibration(), references, landmarks)
-    taken_out = set(trained) - set(places.sequence[places.training()])
-    if taken_out & set(places.sequence[rows]):
+    removed = set(trained) - set(places.sequence[places.training()])
+    if removed & set(places.sequence[rows]):
         source = "train"
-    return rows[evenly(len(rows), MOST)], source
+    return rows[evenly(len(rows), MOST_CALIBRATING)], source

@@ -1,4 +1,4 @@
-"""Fit what a map knows about whole drives, to images of known position in the order taken."""
+"""Fit the model of drives to images of known position, in the order in which they were taken."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,30 +28,38 @@ from mappable.maps.odds import Odds
 from mappable.maps.place_filter import Layout
 from mappable.maps.steps import Steps
 
-TRIED, A_CONDITION = 600, 400  # images at most that are looked at: in all, and of each condition that errors are of
-CHANGED = 0.5  # of the way from near to far: how much another visit differs from one; this and what follows is a
-# prior, chosen by the tables of scripts/real.py on all of its three sets: figures on these are not blind
-SHARPNESS, CERTAINTY = 3.0, 10.0  # the usual one, and by how many images it is believed
-HIDDEN = (0.0, 0.1, 0.25, 0.5, 0.7, 0.85)  # shares of the growth of feature distances within which landmarks are hidden
-FEWEST = 15  # images that tell a sharpness, or that are a condition of their own
-SHARPNESSES = tuple(np.geomspace(0.5, 10.0, 25).tolist())
-USUAL_SCORE, BELIEVED = 1.15, 30  # deviation of scores, and by how many images it is believed
-BELIEVED_SEEN = 20  # the same in conditions that calibration saw
-EVEN, SLOPE, EXAMPLES = 3.0, 1.5, 10  # contrast of even odds to be on the map, their slope, and believed by how many
-SURE = 0.85  # probability of the place
-PLACE, APART = 1.5, 0.5  # radius of a place: spacings at least, and share of the growth of feature distances
-BETWEEN, BLUR = 0.25, 0.05  # deviation of positions whose place is certain: spacings, and radii of a place
-STRIDES = (1, 4)  # the images of calibration as drives: all, and thinned
-KEPT, ENOUGH = 400, 50  # scores that are kept, and images at the right place that tell covariances
-BLENDS = (0.0, 0.25, 0.5)  # how much a position is the mean of its place; the last where nothing tells
-BENDS = (0.3, 1.0, 3.0)  # changes of velocity, in usual steps; the first where nothing tells
-USUAL_CONTRAST = 0.25  # share of calibration images with less contrast than a drive in a condition that they saw
-CLEAR = 1.5  # how much farther than where feature distances have mostly grown landmarks know nothing of an image
+MOST_FITTED = 600  # largest number of images that the model is fitted to
+MOST_PER_CONDITION = 400  # largest number of images per condition that errors are measured on, if there are several
+
+# The constants from here on were chosen by the tables of scripts/real.py, on all three of its data sets. So figures
+# on these sets are not blind. Most of the constants are priors.
+VISIT_CHANGE = 0.5  # how much another visit differs, as a share of the growth of feature distances along one visit
+SHARPNESS, SHARPNESS_WEIGHT = 3.0, 10.0  # usual sharpness, and weight of this prior in images
+HIDDEN_SHARES = (0.0, 0.1, 0.25, 0.5, 0.7, 0.85)  # landmarks are hidden up to these shares of the growth
+SHARPNESS_CHOICES = tuple(np.geomspace(0.5, 10.0, 25).tolist())
+USUAL_SCORE, SCORE_WEIGHT = 1.15, 30  # usual standard deviation of scores, and weight of this prior in images
+SEEN_SCORE_WEIGHT = 20  # the same weight, in conditions that calibration saw
+EVEN_CONTRAST, CONTRAST_SLOPE = 3.0, 1.5  # contrast at even odds of being on the map, and slope of the log odds
+PRESENCE_WEIGHT = 10  # weight of this prior, in images
+SURE_PROBABILITY = 0.85  # an image of a drive is confident if its place has at least this probability
+LEAST_RADIUS = 1.5  # smallest radius of a place, in spacings of the landmarks
+RADIUS_GROWTH = 0.5  # a place extends to this share of the growth of feature distances
+# Standard deviation of a position whose place is certain: the sum of a part of the spacing and a part of the radius.
+POSITION_SPACINGS, POSITION_RADII = 0.25, 0.05
+BLEND_CHOICES = (0.0, 0.25, 0.5)  # choices of `DriveModel.blend`; the last one is the default
+BEND_CHOICES = (0.3, 1.0, 3.0)  # choices of `DriveModel.bend`, in usual steps; the first one is the default
+# A drive is in a condition that calibration saw if its median contrast exceeds this quantile of calibration's.
+USUAL_CONTRAST = 0.25
+FEWEST_IMAGES = 15  # smallest number of images for a condition of its own; half of it is enough to fit a sharpness
+MOST_SCORES = 400  # largest number of scores that the map keeps
+ENOUGH_FOR_COVARIANCE = 50  # smallest number of images at the right place that covariances are fitted to
+STRIDES = (1, 4)  # drives made of the calibration images: every image, and every fourth
+UNRELATED = 1.5  # factor for the distance at which feature distances have mostly grown; landmarks beyond are unrelated
 
 
 @dataclass(frozen=True)
 class OneVisit:
-    """How far along their visit images (n,) and landmarks (m,) were taken; those of other visits are far away."""
+    """Path lengths at which images (n,) and landmarks (m,) were taken; other visits are far away."""
 
     images: Floats
     landmarks: Floats
@@ -70,22 +78,23 @@ def fit_drive(
     conditions: Sequence[str] | None = None,
     false_accepts: float = 0.05,
 ) -> DriveModel:
-    """Fit to images (n, D) at positions (n, k), in the order taken.
+    """Fit the model to images (n, D) at positions (n, k), in the order taken.
 
-    If they are of the `visit` of the landmarks, landmarks near each image are left out, until the next ones look as
-    another visit would. `along` (m,) is how far along their visits landmarks were taken. `elsewhere` (e, D) are images
-    that are not on the map. `between`, and the `temperature` of its points, refine positions. With several `conditions`
-    (n,) each is left out in turn: this shows how wide intervals must be in a condition that calibration did not see.
+    `visit` is given if images and landmarks come from the same visit. Landmarks near each image are then hidden, so
+    that the remaining ones look as different as another visit would. `along` (m,) is the path length at which
+    landmarks were taken. `elsewhere` (e, D) are images that are not on the map. `between` and the `temperature` of
+    its points refine positions. With several `conditions` (n,), each is left out in turn. This shows how wide
+    intervals must be in a condition that calibration did not see.
     """
     given = landmarks, descriptors, positions, between.spacing
     model = _without_errors(*given, visit, along, elsewhere, false_accepts)
     if visit is not None:
-        return model  # the visit of the landmarks is too easy: nothing about errors is learned from it
+        return model  # errors on the landmarks' own visit are too small to learn from
     layout = Layout(between.positions, between.spacing)
-    ask = _Asked(landmarks, descriptors, positions, between, temperature, layout)
+    queries = _Queries(landmarks, descriptors, positions, between, temperature, layout)
     groups = _groups(conditions, len(positions))
-    drives = [_middle(own, max(TRIED // len(groups), A_CONDITION)) for own in groups]
-    model = _with_errors(model, ask, drives)
+    drives = [_middle(own, max(MOST_FITTED // len(groups), MOST_PER_CONDITION)) for own in groups]
+    model = _with_errors(model, queries, drives)
     if len(groups) == 1:
         return model
     changed = []
@@ -95,8 +104,8 @@ def fit_drive(
             landmarks, descriptors[rest], positions[rest], between.spacing, None, along, elsewhere, false_accepts
         )
         other = replace(other, blend=model.blend, bend=model.bend)
-        changed += [one.surer for one in ask.errors(other, [drive])]
-    return replace(model, scores=_kept([_prior_scores(BELIEVED), *changed]))
+        changed += [one.surer for one in queries.errors(other, [drive])]
+    return replace(model, scores=_kept([_prior_scores(SCORE_WEIGHT), *changed]))
 
 
 def _middle(rows: Ints, most: int) -> Ints:
@@ -105,11 +114,11 @@ def _middle(rows: Ints, most: int) -> Ints:
 
 
 def _groups(conditions: Sequence[str] | None, count: int) -> list[Ints]:
-    """Rows of each condition, if there are several, and each has enough images; else all rows."""
+    """Rows of each condition that has enough images, if there are several; otherwise all rows in one group."""
     if conditions is not None:
         named = np.array(conditions, dtype=str)
         groups = [np.flatnonzero(named == name) for name in dict.fromkeys(named.tolist())]
-        groups = [own for own in groups if len(own) >= FEWEST]
+        groups = [own for own in groups if len(own) >= FEWEST_IMAGES]
         if len(groups) > 1:
             return groups
     return [np.arange(count)]
@@ -125,19 +134,19 @@ def _without_errors(
     elsewhere: Floats32 | None,
     false_accepts: float,
 ) -> DriveModel:
-    """The model, with a prior for what errors of other visits tell."""
+    """The model with priors for everything that only errors on other visits can show."""
     at = landmarks.places.positions
     steps = _steps(landmarks, descriptors, positions, visit, along)
-    some = evenly(len(positions), TRIED)
+    some = evenly(len(positions), MOST_FITTED)
     looks = look_at(landmarks.store, descriptors[some])
     rows = looks.rows
     away = np.linalg.norm(at[rows] - positions[some][:, None], axis=2)
     apart = away if visit is None else np.abs(visit.images[some][:, None] - visit.landmarks[rows])
-    radius = max(PLACE * spacing, steps.reach(APART))
-    changed = apart < steps.reach(CHANGED)
-    hidden, gap = (np.zeros_like(changed), 0.0) if visit is None else (changed, steps.reach(CHANGED))
+    radius = max(LEAST_RADIUS * spacing, steps.reach(RADIUS_GROWTH))
+    changed = apart < steps.reach(VISIT_CHANGE)
+    hidden, gap = (np.zeros_like(changed), 0.0) if visit is None else (changed, steps.reach(VISIT_CHANGE))
     if elsewhere is None:
-        absent = _without(looks, hidden | (away <= gap + CLEAR * steps.reach(0.7)))
+        absent = _without(looks, hidden | (away <= gap + UNRELATED * steps.reach(0.7)))
     else:
         absent = look_at(landmarks.store, elsewhere)
     seen = _without(looks, hidden).contrast
@@ -151,13 +160,13 @@ def _without_errors(
         presence=_presence(np.concatenate(allowed), absent.contrast),
         seen_presence=_presence(seen, absent.contrast),
         clear_ratio=float(np.quantile(ratios, false_accepts, method="lower")),
-        sure=SURE,
-        deviation=BETWEEN * spacing + BLUR * radius,
-        blend=BLENDS[-1],
-        bend=BENDS[0],
+        sure=SURE_PROBABILITY,
+        deviation=POSITION_SPACINGS * spacing + POSITION_RADII * radius,
+        blend=BLEND_CHOICES[-1],
+        bend=BEND_CHOICES[0],
         covariance_factor=1.0,
-        covariance_deviation=BETWEEN * spacing + BLUR * radius,
-        scores=_kept([_prior_scores(BELIEVED)]),
+        covariance_deviation=POSITION_SPACINGS * spacing + POSITION_RADII * radius,
+        scores=_kept([_prior_scores(SCORE_WEIGHT)]),
         seen_scores=(),
         usual_contrast=0.0,
     )
@@ -166,13 +175,13 @@ def _without_errors(
 def _steps(
     landmarks: Map, descriptors: Floats32, positions: Floats, visit: OneVisit | None, along: Floats | None
 ) -> Steps:
-    """Steps along visits: of images and landmarks together, or of either alone, whichever tells shorter steps."""
+    """Fit steps along visits: to images and landmarks of one visit, or to whichever of the two has shorter steps."""
     if visit is None:
         plain = Steps.fit(descriptors, positions)
         finer = None if along is None else _steps_along(landmarks, along)
         return finer if finer is not None and finer.metres[1] < plain.metres[1] else plain
     taken, first = np.unique(np.concatenate([visit.images, visit.landmarks]), return_index=True)
-    rows = first[evenly(len(taken), 2 * TRIED)]
+    rows = first[evenly(len(taken), 2 * MOST_FITTED)]
     images, others = rows[rows < len(positions)], rows[rows >= len(positions)] - len(positions)
     described = np.concatenate([descriptors[images], landmarks.store.take(others)])
     at = np.concatenate([positions[images], landmarks.places.positions[others]])
@@ -181,7 +190,7 @@ def _steps(
 
 
 def _steps_along(landmarks: Map, along: Floats) -> Steps | None:
-    order = np.argsort(along, kind="stable")[evenly(len(along), 2 * TRIED)]
+    order = np.argsort(along, kind="stable")[evenly(len(along), 2 * MOST_FITTED)]
     try:
         return Steps.fit(landmarks.store.take(order), landmarks.places.positions[order])
     except UncalibratedError:  # too few landmarks
@@ -189,16 +198,16 @@ def _steps_along(landmarks: Map, along: Floats) -> Steps | None:
 
 
 def _sharpness(looks: Looks, away: Floats, apart: Floats, steps: Steps, radius: float) -> dict[str, tuple[float, ...]]:
-    """Sharpness by contrast: landmarks `apart` (n, c) from images by less and less are hidden, so contrast grows.
+    """Fit the sharpness at several contrasts. Landmarks closer than a limit to an image, by `apart` (n, c), are hidden.
 
-    Each is the sharpness that makes the right places likeliest, with a prior.
+    The smaller the limit, the higher the contrast. Each sharpness makes the right places likeliest, with a prior.
     """
     found = {}
-    for share in HIDDEN:
+    for share in HIDDEN_SHARES:
         gap = steps.reach(share) if share else 0.0
         hidden, near = apart < gap, away <= gap + radius
         seen = np.flatnonzero((near & ~hidden).any(1))
-        if len(seen) < FEWEST / 2:
+        if len(seen) < FEWEST_IMAGES / 2:
             continue
         nearer = ((looks.usual[:, None] - looks.squared) / looks.deviation[:, None])[seen]
         nearer[hidden[seen]] = -np.inf
@@ -212,11 +221,11 @@ def _sharpness(looks: Looks, away: Floats, apart: Floats, steps: Steps, radius: 
 
 def _sharpest(nearer: Floats, near: Bools) -> float:
     best, found = -np.inf, SHARPNESS
-    for sharpness in SHARPNESSES:
+    for sharpness in SHARPNESS_CHOICES:
         logs = sharpness * nearer
         likely = np.exp(logs - logs.max(1, keepdims=True))
         right = (likely * near).sum(1) / likely.sum(1)
-        prior = CERTAINTY * np.square(np.log(sharpness / SHARPNESS))
+        prior = SHARPNESS_WEIGHT * np.square(np.log(sharpness / SHARPNESS))
         score = float(np.log((1 - BLIND) * right + BLIND * near.mean()).sum() - prior)
         if score > best:
             best, found = score, sharpness
@@ -224,11 +233,13 @@ def _sharpest(nearer: Floats, near: Bools) -> float:
 
 
 def _presence(here: Floats, absent: Floats) -> Odds:
-    """The odds that an image is on the map: by contrasts of images that are, and of others that are not."""
-    usual = EVEN + np.linspace(-2, 2, EXAMPLES) * 2 / SLOPE
-    chance = 1 / (1 + np.exp(-SLOPE * (usual - EVEN)))
+    """Fit the odds that an image is on the map, to contrasts of images on the map and of others."""
+    usual = EVEN_CONTRAST + np.linspace(-2, 2, PRESENCE_WEIGHT) * 2 / CONTRAST_SLOPE
+    chance = 1 / (1 + np.exp(-CONTRAST_SLOPE * (usual - EVEN_CONTRAST)))
     numbers = np.concatenate([here, absent, usual, usual])
-    holds = np.concatenate([np.ones(len(here)), np.zeros(len(absent)), np.ones(EXAMPLES), np.zeros(EXAMPLES)])
+    holds = np.concatenate(
+        [np.ones(len(here)), np.zeros(len(absent)), np.ones(PRESENCE_WEIGHT), np.zeros(PRESENCE_WEIGHT)]
+    )
     weights = np.concatenate(
         [np.full(len(here), 1.0), np.full(len(absent), len(here) / max(1, len(absent))), chance, 1 - chance]
     )
@@ -236,7 +247,7 @@ def _presence(here: Floats, absent: Floats) -> Odds:
 
 
 def _without(looks: Looks, hidden: Bools) -> Looks:
-    """The same images, without the `hidden` (n, c) landmarks; images that keep none are left out."""
+    """The same images without the `hidden` (n, c) landmarks; images without any other landmark are dropped."""
     kept = np.flatnonzero(~hidden.all(1))
     count = int((~hidden[kept]).sum(1).min()) if len(kept) else 0
     squared = np.where(hidden[kept], np.inf, looks.squared[kept])
@@ -247,23 +258,23 @@ def _without(looks: Looks, hidden: Bools) -> Looks:
 
 @dataclass(frozen=True)
 class _Errors:
-    """Of the images (n,) of one drive: scores, their deviations, and of those at the right place errors and spreads."""
+    """Errors of the images (n,) of one drive."""
 
-    scores: Floats
-    deviations: Floats
-    off: Floats  # (n, k) of all images
-    right: Bools
-    spread: Floats  # (n, k, k)
+    scores: Floats  # (n,) errors of the distance to the landmark, in standard deviations
+    deviations: Floats  # (n,) these standard deviations, in metres
+    off: Floats  # (n, k) errors of coordinates
+    right: Bools  # (n,) whether the place is right
+    spread: Floats  # (n, k, k) covariance over the place
 
     @property
     def surer(self) -> Floats:
-        """The scores of the surer half: the others are covered anyway, and would make intervals narrow."""
+        """Scores of the half with smaller deviations; the other half is covered anyway, and would narrow intervals."""
         return self.scores[self.deviations <= np.median(self.deviations)]
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Images (n, D) of other visits than the landmarks', at positions (n, k), and what it takes to locate them."""
+class _Queries:
+    """Images (n, D) at positions (n, k), of other visits than the landmarks', and what it takes to locate them."""
 
     landmarks: Map
     descriptors: Floats32
@@ -273,7 +284,7 @@ class _Asked:
     layout: Layout
 
     def errors(self, model: DriveModel, drives: Sequence[Ints]) -> list[_Errors]:
-        """Errors along drives (rows each): each drive whole, and thinned."""
+        """Errors along drives, each given by rows; once with all images and once thinned."""
         return [
             self._errors(model, drive[::stride], *self.followed(model, drive[::stride]))
             for drive in drives
@@ -294,7 +305,7 @@ class _Asked:
         return _Errors(scores, deviations, coordinates - true, truly <= model.radius, places.covariance)
 
     def choose(self, model: DriveModel, drives: Sequence[Ints]) -> DriveModel:
-        """The model with the blend and the bend that bring images closest to where they are."""
+        """The model with the blend and the bend that have the smallest median error."""
         thinned = [drive[::stride] for drive in drives for stride in STRIDES]
         found = [(drive, *self.followed(model, drive)) for drive in thinned]
 
@@ -302,23 +313,25 @@ class _Asked:
             offs = [self._errors(choice, *one).off for one in found]
             return float(np.median(np.linalg.norm(np.concatenate(offs), axis=1)))
 
-        return min((replace(model, blend=blend, bend=bend) for bend in BENDS for blend in BLENDS), key=median)
+        return min(
+            (replace(model, blend=blend, bend=bend) for bend in BEND_CHOICES for blend in BLEND_CHOICES), key=median
+        )
 
 
-def _with_errors(model: DriveModel, asked: _Asked, drives: Sequence[Ints]) -> DriveModel:
-    """The model with errors along `drives`, beside the prior."""
-    model = asked.choose(model, drives)
-    errors = asked.errors(model, drives)
+def _with_errors(model: DriveModel, queries: _Queries, drives: Sequence[Ints]) -> DriveModel:
+    """The model fitted to errors along `drives`, together with the prior."""
+    model = queries.choose(model, drives)
+    errors = queries.errors(model, drives)
     surer = [one.surer for one in errors]
-    contrast = look_at(asked.landmarks.store, asked.descriptors[np.concatenate(list(drives))]).contrast
+    contrast = look_at(queries.landmarks.store, queries.descriptors[np.concatenate(list(drives))]).contrast
     model = replace(
         model,
-        scores=_kept([_prior_scores(BELIEVED), *surer]),
-        seen_scores=_kept([_prior_scores(BELIEVED_SEEN), *surer]),
+        scores=_kept([_prior_scores(SCORE_WEIGHT), *surer]),
+        seen_scores=_kept([_prior_scores(SEEN_SCORE_WEIGHT), *surer]),
         usual_contrast=float(np.quantile(contrast, USUAL_CONTRAST)),
     )
     off, spread = (np.concatenate([getattr(one, name)[one.right] for one in errors]) for name in ("off", "spread"))
-    if len(off) < ENOUGH:
+    if len(off) < ENOUGH_FOR_COVARIANCE:
         return model
     factor, deviation = fit_deviations(spread, off)
     return replace(model, covariance_factor=factor, covariance_deviation=deviation)
@@ -329,12 +342,12 @@ def _prior_scores(images: int) -> Floats:
 
 
 def _kept(scores: Sequence[Floats]) -> tuple[float, ...]:
-    """Scores in order; of many, some evenly."""
+    """All scores sorted; a long list is thinned evenly."""
     together = np.sort(np.concatenate(scores))
-    return tuple(together[evenly(len(together), KEPT)].tolist())
+    return tuple(together[evenly(len(together), MOST_SCORES)].tolist())
 
 
 def _half_normal(count: int) -> Floats:
-    """Quantiles (count,) of the absolute value of a normal number."""
+    """Quantiles (count,) of the absolute value of a standard normal variable."""
     levels = (np.arange(count) + 0.5) / count
     return np.array([NormalDist().inv_cdf(0.5 + level / 2) for level in levels])

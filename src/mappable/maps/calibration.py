@@ -16,66 +16,66 @@ from mappable.maps.odds import Odds
 from mappable.maps.response import Response
 from mappable.maps.spread import Spread
 
-SAMPLE = 1000  # landmarks around which others are counted
-FEWEST, MOST = 64, 512  # landmarks that are looked at for one image
+CROWD_SAMPLE = 1000  # largest number of landmarks around which the others within reach are counted
+FEWEST_NEIGHBORS, MOST_NEIGHBORS = 64, 512  # limits for the number of landmarks that are searched per image
 Source = Literal["calibration", "train"]
-SURE = float(np.log(4))  # logarithm of the odds that the place is right, from which on it is not one of several
+SURE_LOG_ODDS = float(np.log(4))  # least log odds that the place is right; below, an image is aliased
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured on images of known position that are neither landmarks nor, at best, in the training set.
+    """What was measured on images of known position. These are not landmarks, and ideally not training images.
 
-    `source` is the split they are of. Metres stand for the unit of the map's frame throughout.
+    `source` is their split. Where this class says metres, the unit is the unit of the map's frame.
     """
 
     source: Source
-    images: int
-    coverage: float  # of intervals, unless another is asked for
-    false_accepts: float  # share of images from elsewhere that are held to be on the map
-    elsewhere: int  # images of elsewhere that the threshold was set by; 0: by leaving out what is near an image
-    landmarks: int
-    spacing: float  # of these landmarks
-    neighbors: int  # landmarks to look at for one image
+    images: int  # number of images that it was measured on
+    coverage: float  # default coverage of intervals
+    false_accepts: float  # share of images from elsewhere that the threshold accepts
+    elsewhere: int  # number of images from elsewhere that set the threshold; 0: set by leaving out landmarks
+    landmarks: int  # number of landmarks of the map at that time
+    spacing: float  # spacing of the landmarks at that time, in metres
+    neighbors: int  # number of landmarks to search per image
     response: Response
-    temperature: float  # of the weights of points between landmarks
+    temperature: float  # for the weights of points between landmarks; in squared feature distance
     spread_factor: float  # covariance of a refined position = factor x spread + deviation² x identity
-    deviation: float
-    plain_deviation: float  # of a position that is that of the nearest landmark
-    threshold: float  # squared feature distance of the nearest point up to which an image is on the map
-    place: Odds  # that the place is the right one: by the squared distance that a rival is farther
-    share_confident: float  # of the images
-    confident: Spread  # metres beyond those from the refined position to the landmark, by feature distance
-    doubtful: Spread | None  # the same of images that are not confident; None where there were too few
+    deviation: float  # see `spread_factor`; in metres
+    plain_deviation: float  # standard deviation, in metres, of a position that is the nearest landmark's
+    threshold: float  # an image is on the map if the squared feature distance to the nearest point is at most this
+    place: Odds  # odds that the place is right, by how much farther the rival is in squared feature distance
+    share_confident: float  # share of the images that are confident
+    confident: Spread  # confident images: true distance to the landmark minus refined distance, by feature distance
+    doubtful: Spread | None  # the same for the other images; None if there were too few
     retrieved: Spread  # metres from an image to the nearest landmark by feature
-    pairs: Spread | None  # metres between two images within reach, by feature distance; None where there were none
-    pairs_valid: float  # feature distance up to which few pairs are out of reach
-    drive: DriveModel  # of whole drives
-    usual_feature: float  # feature distance to the nearest landmark that 95 % of the images keep to
+    pairs: Spread | None  # metres between two images within reach, by feature distance; None without such pairs
+    pairs_valid: float  # largest feature distance at which few pairs are out of reach
+    drive: DriveModel  # what the map knows about whole drives
+    usual_feature: float  # 95 % of the images have at most this feature distance to the nearest landmark
 
     @property
     def note(self) -> str:
-        """What a user must know of it; "" if nothing."""
+        """A warning for the user; "" if there is nothing to warn about."""
         if self.source == "train":
             return "calibrated on training images, coverage not guaranteed"
         return ""
 
     def doubt(self, feature: Floats) -> str:
-        """A sentence if images with feature distances (n,) to their nearest landmarks look unlike calibration's; or "".
+        """A warning if images look unlike those of calibration, by feature distances (n,) to their nearest landmarks.
 
-        They do if half of them are farther than 95 % of the images to calibrate by. Calibration on the landmarks' own
-        visit expects other images to look unlike it.
+        The warning appears if more than half of the images are farther than 95 % of the calibration images. It is ""
+        otherwise, and always after calibration on the landmarks' own visit, which expects other images to differ.
         """
         if self.source == "train" or not len(feature) or np.median(feature) <= self.usual_feature:
             return ""
         share = float((feature > self.usual_feature).mean())
         return (
-            f"{share:.0%} of the images are less like the map than 95 % of those that it was calibrated by: "
-            "a condition that calibration did not see makes intervals hold less often"
+            f"{share:.0%} of the images look less like the map than 95 % of the calibration images do. "
+            "Calibration may not have seen their condition, and then intervals are right less often"
         )
 
     def covariance(self, found: Interpolated) -> Floats:
-        """Of refined positions (n, k, k)."""
+        """Covariances (n, k, k) of refined positions."""
         k = found.position.shape[1]
         covariance: Floats = self.spread_factor * found.spread + self.deviation**2 * np.eye(k)
         return covariance
@@ -83,19 +83,19 @@ class Calibration:
     def predict(self, feature: Floats, coverage: float | None = None) -> tuple[Floats, Floats, Floats]:
         """Metres from images to their nearest landmarks by feature distances (n,), not squared, and an interval.
 
-        Of all images, confident or not, by this distance alone; valid up to `retrieved.furthest`. `locate` knows more.
-        The upper end is infinite if there were too few images for this coverage.
+        This uses the feature distance alone, for confident and other images alike; `locate` uses more. Valid up to
+        `retrieved.furthest`. The upper end is infinite if calibration had too few images for this coverage.
         """
         metres, low, high = self.retrieved.predict(feature, self.coverage if coverage is None else coverage)
         return metres, np.maximum(low, 0.0), high
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """Return all fields in a form that JSON can store."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Calibration":
-        """What `to_json` gave; KeyError, TypeError or ValueError if it is something else."""
+        """Read what `to_json` returned; raise KeyError, TypeError or ValueError for anything else."""
         made = dict(values)
         made["response"] = Response(**_tuples(values["response"]))
         made["place"] = Odds.from_json(values["place"])
@@ -108,37 +108,37 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Look:
-    """Images looked at in a map."""
+    """What the landmarks of a map say about images (n,)."""
 
     evidence: Evidence
     found: Interpolated
-    metres: Floats  # (n,) from the refined position to the nearest landmark
-    matched: Floats  # (n,) squared feature distance of the nearest point
-    place: Floats  # (n,) logarithms of the odds that it is the right one
+    metres: Floats  # (n,) distance from the refined position to the nearest landmark
+    matched: Floats  # (n,) squared feature distance to the nearest point
+    place: Floats  # (n,) log odds that the place is right
 
     def confident(self, calibration: Calibration) -> Bools:
-        """Which images are on the map, at a place that is not one of several."""
+        """Which images (n,) are on the map, at a place that no other place resembles too much."""
         valid = np.sqrt(self.evidence.nearest) <= calibration.retrieved.furthest
-        sure: Bools = valid & (self.matched <= calibration.threshold) & (self.place >= SURE)
+        sure: Bools = valid & (self.matched <= calibration.threshold) & (self.place >= SURE_LOG_ODDS)
         return sure
 
 
 def between_of(landmarks: Map, response: Response, spacing: float) -> Between:
-    """The points between landmarks by which positions are refined."""
+    """The points between landmarks, which refine positions."""
     at, store = landmarks.places.positions, landmarks.store
     return Between(at, store, reach=response.reach, floor=response.floor, spacing=spacing)
 
 
 def whole_range(positions: Floats, reach: float) -> float:
-    """The largest distance to one of the landmarks (n, k) that an image within reach of any of them may have."""
+    """The largest possible distance to a landmark, if an image is within `reach` of any landmark (n, k)."""
     return float(np.linalg.norm(np.ptp(positions, axis=0))) + reach
 
 
 def neighbors_of(positions: Floats, reach: float) -> int:
-    """How many landmarks to look at for one image, so that some of other places are among them."""
-    some = positions[evenly(len(positions), SAMPLE)]
+    """How many landmarks to search per image, so that some of them belong to other places."""
+    some = positions[evenly(len(positions), CROWD_SAMPLE)]
     crowd = KDTree(positions).query_ball_point(some, reach, return_length=True).mean()
-    return min(len(positions), max(FEWEST, min(MOST, int(4 * crowd))))
+    return min(len(positions), max(FEWEST_NEIGHBORS, min(MOST_NEIGHBORS, int(4 * crowd))))
 
 
 def look(
@@ -151,7 +151,7 @@ def look(
     allowed: Bools | None = None,
     place: Bools | None = None,
 ) -> Look:
-    """What landmarks `rows` (n, c) at squared distances (n, c) say about images; for the options `gather_evidence`."""
+    """What landmarks `rows` (n, c) at squared distances (n, c) say about images; options as in `gather_evidence`."""
     evidence = gather_evidence(positions, rows, squared, calibration.response.reach, allowed=allowed, place=place)
     distances = squared if allowed is None else np.where(allowed, squared, np.float32(FAR))
     found = interpolate(between, evidence.landmark, rows, distances, calibration.temperature)
@@ -165,7 +165,7 @@ def look(
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON's lists as tuples."""
+    """Turn the lists of JSON into tuples."""
     return {name: _tuple(value) for name, value in values.items()}
 
 

@@ -14,7 +14,7 @@ from mappable.files import reading
 from mappable.maps.errors import DamagedMapError
 from mappable.progress import Advance
 
-BLOCK_BYTES = 2**18  # small, because approximate search reads few rows of each block; large, because each has a sum
+BLOCK_BYTES = 2**18  # bytes per block: small enough for searches that read few rows, large enough to need few sums
 CHUNK = 1 << 22  # bytes that are read at a time
 
 Sums = NDArray[np.uint64]

@@ -1,19 +1,19 @@
-"""Split-conformal prediction: the bound that a new score keeps to with a stated probability, at any sample size."""
+"""Split-conformal prediction: a bound that a new score keeps with a stated probability, at any sample size."""
 
 import numpy as np
 
 from mappable.arrays import Floats, Ints
 
-FOLDS = 20  # parts that are left out in turn
-ROUNDING = 1e-9  # of a rank: 0.9 x 10 is 9
+FOLDS = 20  # largest number of folds, which are left out in turn
+ROUNDING = 1e-9  # tolerance of a rank, so that 0.9 x 10 counts as 9
 
 
 def conformal_quantile(scores: Floats, coverage: float, weights: Floats | None = None) -> float:
-    """The smallest of the scores (n,) that is at least a new score with a probability of `coverage`.
+    """The smallest of the scores (n,) that a new score does not exceed with a probability of `coverage`.
 
-    It is the score of rank ceil((n + 1) coverage), which holds if the new score and the others are exchangeable.
-    Infinite if that rank exceeds n. Where the new score is drawn in another way, `weights` (n,) say how much likelier
-    each of the scores is in that way, beside the weight 1 of the new score.
+    This is the score of rank ceil((n + 1) coverage), or infinity if that rank exceeds n. The bound holds if the new
+    score and the others are exchangeable. If the new score comes from another distribution, `weights` (n,) say how
+    much more likely each score is under that distribution. The new score itself has the weight 1.
 
     >>> conformal_quantile(np.arange(1.0, 10.0), 0.9), conformal_quantile(np.arange(1.0, 10.0), 0.91)
     (9.0, inf)
@@ -26,9 +26,9 @@ def conformal_quantile(scores: Floats, coverage: float, weights: Floats | None =
 
 
 def in_folds(count: int) -> Ints:
-    """The fold (count,) of each of some images in their order.
+    """The number of the fold (count,) of each image, with images in order.
 
-    A fold is one stretch: neighboring images of a drive are alike, so they are left out together.
+    A fold is one stretch of a drive. Neighboring images look alike, so they must be left out together.
     """
     folds: Ints = np.arange(count) * min(FOLDS, count) // max(count, 1)
     return folds

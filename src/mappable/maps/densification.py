@@ -1,4 +1,4 @@
-"""Densifying: images without positions become landmarks, where the map itself knows well enough where they are."""
+"""Densify a map: add images without positions as landmarks, if the map locates them well enough."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ from mappable.maps.map import Map
 from mappable.maps.sequence import locate_sequence
 from mappable.places.table import Places
 
-ON_TOP = 0.02  # spacings: no image is added that near to a measured landmark
+ON_TOP = 0.02  # images within this distance of a measured landmark are not added; in spacings
 
 
 @dataclass(frozen=True)
 class Densified:
-    """A map with more landmarks, and which of the images they are; the locations of all images."""
+    """A map with more landmarks, and what became of the images."""
 
     map: Map
-    added: Bools
-    locations: list[Location]
+    added: Bools  # (n,) whether each image was added
+    locations: list[Location]  # of all images
 
 
 def densify(
@@ -36,15 +36,17 @@ def densify(
 ) -> Densified:
     """Add images to the map by their descriptors (n, D), at estimated positions with covariances.
 
-    Added are those that the map is confident of, whose position is refined and known `within` so many metres (one
-    standard deviation; default: the spacing of the map's landmarks). A `sequence` of them, in the order taken, locates
-    together. Positions that `places` have do not count; time, sequence and condition are kept. Landmarks of the map
-    stay as they are: an image of the same place_id as one of them is refused, and none is added on top of one.
+    An image is added if the map is confident of it and its position is refined. The standard deviation of the position
+    must also be at most `within` metres (default: the spacing of the map's landmarks). With `sequence`, the images, in
+    the order taken, are located as one drive.
+
+    Positions in `places` are ignored; time, sequence and condition are kept. Landmarks of the map do not change. An
+    image with the place_id of a landmark raises, and an image on top of a landmark is not added.
     """
     locator = Locator(landmarks)
     limit = locator.calibration.spacing if within is None else within
     if not limit > 0:
-        raise BadInputError(f"positions are to be known within {limit} {landmarks.unit}, but that must be above 0")
+        raise BadInputError(f"the largest deviation of added positions must be above 0, got {limit} {landmarks.unit}")
     _check(landmarks, places, descriptors)
     locate = (lambda **values: locate_sequence(locator, **values)) if sequence else locator.locate
     locations = locate(descriptors=descriptors, encoder=encoder, images=places.place_id.tolist())
@@ -74,8 +76,10 @@ def densify(
 
 def _check(landmarks: Map, places: Places, descriptors: Floats32) -> None:
     if not len(places) or len(places) != len(descriptors):
-        raise BadInputError(f"there are {len(places):,} images to add, but {len(descriptors):,} descriptors")
+        raise BadInputError(
+            f"got {len(places):,} images and {len(descriptors):,} descriptors, expected one descriptor per image"
+        )
     known: Strings = landmarks.places.place_id
     twice = set(known) & set(places.place_id)
     if twice:
-        raise BadInputError(f"the map has a landmark {min(twice)!r} already, whose position stays as it is")
+        raise BadInputError(f"the map already has a landmark {min(twice)!r}: leave this image out")

@@ -1,4 +1,4 @@
-"""Covariances of positions: how a spread of likely points becomes a covariance that errors agree with."""
+"""Fit covariances of positions: scale the spread of likely points until it agrees with the errors."""
 
 from math import log
 
@@ -7,14 +7,14 @@ from scipy.optimize import minimize
 
 from mappable.arrays import Floats
 
-TRIMMED = 0.05  # share of the worst positions that do not count for the covariance
+IGNORED = 0.05  # share of positions with the largest errors that the fit ignores
 
 
 def fit_deviations(spread: Floats, off: Floats) -> tuple[float, float]:
-    """The factor and the deviation that make `off` (n, k) likeliest, the worst left out, as covariances' size."""
+    """Factor and deviation that fit errors `off` (n, k): covariance = factor x `spread` + deviation² x identity."""
     k = off.shape[1]
     length = np.linalg.norm(off, axis=1)
-    kept = length <= np.quantile(length, 1 - TRIMMED)
+    kept = length <= np.quantile(length, 1 - IGNORED)
     values, axes = np.linalg.eigh(spread[kept])
     along = np.square(np.einsum("nij,ni->nj", axes, off[kept]))
     start = log(np.square(off[kept]).mean() + 1e-12)

@@ -1,4 +1,4 @@
-"""What a map knows about whole drives: how its filter over places weighs images, and how sure the outcome is."""
+"""The model of drives: how the filter over places weighs images, and how sure its result is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,47 +16,51 @@ from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 from mappable.maps.steps import Steps
 from mappable.maps.store import Store, check_search, squared_between
 
-WHOLE, CHOICES = 512, 256  # landmarks up to which all are looked at for each image, and else the nearest by feature
-SORTED, SAMPLE = 4096, 512  # landmarks up to which all show what is usual for an image, and else that many
-AT_ONCE, TAKEN = 1024, 512  # images that are looked at together, and landmarks that are read together
-LEAST = 0.01  # of the usual squared distance: least deviation of such
+SEARCH_ALL, SEARCHED = 512, 256  # a map of at most 512 landmarks is searched whole; else the nearest 256 per image
+# The usual feature distance of an image is measured on all landmarks if there are at most 4096, else on 512 of them.
+MEASURE_ALL, MEASURED = 4096, 512
+IMAGE_BATCH, LANDMARK_BATCH = 1024, 512  # images per batch, and landmarks whose descriptors are read per batch
+LEAST_DEVIATION = 0.01  # smallest deviation of squared feature distances, as a share of the usual one
 BLIND = 0.02  # probability that an image on the map shows nothing of its place
-RESEMBLING = 30.0  # images before the resemblance of a landmark to all of a drive counts half; by scripts/real.py
-UNLIKELY = 1e-3  # of the likeliest landmark's probability: less does not count
-SPARSE = 0.25  # nats: steps that tell less of the next place, in the median, do not help
-PARTED = 0.9  # of the growth of squared feature distances: images that differ more do not continue one path
-ALIKE = 0.5  # radii of a place: images along such a way err alike, and count as one; as the others by scripts/real.py
-DOUBTED = 5.0  # factor for the deviation of an image that is likely not on the map
-AROUND = 10  # images before and after one that tell whether its drive is on the map
-STEADIER = 0.85  # factor for deviations of distances along a drive, whose positions are smoothed
+# A landmark that resembles all images of a drive counts less. This many images give that effect half its weight.
+RESEMBLANCE_IMAGES = 30.0  # chosen by scripts/real.py
+NEGLIGIBLE = 1e-3  # landmarks below this share of the likeliest landmark's probability do not count
+LEAST_INFORMATION = 0.25  # nats: the order of images is used if its steps tell at least this about the next place
+BREAK_GROWTH = 0.9  # images beyond this share of the growth of squared feature distances do not continue a path
+# Images within this distance along a drive have similar errors and count as one; in radii of a place.
+SIMILAR_ERRORS = 0.5  # chosen by scripts/real.py, as the other tuned constants here
+DOUBT_FACTOR = 5.0  # factor for the standard deviation of an image that is probably off the map
+IMAGES_AROUND = 10  # number of images before and after an image that show whether its drive is on the map
+SMOOTHED_FACTOR = 0.85  # factor for deviations along a drive, because smoothing reduces errors
 
 
 @dataclass(frozen=True)
 class DriveModel:
-    """What calibration found for the filter over places; metres stand for the unit of the map's frame."""
+    """What calibration measured for the filter over places; metres mean the unit of the map's frame."""
 
-    images: int  # that it was fitted to
+    images: int  # number of images that it was fitted to
     steps: Steps
-    radius: float  # metres within which a place is the same
-    contrasts: tuple[float, ...]  # rising: of images that differ less and less from the landmarks of their place
-    sharpness: tuple[float, ...]  # at these: log odds between two landmarks per deviation that one is nearer by feature
-    presence: Odds  # of being on the map, by how many deviations the nearest landmark is nearer than usual
-    seen_presence: Odds  # the same in conditions that calibration saw; `presence` allows for others
-    clear_ratio: float  # of feature distances, first to second place, below which few images from elsewhere are
-    sure: float  # probability of the place from which on an image is confident
-    deviation: float  # of the distance to the landmark where the place is certain, in metres
-    blend: float  # how much a position is the mean of its place, and not what the image alone says around its landmark
-    covariance_factor: float  # covariance of a position = factor x that of its place + deviation² x identity
-    covariance_deviation: float
+    radius: float  # radius of a place, in metres
+    contrasts: tuple[float, ...]  # rising contrasts at which the sharpness was fitted; see `Looks.contrast`
+    sharpness: tuple[float, ...]  # at these: log odds between two landmarks, per deviation of feature distance
+    presence: Odds  # odds of being on the map, by contrast; allows for conditions that calibration did not see
+    seen_presence: Odds  # the same in conditions that calibration saw
+    clear_ratio: float  # few images from elsewhere have a ratio of feature distances, first to second place, below this
+    sure: float  # an image is confident if its place has at least this probability
+    deviation: float  # standard deviation of the distance to the landmark if the place is certain, in metres
+    blend: float  # position = blend x mean of the place + (1 - blend) x position from the image alone
+    covariance_factor: float  # covariance of a position = factor x covariance of its place + deviation² x identity
+    covariance_deviation: float  # the deviation in this formula, in metres
     bend: float  # standard deviation of the change of velocity between images, in usual steps
-    scores: tuple[float, ...]  # rising: errors of stated distances to the landmark, in their own deviations
-    seen_scores: tuple[float, ...]  # the same in conditions that calibration saw; () if it saw the map's own visit only
-    usual_contrast: float  # median contrast of a drive from which on it looks like these conditions
+    scores: tuple[float, ...]  # rising errors of stated distances to the landmark, in standard deviations
+    seen_scores: tuple[float, ...]  # the same in conditions that calibration saw; () if it saw only the map's own visit
+    usual_contrast: float  # a drive with at least this median contrast looks like these conditions
 
     def width(self, coverage: float, contrast: float) -> float:
-        """Deviations within which a share `coverage` of errors lies; infinite if there are too few scores for that.
+        """Half the width of an interval, in standard deviations; infinite if there are too few scores.
 
-        `contrast` is the median of the images: it tells whether they look like those that calibration saw.
+        A share `coverage` of errors lies within it. `contrast` is the median contrast of the images. It shows whether
+        they look like the images of calibration.
         """
         if not 0 < coverage < 1:
             raise BadInputError(f"coverage must be between 0 and 1, got {coverage}")
@@ -67,7 +71,7 @@ class DriveModel:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "DriveModel":
-        """What `dataclasses.asdict` gave, with lists for tuples."""
+        """Read what `dataclasses.asdict` returned, with lists in place of tuples."""
         made: dict[str, Any] = {
             "steps": Steps(**{name: tuple(value) for name, value in values["steps"].items()}),
             **{name: Odds.from_json(values[name]) for name in ("presence", "seen_presence")},
@@ -78,51 +82,51 @@ class DriveModel:
 
 @dataclass(frozen=True)
 class Looks:
-    """Images (n,) looked at: landmarks (n, c), nearest first, their squared distances, and what is usual for each."""
+    """Search results of images (n,): the nearest landmarks, and what distance is usual for each image."""
 
-    rows: Ints
-    squared: Floats
-    usual: Floats  # median over all landmarks
-    deviation: Floats  # of them, robust
+    rows: Ints  # (n, c) landmarks, nearest first
+    squared: Floats  # (n, c) their squared feature distances
+    usual: Floats  # (n,) median squared feature distance to all landmarks
+    deviation: Floats  # (n,) robust standard deviation of squared feature distances
 
     @property
     def contrast(self) -> Floats:
-        """How many deviations the nearest landmark is nearer than usual (n,)."""
+        """How much nearer than usual the nearest landmark is (n,), in deviations."""
         return (self.usual - self.squared[:, 0]) / self.deviation
 
 
 def look_at(store: Store, descriptors: Floats32) -> Looks:
-    """Look at images (n, D): the landmarks that may be theirs, and what is usual for each.
+    """Search the landmarks for images (n, D), and measure what distance is usual for each image.
 
-    What is usual is known by all landmarks, or of more than `SORTED` by a sample.
+    The usual distance is measured on all landmarks, or on a sample if there are more than `MEASURE_ALL`.
     """
     queries = check_search(store, descriptors, 1, None)
-    parts = [_look_at(store, queries[start : start + AT_ONCE]) for start in range(0, len(queries), AT_ONCE)]
+    parts = [_look_at(store, queries[start : start + IMAGE_BATCH]) for start in range(0, len(queries), IMAGE_BATCH)]
     return Looks(*(np.concatenate([getattr(one, each.name) for one in parts]) for each in fields(Looks)))
 
 
 def _look_at(store: Store, queries: Floats32) -> Looks:
     landmarks = len(store)
-    count = landmarks if landmarks <= WHOLE else CHOICES
-    among = evenly(landmarks, landmarks if landmarks <= SORTED else SAMPLE)
-    some = [among[start : start + TAKEN] for start in range(0, len(among), TAKEN)]
+    count = landmarks if landmarks <= SEARCH_ALL else SEARCHED
+    among = evenly(landmarks, landmarks if landmarks <= MEASURE_ALL else MEASURED)
+    some = [among[start : start + LANDMARK_BATCH] for start in range(0, len(among), LANDMARK_BATCH)]
     sampled = np.concatenate([squared_between(queries, store.take(rows)) for rows in some], axis=1)
-    if landmarks <= SORTED:
+    if landmarks <= MEASURE_ALL:
         rows = np.argsort(sampled, axis=1, kind="stable")[:, :count]
         squared = np.take_along_axis(sampled, rows, 1)
     else:
         rows, squared = store.nearest(queries, count)
     usual = np.median(sampled, axis=1).astype(np.float64)
     deviation = 1.4826 * np.median(np.abs(sampled - usual[:, None]), axis=1)
-    deviation = np.maximum(deviation, LEAST * np.maximum(usual, 1e-6))
+    deviation = np.maximum(deviation, LEAST_DEVIATION * np.maximum(usual, 1e-6))
     return Looks(rows, squared.astype(np.float64), usual, deviation)
 
 
 def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
-    """Ratio (n,) of two feature distances (not squared): to the nearest landmark, and to the next place's nearest.
+    """Ratio (n,) of two feature distances, not squared: to the nearest landmark, and to the nearest of another place.
 
-    The next place is farther than `radius` from the nearest landmark. If no candidate is that far, the farthest
-    candidate by feature takes its place.
+    Another place is farther than `radius` from the nearest landmark. If no candidate is that far, the farthest
+    candidate by feature is used.
     """
     away = np.linalg.norm(positions[looks.rows] - positions[looks.rows[:, :1]], axis=2) > radius
     images = np.arange(len(away))
@@ -133,15 +137,15 @@ def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
 
 @dataclass(frozen=True)
 class Links:
-    """Ties between the images of a drive: each image's earlier one, and squared feature distances to it."""
+    """Ties between the images (n,) of a drive: each image is tied to an earlier one, its parent."""
 
-    parents: Ints
-    squared: Floats
-    fresh: Floats  # (n,) how much an image shows that the one before did not: 0 nothing, 1 all
+    parents: Ints  # (n,) number of the parent
+    squared: Floats  # (n,) squared feature distance to the parent
+    fresh: Floats  # (n,) share of an image that its parent did not show: 0 nothing new, 1 all new
 
 
 def link(descriptors: Floats32, steps: Steps) -> Links:
-    """Tie each image (n, D) to one before it; the first is tied to none."""
+    """Tie each image (n, D) to an earlier one; the first image is tied to none."""
     count = len(descriptors)
     before = np.full((count, BACK), np.inf)
     for back in range(1, min(BACK, count - 1) + 1):
@@ -157,16 +161,17 @@ def link(descriptors: Floats32, steps: Steps) -> Links:
 
 
 def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | None = None) -> list[Sight]:
-    """What each image says alone. An image counts less that is not `fresh` (n,); without that, all count fully.
+    """What each image says alone. `fresh` (n,) are weights: an image counts less if it shows little that is new.
 
-    With it, landmarks that all of the drive resembles are taken for farther than they seem, the more the longer it is.
+    Without `fresh`, all images count fully. With it, a landmark that resembles the whole drive counts as farther than
+    it seems; the longer the drive, the more.
     """
     squared, count = looks.squared, len(looks.rows)
     weight = np.ones(count) if fresh is None else fresh
     if fresh is not None:
         middle = squared[:, min(squared.shape[1] - 1, landmarks // 2), None]
         nearer = np.bincount(looks.rows.ravel(), (weight[:, None] * np.minimum(squared - middle, 0.0)).ravel())
-        squared = squared - (nearer / (weight.sum() + RESEMBLING))[looks.rows]
+        squared = squared - (nearer / (weight.sum() + RESEMBLANCE_IMAGES))[looks.rows]
     contrast = looks.contrast if fresh is None else np.full(count, np.quantile(looks.contrast, 0.35))
     sharpness = np.interp(contrast, model.contrasts, model.sharpness)
     logs = sharpness[:, None] * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
@@ -183,51 +188,51 @@ def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | N
 
 @dataclass(frozen=True)
 class FoundPlaces:
-    """Where images are by beliefs about them: arrays (n,), and of positions (n, k)."""
+    """The likeliest places of images, by beliefs about them; arrays (n,) if not stated otherwise."""
 
-    likeliest: Ints  # landmark within the likeliest place
-    landmark: Ints  # the same, or one that is given, from which distances are stated
+    likeliest: Ints  # likeliest landmark within the likeliest place
+    landmark: Ints  # landmark from which distances are stated: the same, or a given one
     mass: Floats  # probability of that place
     away: Floats  # probability of not being on the map
-    spread: Floats  # root of the mean squared distance of likely landmarks from that landmark, if on the map
-    rival: Ints  # the likeliest landmark of another place; -1 where there is none
-    rival_mass: Floats  # its probability
-    position: Floats  # (n, k) mean over the place
-    covariance: Floats  # (n, k, k) over the place
+    spread: Floats  # root mean squared distance of likely landmarks from `landmark`, if the image is on the map
+    rival: Ints  # the likeliest landmark of another place; -1 if no other place is likely
+    rival_mass: Floats  # probability of the rival
+    position: Floats  # (n, k) mean position of the place
+    covariance: Floats  # (n, k, k) covariance of the place
 
 
 @dataclass(frozen=True)
 class Followed:
-    """Beliefs about the images of a drive, and the path that ties them; without one, each is known by itself."""
+    """Beliefs about the images of a drive, and facts about its path; without a path, each image stands alone."""
 
     beliefs: list[Belief]
-    step: float | None = None  # the usual one, in metres
+    step: float | None = None  # usual step of the drive in metres; None: the order of images did not help
     breaks: Bools | None = None  # (n,) images before which the camera may have moved anywhere
 
     @property
     def together(self) -> bool:
-        """Whether the drive helped."""
+        """Whether the order of the images helped."""
         return self.step is not None
 
 
 def follow(model: DriveModel, layout: Layout, looks: Looks, descriptors: Floats32) -> Followed:
-    """Beliefs about the images (n, D) of a drive, in order; where its steps do not help, about each by itself."""
+    """Beliefs about the images (n, D) of a drive, in order; if its steps do not help, about each image alone."""
     landmarks, links = len(layout.positions), link(descriptors, model.steps)
     if len(descriptors) > 1 and landmarks > 1:
         usual = model.steps.usual(links.squared[1:], layout.spacing / 4)
         places = PlaceFilter(layout, model.steps, usual)
-        if np.median(places.information(links.squared[1:])) >= SPARSE:
+        if np.median(places.information(links.squared[1:])) >= LEAST_INFORMATION:
             sights = sights_of(looks, model, landmarks, links.fresh)
             return Followed(places.smooth(sights, links.parents, links.squared), usual, _breaks(links, model.steps))
     return Followed(believe_alone(model, layout, looks))
 
 
 def _breaks(links: Links, steps: Steps) -> Bools:
-    """Images (n,) that no two images alike, one before and the other not, tie to those before.
+    """Images (n,) at which the path breaks: no image from there on resembles its parent among the images before.
 
-    All are, if less than half are alike the image before: then the order of images is not that of a path.
+    If fewer than half of the images resemble the one before, every image is a break. The images then follow no path.
     """
-    count, limit = len(links.parents), steps.mean[1] + PARTED * (steps.plateau - steps.mean[1])
+    count, limit = len(links.parents), steps.mean[1] + BREAK_GROWTH * (steps.plateau - steps.mean[1])
     alike = np.flatnonzero(links.squared[1:] < limit) + 1
     if 2 * np.count_nonzero(links.parents[alike] == alike - 1) < count - 1:
         return np.ones(count, dtype=bool)
@@ -237,7 +242,7 @@ def _breaks(links: Links, steps: Steps) -> Bools:
 
 
 def believe_alone(model: DriveModel, layout: Layout, looks: Looks) -> list[Belief]:
-    """Beliefs about images, each by itself."""
+    """Beliefs about images, each one alone."""
     places = PlaceFilter(layout, model.steps)
     return [places.start(sight) for sight in sights_of(looks, model, len(layout.positions))]
 
@@ -245,9 +250,9 @@ def believe_alone(model: DriveModel, layout: Layout, looks: Looks) -> list[Belie
 def coordinates_of(
     model: DriveModel, between: Between, temperature: float, looks: Looks, places: FoundPlaces, drive: Followed
 ) -> Floats:
-    """Coordinates (n, k): between what the image alone says around its landmark, and what the belief says.
+    """Coordinates (n, k): a blend of the position from the image alone, and of the mean position by the belief.
 
-    Those of a drive that helped are smoothed.
+    If the order of the images helped, the coordinates are smoothed along the drive.
     """
     found = interpolate(between, places.likeliest, looks.rows, looks.squared, temperature)
     alone = between.positions[places.likeliest]
@@ -257,8 +262,8 @@ def coordinates_of(
         return coordinates
     variance = np.trace(places.covariance, axis1=1, axis2=2) / coordinates.shape[1] + model.deviation**2
     step = max(drive.step, min(step_along(coordinates), between.spacing))
-    variance *= max(1.0, ALIKE * model.radius / step)
-    deviations = np.sqrt(variance) * np.where(places.away > 0.5, DOUBTED, 1.0)
+    variance *= max(1.0, SIMILAR_ERRORS * model.radius / step)
+    deviations = np.sqrt(variance) * np.where(places.away > 0.5, DOUBT_FACTOR, 1.0)
     breaks = drive.breaks | lasting_jumps(coordinates, step, model.radius)
     return smooth_path(coordinates, deviations, model.bend * step, breaks)
 
@@ -266,9 +271,9 @@ def coordinates_of(
 def find_places(
     beliefs: Sequence[Belief], positions: Floats, radius: float, landmarks: Ints | None = None
 ) -> FoundPlaces:
-    """The likeliest place of each image: most probability within `radius` of one landmark.
+    """The likeliest place of each image: the landmark with the most probability within `radius`.
 
-    Distances are stated from `landmarks` (n,), or from the likeliest landmark of each place.
+    Distances are stated from `landmarks` (n,), by default from the likeliest landmark of each place.
     """
     given = [None] * len(beliefs) if landmarks is None else landmarks.tolist()
     found = [_place(belief, positions, radius, one) for belief, one in zip(beliefs, given, strict=True)]
@@ -276,21 +281,23 @@ def find_places(
 
 
 def deviations_of(model: DriveModel, places: FoundPlaces, drive: Followed) -> Floats:
-    """Deviations (n,) of stated distances to the landmark, in metres."""
-    deviations: Floats = np.hypot(places.spread, (STEADIER if drive.together else 1.0) * model.deviation)
+    """Standard deviations (n,) of stated distances to the landmark, in metres."""
+    deviations: Floats = np.hypot(places.spread, (SMOOTHED_FACTOR if drive.together else 1.0) * model.deviation)
     return deviations
 
 
 def alike_around(model: DriveModel, looks: Looks) -> Floats:
-    """Log odds (n,) to be on the map: the median of those that the images around each one have by themselves.
+    """Log odds (n,) of being on the map: the median over the images around each image, each judged alone.
 
-    A filter may tie a drive through another town to a few landmarks that look alike. Its images still look less like
-    the map than images of the map do.
+    The filter may place a drive through another town at a few landmarks that look similar. The images of that drive
+    still look less like the map than images of the map do.
     """
     odds = np.pad(
-        model.seen_presence.log(looks.contrast[:, None]), AROUND, mode="reflect" if len(looks.rows) > AROUND else "edge"
+        model.seen_presence.log(looks.contrast[:, None]),
+        IMAGES_AROUND,
+        mode="reflect" if len(looks.rows) > IMAGES_AROUND else "edge",
     )
-    medians: Floats = np.median(np.lib.stride_tricks.sliding_window_view(odds, 2 * AROUND + 1), axis=1)
+    medians: Floats = np.median(np.lib.stride_tricks.sliding_window_view(odds, 2 * IMAGES_AROUND + 1), axis=1)
     return medians
 
 
@@ -301,7 +308,7 @@ def mass_around(beliefs: Sequence[Belief], positions: Floats, coordinates: Float
 
 
 def _place(belief: Belief, positions: Floats, radius: float, landmark: int | None) -> tuple[Any, ...]:
-    likely = np.flatnonzero(belief.probability >= UNLIKELY * belief.probability.max())
+    likely = np.flatnonzero(belief.probability >= NEGLIGIBLE * belief.probability.max())
     rows, chance = belief.rows[likely], belief.probability[likely]
     at = positions[rows]
     near: Bools = np.linalg.norm(at[:, None] - at, axis=2) <= radius

@@ -12,30 +12,30 @@ from mappable.places.decoding import RawDecoding
 
 
 def open_encoder(source: Path | str, device: str = "auto", backend: Backend | None = None) -> ImageEncoder:
-    """The encoder of a file (.safetensors, .onnx), a training run's folder, or a map's folder; see `open_file`."""
+    """Open the encoder of a file (.safetensors, .onnx), a training run's folder, or a map's folder; see `open_file`."""
     return open_file(find_encoder(source), device, backend)
 
 
 def find_encoder(source: Path | str) -> Path:
-    """The file of an encoder: `source` itself, or the one that a training run's or a map's folder holds."""
+    """The file of an encoder: `source` itself, or the file in the folder of a training run or a map."""
     if not (Path(source) / MAP).is_file():
         return encoder_file(source)
     return _kept(Map.open(source))
 
 
 def decoding_of(source: Path | str) -> RawDecoding | None:
-    """How the raw images of a map were decoded, if `source` is the folder of a map; encoders alone do not say."""
+    """How the raw images of a map were decoded; None if `source` is no map, because encoders do not record it."""
     return Map.open(source).places.decoding if (Path(source) / MAP).is_file() else None
 
 
 def encoder_of(
     landmarks: Map, source: Path | str | None = None, device: str = "auto", backend: Backend | None = None
 ) -> ImageEncoder:
-    """The encoder that the map keeps, or the one of `source` (see `open_encoder`), which must be the same."""
+    """The encoder in the map's folder, or the one of `source` (see `open_encoder`); raise if it is not the map's."""
     file = _kept(landmarks) if source is None else find_encoder(source)
     encoder = open_file(file, device, backend)
     if encoder.fingerprint != landmarks.encoder:
-        raise BadInputError(f"{file}: is encoder {encoder.fingerprint}, but the map is of encoder {landmarks.encoder}")
+        raise BadInputError(f"{file}: is encoder {encoder.fingerprint}, but the map needs encoder {landmarks.encoder}")
     return encoder
 
 
@@ -45,7 +45,7 @@ def _kept(landmarks: Map) -> Path:
     name = landmarks.encoder
     if landmarks.about is None:
         raise BadInputError(
-            f"the map's descriptors were made elsewhere, by {name}, so it is used from Python: "
-            f"Locator(map).locate(descriptors, encoder={name!r})"
+            f"the map has no encoder, because its descriptors were made outside Mappable, by {name}. "
+            f"Use the map from Python: Locator(map).locate(descriptors, encoder={name!r})"
         )
-    raise BadInputError(f"the map keeps no encoder, so give the file of encoder {name} (--encoder, or encoder=)")
+    raise BadInputError(f"the map has no copy of its encoder: give the file of encoder {name} (--encoder, or encoder=)")

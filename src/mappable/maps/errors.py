@@ -1,4 +1,4 @@
-"""Errors of maps other than bad input."""
+"""Errors of maps: images that cannot calibrate a map, and damaged files."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from mappable.errors import BadInputError
 
 
 class UncalibratedError(BadInputError):
-    """The images are sound, but do not tell what feature distances mean."""
+    """The images can be read, but they do not show what feature distances mean in metres."""
 
 
 class DamagedMapError(BadInputError):

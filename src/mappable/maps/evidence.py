@@ -9,16 +9,16 @@ from mappable.arrays import Bools, Floats, Floats32, Ints
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of images (n,): the nearest landmark by feature, and landmarks of other places; squared feature distances.
+    """The nearest landmark by feature of images (n,), and the nearest landmark of another place, the rival.
 
-    Another place is farther than the reach from the nearest landmark. Where there is none among the landmarks given,
-    the farthest of these stands for it.
+    Another place is farther than the reach from the nearest landmark. If the landmarks given include no other place,
+    the distance of the farthest one by feature is used.
     """
 
-    landmark: Ints
-    nearest: Floats
-    rival: Ints  # the nearest landmark of another place; -1 where there is none
-    rival_squared: Floats
+    landmark: Ints  # row of the nearest landmark
+    nearest: Floats  # its squared feature distance
+    rival: Ints  # row of the rival; -1 if there is none
+    rival_squared: Floats  # its squared feature distance
 
 
 def gather_evidence(
@@ -30,9 +30,10 @@ def gather_evidence(
     allowed: Bools | None = None,
     place: Bools | None = None,
 ) -> Evidence:
-    """The evidence of landmarks `rows` (n, c), in the order of their `squared` distances (n, c).
+    """Gather the evidence of landmarks `rows` (n, c), which are sorted by `squared` feature distance (n, c).
 
-    `allowed` (n, c) leaves some of them out. Where the `place` is known, it says which (n, c) are there.
+    `allowed` (n, c) marks the landmarks to use. `place` (n, c) marks the landmarks at the image's place, if the place
+    is known.
     """
     distances = squared.astype(np.float64)
     kept = np.ones(rows.shape, dtype=bool) if allowed is None else allowed

@@ -12,34 +12,35 @@ from mappable.errors import BadInputError
 from mappable.maps.checking import Check
 from mappable.maps.store import check_lengths, check_search, shape, squared_lengths
 
-QUERIES = 1024  # at a time
-SCORES = 2**18  # at a time
-ROWS = 4096  # at a time, where there are several queries
-GATHERED = 2**24  # numbers of descriptors at most that are copied, if only these may be found; a tenth at most
-PIECE = 2**16  # numbers at a time, where each is touched several times: they stay in a core's cache
-ROUNDING = 2.0**-19  # of a product of unit vectors at most: four times what was seen, for 128 to 32,768 numbers
+QUERIES = 1024  # queries per batch
+SCORES = 2**18  # scores (rows x queries) per batch
+ROWS = 4096  # largest number of rows per batch, with several queries
+GATHERED = 2**24  # allowed rows are copied and searched alone if they have at most this many numbers, and are a tenth
+PIECE = 2**16  # numbers that are processed together, few enough for the cache of a core
+# Largest rounding error of a product of unit vectors: four times what was seen, for 128 to 32,768 numbers.
+ROUNDING = 2.0**-19
 LARGEST = np.finfo(np.float32).max
-SMALL = 0.02  # of a query's squared length: smaller squared distances would feel the rounding of products
+SMALL = 0.02  # share of a query's squared length; rounding would disturb smaller squared distances
 
 Stored = NDArray[np.floating[Any]]  # float32 or float16
 
 
 class Exact:
-    """The nearest among descriptors (m, dimensions) in single or half precision, in memory or in a mapped file.
+    """Exact search among descriptors (m, dimensions) in single or half precision, in memory or in a mapped file.
 
-    Creating it reads none of them. The first search also takes their lengths, so that nothing relies on their being
-    one. Several threads may search at once. `check` is called with rows before these rows are used.
+    The constructor reads no descriptors. The first search also computes their lengths, so they need not have length
+    one. Several threads may search at the same time. `check` is called with rows before these rows are used.
 
-    Matrix products tell squared distances up to rounding, about a millionth for descriptors of length one. Where that
-    is felt, because a distance is small or two are nearly the same, they are sums of squared differences instead: near
-    duplicates have accurate distances, and the order is that of the differences.
+    Matrix products give squared distances up to rounding, about a millionth for descriptors of length one. Rounding
+    matters if a distance is small, or if two distances are nearly equal. Then squared differences are summed instead.
+    So near duplicates have accurate distances, and their order comes from the sums.
     """
 
     def __init__(self, vectors: Stored, check: Check = lambda rows: None) -> None:
         if vectors.ndim != 2 or not vectors.size:
-            raise BadInputError(f"the landmarks' descriptors should be m x dimensions numbers, not {shape(vectors)}")
+            raise BadInputError(f"descriptors of landmarks should be m x dimensions numbers, got {shape(vectors)}")
         if vectors.dtype not in (np.float32, np.float16):
-            raise BadInputError(f"the landmarks' descriptors should be float32 or float16, not {vectors.dtype}")
+            raise BadInputError(f"descriptors of landmarks should be float32 or float16, got {vectors.dtype}")
         self._vectors, self._check = np.ascontiguousarray(vectors), check
 
     def __len__(self) -> int:
@@ -47,7 +48,7 @@ class Exact:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a descriptor has."""
+        """Number of values per descriptor."""
         return int(self._vectors.shape[1])
 
     def in_memory(self) -> "Exact":
@@ -56,7 +57,7 @@ class Exact:
         return Exact(np.array(self._vectors))
 
     def take(self, rows: Ints) -> Floats32:
-        """The descriptors (len(rows), dimensions) of some rows."""
+        """The descriptors (len(rows), dimensions) of rows."""
         return in_single(self._taken(rows))
 
     def _taken(self, rows: Ints) -> Stored:
@@ -65,7 +66,7 @@ class Exact:
         return taken
 
     def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
-        """Rows (n, count) of the nearest of each query, the nearest first, and squared distances; as `Store` says."""
+        """Rows (n, count) of the nearest descriptors per query, nearest first, and squared distances; see `Store`."""
         queries = check_search(self, queries, count, among)
         if among is not None:
             allowed = np.flatnonzero(among)
@@ -80,7 +81,7 @@ class Exact:
         return rows, squared
 
     def squared_distances(self, queries: Floats32, query: Ints, row: Ints) -> Floats32:
-        """Of pairs (c,) of a `query` and a `row`, by their differences."""
+        """Squared distances (c,) of pairs of a `query` and a `row`, computed from differences."""
         squared = np.empty(len(row), dtype=np.float32)
         for some in portions(len(row), self.dimensions):
             difference = self.take(row[some])
@@ -102,9 +103,9 @@ class Exact:
     def _candidates(
         self, queries: Floats32, count: int, among: Bools | None, slack: Floats32
     ) -> tuple[Ints, Ints, Floats32]:
-        """Queries, rows and scores (c,), sorted: for each query the `count` nearest rows, and others up to `slack`.
+        """Queries, rows and scores (c,), sorted: the `count` nearest rows per query, and others up to `slack` farther.
 
-        The nearest of some groups of rows show how far the `count` nearest are at most.
+        The smallest scores of groups of rows bound the scores of the `count` nearest rows.
         """
         best = np.empty((0, len(queries)), dtype=np.float32)
         limit = np.full(len(queries), LARGEST)
@@ -127,9 +128,9 @@ class Exact:
         return query[kept], row[kept], score[kept]
 
     def _scores(self, queries: Floats32, among: Bools | None) -> Iterator[tuple[int, Floats32]]:
-        """Scores (rows, queries), some rows at a time, and the first of these rows.
+        """Yield batches: the first row, and scores (rows, queries).
 
-        A score is half of the squared distance, up to a number for each query; infinite for what may not be found.
+        A score is half the squared distance, plus a constant per query. It is infinite for rows that are not allowed.
         """
         halves = self._halves if among is None else np.where(among, self._halves, np.float32(np.inf))
         size = min(len(self), SCORES if len(queries) == 1 else min(ROWS, SCORES // len(queries)))
@@ -145,7 +146,7 @@ class Exact:
 
     @cached_property
     def _halves(self) -> Floats32:
-        """Half of each squared length; every search uses them first, so all descriptors are checked here."""
+        """Half of each squared length. Every search starts with these, so all descriptors are checked here."""
         self._check(None)
         squared = np.empty(len(self), dtype=np.float32)
         for some in portions(len(self), self.dimensions):
@@ -156,7 +157,7 @@ class Exact:
 
 
 def first_of_each(query: Ints, row: Ints, squared: Floats32, count: int) -> tuple[Ints, Floats32]:
-    """Rows (n, count) of the nearest of each query and squared distances, from pairs (c,); of equal ones lower rows."""
+    """Rows (n, count) of the nearest per query and squared distances, from pairs (c,); lower rows first in a tie."""
     order = np.lexsort((row, squared, query))
     starts = np.searchsorted(query[order], np.arange(query.max(initial=-1) + 1))
     chosen = order[starts[:, None] + np.arange(count)]
@@ -164,16 +165,16 @@ def first_of_each(query: Ints, row: Ints, squared: Floats32, count: int) -> tupl
 
 
 def portions(count: int, dimensions: int) -> Iterator[slice]:
-    """All of `count` rows, few at a time."""
+    """Slices that cover `count` rows, a few rows each."""
     size = max(1, PIECE // dimensions)
     return (slice(start, start + size) for start in range(0, count, size))
 
 
 def in_single(vectors: Stored, room: Floats32 | None = None) -> Floats32:
-    """Vectors in single precision, in the first rows of `room` if they must be converted; else as they are.
+    """Vectors in single precision. A conversion writes to the first rows of `room`, if given.
 
-    What is infinite or no number in half precision becomes 2**16 or more. NumPy's own conversion takes four times as
-    long: here the bits are moved to their places, and a product puts the exponent right.
+    Infinite values and NaN in half precision become 2**16 or more. NumPy's own conversion takes four times as long.
+    This one shifts the bits to their places, and a product corrects the exponent.
     """
     if vectors.dtype == np.float32:
         return vectors
@@ -181,8 +182,8 @@ def in_single(vectors: Stored, room: Floats32 | None = None) -> Floats32:
     for some in portions(*vectors.shape):
         numbers = converted[some]
         bits = numbers.view(np.int32)
-        bits[:] = vectors[some].view(np.int16)  # which keeps the sign
+        bits[:] = vectors[some].view(np.int16)  # this keeps the sign
         bits <<= 13
-        bits &= np.int32(-0x70002000)  # all but the copies of the sign
+        bits &= np.int32(-0x70002000)  # clears the copies of the sign
         numbers *= np.float32(2.0**112)
     return converted

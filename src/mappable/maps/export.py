@@ -1,4 +1,4 @@
-"""Exports for other programs: CSV, TUM trajectories, and pairs of images for hloc."""
+"""Export results for other programs: CSV, TUM trajectories, and pairs of images for hloc."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from mappable.trajectories import write_tum
 
 
 def export_csv(file: Path, found: Sequence[Outcome], dimensions: int) -> None:
-    """A line per image, see `location.table`."""
+    """Write a CSV file with one line per image; see `location.table`."""
     rows = table(found, dimensions)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
@@ -28,13 +28,15 @@ def export_csv(file: Path, found: Sequence[Outcome], dimensions: int) -> None:
 
 
 def export_tum(file: Path, places: Places, found: Sequence[Outcome]) -> int:
-    """The trajectory of the images that the map is confident of, and how many these are; without rotation.
+    """Write the trajectory of the confident images, without rotation; return the number of positions.
 
-    Of a map without a calibration, which is confident of none, it is that of all. Times are seconds since 1970 if all
-    images have one, and else the number of the image.
+    A map without a calibration is confident of no image, so all images are written. Times are seconds since 1970 if
+    all images have a time, and otherwise the number of the image.
     """
     positions = [one for one in found if isinstance(one, Location)]
-    calibrated = any(one.covariance is not None for one in positions)  # the distance may be unknown even so
+    calibrated = any(
+        one.covariance is not None for one in positions
+    )  # the distance is no test: it may be unknown in a calibrated map
     dimensions = len(positions[0].coordinates) if positions else 2
     where: Floats = np.full((len(found), dimensions), np.nan)
     for row, one in enumerate(found):
@@ -45,27 +47,27 @@ def export_tum(file: Path, places: Places, found: Sequence[Outcome]) -> int:
 
 
 def seconds_of(places: Places) -> Floats | None:
-    """The times of the places, where all are known."""
+    """The times of the places in seconds since 1970; None if a time is missing."""
     return places.time / 1e9 if (places.time != NO_TIME).all() else None
 
 
 def check_drive(places: Places) -> None:
-    """Refuse images of which `export_tum` would make one drive, though they are of several."""
+    """Raise if the images belong to several drives, because `export_tum` writes one drive."""
     names = sorted(set(places.sequence))
     if len(names) > 1:
         raise BadInputError(
-            f"the images are of {len(names):,} sequences, {names[0]!r} and others, but a TUM file holds one drive"
+            f"the images are of {len(names):,} sequences, such as {names[0]!r}, but a TUM file stores one drive"
         )
 
 
 def check_words(landmarks: Map, places: Places) -> None:
-    """Refuse paths that `export_pairs` cannot write."""
+    """Raise if `export_pairs` cannot write a path."""
     for path in (*places.path, *landmarks.places.path):
         _one_word(path)
 
 
 def export_pairs(file: Path, landmarks: Map, places: Places, found: Sequence[Outcome]) -> None:
-    """hloc's list of pairs: the path of an image and that of a landmark, for its nearest landmarks by feature."""
+    """Write a list of pairs for hloc: the path of an image, and the path of each of its candidate landmarks."""
     path_of = dict(zip(landmarks.places.place_id, landmarks.places.path, strict=True))
     lines = [
         f"{_one_word(path)} {_one_word(path_of[near.landmark])}\n"
@@ -77,13 +79,17 @@ def export_pairs(file: Path, landmarks: Map, places: Places, found: Sequence[Out
 
 
 def export_landmarks(file: Path, landmarks: Map) -> None:
-    """The descriptors of the landmarks as hloc reads them: HDF5, float32, of length one."""
+    """Write the descriptors of the landmarks for hloc: HDF5, float32, of length one."""
     descriptors = landmarks.store.take(np.arange(len(landmarks)))
-    descriptors = descriptors / np.linalg.norm(descriptors, axis=1, keepdims=True)  # float16 rounds
+    descriptors = descriptors / np.linalg.norm(
+        descriptors, axis=1, keepdims=True
+    )  # rounding to float16 changed lengths
     write_hloc(file, landmarks.places, descriptors)
 
 
 def _one_word(path: str) -> str:
     if len(path.split()) != 1:
-        raise BadInputError(f"{path!r}: hloc's lists of pairs cannot hold a path with a space; rename it")
+        raise BadInputError(
+            f"{path!r}: the list of pairs for hloc cannot contain a path with a space; rename the file or folder"
+        )
     return path

@@ -1,7 +1,7 @@
 """The folder of a map: `map.json` describes it and names its files with checksums.
 
-A changed map is written to files of new names, and becomes the map of the folder when `map.json` is replaced, in one
-step. So a save that was killed leaves the older map as it was; what it left behind goes with the next save.
+A save writes a changed map to files with new names. Replacing `map.json`, in one step, then switches the folder to the
+new map. So a save that is killed leaves the older map intact, and the next save removes its leftovers.
 """
 
 import hashlib
@@ -52,21 +52,21 @@ SUFFIXES = {
     "encoder": ".safetensors",  # or .onnx
     "undistortion": ".bin",
 }
-# Names of the other files; with a dot before and more behind while they are being written.
+# Names of a map's files. While a file is being written, its name has a dot in front and a suffix.
 OWN = re.compile(rf"\.?(({'|'.join(SUFFIXES)})-[0-9a-f]{{8}}\.[a-z]+|map\.json)(\.[0-9a-f]{{32}})?")
-BLOCK = 256  # descriptors that are written at a time
-AT_FIRST_USE = {"descriptors", "encoder", "index"}  # large files, which are checked when they are used
+BLOCK = 256  # descriptors per batch of writing
+AT_FIRST_USE = {"descriptors", "encoder", "index"}  # large files, which are checked at their first use
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder to which no map must be written, as it holds something else."""
+    """Raise if a map must not be written to this folder, because the folder contains something else."""
     if folder.exists() and not folder.is_dir():
-        raise BadInputError(f"{folder}: is a file, but a map goes to a folder")
+        raise BadInputError(f"{folder}: is a file, expected a folder for the map")
     if (folder / MAP).exists():
         if not FORMAT.is_header_of(_read_bytes(folder)) and not _is_damaged(folder):
-            raise BadInputError(f"{folder / MAP}: not the description of a map; name another folder for the map")
+            raise BadInputError(f"{folder / MAP}: not the description of a map; use another folder for the map")
     elif folder.exists() and any(not OWN.fullmatch(file.name) for file in folder.iterdir() if file.name != LOCK):
-        raise BadInputError(f"{folder}: holds files, but no map; name a new or an empty folder for the map")
+        raise BadInputError(f"{folder}: contains files, but no map; use a new or an empty folder for the map")
 
 
 def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
@@ -102,7 +102,7 @@ def read_map(folder: Path) -> Map:
             return _opened(folder.resolve(), text)
         except BadInputError:
             if _read_bytes(folder) == text:
-                raise  # else another process replaced the map just now
+                raise  # otherwise another process has just replaced the map, so read it again
 
 
 def verify_map(folder: Path) -> Map:
@@ -129,7 +129,7 @@ def _refuse_if_changed(saved: Map, folder: Path) -> None:
 
 
 def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], None]]:
-    """What writes each part of the map to a file."""
+    """Functions that write each part of the map to a file."""
     parts: dict[str, Callable[[Path], None]] = {
         "descriptors": lambda file: write_atomically(file, lambda stream: _write_descriptors(saved, stream)),
         "landmarks": lambda file: save_places(saved.places, file),
@@ -145,13 +145,13 @@ def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], 
     if encoder is not None:
         parts["encoder"] = lambda file: _copy(encoder, file)
     lens = saved.undistortion_file
-    if lens is not None and lens.is_file():  # else it was lost before; images in color can still be located
+    if lens is not None and lens.is_file():  # if it was lost, images in color can still be located
         parts["undistortion"] = lambda file: _copy(lens, file)
     return parts
 
 
 def _written(saved: Map, part: str, write: Callable[[Path], None], folder: Path, suffix: str) -> File:
-    """The file of this part: the one that is there, or a new one."""
+    """The file of this part: the existing file if it is unchanged, or a new one."""
     known = saved.files.get(part)
     if known is not None and known.path.parent == folder.resolve() and known.has_length:
         return known
@@ -183,15 +183,15 @@ def _copy(source: Path, file: Path) -> None:
 
 
 def _check_encoder(file: Path, fingerprint: str) -> None:
-    from mappable.features.opening import open_file  # here, as only those who hand one over need the network
+    from mappable.features.opening import open_file  # imported here, because only this check needs the network
 
     found = open_file(file, "cpu").fingerprint
     if found != fingerprint:
-        raise BadInputError(f"{file}: is encoder {found}, but the map's descriptors are of encoder {fingerprint}")
+        raise BadInputError(f"{file}: is encoder {found}, but encoder {fingerprint} made the map's descriptors")
 
 
 def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:
-    """What `map.json` says, but for its own checksum."""
+    """The content of `map.json`, without its own checksum."""
     return {
         "landmarks": len(saved),
         "estimated": int(saved.estimated.sum()),
@@ -239,16 +239,16 @@ def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
 
 
 def _checked_files(folder: Path, facts: dict[str, Any]) -> dict[str, File]:
-    """The files that `map.json` names; each exists and has its length, and the small ones have their content."""
+    """The files that `map.json` lists, after checks: each exists and has its length; small ones have their checksum."""
     files = {part: File(folder / one["name"], one["bytes"], one["sha256"]) for part, one in facts["files"].items()}
     for part, file in files.items():
         if file.path.parent != folder:
-            raise BadInputError(f"{file.path}: {MAP} names a file that is not in its folder")
+            raise BadInputError(f"{file.path}: {MAP} lists a file outside of its folder")
         if not file.path.is_file():
-            raise BadInputError(f"{file.path}: missing, though {MAP} names it")
+            raise BadInputError(f"{file.path}: this file of the map is missing ({MAP} lists it)")
         if not file.has_length:
             size = file.path.stat().st_size
-            raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, not {file.length:,})")
+            raise BadInputError(f"{file.path}: truncated or damaged ({size:,} bytes, expected {file.length:,})")
         if part not in AT_FIRST_USE:
             file.check()
     return files
@@ -312,7 +312,7 @@ def _read_bytes(folder: Path) -> bytes:
 
 
 def _is_damaged(folder: Path) -> bool:
-    """True for a map of ours whose description is no JSON any more: there are files beside it, all of them ours."""
+    """True for a map whose `map.json` is not valid JSON any more; all other files look like files of a map."""
     try:
         parse_json(_read_bytes(folder))
     except ValueError:
@@ -326,7 +326,7 @@ def _checksum(facts: dict[str, Any]) -> str:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what earlier maps and killed saves left; nothing if it is not clear what the present map needs."""
+    """Remove files of earlier maps and of killed saves; remove nothing if `map.json` cannot be read."""
     used = set()
     if (folder / MAP).exists():
         try:
@@ -335,5 +335,5 @@ def _tidy(folder: Path) -> None:
             return
     for file in folder.iterdir():
         if OWN.fullmatch(file.name) and file.name not in used:
-            with suppress(PermissionError):  # on Windows, of a file that another process has open
+            with suppress(PermissionError):  # on Windows, if another process has the file open
                 file.unlink()

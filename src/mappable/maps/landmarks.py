@@ -1,4 +1,4 @@
-"""Choose the landmarks of a map among many places, by position alone."""
+"""Choose landmarks among places, by position alone."""
 
 import math
 
@@ -12,25 +12,25 @@ from mappable.places.table import NO_TIME, Places
 
 
 def greedy_landmarks(places: Places, count: int, seed: int = 0) -> Ints:
-    """Rows (count,) of the paper's landmarks: each the farthest from all before it, the first random by `seed`.
+    """Rows (count,) of landmarks as in the paper: each is the farthest from all before it.
 
-    Those of a smaller `count` are the beginning of those of a larger one.
+    `seed` sets the random first landmark. A smaller `count` gives the beginning of the list of a larger one.
     """
     frame_of(places)
     if not 1 <= count <= len(places):
-        raise BadInputError(f"cannot choose {count:,} landmarks of {len(places):,} places")
+        raise BadInputError(f"cannot choose {count:,} landmarks of {len(places):,} places: use 1 to {len(places):,}")
     return farthest_points(places.positions, count, seed)
 
 
 def sequential_landmarks(places: Places, spacing: float) -> Ints:
-    """Rows of landmarks along a sequence: its first place, then each that is `spacing` or more from the last landmark.
+    """Rows of landmarks along a sequence: its first place, then each place at least `spacing` from the last landmark.
 
-    A sequence is followed in time order, or in the order of its rows where it lacks times. The paper takes one
-    sequence; of several each is followed on its own, one after the other, so that each condition leaves its landmarks.
+    A sequence is followed in time order, or in row order if some times are missing. The paper uses one sequence. With
+    several sequences, each one gets its own landmarks, so that every condition is on the map.
     """
     frame_of(places)
     if not spacing > 0 or math.isinf(spacing):
-        raise BadInputError(f"the spacing of landmarks is {spacing}, but must be a positive number")
+        raise BadInputError(f"the spacing of landmarks must be a positive number, got {spacing}")
     chosen = []
     for rows in places.sequences().values():
         if (places.time[rows] != NO_TIME).all():
@@ -44,10 +44,12 @@ def sequential_landmarks(places: Places, spacing: float) -> Ints:
 
 
 def frame_of(places: Places) -> Frame:
-    """The one frame of all places; places of several frames, or none at all, are refused."""
+    """The frame of all places; raise if there are no places, or several frames."""
     names = sorted(set(places.frame))
     if not names:
-        raise BadInputError("there are no places, but a map needs at least one landmark")
+        raise BadInputError("there are no places: a map needs at least one landmark")
     if len(names) > 1:
-        raise BadInputError(f"the places are in frames {', '.join(names)}, but a map is in one: make a map of each")
+        raise BadInputError(
+            f"the places are in frames {', '.join(names)}, but a map has one frame: build one map per frame"
+        )
     return places.frames[names[0]]

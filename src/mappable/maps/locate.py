@@ -1,4 +1,4 @@
-"""Localization: where an image is, how far from the nearest landmark, and whether to believe it."""
+"""Localization: where an image was taken, how far from the nearest landmark, and whether to trust the answer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,15 +12,16 @@ from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbors_of, whole_range
 from mappable.maps.drive_model import Followed, believe_alone, look_at
-from mappable.maps.location import Candidate, Location
+from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
+from mappable.maps.records import locations_at
 
-CANDIDATES = 5  # landmarks that a location names, unless another number is asked for
+CANDIDATES = 5  # default number of landmarks that a location lists as candidates
 
 
 class Locator:
-    """A map made ready for queries; several threads may ask at once."""
+    """A map ready for queries. Several threads may use one locator at the same time."""
 
     def __init__(self, landmarks: Map) -> None:
         self.map = landmarks
@@ -28,29 +29,29 @@ class Locator:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """That of the map, which must have one."""
+        """The calibration of the map; raise if the map has none."""
         if self.map.calibration is None:
-            raise BadInputError("the map has no calibration: build it with images to calibrate by")
+            raise BadInputError("the map has no calibration: build the map again, with images for calibration")
         return self.map.calibration
 
     @cached_property
     def between(self) -> Between:
-        """The points between landmarks."""
+        """The points between landmarks, which refine positions."""
         return between_of(self.map, self.calibration.response, self.calibration.spacing)
 
     @cached_property
     def neighbors(self) -> int:
-        """Landmarks to look at for one image: as many as for the calibration, or more where the map has grown."""
+        """Number of landmarks to search per image: as in calibration, or more if the map has grown since."""
         return max(self.calibration.neighbors, neighbors_of(self.positions, self.calibration.response.reach))
 
     @cached_property
     def farthest(self) -> float:
-        """The upper end of an interval for which calibration saw too few images."""
+        """The largest upper end of an interval. It replaces an infinite end, if calibration saw too few images."""
         return whole_range(self.positions, self.calibration.response.reach)
 
     @cached_property
     def layout(self) -> Layout:
-        """Distances between landmarks, for a filter over places."""
+        """Distances between landmarks that the filter over places needs."""
         return Layout(self.positions, self.calibration.spacing)
 
     def locate(
@@ -62,11 +63,13 @@ class Locator:
         images: Sequence[str] | None = None,
         candidates: int = CANDIDATES,
     ) -> list[Location]:
-        """Locate images by their descriptors (n, D), which the encoder with that fingerprint made.
+        """Locate images by their descriptors (n, D). `encoder` is the fingerprint of the encoder that made them.
 
-        `coverage` is that of the intervals (default: the calibration's), `images` are names (default: row numbers), and
-        `candidates` is the number of landmarks to name for each image. Where calibration saw other visits than the
-        landmarks' own, these tell the intervals; else, and for images unlike any that it saw, the model of drives does.
+        `coverage` applies to the intervals (default: the calibration's coverage). `images` are names (default: row
+        numbers). `candidates` is the number of landmarks to list per image.
+
+        If calibration saw other visits than the one of the landmarks, its errors there set the intervals. Otherwise
+        the model of drives sets them. The same model sets them for images unlike all images of calibration.
         """
         if self.map.calibration is None:
             rows, squared = self.map.nearest(descriptors, max(1, candidates), encoder=encoder)
@@ -89,7 +92,7 @@ class Locator:
     def _believed(
         self, descriptors: Floats32, coverage: float | None, images: Sequence[str] | None, candidates: int
     ) -> list[Location]:
-        """Locations of images, each by itself, by the model of drives."""
+        """Locate images with the model of drives, each image alone."""
         looks = look_at(self.map.store, descriptors)
         alone = Followed(believe_alone(self.calibration.drive, self.layout, looks))
         return locations_of(
@@ -103,16 +106,16 @@ class Locator:
         )
 
     def nearest(self, descriptors: Floats32, encoder: str, candidates: int = CANDIDATES) -> tuple[Ints, Floats32]:
-        """The landmarks (n, c) to look at for each image, nearest first, and their squared feature distances."""
+        """Search landmarks (n, c) for each image: rows, nearest first, and squared feature distances."""
         return self.map.nearest(descriptors, max(self.neighbors, candidates), encoder=encoder)
 
     def look(self, rows: Ints, squared: Floats32, place: Bools | None = None) -> Look:
-        """What the nearest landmarks (n, c) say about images, whose `place` may be known: which of them are there."""
+        """What the nearest landmarks (n, c) say about images; `place` (n, c) marks those at a known place."""
         rows, squared = rows[:, : self.neighbors], squared[:, : self.neighbors]
         return look(self.positions, self.between, rows, squared, self.calibration, place=place)
 
     def covariances(self, seen: Look) -> Floats:
-        """Covariances (n, k, k) of the positions that were seen."""
+        """Covariances (n, k, k) of the positions in `seen`."""
         plain = self.calibration.plain_deviation**2 * np.eye(self.positions.shape[1])
         covariances: Floats = np.where(
             seen.found.supported[:, None, None], self.calibration.covariance(seen.found), plain
@@ -129,8 +132,8 @@ class Locator:
         images: Sequence[str] | None = None,
         candidates: int = CANDIDATES,
     ) -> list[Location]:
-        """The locations of images, from what was `seen`."""
-        calibration, ids = self.calibration, self.map.places.place_id
+        """Turn what was `seen` into locations: add intervals, confidence and reasons."""
+        calibration = self.calibration
         coverage = calibration.coverage if coverage is None else coverage
         confident, feature = seen.confident(calibration), np.sqrt(seen.evidence.nearest)
         stated = calibration.confident.predict(feature, coverage)
@@ -139,80 +142,52 @@ class Locator:
             doubtful = calibration.doubtful.predict(feature, coverage)
             known = feature <= calibration.retrieved.furthest
         else:
-            doubtful = stated  # and not told
+            doubtful = stated  # not shown: only confident images are known then
         pairs = zip(stated, doubtful, strict=True)
-        distance, low, high = (np.clip(seen.metres + np.where(confident, *pair), 0.0, self.farthest) for pair in pairs)
-        coordinates, covariances = seen.found.position, self.covariances(seen)
-        degrees = self.map.frame.degrees(coordinates)
-        names = range(len(rows)) if images is None else images
-        return [
-            Location(
-                image=str(name),
-                coordinates=tuple(coordinates[n].tolist()),
-                latitude=degrees[n][0],
-                longitude=degrees[n][1],
-                frame=self.map.frame.name,
-                unit=self.map.unit,
-                landmark=str(ids[seen.evidence.landmark[n]]),
-                feature_distance=float(feature[n]),
-                distance=float(distance[n]) if known[n] else None,
-                low=float(low[n]) if known[n] else None,
-                high=float(high[n]) if known[n] else None,
-                coverage=coverage if known[n] else None,
-                covariance=tuple(map(tuple, covariances[n].tolist())),
-                refined=bool(seen.found.supported[n]),
-                confident=bool(confident[n]),
-                reason="" if confident[n] else self._reason(seen, n),
-                candidates=self.candidates(rows[n, :candidates], squared[n]),
-            )
-            for n, name in enumerate(names)
-        ]
+        distances = (np.clip(seen.metres + np.where(confident, *pair), 0.0, self.farthest) for pair in pairs)
+        return locations_at(
+            self.map,
+            rows[:, :candidates],
+            squared,
+            images,
+            coordinates=seen.found.position,
+            landmark=seen.evidence.landmark,
+            feature=feature,
+            distances=np.where(known[:, None], np.column_stack([*distances]), np.nan),
+            coverage=coverage,
+            covariances=self.covariances(seen),
+            refined=seen.found.supported,
+            confident=confident,
+            reason=lambda n: self._reason(seen, n),
+        )
 
     def _reason(self, seen: Look, n: int) -> str:
-        """Why an image is not confident."""
+        """Why the map is not confident of an image."""
         evidence, calibration = seen.evidence, self.calibration
         feature, furthest = float(np.sqrt(evidence.nearest[n])), calibration.retrieved.furthest
         if feature > furthest:
-            return f"outside validity: feature distance {feature:.3f}, where calibration saw {furthest:.3f} at most"
+            return f"outside validity: feature distance {feature:.3f}, larger than any in calibration ({furthest:.3f})"
         if seen.matched[n] > calibration.threshold:
-            return f"too far: farther from every landmark than images of this map are (feature distance {feature:.3f})"
+            return f"too far: the image looks unlike every place of the map (feature distance {feature:.3f})"
         ids, rival = self.map.places.place_id, int(evidence.rival[n])
         if rival < 0:
-            return "aliased: no other place is on the map to tell this one from"
+            return "aliased: the map has no second place to compare this one with"
         away = np.linalg.norm(self.positions[rival] - self.positions[evidence.landmark[n]])
-        return f"aliased: {ids[rival]}, {away:.1f} {self.map.unit} from {ids[evidence.landmark[n]]}, is nearly as near"
+        return (
+            f"aliased: the image looks like {ids[evidence.landmark[n]]}, and nearly as much like {ids[rival]}, "
+            f"{away:.1f} {self.map.unit} away"
+        )
 
     def _uncalibrated(
         self, rows: Ints, squared: Floats32, images: Sequence[str] | None, candidates: int
     ) -> list[Location]:
-        coordinates = self.positions[rows[:, 0]]
-        degrees = self.map.frame.degrees(coordinates)
-        names = range(len(rows)) if images is None else images
-        return [
-            Location(
-                image=str(name),
-                coordinates=tuple(coordinates[n].tolist()),
-                latitude=degrees[n][0],
-                longitude=degrees[n][1],
-                frame=self.map.frame.name,
-                unit=self.map.unit,
-                landmark=str(self.map.places.place_id[rows[n, 0]]),
-                feature_distance=float(np.sqrt(squared[n, 0])),
-                distance=None,
-                low=None,
-                high=None,
-                coverage=None,
-                covariance=None,
-                refined=False,
-                confident=False,
-                reason="the map has no calibration",
-                candidates=self.candidates(rows[n, :candidates], squared[n]),
-            )
-            for n, name in enumerate(names)
-        ]
-
-    def candidates(self, rows: Ints, squared: Floats32) -> tuple[Candidate, ...]:
-        ids, far = self.map.places.place_id, np.sqrt(squared[: len(rows)])
-        return tuple(
-            Candidate(str(ids[row]), tuple(self.positions[row].tolist()), float(far[n])) for n, row in enumerate(rows)
+        return locations_at(
+            self.map,
+            rows[:, :candidates],
+            squared,
+            images,
+            coordinates=self.positions[rows[:, 0]],
+            landmark=rows[:, 0],
+            feature=np.sqrt(squared[:, 0]),
+            reason=lambda n: "the map has no calibration",
         )

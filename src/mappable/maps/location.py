@@ -1,4 +1,4 @@
-"""`Location`: the one record of a located image. JSON, CSV, HTTP, the table and recordings are made from its fields."""
+"""`Location`: the record of a located image. JSON, CSV, HTTP, tables and recordings all use its fields."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -8,13 +8,13 @@ AXES = "xyz"
 
 
 def _about(description: str, example: Any) -> Any:
-    """A field with what the OpenAPI document and the page of formats say about it."""
+    """A field with the description and the example that the OpenAPI document and docs/formats.md show."""
     return field(metadata={"description": description, "examples": [example]})
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A landmark near an image by feature."""
+    """A landmark that is near an image by feature."""
 
     landmark: str = _about("Id of the landmark.", "sun/0048.jpg")
     coordinates: tuple[float, ...] = _about("Its position in the frame of the map.", [48.0, 6.1])
@@ -23,7 +23,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Location:
-    """Where an image was taken. Each field says what it is; a value that the map does not know is None."""
+    """Where an image was taken. A value that the map does not know is None."""
 
     image: str = _about("Name of the image.", "photo.jpg")
     coordinates: tuple[float, ...] = _about("x, y (and z) in the frame of the map, in its unit.", [51.3, 7.9])
@@ -55,20 +55,20 @@ class Location:
 
 @dataclass(frozen=True)
 class NotLocated:
-    """An image that cannot be read."""
+    """An image that cannot be read, and the cause."""
 
     image: str = _about("Name of the image.", "notes.txt")
     error: str = _about("Why it cannot be read.", "notes.txt: not a JPEG, PNG or WebP image")
 
 
-Outcome = Location | NotLocated  # of one image; `dataclasses.asdict` makes JSON of both
+Outcome = Location | NotLocated  # result for one image; `dataclasses.asdict` turns it into JSON
 
 
 def table(outcomes: Sequence[Outcome], dimensions: int) -> list[dict[str, Any]]:
-    """A row per image for a CSV file, by column; "" where a value is unknown.
+    """Rows of a CSV file, one per image, as dictionaries by column; "" if a value is unknown.
 
-    Coordinates become x, y (and z), the covariance becomes covariance_xx, covariance_xy, covariance_yy and so on, and
-    candidates become the ids of the landmarks in one cell, separated by "|".
+    Coordinates become x, y (and z). The covariance becomes covariance_xx, covariance_xy, covariance_yy and so on.
+    Candidates become one cell with the ids of the landmarks, separated by "|".
     """
     axes = AXES[:dimensions]
     pairs = [(a, b) for b in range(dimensions) for a in range(b + 1)]

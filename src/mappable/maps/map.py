@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Array = TypeVar("Array", bound=NDArray[Any])
 Storage = Literal["float32", "float16"]
-BLOCK = 64  # descriptors that are copied at a time
+BLOCK = 64  # descriptors per batch of copying
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Map:
-    """Landmarks with descriptors, all in one frame and by one encoder; what changes it gives a new map.
+    """Landmarks with descriptors, all in one frame and by one encoder. Methods that change a map return a new one.
 
-    Rows of `places`, `store` and `covariance` are the same landmarks. `encoder` is the fingerprint of the encoder;
-    `about` is what that says about itself, None where descriptors were made elsewhere. `covariance` (m, k, k), in
-    squares of the frame's unit, is NaN for landmarks whose position was measured, and known for those placed by their
-    descriptors. `files` are those on disk that hold parts of this very map, by the part's name. `origin` is None for a
-    map that was not opened in a folder; changes keep it.
+    `places`, `store` and `covariance` have one row per landmark, in the same order. `encoder` is the fingerprint of
+    the encoder. `about` describes the encoder; it is None if the descriptors were made elsewhere.
+
+    `covariance` (m, k, k) is in squares of the frame's unit. It is NaN for measured positions, and known for landmarks
+    that were placed by their descriptors. `files` are the files on disk that store parts of this map, by name of the
+    part. `origin` is None for a map that was not opened in a folder; changes keep it.
     """
 
     places: Places
@@ -71,15 +72,16 @@ class Map:
         calibration: "Calibration | None" = None,
         covariance: Floats | None = None,
     ) -> "Map":
-        """A map of all `places`, by their `descriptors` (m, D) of length one, which `encoder` (a fingerprint) made.
+        """Build a map of all `places` from their `descriptors` (m, D) of length one.
 
-        With the storage float16 descriptors take half the room, and are rounded. Positions that were estimated have
-        a `covariance` (m, k, k); it is NaN for those that were measured, as are all unless it is given.
+        `encoder` is the fingerprint of the encoder that made them. The storage float16 takes half the space and rounds
+        descriptors. `covariance` (m, k, k) belongs to estimated positions and is NaN for measured ones. By default,
+        all positions are measured.
         """
         frame = frame_of(places)
         if not encoder:
             raise BadInputError(
-                "a map needs the fingerprint of the encoder, or a name for it, that made its descriptors"
+                "a map needs the fingerprint of the encoder that made its descriptors, or a name for the encoder"
             )
         check_descriptors(descriptors, places)
         if len(places.frames) > 1:
@@ -98,27 +100,27 @@ class Map:
 
     @cached_property
     def frame(self) -> Frame:
-        """The frame that all landmarks are in."""
+        """The frame of all landmarks."""
         return frame_of(self.places)
 
     @property
     def unit(self) -> str:
-        """The unit of its coordinates and distances."""
+        """The unit of coordinates and distances."""
         return self.frame.unit
 
     @property
     def dimensions(self) -> int:
-        """2, or 3 where height counts."""
+        """2, or 3 if positions have a height."""
         return self.places.dimensions
 
     @cached_property
     def estimated(self) -> Bools:
-        """Which landmarks (m,) were placed by their descriptors, not measured."""
+        """Whether each landmark (m,) was placed by its descriptor instead of measured."""
         return ~np.isnan(self.covariance[:, 0, 0])
 
     @cached_property
     def encoder_file(self) -> Path | None:
-        """The file of the encoder, checked, if the map's folder holds it."""
+        """The file of the encoder in the map's folder, after a check; None if there is none."""
         if "encoder" not in self.files:
             return None
         self.files["encoder"].check()
@@ -126,7 +128,7 @@ class Map:
 
     @property
     def undistortion_file(self) -> Path | None:
-        """The table that undistorts raw images, which the map's folder keeps a copy of; None if there is none."""
+        """The table that undistorts raw images; None if there is none. The map's folder keeps a copy."""
         decoding = self.places.decoding
         return None if decoding is None or decoding.undistortion is None else Path(decoding.undistortion)
 
@@ -139,10 +141,10 @@ class Map:
         near: tuple[ArrayLike, float] | None = None,
         box: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> tuple[Ints, Floats32]:
-        """The rows (n, count) of each descriptor's nearest landmarks, the nearest first, and squared feature distances.
+        """The rows (n, count) of each descriptor's nearest landmarks, nearest first, and squared feature distances.
 
-        `encoder` is the fingerprint of the one that made the `descriptors` (n, D). Only landmarks `within` what is
-        asked for are found; if there are fewer than `count`, all of them are.
+        `encoder` is the fingerprint of the encoder that made the `descriptors` (n, D). `near` and `box` limit the
+        search as in `within`. If fewer than `count` landmarks remain, all of them are returned.
         """
         self.check_encoder(encoder)
         among = self.within(near=near, box=box)
@@ -152,63 +154,64 @@ class Map:
     def within(
         self, *, near: tuple[ArrayLike, float] | None = None, box: tuple[ArrayLike, ArrayLike] | None = None
     ) -> Bools | None:
-        """Which landmarks (m,) lie in a part of the map, edges included; None for all of it; none there is refused.
+        """Which landmarks (m,) lie in a part of the map, edges included; None means the whole map.
 
-        The part is what lies `near` a position (k,) within a radius, or in a `box` from its low to its high corner.
+        `near` is a position (k,) and a radius. `box` is a low and a high corner. With both, a landmark must lie in
+        both. Raises if no landmark lies there.
         """
         if near is None and box is None:
             return None
         positions, among = self.places.positions, np.ones(len(self), dtype=bool)
         if near is not None:
-            centre, radius = self._point(near[0]), float(near[1])
+            center, radius = self._point(near[0]), float(near[1])
             if not radius >= 0:
-                raise BadInputError(
-                    f"the radius within which landmarks are looked for is {radius}, but must be 0 or more"
-                )
-            among &= np.square(positions - centre).sum(axis=1) <= radius**2
+                raise BadInputError(f"the radius of a search must be 0 or more, got {radius}")
+            among &= np.square(positions - center).sum(axis=1) <= radius**2
         if box is not None:
             low, high = self._point(box[0]), self._point(box[1])
             among &= ((low <= positions) & (positions <= high)).all(axis=1)
         if not among.any():
             asked = [f"{name} {value}" for name, value in (("near", near), ("box", box)) if value is not None]
-            raise BadInputError(f"no landmark lies in the part of the map that was asked for ({', '.join(asked)})")
+            raise BadInputError(f"no landmark lies in this part of the map: {', '.join(asked)}")
         return among
 
     def _point(self, position: ArrayLike) -> Floats:
         point = np.asarray(position, dtype=np.float64)
         if point.shape != (self.dimensions,) or np.isnan(point).any():
-            raise BadInputError(f"a position in this map has {self.dimensions} numbers, not {position!r}")
+            raise BadInputError(f"a position in this map needs {self.dimensions} numbers, got {position!r}")
         return point
 
     def check_encoder(self, encoder: str) -> None:
-        """Refuse descriptors of another encoder: distances to them mean nothing."""
+        """Raise if descriptors come from another encoder, because distances to them mean nothing."""
         if encoder != self.encoder:
-            raise BadInputError(f"the descriptors are of encoder {encoder}, but the map is of encoder {self.encoder}")
+            raise BadInputError(f"encoder {encoder} made the descriptors, but the map needs encoder {self.encoder}")
 
     def add(
         self, places: Places, descriptors: NDArray[np.floating[Any]], encoder: str, covariance: Floats | None = None
     ) -> "Map":
-        """A map with more landmarks, which come after those of this one; for the arguments see `build`."""
+        """A map with more landmarks, after those of this map; arguments as in `build`."""
         self.check_encoder(encoder)
         return self.merge(Map.build(places, descriptors, encoder, storage=self.storage, covariance=covariance))
 
     def remove(self, place_ids: Collection[str]) -> "Map":
-        """A map without the landmarks of these ids."""
+        """A map without the landmarks with the given ids."""
         removed = set(place_ids)
         unknown = removed - set(self.places.place_id)
         if unknown:
             raise BadInputError(f"the map has no landmark {min(unknown)!r}")
         rows = np.flatnonzero([place_id not in removed for place_id in self.places.place_id])
         if not len(rows):
-            raise BadInputError(f"all {len(self):,} landmarks would be removed, but a map needs at least one")
+            raise BadInputError(f"cannot remove all {len(self):,} landmarks: a map needs at least one")
         return self._of(self.places[rows], [(self.store, rows)], self.covariance[rows])
 
     def merge(self, other: "Map") -> "Map":
-        """A map of the landmarks of both, those of this one first; it keeps this one's calibration and storage.
+        """A map with the landmarks of both maps, those of this map first. It keeps this map's calibration and storage.
 
-        Both must be of one encoder and in one frame (or in frames that differ in origin alone and know their CRS, where
-        this one's counts), and no landmark may be in both. Images that lie in the root folder of this one get paths
-        below it; with others, the folder that holds both becomes the root, as paths cannot lead out of it.
+        Both maps must have the same encoder and frame, and no landmark in common. Frames may differ in their origin
+        alone if both have a CRS; the result then has this map's frame.
+
+        If the other map's images lie in this map's root folder, they get paths below it. Otherwise the folder that
+        contains both roots becomes the root, because paths cannot lead out of a root.
         """
         self.check_encoder(other.encoder)
         pairs = [
@@ -219,10 +222,10 @@ class Map:
         ]
         for name, own, given in pairs:
             if own != given:
-                raise BadInputError(f"the map has {name} {own!r}, but what is added has {name} {given!r}")
+                raise BadInputError(f"the map has {name} {own!r}, but the added landmarks have {name} {given!r}")
         twice = set(self.places.place_id) & set(other.places.place_id)
         if twice:
-            raise BadInputError(f"the map has a landmark {min(twice)!r} already")
+            raise BadInputError(f"the map already has a landmark {min(twice)!r}")
         parts = [(one.store, np.arange(len(one))) for one in (self, other)]
         joined = self._of(
             concatenate([self.places, _below(self.places.root, other.places)]),
@@ -236,18 +239,18 @@ class Map:
         return replace(self, calibration=calibration)
 
     def with_index(self, seed: int = 0) -> "Map":
-        """The same landmarks with an approximate index, if they have none: for maps where exact search takes too long.
+        """The same landmarks with an approximate index, for maps in which exact search takes too long.
 
-        Maps that are made from it by adding or removing landmarks have none again.
+        A map that has an index is returned as it is. Adding or removing landmarks drops the index.
         """
         from mappable.maps.approximate import Approximate
 
         return replace(self, store=Approximate.build(self.store, seed=seed)) if isinstance(self.store, Exact) else self
 
     def _of(self, places: Places, parts: Sequence[tuple[Store, Ints]], covariance: Floats) -> "Map":
-        """A map of other landmarks, whose descriptors are in rows of stores.
+        """A map of other landmarks; `parts` are stores and the rows of their descriptors.
 
-        Of its files those of the encoder and of the lens stay.
+        Of this map's files, the encoder and the lens table stay.
         """
         vectors = np.empty((len(places), self.store.dimensions), dtype=self.storage)
         filled = 0
@@ -261,22 +264,21 @@ class Map:
         return replace(self, places=places, store=store, covariance=_read_only(covariance), files=files)
 
     def save(self, folder: Path | str, encoder_file: Path | str | None = None) -> "Map":
-        """Write the map to a folder of its own, and give it as it is there; a map that was there is replaced.
+        """Write the map to a folder of its own, and return the saved map. A map already there is replaced.
 
-        `encoder_file` is the encoder's own, of which the folder keeps a copy, so that it is all that localization
-        needs. If the process is killed, the older map stays as it was. Files that hold parts of this map already
-        are not written again.
+        `encoder_file` is the file of the encoder. The folder gets a copy, so it is all that localization needs. If the
+        process is killed, the older map stays intact. Files that already store parts of this map are not written again.
 
         A map that was opened in this folder is not saved if the map there changed in the meantime: saving would undo
         that change. Open the map again, and repeat your change.
         """
-        from mappable.maps.folder import save_map  # here, so that a map in memory needs no library for files
+        from mappable.maps.folder import save_map  # imported here, so that a map in memory needs no library for files
 
         return save_map(self, Path(folder), None if encoder_file is None else Path(encoder_file))
 
     @classmethod
     def open(cls, folder: Path | str) -> "Map":
-        """The map in a folder.
+        """Open the map in a folder.
 
         Descriptors, encoder and index are read and checked when they are used for the first time; everything else is
         checked here.
@@ -287,7 +289,7 @@ class Map:
 
     @classmethod
     def verify(cls, folder: Path | str) -> "Map":
-        """As `open`, after all files were read and found to be what was written; else an error names the damaged."""
+        """Open the map in a folder after reading and checking all files; the error names all damaged files."""
         from mappable.maps.folder import verify_map
 
         return verify_map(Path(folder))
@@ -300,7 +302,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _below(root: Path, places: Places) -> Places:
-    """The places with a root in the folder `root`, if all their files lie there; else as they are."""
+    """The places with a root below `root` if all their files lie there; otherwise unchanged."""
     lowest = Path(os.path.commonpath([file.parent for file in places.files]))
     if places.root.is_relative_to(root) or not lowest.is_relative_to(root):
         return places
@@ -312,7 +314,7 @@ def checked_covariance(covariance: Floats | None, places: Places) -> Floats:
     if covariance is None:
         return _read_only(np.full(shape, np.nan))
     if covariance.shape != shape:
-        raise BadInputError(f"covariances have shape {covariance.shape}, but must have {shape}")
+        raise BadInputError(f"covariances have shape {covariance.shape}, expected {shape}")
     measured = np.asarray(np.isnan(covariance).all(axis=(1, 2)))
     given = np.where(measured[:, None, None], np.eye(places.dimensions), covariance)
     sound = np.asarray(np.isfinite(given).all(axis=(1, 2)))

@@ -1,4 +1,4 @@
-"""`open_map`: a map and its encoder, which locate image files, folders and arrays."""
+"""`open_map`: open a map with its encoder, to locate image files, folders and arrays."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -34,8 +34,9 @@ def open_map(
 ) -> "OpenMap":
     """Open the map in a folder, to locate images in it.
 
-    The encoder is the one that the map keeps; or give a file or a folder that has it, or the encoder itself. It opens
-    on `device` ("auto", "cpu", "cuda", "cuda:N") when the first image is located, and stays open.
+    By default, the encoder is the copy in the map's folder. `encoder` can be a file or a folder with the encoder, or
+    the encoder itself. It opens on `device` ("auto", "cpu", "cuda", "cuda:N") when the first image is located, and
+    stays open.
     """
     return OpenMap(Map.open(folder), encoder=encoder, device=device, backend=backend)
 
@@ -67,7 +68,7 @@ class OpenMap:
 
     @cached_property
     def locator(self) -> Locator:
-        """Locates images by their descriptors."""
+        """The locator, which locates images by their descriptors."""
         return Locator(self.map)
 
     @overload
@@ -78,7 +79,7 @@ class OpenMap:
         self, images: list[str] | list[Path], *, sequence: bool = False, coverage: float | None = None
     ) -> list[Outcome]: ...
 
-    @overload  # one image or several, which the type does not tell
+    @overload  # the type does not show whether it is one image or several
     def locate(
         self, images: str | Path | Pixels, *, sequence: Literal[False] = False, coverage: float | None = None
     ) -> Any: ...
@@ -86,16 +87,18 @@ class OpenMap:
     def locate(
         self, images: Asked, *, sequence: bool = False, coverage: float | None = None
     ) -> Location | list[Outcome]:
-        """Where one image was taken, or several.
+        """Locate one image or several.
 
-        One image is a file, or an array (height, width, 3) of uint8: the answer is a `Location`; a file that cannot be
-        read raises `BadImageError`. Several are a folder of images, a folder made by `mappable convert`, a list of
-        paths, or an array (n, height, width, 3): the answer is a list with one entry per image, in order. There, a file
-        that cannot be read has an entry `NotLocated`, whose `error` says why, and the other images are located. Arrays
-        may have any size; they are resized as files are.
+        One image is a file, or an array (height, width, 3) of uint8. The result is a `Location`. A file that cannot be
+        read raises `BadImageError`.
 
-        With `sequence`, the images of each folder (or of the array) are one drive in order, which is located as a
-        whole, and the answer is a list. `coverage` is that of intervals (default: the calibration's).
+        Several images are a folder of images, a folder made by `mappable convert`, a list of paths, or an array
+        (n, height, width, 3). The result is a list with one entry per image, in order. A file that cannot be read gets
+        an entry `NotLocated` with the cause in `error`, and the other images are located.
+
+        Arrays may have any size; they are resized as files are. With `sequence`, the images of each folder, or of the
+        array, form one drive in order. Each drive is located as a whole, and the result is a list. `coverage` applies
+        to intervals (default: the calibration's coverage).
         """
         if isinstance(images, np.ndarray):
             return self._locate_array(images, sequence, coverage)
@@ -105,7 +108,7 @@ class OpenMap:
         found = self.locate_places(places, self.packed(paths, places), sequence=sequence, coverage=coverage)
         if any(path.is_dir() or is_table(path) for path in paths):
             return found
-        by_file = dict(zip(places.files, found, strict=True))  # which has a file only once
+        by_file = dict(zip(places.files, found, strict=True))  # each file is in `places` only once
         found = [by_file[path.resolve()] for path in paths]
         if sequence or not single:
             return found
@@ -114,16 +117,16 @@ class OpenMap:
         raise BadImageError(str(paths[0]), found[0].error.removeprefix(f"{places.files[0]}: "))
 
     def packed(self, paths: Sequence[Path], places: Places) -> Images | None:
-        """The images of places that one folder named, as that folder has them packed for the encoder, if it has."""
+        """The images of a single folder as packed for the encoder; None if not packed, or with several paths."""
         about = self.encoder.about
         return find_packed(paths[0], places, about.size, about.fit) if len(paths) == 1 else None
 
     def locate_places(
         self, places: Places, images: Images | None = None, *, sequence: bool = False, coverage: float | None = None
     ) -> list[Outcome]:
-        """Locate the images of a table, whose positions do not count; packed `images` save decoding their files.
+        """Locate the images of a table; its positions are ignored. With packed `images`, files need not be decoded.
 
-        With `sequence`, each sequence of the table is one drive in order, which is located as a whole.
+        With `sequence`, each sequence of the table is one drive in order, and each drive is located as a whole.
         """
         readable = describe_readable(self.encoder, places, images)
         return locate_readable(
@@ -138,7 +141,9 @@ class OpenMap:
     def _locate_array(self, images: Pixels, sequence: bool, coverage: float | None) -> Location | list[Outcome]:
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or images.shape[-1] != 3 or not images.size:
             given = f"{' x '.join(map(str, images.shape))} of {images.dtype}"
-            raise BadInputError(f"an image is an array of height x width x 3 of uint8, or n x that, not {given}")
+            raise BadInputError(
+                f"images are an array of {given}, expected uint8 and height x width x 3, or n x height x width x 3"
+            )
         about, several = self.encoder.about, images if images.ndim == 4 else images[None]
         pixels = np.stack([resize_image(one, about.size, about.fit) for one in several])
         rows = np.arange(len(pixels))
@@ -159,5 +164,5 @@ def _paths(images: Any) -> list[str | Path]:
     if not isinstance(paths, list | tuple) or not all(isinstance(one, str | Path) for one in paths):
         others = {type(one).__name__ for one in paths} if isinstance(paths, list | tuple) else ()
         given = type(images).__name__ + (f" of {', '.join(sorted(others))}" if others else "")
-        raise BadInputError(f"images are a path, a list of paths, or one array of uint8 for all, not a {given}")
+        raise BadInputError(f"images are a {given}, expected a path, a list of paths, or one array of uint8")
     return list(paths)

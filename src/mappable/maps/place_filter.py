@@ -1,4 +1,4 @@
-"""A Bayesian filter over places: which landmark each image of a drive is at, or that it is not on the map."""
+"""A Bayesian filter over places: at which landmark each image of a drive is, or that it is off the map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,63 +11,69 @@ from scipy.spatial import KDTree
 from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.maps.steps import Steps, step_prior
 
-LEVELS, BINS = 64, 96  # squared feature distances and metres at which the likelihood of a step is tabulated
-JUMP = 1e-3  # probability of a step to any place of the map; as the next two by the tables of scripts/real.py
-LEAVE, ENTER = 0.02, 0.1  # probabilities of leaving the map, and of coming back to it, from one image to the next
-FREE = 0.2  # how likely a step of any length is beside the usual one
-STRAY = 0.02  # share of steps of any length that images on the map make, to tell them from images that are not
-CROWD = 2.0  # spacings within which landmarks share the ground
-CELL = 8  # moves within a spacing over which the likelihood of a step is averaged
-BACK = 6  # images before one that it may be tied to
-CLEARLY = 0.15  # of the plateau: how much nearer by feature another than the image before must be to be taken instead
-BELIEVED, AROUND = 8, 12  # of the image before: most likely places, and landmarks nearest to each, that are looked at
-SAMPLE = 256  # landmarks by which the sum over all is estimated
-PAIRS, KEPT = 4096, 512  # landmarks up to which distances of all pairs, and probabilities of all moves, are kept
+LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feature distances x metres
+# The next two lines were chosen by the tables of scripts/real.py.
+JUMP = 1e-3  # probability of a step to any place of the map
+LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
+FREE_STEP = 0.2  # weight of steps of any length, beside steps of about the usual length
+STRAY_STEP = 0.02  # share of steps of any length among images on the map; it tells them from images off the map
+CROWD_RADIUS = 2.0  # landmarks within this distance share the same ground; in spacings
+SHIFTS = 8  # number of positions per spacing over which the likelihood of a step is averaged
+BACK = 6  # how many images back an image can be tied to
+CLEARLY_NEARER = 0.15  # share of the plateau by which an earlier image must be nearer to replace the previous one
+LIKELY_PLACES, NEAR_EACH = 8, 12  # likeliest places of the image before, and landmarks near each, that are added
+SUMMED = 256  # landmarks on which the sum over all landmarks is estimated, in large maps
+PAIRS_IN_MEMORY = 4096  # largest number of landmarks for which the distances of all pairs stay in memory
+MOVES_IN_MEMORY = 512  # largest number of landmarks for which the probabilities of all moves stay in memory
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What one image says alone: `likelihood` (c,) of landmarks `rows` (c,), of all others `rest`, of none `away`."""
+    """What one image says alone: how likely it is, given the landmark at which it was taken."""
 
-    rows: Ints  # rising
-    likelihood: Floats
-    rest: float
-    away: float
+    rows: Ints  # (c,) landmarks, rising
+    likelihood: Floats  # (c,) likelihood at these landmarks
+    rest: float  # likelihood at any other landmark
+    away: float  # likelihood off the map
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Probabilities (c,) that an image is at landmarks `rows` (c,), and that it is not on the map (`away`)."""
+    """Where an image is: probabilities of landmarks, and of being off the map."""
 
-    rows: Ints
-    probability: Floats
-    away: float
+    rows: Ints  # (c,) landmarks
+    probability: Floats  # (c,) probability of each
+    away: float  # probability of being off the map
 
 
 class Layout:
-    """Landmarks at positions (m, k), `spacing` apart: what a filter must know about their distances."""
+    """Distances between landmarks at positions (m, k), in the form that the filter needs."""
 
     def __init__(self, positions: Floats, spacing: float) -> None:
         self.positions, self.spacing = positions, spacing if spacing > 0 else 1.0
         self.tree = KDTree(positions)
         farthest = max(float(np.linalg.norm(np.ptp(positions, axis=0))), self.spacing)
-        self.first = self.spacing / 4  # distances below are taken for 0; those above are binned by their logarithm
+        self.first = self.spacing / 4  # shorter distances count as 0; longer ones are binned by their logarithm
         self.ratio = log(1.001 * farthest / self.first) / (BINS - 2)
         middles = self.first * np.exp(self.ratio * (np.arange(BINS - 1) + 0.5))
         self.centers = np.concatenate([[0.0], np.minimum(middles, farthest)])
         count = len(positions)
-        crowd = self.tree.query_ball_point(positions, CROWD * self.spacing, return_length=True)
-        self.weights = (1 / crowd) * (count / (1 / crowd).sum())  # (m,) mean 1: parts of the ground, not landmarks
-        self.pairs = self.bins(positions, positions) if count <= PAIRS else None
-        some = np.arange(count) if self.pairs is not None else evenly(count, SAMPLE)
+        crowd = self.tree.query_ball_point(positions, CROWD_RADIUS * self.spacing, return_length=True)
+        self.weights = (1 / crowd) * (
+            count / (1 / crowd).sum()
+        )  # (m,) share of the ground of each landmark; the mean is 1
+        self.pairs = self.bins(positions, positions) if count <= PAIRS_IN_MEMORY else None
+        some = np.arange(count) if self.pairs is not None else evenly(count, SUMMED)
         bins = self.bins(positions[some], positions) if self.pairs is None else self.pairs
         numbers = (np.arange(len(some))[:, None] * BINS + bins).ravel()
         around = np.bincount(numbers, np.broadcast_to(self.weights, bins.shape).ravel(), len(some) * BINS)
-        self.around = around.reshape(-1, BINS) if self.pairs is not None else None  # (m, BINS) weights, by distance
-        self.counts = self.weights[some] @ around.reshape(-1, BINS) / self.weights[some].sum()  # the mean of that
+        self.around = (
+            around.reshape(-1, BINS) if self.pairs is not None else None
+        )  # (m, BINS) sum of weights per distance
+        self.counts = self.weights[some] @ around.reshape(-1, BINS) / self.weights[some].sum()  # (BINS,) their mean
 
     def bins(self, first: Floats, second: Floats) -> NDArray[np.uint8]:
-        """Numbers (a, b) of the bins of distances between positions (a, k) and (b, k)."""
+        """Bin numbers (a, b) of the distances between positions (a, k) and (b, k)."""
         squared = sum(np.square(first[:, axis, None] - second[:, axis]) for axis in range(first.shape[1]))
         with np.errstate(divide="ignore"):
             number = np.floor((0.5 * np.log(squared) - log(self.first)) / self.ratio) + 1
@@ -76,27 +82,31 @@ class Layout:
 
 
 class PlaceFilter:
-    """A filter for one drive, whose steps are mostly about the `usual` one; None: of any length."""
+    """A filter for one drive. Most of its steps are about as long as the `usual` one; None: any length."""
 
     def __init__(self, layout: Layout, steps: Steps, usual: float | None = None) -> None:
         self.layout, self.count = layout, len(layout.positions)
         self.levels = np.linspace(0.0, 1.15 * steps.plateau, LEVELS)
         moves, near = _moves_between_cells(steps, self.levels, layout, usual)
-        kernels = (1 - FREE) * moves + FREE * _moves_between_cells(steps, self.levels, layout, None)[0]
+        kernels = (1 - FREE_STEP) * moves + FREE_STEP * _moves_between_cells(steps, self.levels, layout, None)[0]
         self.kernels = (kernels / (kernels @ layout.counts)[:, None]).astype(np.float32)
-        steady = (1 - STRAY) * moves @ layout.counts / (near @ layout.counts)
-        stray = STRAY * _moves_between_cells(steps, self.levels, layout, None)[0] @ layout.counts / self.count
+        steady = (1 - STRAY_STEP) * moves @ layout.counts / (near @ layout.counts)
+        stray = STRAY_STEP * _moves_between_cells(steps, self.levels, layout, None)[0] @ layout.counts / self.count
         leaves = LEAVE * steps.likelihood(self.levels, np.array([steps.metres[-1]]))[:, 0]
-        self.leave = leaves / (leaves + (1 - LEAVE) * (steady + stray))  # by how unlike the image before one is
-        self.enter = ENTER * np.minimum(self.levels / steps.plateau, 1.0)  # a camera that stands still enters no map
+        self.leave = leaves / (
+            leaves + (1 - LEAVE) * (steady + stray)
+        )  # (LEVELS,) by feature distance from the image before
+        self.enter = ENTER * np.minimum(
+            self.levels / steps.plateau, 1.0
+        )  # (LEVELS,) a camera that stands still cannot enter
         self._whole: dict[int, Floats32] = {}
         self._sums: dict[int, Floats] = {}
 
     def information(self, squared: Floats) -> Floats:
-        """How much steps by their squared feature distances (n,) tell of the next place: 0 nothing; in nats."""
+        """How many nats steps with squared feature distances (n,) tell about the next place (n,); 0 is nothing."""
         kernels = self.kernels[[self._level(one) for one in squared.tolist()]]
-        told: Floats = (kernels * np.log(np.maximum(kernels * self.count, 1e-12))) @ self.layout.counts
-        return told
+        nats: Floats = (kernels * np.log(np.maximum(kernels * self.count, 1e-12))) @ self.layout.counts
+        return nats
 
     def start(self, sight: Sight) -> Belief:
         """The belief about the first image of a drive."""
@@ -104,31 +114,32 @@ class PlaceFilter:
         return _normalized(sight.rows, np.append(places, sight.away * LEAVE))
 
     def update(self, belief: Belief, sight: Sight, squared: float) -> Belief:
-        """The belief about an image, from that about an image before it, at the `squared` feature distance from it."""
+        """The belief about an image, from the belief about an earlier image at the `squared` feature distance."""
         return self._follow(belief, self.widen(belief, sight), squared)
 
     def smooth(self, sights: Sequence[Sight], parents: Ints, squared: Floats) -> list[Belief]:
-        """Beliefs about the images of a drive by all of it, forward and back.
+        """Beliefs about the images of a drive that use all of its images, earlier and later ones.
 
-        Image n is tied to an earlier one, parents[n], at the squared feature distance squared[n]; the first to none.
+        Image n is tied to the earlier image parents[n], at the squared feature distance squared[n]. The first image is
+        tied to none.
         """
         forward = [self.start(sights[0])]
         for n in range(1, len(sights)):
             forward.append(self.update(forward[parents[n]], sights[n], float(squared[n])))
         seen = [_at(sight, belief.rows) for sight, belief in zip(sights, forward, strict=True)]
-        messages: list[list[tuple[int, Floats]]] = [[] for _ in seen]  # to each image, from those tied to it
+        messages: list[list[tuple[int, Floats]]] = [[] for _ in seen]  # for each image, from the images tied to it
         for n in range(len(seen) - 1, 0, -1):
-            told = np.append(seen[n].likelihood, seen[n].away) * _product(messages[n])
-            messages[parents[n]].append((n, self._report(forward[parents[n]].rows, seen[n].rows, told, squared[n])))
-        down = forward[:1]  # beliefs without what images tied to one, and all after these, say
+            values = np.append(seen[n].likelihood, seen[n].away) * _product(messages[n])
+            messages[parents[n]].append((n, self._report(forward[parents[n]].rows, seen[n].rows, values, squared[n])))
+        down = forward[:1]  # beliefs without the messages from the images tied to each image
         for n in range(1, len(seen)):
             parent = int(parents[n])
             others = [(child, message) for child, message in messages[parent] if child != n]
             if not others and down[parent] is forward[parent]:
                 down.append(forward[n])
             else:
-                told = _joined(down[parent]) * _product(others)
-                down.append(self._follow(_normalized(down[parent].rows, told), seen[n], float(squared[n])))
+                values = _joined(down[parent]) * _product(others)
+                down.append(self._follow(_normalized(down[parent].rows, values), seen[n], float(squared[n])))
         return [_normalized(one.rows, _joined(one) * _product(own)) for one, own in zip(down, messages, strict=True)]
 
     def _follow(self, belief: Belief, sight: Sight, squared: float) -> Belief:
@@ -139,27 +150,27 @@ class PlaceFilter:
         away = sight.away * (leave * (1 - belief.away) + (1 - enter) * belief.away)
         return _normalized(sight.rows, np.append(places, away))
 
-    def _report(self, before: Ints, rows: Ints, told: Floats, squared: float) -> Floats:
-        """What an image tells about the one it is tied to: a message (a + 1,) from what is `told` (b + 1,) of it."""
+    def _report(self, before: Ints, rows: Ints, values: Floats, squared: float) -> Floats:
+        """The message (a + 1,) of an image to its parent, from `values` (b + 1,) of its own places and of none."""
         leave, enter = (one[self._level(squared)] for one in (self.leave, self.enter))
-        moved = self._moves(before, rows, squared) @ told[:-1]
+        moved = self._moves(before, rows, squared) @ values[:-1]
         message: Floats = np.append(
-            (1 - leave) * moved + leave * told[-1],
-            enter / self.count * (self.layout.weights[rows] @ told[:-1]) + (1 - enter) * told[-1],
+            (1 - leave) * moved + leave * values[-1],
+            enter / self.count * (self.layout.weights[rows] @ values[:-1]) + (1 - enter) * values[-1],
         )
         message /= message.max()
         return message
 
     def widen(self, belief: Belief, sight: Sight) -> Sight:
-        """The sight with landmarks around the likeliest places of a belief, which feature distances alone may miss."""
+        """The sight, extended by landmarks around the likeliest places of a belief, which the search may miss."""
         if len(sight.rows) == self.count:
             return sight
-        likely = belief.rows[np.argsort(-belief.probability, kind="stable")[:BELIEVED]]
-        near = self.layout.tree.query(self.layout.positions[likely], min(AROUND, self.count))[1]
+        likely = belief.rows[np.argsort(-belief.probability, kind="stable")[:LIKELY_PLACES]]
+        near = self.layout.tree.query(self.layout.positions[likely], min(NEAR_EACH, self.count))[1]
         return _at(sight, np.union1d(sight.rows, near))
 
     def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
-        """Probabilities (a, b) of moving from landmarks (a,) to others (b,), by the squared feature distance."""
+        """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the squared feature distance."""
         level = self._level(squared)
         whole = len(first) == self.count and len(second) == self.count
         if whole and level in self._whole:
@@ -174,7 +185,7 @@ class PlaceFilter:
             if level not in self._sums:
                 self._sums[level] = layout.around @ kernel
             moves /= self._sums[level][first, None].astype(np.float32)
-        if whole and self.count <= KEPT:
+        if whole and self.count <= MOVES_IN_MEMORY:
             self._whole[level] = moves
         return moves
 
@@ -183,13 +194,14 @@ class PlaceFilter:
 
 
 def _moves_between_cells(steps: Steps, levels: Floats, layout: Layout, usual: float | None) -> tuple[Floats, Floats]:
-    """How likely squared feature distances (l,) are with a move between landmarks at the distances (b,) of `layout`.
+    """How likely squared feature distances (l,) are for moves between landmarks at the distances (b,) of `layout`.
 
-    An image is anywhere in the cell of its landmark, so the camera moved up to one spacing more or less than that.
-    Both are averaged over such moves: the likelihood (l, b) times the prior of the move, and the prior alone (b,).
+    An image can be anywhere around its landmark. So the camera moved up to one spacing more or less than the distance
+    of the landmarks. Both results are averages over such moves: the likelihood (l, b) times the prior of the move, and
+    the prior alone (b,).
     """
     likely, near, total = np.zeros((len(levels), BINS)), np.zeros(BINS), 0.0
-    for shift in np.linspace(-1, 1, 2 * CELL + 1)[1:-1]:
+    for shift in np.linspace(-1, 1, 2 * SHIFTS + 1)[1:-1]:
         moved, weight = np.abs(layout.centers + shift * layout.spacing), 1 - abs(shift)
         prior = np.ones(BINS) if usual is None else step_prior(np.maximum(moved, layout.spacing / 20), usual)
         likely += weight * steps.likelihood(levels, moved) * prior
@@ -199,21 +211,22 @@ def _moves_between_cells(steps: Steps, levels: Floats, layout: Layout, usual: fl
 
 
 def tie_images(squared: Floats, plateau: float) -> Ints:
-    """The earlier image to which each of n is tied, by squared feature distances (n, b) to those 1, 2, ... before it.
+    """The earlier image that each image is tied to, by squared feature distances (n, b) to those 1, 2, ... before it.
 
-    That is the image before it, unless another one is clearly nearer by feature: so an image of another place in
-    between, or one that shows nothing, does not part those around it. The first has -1; missing distances are inf.
+    An image is tied to the image before it, unless an earlier one is clearly nearer by feature. So a single image that
+    shows another place, or nothing, does not separate the images around it. The first image gets -1. Missing distances
+    are infinite.
     """
     count = len(squared)
     best = squared.argmin(1)
-    nearer = squared[np.arange(count), best] < squared[:, 0] - CLEARLY * plateau
+    nearer = squared[np.arange(count), best] < squared[:, 0] - CLEARLY_NEARER * plateau
     parents: Ints = np.arange(count) - 1 - np.where(nearer, best, 0)
     return parents
 
 
-def _normalized(rows: Ints, told: Floats) -> Belief:
-    told = told / told.sum()
-    return Belief(rows, told[:-1], float(told[-1]))
+def _normalized(rows: Ints, values: Floats) -> Belief:
+    values = values / values.sum()
+    return Belief(rows, values[:-1], float(values[-1]))
 
 
 def _joined(belief: Belief) -> Floats:
@@ -229,7 +242,7 @@ def _product(messages: Sequence[tuple[int, Floats]]) -> Floats | float:
 
 
 def _at(sight: Sight, rows: Ints) -> Sight:
-    """A sight of `rows`, which hold all of its own."""
+    """The sight extended to `rows`, which include all rows of the sight."""
     if len(rows) == len(sight.rows):
         return sight
     likelihood = np.full(len(rows), sight.rest)

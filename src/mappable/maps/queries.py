@@ -24,15 +24,15 @@ from mappable.recovery.ranges import Ranges
 
 @dataclass(frozen=True)
 class Readable:
-    """Descriptors (n, D) of those `rows` (n,) of some images that can be read, and an error for each other row."""
+    """The images that can be read, and the errors of the others."""
 
-    rows: Ints
-    descriptors: Floats32
-    errors: Mapping[int, Exception]
+    rows: Ints  # (n,) rows of images that can be read
+    descriptors: Floats32  # (n, D) their descriptors
+    errors: Mapping[int, Exception]  # by row of each other image
 
 
 def describe_readable(encoder: ImageEncoder, places: Places, images: Images | None = None) -> Readable:
-    """The descriptors of all images that can be read; packed `images` all can."""
+    """Describe all images that can be read. Packed `images` can always be read."""
     if images is not None:
         return Readable(np.arange(len(places)), encoder.embed(images), {})
     bad: dict[Path, BadImageError] = {}
@@ -53,9 +53,10 @@ def locate_readable(
     coverage: float | None = None,
     candidates: int = CANDIDATES,
 ) -> list[Outcome]:
-    """An outcome per image, in the order of their `names`.
+    """Locate images; return one outcome per image, in the order of their `names`.
 
-    Each image is located alone, unless `drives` say which of the readable images belong together, each in order.
+    Each image is located alone, unless `drives` are given. A drive lists readable images that belong together, in
+    order.
     """
     found: dict[int, Outcome] = {row: NotLocated(names[row], str(error)) for row, error in readable.errors.items()}
     way = locator.locate if drives is None else partial(locate_sequence, locator)
@@ -71,12 +72,12 @@ def locate_readable(
 
 @dataclass(frozen=True)
 class Placed:
-    """A map with the images it could place, how many, how many not by reason, and why images cannot be read."""
+    """A map after images were added to it."""
 
     map: Map
-    added: int
-    left_out: Counter[str]
-    bad: tuple[str, ...]
+    added: int  # number of images added
+    left_out: Counter[str]  # number of images not added, by reason
+    bad: tuple[str, ...]  # errors of images that cannot be read
 
 
 def densify_images(
@@ -88,11 +89,11 @@ def densify_images(
     sequence: bool = False,
     within: float | None = None,
 ) -> Placed:
-    """Add images to the map where it knows well enough where they are, see `densify`; those that decode, that is."""
+    """Add those images that can be read and that the map locates well enough; see `densify`."""
     names = sorted(set(places.sequence))
     if sequence and len(names) > 1:
         raise BadInputError(
-            f"the images are of {len(names):,} sequences, {names[0]!r} and others: add one after another"
+            f"the images are of {len(names):,} sequences, such as {names[0]!r}: add one sequence at a time"
         )
     readable = describe_readable(encoder, places, images)
     bad = tuple(map(str, readable.errors.values()))
@@ -101,7 +102,7 @@ def densify_images(
         return Placed(landmarks, 0, Counter(), bad)
     dense = densify(landmarks, places[rows], made, encoder=encoder.fingerprint, within=within, sequence=sequence)
     denser = dense.map
-    if dense.added.any():  # the images know no frame of their own, whatever is noted about two tables of one
+    if dense.added.any():  # notes about two tables in one frame do not apply: the images have no frame
         denser = replace(denser, places=denser.places.replace(notes=landmarks.places.notes))
     others = [one for one, added in zip(dense.locations, dense.added, strict=True) if not added]
     return Placed(denser, int(dense.added.sum()), Counter(_why_not(one) for one in others), bad)
@@ -116,7 +117,7 @@ def _why_not(location: Location) -> str:
 def ranges_of_images(
     landmarks: Map, encoder: ImageEncoder, places: Places, images: Images | None = None, *, ordered: bool = True
 ) -> Ranges:
-    """Metres between images, by the calibration of a map; all of them must decode. See `ranges_between`."""
+    """Ranges between images, by the calibration of a map; raise if an image cannot be read. See `ranges_between`."""
     calibration = Locator(landmarks).calibration
     check_metric(landmarks.unit)
     return ranges_between(calibration, encoder.embed(places if images is None else images), ordered=ordered)

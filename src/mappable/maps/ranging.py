@@ -12,78 +12,86 @@ from mappable.maps.store import squared_between
 from mappable.recovery.order import Order, order_of
 from mappable.recovery.ranges import Ranges
 
-JUDGED = 10  # images from which on the order of a drive tests its ranges; with fewer, chance may look like order
-# Chosen on drives of a real race track and of the demo, every 1st to 16th image, encoder off the shelf: the score of
-# the order is at most 0.1 where all images look alike and ranges draw a ball, and 0.37 or more where they draw a shape.
-KNOWS_ORDER = 1 / 3
-# Share of false ranges, as estimated, on the same drives: 0.20 to 0.76 at night and in rain, which become balls; up to
-# 0.14 by day, loops included, and 0.2 on three laps of a made-up circle within reach.
+FEWEST_JUDGED = 10  # smallest number of images whose order tests the ranges; fewer may look ordered by chance
+# Smallest score of the order. Chosen on drives of a real race track and of the demo, every 1st to 16th image, with an
+# off-the-shelf encoder. If all images look alike, ranges draw a ball and the score is at most 0.1. If ranges draw a
+# shape, the score is 0.37 or more.
+LEAST_ORDER = 1 / 3
+# Largest share of false ranges, as estimated. On the same drives, the share is 0.20 to 0.76 at night and in rain, which
+# become balls. It is up to 0.14 by day, loops included, and 0.2 on three laps of a made-up circle within reach.
 MOST_FALSE = 0.25
-STILL = 2 / 3  # of the farthest feature distance that tells metres; images 2 m apart are at 0.7
-# Correlation of feature distance and images between: 0.4 to 0.9 on drives of 40 m, 0.1 where all look alike.
-GROWS = 0.3
-BLOCK = 1024  # images whose distances to all others are computed at a time
+# Share of the largest feature distance that gives a range. A drive stands still if most of its pairs are below it.
+STILL_SHARE = 2 / 3  # images 2 m apart are at 0.7
+# Smallest correlation of feature distance and number of images between, for a drive that moves on slowly. It is 0.4 to
+# 0.9 on drives of 40 m, and 0.1 if all images look alike.
+LEAST_CORRELATION = 0.3
+BATCH = 1024  # images whose distances to all others are computed together
 
 
 def check_metric(unit: str) -> None:
-    """Raise if a map knows no metres."""
+    """Raise if the unit of a map is not metres."""
     if unit != "m":
-        raise BadInputError(f"ranges are in metres, but this map knows distances in {unit} only")
+        raise BadInputError(f"ranges need a map in metres, but the unit of this map is {unit}")
 
 
 def ranges_between(calibration: Calibration, descriptors: Floats32, *, ordered: bool = True) -> Ranges:
-    """Ranges between those of the images (n, D) that are near enough by feature for that to tell metres.
+    """Ranges in metres between those of the images (n, D) that are near enough by feature.
 
-    Some of them are false: a fifth at most of the farthest, as calibration saw it. If images are `ordered`, they are
-    those of one drive. Ranges that know no more of its order than chance are refused. So is a set with too
-    many false ranges.
+    Some ranges are false: in calibration, at most a fifth of the longest ones. `ordered` images are the images of one
+    drive in order. The function then raises if the ranges know no more about this order than chance, or if too many
+    are false.
     """
     if len(descriptors) < 2:
         raise BadInputError("ranges need at least two images")
     found = []
-    for start in range(0, len(descriptors), BLOCK):
-        feature = np.sqrt(squared_between(descriptors[start : start + BLOCK], descriptors[start:]))
+    for start in range(0, len(descriptors), BATCH):
+        feature = np.sqrt(squared_between(descriptors[start : start + BATCH], descriptors[start:]))
         first, second = np.nonzero(np.triu(feature <= calibration.pairs_valid, 1))
         found.append((first + start, second + start, feature[first, second].astype(np.float64)))
     i, j, near = (np.concatenate(parts) for parts in zip(*found, strict=True))
     if not len(near):
-        raise BadInputError("no two of the images are near enough by feature to tell their distance")
+        raise BadInputError(
+            "no two images are near enough by feature to estimate their distance: take images closer together"
+        )
     ranges = Ranges(len(descriptors), i, j, *metres_of(calibration, near))
-    if ordered and ranges.count >= JUDGED and not _small(ranges.count, j - i, near / calibration.pairs_valid):
+    if ordered and ranges.count >= FEWEST_JUDGED and not _small(ranges.count, j - i, near / calibration.pairs_valid):
         _check_order(order_of(ranges))
     return ranges
 
 
 def _small(count: int, between: Ints, near: Floats) -> bool:
-    """Whether a drive stays within reach of the ranges: it stands still, or moves on slowly.
+    """Whether a drive is small: it stands still or moves on slowly, so most of its pairs have a range.
 
-    Most of its pairs have a range then. Feature distances are `near`, over the farthest that tells metres.
+    `between` is the number of images from one image of a pair to the other. `near` are feature distances, as shares of
+    the largest one that gives a range.
     """
     pairs = count * (count - 1) / 2
     if 2 * len(near) < pairs:
         return False
-    return bool(2 * np.count_nonzero(near <= STILL) > pairs or spearmanr(near, between).statistic >= GROWS)
+    return bool(
+        2 * np.count_nonzero(near <= STILL_SHARE) > pairs or spearmanr(near, between).statistic >= LEAST_CORRELATION
+    )
 
 
 def _check_order(order: Order) -> None:
-    """Raise if ranges do not know the order of a drive: all that could be drawn by them is a ball."""
-    if order.score >= KNOWS_ORDER and order.shorter > order.by_chance and order.false <= MOST_FALSE:
+    """Raise if ranges do not reflect the order of a drive; a recovery from them would be a ball."""
+    if order.score >= LEAST_ORDER and order.shorter > order.by_chance and order.false <= MOST_FALSE:
         return
     far = order.following < 0.5
     remedy = "take images closer together" if far else "use an encoder that was trained on images like these"
     raise BadInputError(
-        f"the images do not tell how far apart they are: {100 * order.share:.1f} % of all pairs have a range,"
-        f" {100 * order.following:.1f} % of consecutive ones, and about {100 * order.false:.0f} % of ranges are false;"
-        f" {remedy}, and keep their order"
+        "the images do not show how far apart they are. "
+        f"{100 * order.share:.1f} % of all pairs and {100 * order.following:.1f} % of consecutive pairs have a range, "
+        f"and about {100 * order.false:.0f} % of ranges are false: {remedy}, and keep their order"
     )
 
 
 def metres_of(calibration: Calibration, feature: Floats) -> tuple[Floats, Floats]:
-    """The metres between two images by their feature distance (not squared), and standard deviations."""
+    """Metres between two images by their feature distance (not squared), and standard deviations in metres."""
     if calibration.pairs is None:
-        raise BadInputError("no two images that the map was calibrated by are of one place: ranges are not known")
+        raise BadInputError("the map cannot give ranges: no two of its calibration images show the same place")
     reach = calibration.response.reach
     metres, low, high = calibration.pairs.predict(feature, calibration.coverage)
-    low, high = np.maximum(low, 0.0), np.minimum(high, reach)  # it is of pairs within reach
+    low, high = np.maximum(low, 0.0), np.minimum(high, reach)  # the calibration covers pairs within reach only
     width = 2 * NormalDist().inv_cdf(0.5 + calibration.coverage / 2)
     return metres, np.maximum((high - low) / width, 1e-3 * reach)

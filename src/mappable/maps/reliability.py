@@ -1,4 +1,4 @@
-"""A figure of how reliable a calibration is, on images of known position."""
+"""Draw how reliable a calibration is, on images of known position."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ from mappable.plotting import BLUE, COLORS, GRAY, SKY, VERMILION, check_suffix, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
-MARKS = "osD^vP"
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])  # stated coverages
+MARKS = "osD^vP"  # markers of matplotlib, one per condition
 
 
 def observed_coverage(locations: list[list[Location]], truly: Floats) -> Floats:
-    """The share of images whose interval holds the true distance (n,) to the landmark, for each list of locations."""
+    """The share of images whose interval contains the true distance (n,) to the landmark, per list of locations."""
     ends = np.array([[(one.low, one.high) for one in same] for same in locations], dtype=np.float64)
     shares: Floats = ((ends[:, :, 0] <= truly) & (truly <= ends[:, :, 1])).mean(axis=1)
     return shares
@@ -36,11 +36,11 @@ def draw_reliability(
     conditions: Strings | None = None,
     elsewhere: Floats32 | None = None,
 ) -> None:
-    """Write a picture (PNG, SVG or PDF by suffix) of what the map says of images (n, D) at true positions (n, k).
+    """Write a picture (PNG, SVG or PDF by suffix) that compares what the map says about images (n, D) with the truth.
 
-    Left: how often intervals of a stated coverage hold the truth, for images that the map is confident of, by
-    condition. Middle: stated against true metres to the nearest landmark. Right: squared feature distances to the map,
-    beside those of images from `elsewhere` (e, D), if there are any.
+    `positions` (n, k) are the true ones. Left: how often intervals of a stated coverage contain the truth, for
+    confident images, by condition. Middle: stated and true distances to the nearest landmark, in metres. Right: squared
+    feature distances to the map, and those of images from `elsewhere` (e, D), if given.
     """
     check_suffix(file)
     locator = Locator(landmarks)
@@ -50,7 +50,7 @@ def draw_reliability(
     truly = np.linalg.norm(locator.positions[seen.evidence.landmark] - positions, axis=1)
     sure = seen.confident(calibration)
     if not sure.any():
-        raise BadInputError("the map is confident of none of these images: there is nothing to draw")
+        raise BadInputError("the map is not confident of any image, so there is nothing to draw")
     said = [locator.judge(rows, squared, seen, level) for level in LEVELS]
     figure = new_figure(15.0, 4.8)
     left, middle, right = figure.subplots(1, 3)
@@ -63,9 +63,7 @@ def draw_reliability(
     if elsewhere is not None:
         absent = locator.look(*landmarks.nearest(elsewhere, calibration.neighbors, encoder=encoder)).matched
     _rejection(right, seen.matched, absent, calibration.threshold)
-    figure.suptitle(
-        f"{len(landmarks):,} landmarks, {len(truly):,} images, of {sure.mean():.0%} of which it is confident"
-    )
+    figure.suptitle(f"{len(landmarks):,} landmarks, {len(truly):,} images ({sure.mean():.0%} confident)")
     write_figure(figure, file)
 
 
@@ -76,8 +74,8 @@ def _coverage(axes: "Axes", said: list[list[Location]], truly: Floats, sure: Boo
         if not len(which):
             continue
         shares = observed_coverage([[same[row] for row in which] for same in said], truly[which])
-        mark, colour = MARKS[number % len(MARKS)], COLORS[number % len(MARKS)]
-        axes.plot(LEVELS, shares, marker=mark, color=colour, label=plain(f"{name} ({len(which):,})"))
+        mark, color = MARKS[number % len(MARKS)], COLORS[number % len(MARKS)]
+        axes.plot(LEVELS, shares, marker=mark, color=color, label=plain(f"{name} ({len(which):,})"))
     axes.set(
         xlabel="stated coverage", ylabel="share of true distances inside", xlim=(0, 1), ylim=(0, 1), aspect="equal"
     )
@@ -88,7 +86,7 @@ def _coverage(axes: "Axes", said: list[list[Location]], truly: Floats, sure: Boo
 def draw_distances(
     axes: "Axes", said: tuple[Floats, Floats, Floats], truly: Floats, unit: str, coverage: float = 0.9
 ) -> None:
-    """What is said of images: the low end, middle and high end (n,) of an interval, beside the true distances (n,)."""
+    """Draw intervals of images, as low end, stated distance and high end (n,), and the true distances (n,)."""
     which = evenly(len(truly), 150)
     which = which[np.argsort(said[1][which], kind="stable")]
     low, metres, high = (one[which] for one in said)

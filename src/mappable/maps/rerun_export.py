@@ -1,4 +1,4 @@
-"""A run as a recording for rerun's viewer: the map from above, and image by image what was found."""
+"""Export a run as a recording for the Rerun viewer: the map from above, and the result of each image."""
 
 import json
 from collections.abc import Sequence
@@ -21,31 +21,30 @@ from mappable.places.table import NO_TIME, Places
 from mappable.progress import track
 
 SUFFIX = ".rrd"
-IMAGE, TIME, LANDMARK = "image", "time", "landmark"  # the timelines
-MOST = 1000  # landmarks of a map all of whose images are written; of a larger one, those that were found
-SIZE: Size = (320, 240)  # of images, where no encoder says what it takes
-CORNERS, QUALITY = 64, 85  # of a circle; of JPEGs
-GREY, WHITE, YELLOW = (150, 150, 150), (250, 250, 250), (220, 210, 90)
+IMAGE, TIME, LANDMARK = "image", "time", "landmark"  # names of the timelines
+MOST_PICTURED = 1000  # a map of at most this many landmarks is written with all images; else only landmarks found
+DEFAULT_SIZE: Size = (320, 240)  # width and height of images in pixels, if the map records no encoder
+CIRCLE_POINTS, JPEG_QUALITY = 64, 85  # points on a circle; quality of JPEG images in percent
+GRAY, WHITE, YELLOW = (150, 150, 150), (250, 250, 250), (220, 210, 90)
 GREEN, ORANGE, BLUE, PURPLE = (60, 190, 90), (240, 150, 40), (80, 150, 250), (190, 100, 220)
-SHOWN = [f"world/now/{name}" for name in ("estimate", "ellipse", "interval")]
-SHOWN += [f"query/{name}" for name in ("image", "says", "location")]
-PLOTS = {"error": BLUE, "distance": GREEN, "low": GREY, "high": GREY}
+SHOWN_NOW = [f"world/now/{name}" for name in ("estimate", "ellipse", "interval")]
+SHOWN_NOW += [f"query/{name}" for name in ("image", "says", "location")]
+PLOTS = {"error": BLUE, "distance": GREEN, "low": GRAY, "high": GRAY}
 
 
 def check_rerun(file: Path) -> None:
-    """Refuse what `export_rerun` cannot write, or must not."""
+    """Raise if `export_rerun` cannot or must not write this file."""
     if file.suffix != SUFFIX:
-        raise BadInputError(f"{file}: a recording for rerun goes to a file whose name ends in {SUFFIX}")
+        raise BadInputError(f"{file}: the name of a Rerun recording must end in {SUFFIX}")
     check_writable(file)
     if find_spec("rerun") is None:
-        raise BadInputError("recordings need rerun-sdk; install it with: pip install 'mappable[rerun]'")
+        raise BadInputError("recordings need rerun-sdk, which is not installed: run pip install 'mappable[rerun]'")
 
 
 def export_rerun(file: Path, run: Run, images: Images | None = None) -> list[BadImageError]:
-    """Write a recording, whole or not at all; returned are the images of landmarks that do not decode, left out of it.
+    """Write a recording atomically; return errors for images of landmarks that cannot be decoded, which it leaves out.
 
-    Images of the run are `images`, if they are packed, and else decoded from their files; in both cases they are as the
-    encoder sees them.
+    `images` are the packed images of the run; without them, files are decoded. Both appear as the encoder sees them.
     """
     check_rerun(file)
     bad: list[BadImageError] = []
@@ -54,7 +53,7 @@ def export_rerun(file: Path, run: Run, images: Images | None = None) -> list[Bad
 
 
 class _Recorder:
-    """Puts a run into a recording. What is `now` is what the time of the viewer selects."""
+    """Writes a run into a recording. Entities below `now` change with the time that the viewer selects."""
 
     def __init__(self, run: Run, images: Images | None) -> None:
         import rerun
@@ -63,14 +62,14 @@ class _Recorder:
         self.run, self.images = run, images
         self.at = _in_space(run.landmarks.places.positions)
         self.row_of = {str(name): row for row, name in enumerate(run.landmarks.places.place_id)}
-        self.pictures: dict[int, Any] = {}  # of landmarks, by row
+        self.pictures: dict[int, Any] = {}  # images of landmarks, by row
         self.bad: list[BadImageError] = []
         about = run.landmarks.about
-        self.size: Size = SIZE if about is None else about.size
+        self.size: Size = DEFAULT_SIZE if about is None else about.size
         self.fit: Fit = "pad" if about is None else about.fit
         self.timed = bool((run.places.time != NO_TIME).all())
-        ways = {"truth": (run.truth, BLUE), "recovered": (run.recovered, PURPLE)}
-        self.ways = {name: way for name, way in ways.items() if np.isfinite(way[0]).any()}
+        paths = {"truth": (run.truth, BLUE), "recovered": (run.recovered, PURPLE)}
+        self.paths = {name: path for name, path in paths.items() if np.isfinite(path[0]).any()}
         self.stream: Any = rerun.RecordingStream("mappable", recording_id=uuid4())
 
     def record(self, file: Path) -> list[BadImageError]:
@@ -81,7 +80,7 @@ class _Recorder:
         for row in track(range(len(self.run.places)), "recording images", len(self.run.places)):
             self._log_query(row)
         self.stream.reset_time()
-        rows = range(len(self.at)) if len(self.at) <= MOST else sorted(self.pictures)
+        rows = range(len(self.at)) if len(self.at) <= MOST_PICTURED else sorted(self.pictures)
         for row in track(rows, "recording landmarks", len(rows)):
             self.stream.set_time(LANDMARK, sequence=row)
             self._log_landmark(row)
@@ -90,19 +89,19 @@ class _Recorder:
         return self.bad
 
     def _show(self, entity: str, what: Any) -> None:
-        """From now on `what` is there, or nothing."""
+        """Show `what` from now on; None clears the entity."""
         self.stream.log(entity, self.rerun.Clear(recursive=False) if what is None else what)
 
     def _points(self, positions: Floats, colors: Any, radius: float, labels: Any = None) -> Any:
         return self.rerun.Points3D(positions, colors=colors, radii=-radius, labels=labels, show_labels=False)
 
     def _lines(self, strips: Sequence[Floats], color: Any, width: float) -> Any:
-        return self.rerun.LineStrips3D(strips, colors=color, radii=-width)  # below 0 it is in pixels, not metres
+        return self.rerun.LineStrips3D(strips, colors=color, radii=-width)  # a negative radius is in pixels, not metres
 
     def _log_lasting(self) -> None:
-        """What is there at all times: landmarks, all that was found, and whole ways."""
+        """Log what is visible at all times: landmarks, all estimates, and whole paths."""
         run, rerun = self.run, self.rerun
-        colors = np.where(run.landmarks.estimated[:, None], YELLOW, GREY)
+        colors = np.where(run.landmarks.estimated[:, None], YELLOW, GRAY)
         located = np.isfinite(run.estimates[:, 0])
         lasting = {
             "world": rerun.ViewCoordinates.RIGHT_HAND_Z_UP,
@@ -114,7 +113,7 @@ class _Recorder:
                 run.places.place_id[located],
             ),
         }
-        for name, (positions, color) in self.ways.items():
+        for name, (positions, color) in self.paths.items():
             lasting[f"world/{name}"] = self._lines(_strips(positions, run.places), color, 1.0)
         for name, color in PLOTS.items():
             lasting[f"plots/{name}"] = rerun.SeriesLines(colors=color, names=name)
@@ -126,53 +125,53 @@ class _Recorder:
         self.stream.set_time(IMAGE, sequence=row)
         if self.timed:
             self.stream.set_time(TIME, timestamp=np.datetime64(int(self.run.places.time[row]), "ns"))
-        for name, (positions, color) in self.ways.items():
+        for name, (positions, color) in self.paths.items():
             known = np.isfinite(positions[row]).all()
             self._show(f"world/now/{name}", self._points(_in_space(positions[row]), color, 6.0) if known else None)
         if isinstance(one, Location):
-            landmark, shown = self.row_of[one.landmark], self._found(row, one)
+            landmark, shown = self.row_of[one.landmark], self._located(row, one)
         else:
             landmark, shown = None, {"query/says": self.rerun.TextDocument(one.error)}
         shown["query/location"] = self.rerun.TextDocument(json.dumps(asdict(one)))  # all fields, for programs
-        for entity in SHOWN:
+        for entity in SHOWN_NOW:
             self._show(entity, shown.get(entity))
         for name in PLOTS:
-            self.stream.log(f"plots/{name}", shown.get(f"plots/{name}", self.rerun.Scalars(np.nan)))  # which is a gap
+            self.stream.log(f"plots/{name}", shown.get(f"plots/{name}", self.rerun.Scalars(np.nan)))  # NaN leaves a gap
         self._log_landmark(landmark)
 
-    def _found(self, row: int, one: Location) -> dict[str, Any]:
-        """What is shown of an image that was located, by entity."""
-        rerun, centre = self.rerun, _in_space(np.array(one.coordinates))
+    def _located(self, row: int, one: Location) -> dict[str, Any]:
+        """What to show for a located image, by entity."""
+        rerun, center = self.rerun, _in_space(np.array(one.coordinates))
         color = GREEN if one.confident else ORANGE
-        off = float(np.linalg.norm(one.coordinates - self.run.truth[row]))  # NaN if that is not known
+        off = float(np.linalg.norm(one.coordinates - self.run.truth[row]))  # NaN if the truth is unknown
         numbers = {"error": off, "distance": one.distance, "low": one.low, "high": one.high}
         return {
-            "world/now/estimate": self._points(centre, color, 6.0, [one.image]),
-            "world/now/ellipse": self._ellipse(one, centre[0], color),
+            "world/now/estimate": self._points(center, color, 6.0, [one.image]),
+            "world/now/ellipse": self._ellipse(one, center[0], color),
             "world/now/interval": self._interval(one),
             "query/image": self._query_picture(row),
-            "query/says": rerun.TextDocument(_said(one, off)),
+            "query/says": rerun.TextDocument(_text(one, off)),
         } | {f"plots/{what}": rerun.Scalars(value) for what, value in numbers.items() if value is not None}
 
     def _log_landmark(self, row: int | None) -> None:
         self._show("world/now/landmark", None if row is None else self._points(self.at[[row]], WHITE, 5.0))
         self._show("landmark/image", None if row is None else self._landmark_picture(row))
 
-    def _ellipse(self, one: Location, centre: Floats, color: Any) -> Any:
-        """Where the image is with the probability of its interval, seen from above, if the place is right."""
+    def _ellipse(self, one: Location, center: Floats, color: Any) -> Any:
+        """Ellipse from above that contains the image with the interval's probability, if the place is right."""
         calibration = self.run.landmarks.calibration
         if one.covariance is None or calibration is None:
             return None
         share = calibration.coverage if one.coverage is None else one.coverage
-        scale = np.sqrt(-2 * np.log1p(-share))  # of two dimensions
-        return self._lines([_ring(centre, scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2]))], color, 1.5)
+        scale = np.sqrt(-2 * np.log1p(-share))  # for two dimensions
+        return self._lines([_ring(center, scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2]))], color, 1.5)
 
     def _interval(self, one: Location) -> Any:
-        """Two circles round the landmark, between which the image is."""
+        """Two circles around the landmark; the image lies between them."""
         if one.low is None or one.high is None:
             return None
-        centre = self.at[self.row_of[one.landmark]]
-        return self._lines([_ring(centre, radius * np.eye(2)) for radius in (one.low, one.high)], GREY, 1.0)
+        center = self.at[self.row_of[one.landmark]]
+        return self._lines([_ring(center, radius * np.eye(2)) for radius in (one.low, one.high)], GRAY, 1.0)
 
     def _query_picture(self, row: int) -> Any:
         return self._picture(
@@ -195,16 +194,16 @@ class _Recorder:
     def _picture(self, pixels: Pixels) -> Any:
         import simplejpeg
 
-        content = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels), quality=QUALITY)
+        content = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels), quality=JPEG_QUALITY)
         return self.rerun.EncodedImage(contents=content, media_type="image/jpeg")
 
     def _blueprint(self) -> Any:
-        """The map from above; beside it the image and its landmark, what is said of it, and errors."""
+        """The layout of the viewer: the map from above, the image and its landmark, the result as text, and plots."""
         import rerun.blueprint as views
 
         low, high = self.at.min(0), self.at.max(0)
-        centre, height = (low + high) / 2, max(float((high - low).max()), 1.0)
-        eye = views.EyeControls3D(position=centre + np.array([0, 0, height]), look_target=centre, eye_up=(0, 1, 0))
+        center, height = (low + high) / 2, max(float((high - low).max()), 1.0)
+        eye = views.EyeControls3D(position=center + np.array([0, 0, height]), look_target=center, eye_up=(0, 1, 0))
         unit, name = self.run.landmarks.unit, self.run.landmarks.frame.name
         return views.Blueprint(
             views.Horizontal(
@@ -215,7 +214,9 @@ class _Recorder:
                         views.Spatial2DView(origin="landmark/image", name="landmark"),
                     ),
                     views.TextDocumentView(origin="query/says", name="what the map says"),
-                    views.TimeSeriesView(origin="plots", name=f"error, and interval of the landmark ({unit})"),
+                    views.TimeSeriesView(
+                        origin="plots", name=f"error, and distance to the landmark with its interval ({unit})"
+                    ),
                     row_shares=[3, 1.3, 2],
                 ),
                 column_shares=[3, 2],
@@ -226,31 +227,31 @@ class _Recorder:
 
 
 def _in_space(positions: Floats) -> Floats:
-    """Positions (k,) or (n, k) as (n, 3), on a plane at height 0."""
+    """Positions (k,) or (n, k) as (n, 3); missing coordinates become 0."""
     flat = np.atleast_2d(positions)
     return np.pad(flat, ((0, 0), (0, 3 - flat.shape[1])))
 
 
 def _strips(positions: Floats, places: Places) -> list[Floats]:
-    """The way of each sequence, as far as it is known."""
+    """The known positions of each sequence, as one line each."""
     known = np.asarray(np.isfinite(positions).all(axis=1))
-    ways = (rows[known[rows]] for rows in places.sequences().values())
-    return [_in_space(positions[rows]) for rows in ways if len(rows)]
+    paths = (rows[known[rows]] for rows in places.sequences().values())
+    return [_in_space(positions[rows]) for rows in paths if len(rows)]
 
 
-def _ring(centre: Floats, shape: Floats) -> Floats:
-    """A closed line (n, 3) round a point (3,): the unit circle by a matrix (2, 2)."""
-    angles = np.linspace(0.0, 2 * np.pi, CORNERS + 1)
-    return centre + _in_space(np.column_stack([np.cos(angles), np.sin(angles)]) @ shape.T)
+def _ring(center: Floats, shape: Floats) -> Floats:
+    """A closed line (n, 3) around a point (3,): the unit circle, transformed by a matrix (2, 2)."""
+    angles = np.linspace(0.0, 2 * np.pi, CIRCLE_POINTS + 1)
+    return center + _in_space(np.column_stack([np.cos(angles), np.sin(angles)]) @ shape.T)
 
 
-def _said(one: Location, off: float) -> str:
-    """What is known of an image, a line each."""
+def _text(one: Location, off: float) -> str:
+    """What the map says about an image, one fact per line."""
     lines = [one.image, "(" + ", ".join(f"{value:.2f}" for value in one.coordinates) + f") in {one.frame}"]
     if one.distance is not None and one.coverage is not None:
         interval = f"{one.low:.1f} to {one.high:.1f}, {100 * one.coverage:g} %"
         lines.append(f"{one.distance:.1f} {one.unit} from {one.landmark} ({interval})")
     lines.append("confident" if one.confident else one.reason)
     if np.isfinite(off):
-        lines.append(f"off by {off:.2f} {one.unit}")
+        lines.append(f"error {off:.2f} {one.unit}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A run: images located in a map, their true positions, and the recovered ones."""
+"""A run: images located in a map, with their true and their recovered positions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,19 +21,16 @@ from mappable.tables import read_csv
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What `mappable recover images` made of n images: positions (n, k), NaN where there is none, in parts (n,).
+    """The result of `mappable recover images` for n images, in one or several separate parts."""
 
-    Those that are not `placed` are in coordinates of their own, and each part in others.
-    """
-
-    positions: Floats
-    parts: Ints
-    placed: bool
+    positions: Floats  # (n, k); NaN for images without a position
+    parts: Ints  # (n,) number of the part of each image
+    placed: bool  # True: in the frame of the map. False: each part has coordinates of its own
 
     def fitted(self, target: Floats) -> Floats:
-        """The positions (n, k), where each part is moved, scaled and mirrored to fit the `target` (n, k).
+        """The positions (n, k) after each part is moved, rotated, scaled and mirrored to fit the `target` (n, k).
 
-        That may be NaN; a part with fewer than three images that it is known for cannot be fitted, and becomes NaN.
+        The target may contain NaN. A part with fewer than three known targets cannot be fitted and becomes NaN.
         """
         if self.placed:
             return self.positions
@@ -49,7 +46,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Images that were asked about, what was found of each, and where they truly are: (n, k), NaN if unknown."""
+    """Query images, the result of each, and their true positions (n, k); NaN if unknown."""
 
     landmarks: Map
     places: Places
@@ -59,18 +56,18 @@ class Run:
 
     @cached_property
     def confident(self) -> Bools:
-        """Which images (n,) the map is confident of."""
+        """Whether the map is confident of each image (n,)."""
         return np.array([isinstance(one, Location) and one.confident for one in self.found])
 
     @cached_property
     def estimates(self) -> Floats:
-        """Where the images are (n, k) by the map; NaN of those that do not decode."""
+        """Positions (n, k) of the images by the map; NaN for images that cannot be decoded."""
         unknown = np.full(self.landmarks.dimensions, np.nan)
         return np.array([one.coordinates if isinstance(one, Location) else unknown for one in self.found])
 
     @cached_property
     def recovered(self) -> Floats:
-        """The recovered positions (n, k), fitted if need be to the truth, or else to what the map is confident of."""
+        """The recovered positions (n, k); if not placed, fitted to the truth, or else to confident estimates."""
         if self.shape is None:
             return np.full_like(self.truth, np.nan)
         guess = np.where(self.confident[:, None], self.estimates, np.nan)
@@ -78,7 +75,7 @@ class Run:
 
 
 def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Floats:
-    """Where the places are (n, k) by those of `paths` that are tables in the frame of the map; else NaN."""
+    """True positions (n, k) of the places, from those `paths` that are tables in the map's frame; NaN if unknown."""
     known: dict[Path, Floats] = {}
     for table in (load_places(path) for path in paths if is_table(path)):
         if table.dimensions == landmarks.dimensions and table.frames.get(landmarks.frame.name) == landmarks.frame:
@@ -89,13 +86,17 @@ def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Fl
 
 
 def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
-    """What `mappable recover images` wrote about these very places."""
+    """Read what `mappable recover images` wrote; raise if it was made from other images."""
     summary, table = read_summary(folder, POSITIONS), read_csv(folder / POSITIONS)
     ids = places.place_id.tolist()
     if summary.get("images", ids) != ids or len(table) != len(ids):
-        raise BadInputError(f"{folder}: was recovered from {len(table):,} images, but not the {len(ids):,} given here")
+        raise BadInputError(
+            f"{folder}: was recovered from {len(table):,} images, which are not the {len(ids):,} given here"
+        )
     if summary.get("dimensions") != dimensions:
-        raise BadInputError(f"{folder}: has {summary.get('dimensions')} dimensions, but the map has {dimensions}")
+        raise BadInputError(
+            f"{folder}: has {summary.get('dimensions')} dimensions, expected {dimensions} as in the map"
+        )
     positions = np.column_stack([table.numbers(axis, missing_allowed=True) for axis in "xyz"[:dimensions]])
     parts = np.array(table.parse("part", int, "is not a whole number"))
     return Shape(positions, parts, placed=bool(summary.get("known")))

@@ -1,4 +1,4 @@
-"""Localize a drive: a filter over places lets its images decide together where each is."""
+"""Localize a drive: a filter over places uses all images together to locate each of them."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ def locate_sequence(
     images: Sequence[str] | None = None,
     candidates: int = CANDIDATES,
 ) -> list[Location]:
-    """Where the images of one drive are, by descriptors (n, D) in the order taken; for the options `Locator.locate`.
+    """Locate the images of one drive by descriptors (n, D), in the order taken; options as in `Locator.locate`.
 
-    Steps may be of any length, and uneven: feature distances between the images tell how far the camera moved. Where
-    they tell too little, each image is located alone, and `together` is False. Position, interval, `confident` and
+    Steps may have any length, and may be uneven. Feature distances between the images show how far the camera moved.
+    If they show too little, each image is located alone, and `together` is False. Position, interval, `confident` and
     `reason` come from the filter.
     """
     if not len(descriptors):

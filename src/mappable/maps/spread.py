@@ -1,4 +1,4 @@
-"""Quantiles of the true distance at a feature distance, and intervals that hold at any coverage."""
+"""Quantiles of a distance in metres by feature distance, and intervals with a stated coverage."""
 
 from dataclasses import dataclass, replace
 
@@ -8,55 +8,53 @@ from mappable.arrays import Floats, Ints, evenly
 from mappable.errors import BadInputError
 from mappable.maps.conformal import conformal_quantile, in_folds
 
-LEVELS = np.linspace(0.0, 1.0, 101)  # of the quantiles that are kept
-A_BIN = 150  # pairs that a bin holds at least, and bins there are at most
-MOST = 8
-KEPT = 1000  # ranks at most, evenly among the sorted ones
+LEVELS = np.linspace(0.0, 1.0, 101)  # levels of the quantiles that are stored
+PAIRS_PER_BIN, MOST_BINS = 150, 8  # smallest number of pairs per bin, and largest number of bins
+MOST_RANKS = 1000  # largest number of ranks that are stored, spread evenly over the sorted ones
 SIDES = np.linspace(0.05, 0.95, 19)  # choices of `Spread.side`
-JUDGED = (0.5, 0.7, 0.8, 0.9, 0.95)  # coverages by whose widths it is chosen: one coverage alone follows chance
-INSIDE = 0.25  # of an interval's share, at least, lies on either side of the median
-NARROW = 1e-9  # added to ranges of values, which may all be the same
+JUDGED_COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95)  # coverages that choose the side; a single one would follow chance
+LEAST_SIDE = 0.25  # smallest share of an interval's probability on each side of the median
+TINY = 1e-9  # added to widths, which are 0 if all values are equal
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Quantiles (bins, levels) of a quantity, at feature distances (bins,) that rise; `counts` are pairs in each bin.
+    """Quantiles of a quantity by feature distance, interpolated between bins of pairs.
 
-    Between two bins quantiles are interpolated; `furthest` is the largest feature distance that was seen. `side` is the
-    share of what an interval leaves out that lies below it. `ranks` and `sides` (m,) are of pairs by a fit without
-    them: a rank of 0 is the lowest quantile, 1 the highest, and beyond them each range between the quartiles adds 1.
+    `ranks` and `sides` belong to single pairs, each judged by a fit without that pair's fold. Rank 0 is the lowest
+    quantile and rank 1 the highest. Beyond them, each interquartile range adds 1.
     """
 
-    feature: tuple[float, ...]
-    quantiles: tuple[tuple[float, ...], ...]
-    counts: tuple[int, ...]
-    furthest: float
-    side: float
-    ranks: tuple[float, ...] = ()
-    sides: tuple[float, ...] = ()
+    feature: tuple[float, ...]  # (bins,) feature distances, rising
+    quantiles: tuple[tuple[float, ...], ...]  # (bins, levels)
+    counts: tuple[int, ...]  # (bins,) number of pairs
+    furthest: float  # largest feature distance of a pair
+    side: float  # share below the interval, of the probability outside of it
+    ranks: tuple[float, ...] = ()  # (m,)
+    sides: tuple[float, ...] = ()  # (m,)
 
     @classmethod
     def fit(cls, feature: Floats, values: Floats, folds: Ints | None = None) -> "Spread":
-        """Of pairs with feature distances (n,), and the quantity (n,), in order of time.
+        """Fit to pairs in order of time, with feature distances (n,) and values of the quantity (n,).
 
-        Each of the `folds` (n,) is ranked by a fit to the others; by default a fold is a stretch of pairs.
+        Each of the `folds` (n,) is ranked by a fit to the other folds. By default, a fold is a stretch of pairs.
         """
         if not len(feature):
-            raise BadInputError("there is no pair to calibrate by")
+            raise BadInputError("there is no pair of images to calibrate on")
         folds = in_folds(len(feature)) if folds is None else folds
         ranks, sides = np.empty(len(feature)), np.empty(len(feature))
         names = np.unique(folds)
         for out in (folds == name for name in names if len(names) > 1):
             others = cls._of(feature[~out], values[~out])
             ranks[out], sides[out] = others._rank(feature[out], values[out]), others.side
-        kept = np.argsort(ranks, kind="stable")[evenly(len(ranks), KEPT)] if len(names) > 1 else np.arange(0)
+        kept = np.argsort(ranks, kind="stable")[evenly(len(ranks), MOST_RANKS)] if len(names) > 1 else np.arange(0)
         found = cls._of(feature, values)
         return replace(found, ranks=tuple(ranks[kept].tolist()), sides=tuple(sides[kept].tolist()))
 
     @classmethod
     def _of(cls, feature: Floats, values: Floats) -> "Spread":
-        """The quantiles alone."""
-        bins = np.array_split(np.argsort(feature, kind="stable"), min(MOST, max(1, len(feature) // A_BIN)))
+        """Fit the quantiles alone, without ranks."""
+        bins = np.array_split(np.argsort(feature, kind="stable"), min(MOST_BINS, max(1, len(feature) // PAIRS_PER_BIN)))
         quantiles, counts = [np.quantile(values[rows], LEVELS) for rows in bins], [len(rows) for rows in bins]
         return cls(
             feature=tuple(float(np.median(feature[rows])) for rows in bins),
@@ -67,13 +65,13 @@ class Spread:
         )
 
     def predict(self, feature: Floats, coverage: float) -> tuple[Floats, Floats, Floats]:
-        """The median (n,), and the ends of an interval that holds a new value with a probability of `coverage`.
+        """The median (n,), and both ends of an interval that contains a new value with a probability of `coverage`.
 
         Both ends are infinite if there are too few pairs for this coverage.
         """
         if not 0 < coverage < 1:
-            raise BadInputError(f"a coverage is between 0 and 1, not {coverage}")
-        least, most = ((0.5 - share * coverage) / (1 - coverage) for share in (1 - INSIDE, INSIDE))
+            raise BadInputError(f"coverage must be between 0 and 1, got {coverage}")
+        least, most = ((0.5 - share * coverage) / (1 - coverage) for share in (1 - LEAST_SIDE, LEAST_SIDE))
         ranks, sides = np.array(self.ranks), np.clip(self.sides, least, most)
         wide = conformal_quantile(np.maximum(1 - ranks / sides, (ranks - sides) / (1 - sides)), coverage)
         low, high = (self._value(feature, float(end)) for end in _ends(np.clip(self.side, least, most), wide))
@@ -81,7 +79,7 @@ class Spread:
         return middle, np.minimum(low, middle), np.maximum(high, middle)
 
     def _value(self, feature: Floats, rank: float) -> Floats:
-        """The quantity (n,) of one rank."""
+        """The quantity (n,) at a rank."""
         if np.isinf(rank):
             return np.full(len(feature), rank)
         quantiles = np.array(self.quantiles)
@@ -103,21 +101,21 @@ class Spread:
 
 
 def _narrowest(quantiles: list[Floats], counts: list[int]) -> float:
-    """The side with the narrowest intervals: the least geometric mean over coverages of the mean over pairs."""
+    """The side with the narrowest intervals: mean width over pairs, then geometric mean over coverages."""
     widths = np.zeros(len(SIDES))
-    for coverage in JUDGED:
+    for coverage in JUDGED_COVERAGES:
         ends = [[np.interp(end, LEVELS, own) for end in _ends(SIDES, coverage)] for own in quantiles]
-        widths += np.log(np.average(np.ptp(ends, axis=1), axis=0, weights=counts) + NARROW)
+        widths += np.log(np.average(np.ptp(ends, axis=1), axis=0, weights=counts) + TINY)
     return float(SIDES[widths.argmin()])
 
 
 def _range(quantiles: Floats) -> Floats:
-    """Between the quartiles (n,) of quantiles (n, levels)."""
+    """Interquartile ranges (n,) of quantiles (n, levels)."""
     lower, upper = np.searchsorted(LEVELS, [0.25, 0.75])
-    apart: Floats = quantiles[:, upper] - quantiles[:, lower] + NARROW
+    apart: Floats = quantiles[:, upper] - quantiles[:, lower] + TINY
     return apart
 
 
 def _ends(side: Floats, wide: float) -> tuple[Floats, Floats]:
-    """The ranks between which a share `wide` lies; above 1, all ranks and a part beyond them."""
+    """The ranks at both ends of an interval with the share `wide`; above 1, they lie beyond all ranks."""
     return side * (1 - wide), side + wide * (1 - side)

@@ -9,45 +9,45 @@ from mappable.arrays import Floats, Floats32, evenly, path_length
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.store import squared_between
 
-PAIRED = 600  # images of one stretch, and as many of all of them, whose pairs are measured
-BINS, FEWEST = 20, 8  # distances at which pairs are summed up, and pairs that one takes
-WIDER = 1.3  # factor for deviations: other visits differ. By the tables of scripts/real.py, as the next three
-WINDING = 2.0  # a pair is of one visit if the path between both is at most that many times as long as the way
-UNEVEN = 0.6  # standard deviation of the logarithm of steps in one drive
-ANY = 1e-4  # density of any squared feature distance
-STEPS_TRIED = 48  # lengths among which the usual step of a drive is sought
+PAIRED_IMAGES = 600  # images of one stretch, and as many spread over the whole set, whose pairs are measured
+BINS, LEAST_BIN = 20, 8  # largest number of bins of distances, and smallest number of pairs per bin
+# The next four constants were chosen by the tables of scripts/real.py.
+OTHER_VISITS = 1.3  # factor for deviations, because other visits differ
+WINDING = 2.0  # two images belong to one visit if the path between them is at most this times their distance
+STEP_DEVIATION = 0.6  # standard deviation of the logarithm of the steps of a drive
+LEAST_DENSITY = 1e-4  # density of any squared feature distance, which allows for outliers
+STEP_CHOICES = 48  # number of lengths among which the usual step of a drive is chosen
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Mean and standard deviation of squared feature distances between two images of one visit, by metres apart.
+    """Squared feature distances between two images of one visit, by their distance in metres."""
 
-    The metres rise; 0 is the first of them. The last mean is that of images far apart.
-    """
-
-    metres: tuple[float, ...]
-    mean: tuple[float, ...]
-    deviation: tuple[float, ...]
+    metres: tuple[float, ...]  # rising from 0
+    mean: tuple[float, ...]  # mean squared feature distance; the last one is for images far apart
+    deviation: tuple[float, ...]  # standard deviation of squared feature distances
 
     @classmethod
     def fit(cls, descriptors: Floats32, positions: Floats) -> "Steps":
         """Fit to images (n, D) at positions (n, k) in the order taken; several visits may follow each other.
 
-        Two images near each other are of one visit if the path from one to the other is short.
+        Two images near each other belong to one visit if the path from one to the other is short.
         """
         count = len(positions)
-        start = max(0, count - PAIRED) // 2
-        some = np.unique(np.concatenate([np.arange(start, min(count, start + PAIRED)), evenly(count, PAIRED)]))
+        start = max(0, count - PAIRED_IMAGES) // 2
+        some = np.unique(
+            np.concatenate([np.arange(start, min(count, start + PAIRED_IMAGES)), evenly(count, PAIRED_IMAGES)])
+        )
         i, j = np.triu_indices(len(some), 1)
         along = path_length(positions)[some]
         apart = np.linalg.norm(positions[some[i]] - positions[some[j]], axis=1)
         steps = np.diff(along)
         usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
         kept = (along[j] - along[i] <= WINDING * apart + 2 * usual) & (apart > 0)
-        if np.count_nonzero(kept) < 4 * FEWEST:
+        if np.count_nonzero(kept) < 4 * LEAST_BIN:
             raise UncalibratedError(
-                f"{np.count_nonzero(kept):,} pairs of images along a drive are too few to tell steps; "
-                f"{4 * FEWEST} would do"
+                f"{np.count_nonzero(kept):,} pairs of images along a drive are too few to calibrate steps; "
+                f"at least {4 * LEAST_BIN} are needed"
             )
         squared = squared_between(descriptors[some], descriptors[some])[i[kept], j[kept]].astype(np.float64)
         return cls._of_pairs(squared, apart[kept])
@@ -56,21 +56,21 @@ class Steps:
     def _of_pairs(cls, squared: Floats, metres: Floats) -> "Steps":
         order = np.argsort(metres, kind="stable")
         squared, metres = squared[order], metres[order]
-        edges = np.geomspace(metres[FEWEST - 1] * 1.001, metres[-1] * 1.001, BINS)
+        edges = np.geomspace(metres[LEAST_BIN - 1] * 1.001, metres[-1] * 1.001, BINS)
         at, mean, deviation, counts = [], [], [], []
         plateau = float(squared[len(squared) // 2 :].mean())
         start = 0
         for edge in edges:
             end = int(np.searchsorted(metres, edge))
-            if end - start >= FEWEST or (edge == edges[-1] and end - start >= 2):
+            if end - start >= LEAST_BIN or (edge == edges[-1] and end - start >= 2):
                 at.append(metres[start:end].mean())
                 mean.append(squared[start:end].mean())
                 deviation.append(squared[start:end].std())
                 counts.append(end - start)
                 start = end
         rising = np.minimum(isotonic_regression(mean, weights=counts).x, plateau)
-        spread = WIDER * np.maximum(deviation, 0.02 * rising[-1])
-        first = rising[0] / 2  # a camera that stands still may send one image twice, or two that differ a little
+        spread = OTHER_VISITS * np.maximum(deviation, 0.02 * rising[-1])
+        first = rising[0] / 2  # a camera that stands still may send one image twice, or two similar ones
         return cls(
             metres=(0.0, *map(float, at)),
             mean=(float(first), *rising.tolist()),
@@ -83,21 +83,22 @@ class Steps:
         return self.mean[-1]
 
     def reach(self, share: float = 0.9) -> float:
-        """Metres at which squared feature distances have grown by a share of what they grow in all."""
+        """Metres at which squared feature distances have done a `share` of their growth."""
         full = self.mean[1] + share * (self.plateau - self.mean[1])
         return float(self.metres[int(np.argmax(np.array(self.mean) >= full))])
 
     def likelihood(self, squared: Floats, metres: Floats) -> Floats:
-        """Densities (n, b) of squared feature distances (n,) for images at distances (b,)."""
+        """Densities (n, b) of squared feature distances (n,), given distances in metres (b,)."""
         mean, deviation = (np.interp(metres, self.metres, given) for given in (self.mean, self.deviation))
-        return np.exp(-0.5 * np.square((squared[:, None] - mean) / deviation)) / deviation + ANY
+        return np.exp(-0.5 * np.square((squared[:, None] - mean) / deviation)) / deviation + LEAST_DENSITY
 
     def usual(self, squared: Floats, shortest: float) -> float:
-        """The usual step of a drive whose consecutive images have squared feature distances (n,); maximum likelihood.
+        """Maximum likelihood estimate of the usual step of a drive, in metres.
 
-        It is sought from the `shortest` step to the distance at which feature distances stop growing.
+        `squared` (n,) are the squared feature distances of consecutive images. The search runs from the `shortest`
+        step to the distance at which feature distances stop growing.
         """
-        tried = np.geomspace(shortest, max(self.reach(0.98), 2 * shortest), STEPS_TRIED)
+        tried = np.geomspace(shortest, max(self.reach(0.98), 2 * shortest), STEP_CHOICES)
         found = self.likelihood(squared[evenly(len(squared), 500)], tried)
         near = step_prior(tried, tried[:, None])
         likely = found @ (near / near.sum(1, keepdims=True)).T + found.mean(1, keepdims=True) / 4
@@ -105,6 +106,6 @@ class Steps:
 
 
 def step_prior(metres: Floats, usual: Floats | float) -> Floats:
-    """How likely steps are beside the `usual` one, which has 1."""
-    prior: Floats = np.exp(-0.5 * np.square(np.log(metres / usual) / UNEVEN))
+    """Prior of steps, relative to the `usual` step, whose prior is 1."""
+    prior: Floats = np.exp(-0.5 * np.square(np.log(metres / usual) / STEP_DEVIATION))
     return prior

@@ -1,4 +1,4 @@
-"""`Store`: the protocol of search among descriptors."""
+"""`Store`: the interface of search among descriptors."""
 
 from itertools import product
 from typing import Any, Protocol
@@ -9,62 +9,62 @@ from numpy.typing import NDArray
 from mappable.arrays import Bools, Floats, Floats32, Ints
 from mappable.errors import BadInputError
 
-TOO_LONG = 2.0**32  # squared; longer is also what is infinite or no number in half precision, once it is converted
+TOO_LONG = 2.0**32  # squared length limit; infinite values and NaN in half precision exceed it after conversion
 NEAR = 2.0**-9  # of both squared lengths: larger squared distances err by less than 0.1 % in single precision
 DOUBLED = 64  # rows and columns whose products are computed in double precision at a time
 
 
 class Store(Protocol):
-    """Descriptors, known by their row, among which the nearest are found: in memory, in a file, or in a database."""
+    """Descriptors by row, and a search for the nearest ones: in memory, in a file, or in a database."""
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a descriptor has."""
+        """Number of values per descriptor."""
 
     def __len__(self) -> int: ...
 
     def nearest(self, queries: Floats32, count: int, *, among: Bools | None = None) -> tuple[Ints, Floats32]:
-        """Rows (n, count) of the nearest of each query (n, dimensions), the nearest first, and squared distances.
+        """Rows (n, count) of the nearest descriptors per query (n, dimensions), nearest first, and squared distances.
 
-        Of equally near ones the lower row comes first. `among` (m,) says which rows may be found; where these are fewer
-        than `count`, that is an error.
+        In a tie, the lower row comes first. `among` (m,) marks the rows that may be found. If fewer than `count` rows
+        are marked, the search raises.
         """
 
     def take(self, rows: Ints) -> Floats32:
-        """The descriptors (len(rows), dimensions) of some rows."""
+        """The descriptors (len(rows), dimensions) of rows."""
 
 
 def check_search(store: Store, queries: Floats32, count: int, among: Bools | None) -> Floats32:
-    """The queries in single precision, if `store` can answer them."""
+    """Return the queries in single precision; raise if `store` cannot answer them."""
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if queries.ndim != 2 or queries.shape[1] != store.dimensions:
-        raise BadInputError(f"the queries' descriptors should be n x {store.dimensions} numbers, not {shape(queries)}")
+        raise BadInputError(f"descriptors of queries should be n x {store.dimensions} numbers, got {shape(queries)}")
     check_lengths(squared_lengths(queries), "query")
     if among is not None and (among.shape != (len(store),) or among.dtype != np.bool_):
-        raise BadInputError(f"`among` should be {len(store)} truth values, not {shape(among)} of {among.dtype}")
+        raise BadInputError(f"`among` should be {len(store)} booleans, got {shape(among)} of {among.dtype}")
     available = len(store) if among is None else int(np.count_nonzero(among))
     if not 1 <= count <= available:
         which = "landmarks" if among is None else "landmarks that may be found"
-        raise BadInputError(f"{count} nearest of {available} {which} cannot be found")
+        raise BadInputError(f"cannot find the {count} nearest of {available} {which}")
     return queries
 
 
 def squared_lengths(vectors: Floats32) -> Floats32:
-    """Of each row, by a product of its own: fast, on one thread, and the same wherever the row stands."""
+    """Squared length of each row, by one product per row: fast, single-threaded, and independent of other rows."""
     with np.errstate(invalid="ignore", over="ignore"):
         return (vectors[:, None, :] @ vectors[:, :, None])[:, 0, 0]
 
 
 def check_lengths(squared: Floats32, what: str) -> None:
-    """Refuse descriptors (a query's, a landmark's) by their squared lengths, if these cannot be computed with."""
+    """Raise if a squared length shows that a descriptor is unusable; `what` is "query" or "landmark"."""
     unusable = np.flatnonzero(~(squared < TOO_LONG))
     if len(unusable):
-        problem = "holds something that is not a number, or is far too long"
+        problem = "has a value that is not a finite number, or is far too long"
         raise BadInputError(f"the descriptor of {what} {unusable[0]} {problem}")
 
 
 def shape(array: NDArray[Any]) -> str:
-    """As in errors: 5 x 3."""
+    """The shape of an array as errors show it: 5 x 3."""
     return " x ".join(str(length) for length in array.shape)
 
 

@@ -1,4 +1,4 @@
-"""What a map holds, in numbers and sentences."""
+"""Summarize a map in numbers and notes."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from mappable.maps.map import Map
 
 @dataclass(frozen=True)
 class CalibrationSummary:
-    """What a calibration was measured on, and what came of it; metres are units of the map."""
+    """The calibration of a map in short; distances are in the unit of the map."""
 
     source: str
     images: int
@@ -20,15 +20,15 @@ class CalibrationSummary:
     coverage: float
     false_accepts: float
     reach: float
-    valid: float  # feature distance that it saw at most
-    confident: float  # share of the images
-    width: float  # of the intervals of these, in the mean
-    note: str  # what a user must know of it; "" if nothing
+    valid: float  # largest feature distance in calibration
+    confident: float  # share of the calibration images that are confident
+    width: float  # mean width of the intervals of confident images
+    note: str  # a warning for the user; "" if there is nothing to warn about
 
 
 @dataclass(frozen=True)
 class MapSummary:
-    """A map, as one would describe it."""
+    """A map in short."""
 
     landmarks: int
     estimated: int
@@ -40,21 +40,23 @@ class MapSummary:
     high: tuple[float, ...]
     encoder: str
     encoder_kept: bool
-    descriptor: int  # numbers
+    descriptor: int  # numbers per descriptor
     storage: str
-    recall: dict[str, float]  # of approximate search; {} where search is exact
+    recall: dict[str, float]  # recall of approximate search; {} if search is exact
     calibration: CalibrationSummary | None
     notes: tuple[str, ...]
 
 
 def summarize_map(landmarks: Map) -> MapSummary:
-    """The summary of a map; nothing but its table is read."""
+    """Summarize a map; this reads the map's table only."""
     positions, calibration = landmarks.places.positions, landmarks.calibration
     notes = [str(note) for note in landmarks.places.notes]
     if calibration is not None:
         notes += [calibration.note] if calibration.note else []
         if calibration.landmarks != len(landmarks):
-            notes.append(f"calibrated with {calibration.landmarks:,} landmarks; build the map anew to calibrate again")
+            notes.append(
+                f"calibrated with {calibration.landmarks:,} landmarks; build the map again to renew the calibration"
+            )
     return MapSummary(
         landmarks=len(landmarks),
         estimated=int(landmarks.estimated.sum()),

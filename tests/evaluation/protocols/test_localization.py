@@ -189,7 +189,7 @@ def test_references_calibrate_if_there_are_no_calibration_images(scoring: Scorin
 
 def test_a_map_that_cannot_be_calibrated_still_has_top_1_and_rejection(scoring: Scoring, scored: Localization) -> None:
     few = localization.score(with_setup(scoring, calibration=scoring.setup.calibration[:12]))
-    assert few.note.startswith("The map is not calibrated: 12 images are too few to calibrate by")
+    assert few.note.startswith("The map is not calibrated: 12 images are too few to calibrate on")
     assert (few.calibrated_on, few.covered(), few.unconditional_width) == ("", (None, None), None)
     assert few.calibrated(few.confident) is None
     np.testing.assert_array_equal(few.top1, scored.top1)
