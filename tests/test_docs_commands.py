@@ -98,7 +98,8 @@ FULL_MAKERS = {
 }
 # Pages whose Python runs here, between the commands, and what replaces its expensive parts.
 PYTHON = {"README.md"} | {
-    f"docs/{name}.md" for name in ("quick-start", "maps", "export", "evaluate", "own-data", "deployment", "interop")
+    f"docs/{name}.md"
+    for name in ("quick-start", "maps", "sequences", "export", "evaluate", "own-data", "deployment", "interop")
 }
 CHEAPER = {
     "landmarks=200": "landmarks=20",
