@@ -122,11 +122,11 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     refused(mappable(*build, embedded, "--fingerprint", "others"), known.encoder, "others")
     refused(mappable(*build, embedded / "descriptors.npy"), "--fingerprint")
     foreign = mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others", "--elsewhere", embedded)
-    refused(foreign, "of encoder others, not of")
+    refused(foreign, "one encoder, got others and")
     assert (
         "encoder others, not kept" in mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others").stdout
     )
-    refused(mappable("locate", out, wall / "fog"), "made elsewhere, by others", "encoder='others'")
+    refused(mappable("locate", out, wall / "fog"), "made outside Mappable, by others", "encoder='others'")
     refused(mappable("map", "build", wall, tmp_path / "none"), "--encoder FILE")
 
 

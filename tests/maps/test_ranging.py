@@ -23,7 +23,7 @@ def test_ranges_are_those_between_the_images(town: Any, monkeypatch: pytest.Monk
     assert (true <= 2 * town.calibration.response.reach).mean() > 0.8
     near = true <= town.calibration.response.reach
     assert 0.7 < np.square((ranges.metres - true) / ranges.sigma)[near].mean() < 1.3
-    monkeypatch.setattr(ranging, "BLOCK", 37)
+    monkeypatch.setattr(ranging, "BATCH", 37)
     in_blocks = ranges_between(town.calibration, descriptors)
     np.testing.assert_array_equal(in_blocks.i, ranges.i)
     np.testing.assert_allclose(in_blocks.metres, ranges.metres, rtol=1e-3)

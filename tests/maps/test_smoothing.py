@@ -8,7 +8,7 @@ from mappable.maps.smoothing import lasting_jumps, smooth_path, step_along
 
 
 def test_without_outliers_it_is_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothing, "FREEDOM", 1e12)
+    monkeypatch.setattr(smoothing, "DEGREES_OF_FREEDOM", 1e12)
     random = np.random.default_rng(0)
     count, bend = 12, 0.21
     measured, deviations = random.normal(size=(count, 2)), random.uniform(0.5, 2, count)
