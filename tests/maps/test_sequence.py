@@ -125,3 +125,26 @@ def test_none_and_no_calibration(town: Any) -> None:
         locate_sequence(Locator(town.map), town.drive[1][:0], encoder=town.encoder)
     with pytest.raises(BadInputError, match="no calibration"):
         locate_sequence(Locator(town.bare), town.drive[1], encoder=town.encoder)
+
+
+def test_a_drive_that_is_not_on_the_map_is_not_confident(town: Any) -> None:
+    """All images look like landmark 40, and differ as the images of a drive do."""
+    moving = town.drive[1][:60] - town.drive[1][:60].mean(0)
+    seen = town.map.store.take(np.array([40])) + 1.2 * moving
+    seen = (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
+    found = locate_sequence(Locator(town.map), seen, encoder=town.encoder)
+    assert not any(one.confident for one in found)
+    assert all(one.reason.startswith(("too far", "aliased")) for one in found)
+
+
+def test_images_in_random_order_are_located_alone(town: Any) -> None:
+    order = np.random.default_rng(0).permutation(len(town.drive[1]))
+    locator, seen = Locator(town.map), town.drive[1][order]
+    found = locate_sequence(locator, seen, encoder=town.encoder)
+    assert not found[0].together
+    alone = locator.locate(seen, encoder=town.encoder)
+    off, off_alone = (
+        np.linalg.norm(np.array([one.coordinates for one in some]) - town.drive[0][order], axis=1)
+        for some in (found, alone)
+    )
+    assert np.mean(off <= 10) >= np.mean(off_alone <= 10) - 0.02

@@ -16,6 +16,7 @@ from mappable.maps.drive_model import (
     find_places,
     first_to_second,
     mass_around,
+    moved_around,
 )
 from mappable.maps.location import Location
 from mappable.maps.records import locations_at
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 SURE_ALONE = 0.7
 # An image of a drive is confident only if the images around it look like the map: least median of their log odds.
 ALIKE_AROUND = -0.4
+# An image of a drive is confident only if positions move at least this share of what the images' differences tell.
+MOVED = 0.3
+UNLIKE = "too far: the images around this one look unlike the map"
+STANDING = "aliased: the images differ, but all look like one place of the map"
+NO_BETTER = "aliased: another place looks nearly as much like the image"
 BATCH = 256  # images per batch, which limits how many descriptors of landmarks are in memory
 
 
@@ -54,9 +60,19 @@ def locations_of(
     covariances = model.covariance_factor * places.covariance + model.covariance_deviation**2 * np.eye(at.shape[1])
     known, confident = places.away < 0.5, mass >= (model.sure if drive.together else SURE_ALONE)
     if drive.together:
-        confident &= alike_around(model, looks) >= ALIKE_AROUND
+        doubts = {UNLIKE: alike_around(model, looks) < ALIKE_AROUND}
+        doubts[STANDING] = moved_around(model, drive, coordinates) < MOVED
     else:
-        confident &= first_to_second(looks, at, model.radius) <= model.clear_ratio
+        doubts = {NO_BETTER: first_to_second(looks, at, model.radius) > model.clear_ratio}
+    likely = confident.copy()
+    for doubt in doubts.values():
+        confident &= ~doubt
+
+    def reason(n: int) -> str:
+        if likely[n]:
+            return next(words for words, doubt in doubts.items() if doubt[n])
+        return _reason(locator, places, n, float(mass[n]), float(feature[n]))
+
     distances = [distance, np.maximum(distance - half, 0.0), np.minimum(distance + half, locator.farthest)]
     return locations_at(
         locator.map,
@@ -71,7 +87,7 @@ def locations_of(
         covariances=covariances,
         refined=(coordinates != at[places.likeliest]).any(axis=1),
         confident=confident,
-        reason=lambda n: _reason(locator, places, n, float(mass[n]), float(feature[n])),
+        reason=reason,
         together=drive.together,
     )
 

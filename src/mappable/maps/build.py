@@ -125,7 +125,8 @@ def _build(
     chosen = references[choose(places[references], landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
     table = places[chosen].replace(notes=())  # its notes describe the whole collection
     built = Map.build(table, describe(chosen), encoder, about=about, storage=storage)
-    rows, source = _calibrating(places, references, chosen, () if about is None else about.sequences)
+    trained = () if about is None or about.settings.get("iterations") == 0 else about.sequences
+    rows, source = _calibrating(places, references, chosen, trained)
     seen, absent = describe(rows), None if elsewhere is None else elsewhere()
     shares = {"coverage": coverage, "false_accepts": false_accepts}
     visit, along = visits(places, rows, chosen)

@@ -151,7 +151,7 @@ def _without_errors(
         absent = look_at(landmarks.store, elsewhere)
     seen = _without(looks, hidden).contrast
     allowed = [seen, _without(looks, changed).contrast] if elsewhere is None else [seen]
-    ratios = first_to_second(absent, at, radius) if len(absent.rows) else np.ones(1)
+    ratios = first_to_second(absent, at, radius) if len(absent.rows) else np.zeros(1)
     return DriveModel(
         images=len(positions),
         steps=steps,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly, path_length
 from mappable.errors import BadInputError
 from mappable.maps.between import Between, interpolate
 from mappable.maps.conformal import conformal_quantile
@@ -221,9 +221,10 @@ def follow(model: DriveModel, layout: Layout, looks: Looks, descriptors: Floats3
     if len(descriptors) > 1 and landmarks > 1:
         usual = model.steps.usual(links.squared[1:], layout.spacing / 4)
         places = PlaceFilter(layout, model.steps, usual)
-        if np.median(places.information(links.squared[1:])) >= LEAST_INFORMATION:
+        breaks = _breaks(links, model.steps)
+        if not breaks.all() and np.median(places.information(links.squared[1:])) >= LEAST_INFORMATION:
             sights = sights_of(looks, model, landmarks, links.fresh)
-            return Followed(places.smooth(sights, links.parents, links.squared), usual, _breaks(links, model.steps))
+            return Followed(places.smooth(sights, links.parents, links.squared), usual, breaks)
     return Followed(believe_alone(model, layout, looks))
 
 
@@ -299,6 +300,22 @@ def alike_around(model: DriveModel, looks: Looks) -> Floats:
     )
     medians: Floats = np.median(np.lib.stride_tricks.sliding_window_view(odds, 2 * IMAGES_AROUND + 1), axis=1)
     return medians
+
+
+def moved_around(model: DriveModel, drive: Followed, coordinates: Floats) -> Floats:
+    """How far the camera moved around each image (n,), as a share of what feature distances between the images tell.
+
+    A drive that is not on the map may be tied to one landmark that all of it resembles. Then positions stand still,
+    although the images differ. The share is 1 if the way would be shorter than the radius of a place.
+    """
+    if drive.step is None:
+        return np.ones(len(coordinates))
+    along = path_length(coordinates)
+    first = np.maximum(np.arange(len(along)) - IMAGES_AROUND, 0)
+    last = np.minimum(np.arange(len(along)) + IMAGES_AROUND, len(along) - 1)
+    expected = (last - first) * drive.step
+    share: Floats = np.where(expected > model.radius, (along[last] - along[first]) / np.maximum(expected, 1e-12), 1.0)
+    return share
 
 
 def mass_around(beliefs: Sequence[Belief], positions: Floats, coordinates: Floats, radius: float) -> Floats:
