@@ -215,7 +215,7 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     assert mappable("locate", wall_map, image, "--encoder", wall_encoder).exit_code == 0
     refused(mappable("locate", wall_map, image, "--encoder", other_encoder), "but the map needs encoder")
     refused(mappable("locate", wall_map, tmp_path), "the folder has no images")
-    refused(mappable("locate", wall, image), "no map here")
+    refused(mappable("locate", wall, image), "no map here", "give a folder that `mappable map build` wrote")
     refused(mappable("locate", wall_map, image, "--coverage", 2), "coverage")
     refused(mappable("locate", wall_map, image, "--csv", tmp_path), "cannot be written")
     save_places(load_places(wall)[:0], tmp_path / "none.parquet")
