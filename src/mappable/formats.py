@@ -27,8 +27,8 @@ class Format:
     """A file format: its `name`, its `version`, and the `remedy` that errors name for a missing or damaged file.
 
     Versions from `sealed_since` on contain a checksum of the whole file, the seal. Versions from `earliest` on can be
-    read (default: only `version`). Errors refuse JSON of more than `limit` bytes. `if_missing` is the remedy for a missing
-    file (default: `remedy`).
+    read (default: only `version`). Errors refuse JSON of more than `limit` bytes. `if_missing` is the remedy for a
+    missing file (default: `remedy`).
     """
 
     name: str

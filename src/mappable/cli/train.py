@@ -63,7 +63,8 @@ def train(
     """Train an encoder on the images of the split `train`; without splits, on all images except queries.
 
     Settings come from a preset, a YAML file and `--set`; later ones override earlier ones. `--show-settings` prints
-    them with their values. You may stop with Ctrl-C or kill the command: the same command continues, to the same result.
+    the names and values of all settings. You may stop with Ctrl-C or kill the command: the same command continues, to
+    the same result.
 
     With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
     """

@@ -18,10 +18,10 @@ Tracks:
 - Tracks in degrees share one UTM frame. Tracks in x and y share one frame with the name of the folder.
 
 Frames are chosen by the distance along the track, so a standing camera adds no frames. The time of a frame is its
-presentation time plus the start of the video. `--start` gives the start. Without it, the start is `creation_time` of the
-file, or else the first time of the track. Some cameras write local time, or the end of the recording, as creation time.
-Correct that with `--offset-s`. The reader leaves out and lists frames outside the track, and frames between two track
-points more than `--max-gap-s` apart.
+presentation time plus the start of the video. `--start` gives the start. Without it, the start is `creation_time` of
+the file, or else the first time of the track. Some cameras write local time, or the end of the recording, as creation
+time. Correct that with `--offset-s`. The reader leaves out and lists frames outside the track, and frames between two
+track points more than `--max-gap-s` apart.
 
 The reader writes the chosen frames as JPEG files next to the video, or below the folder `--frames`. It keeps existing
 frames, also those of an interrupted run. If no frame is missing, it decodes nothing. Each video is a sequence with the
