@@ -306,7 +306,7 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
     located = ("locate", wall_map, drive.table)
     refused(mappable("locate", tmp_path / "none", drive.table, "--rerun", "run.rrd"), "none: no map here")
     refused(mappable(*located, "--rerun", "old.rrd"), "old.rrd: exists", "--overwrite")
-    refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "ends in .rrd")
+    refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "end in .rrd")
     refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered needs --rerun FILE")
     monkeypatch.setitem(sys.modules, "rerun", None)
     without = mappable(*located, "--rerun", "run.rrd")

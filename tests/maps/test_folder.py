@@ -220,7 +220,7 @@ print(json.dumps(lengths))
 
 @pytest.mark.medium
 def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Map, tmp_path: Path) -> None:
-    """At each moment at which a file is about to be synchronised, renamed or removed, the process ends."""
+    """At each moment at which a file is about to be synchronized, renamed or removed, the process ends."""
     small.save(tmp_path)
     result = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
