@@ -204,7 +204,7 @@ def test_files_that_cannot_be_written_are_refused_before_any_image_is_described(
     refused(mappable(*locate, "a b.png", "--pairs", "pairs.txt"), "a space")
     same = mappable(*locate, wall / "fog", "--csv", "out.txt", "--tum", tmp_path / "out.txt")
     refused(same, "--csv, --tum", "must name different files")
-    refused(mappable(*locate, wall / "fog", wall / "rain", "--tum", "out.txt"), "2 sequences, 'fog'", "one drive")
+    refused(mappable(*locate, wall / "fog", wall / "rain", "--tum", "out.txt"), "2 sequences, such as 'fog'", "one drive")
     assert [file.name for file in tmp_path.iterdir()] == ["a b.png"]
 
 
@@ -286,7 +286,7 @@ def test_nothing_that_can_be_added(mappable: Run, wall: Path, copied_map: Path, 
     assert "position not known well enough" in none.stdout
     (tmp_path / "bad.jpg").write_text("no image")
     assert mappable("densify", copied_map, tmp_path / "bad.jpg").exit_code == 3
-    refused(mappable("densify", copied_map, wall / "fog", wall / "rain", "--sequence"), "2 sequences, 'fog'")
+    refused(mappable("densify", copied_map, wall / "fog", wall / "rain", "--sequence"), "2 sequences, such as 'fog'")
     refused(mappable("densify", copied_map, wall / "fog", "--within", 0), "above 0")
     assert (copied_map / "map.json").read_bytes() == before
 
