@@ -204,7 +204,9 @@ def test_files_that_cannot_be_written_are_refused_before_any_image_is_described(
     refused(mappable(*locate, "a b.png", "--pairs", "pairs.txt"), "a space")
     same = mappable(*locate, wall / "fog", "--csv", "out.txt", "--tum", tmp_path / "out.txt")
     refused(same, "--csv, --tum", "must name different files")
-    refused(mappable(*locate, wall / "fog", wall / "rain", "--tum", "out.txt"), "2 sequences, such as 'fog'", "one drive")
+    refused(
+        mappable(*locate, wall / "fog", wall / "rain", "--tum", "out.txt"), "2 sequences, such", "'fog'", "one drive"
+    )
     assert [file.name for file in tmp_path.iterdir()] == ["a b.png"]
 
 
