@@ -1,4 +1,4 @@
-"""A wheel built in a fresh clone, installed in an empty environment, runs the commands of the README and the page."""
+"""A wheel built in a fresh clone, installed in an empty environment, runs the main commands and the page."""
 
 import os
 import shutil
@@ -91,7 +91,7 @@ def test_an_sdist_contains_what_a_wheel_needs(clone: Path, wheel: Path, tmp_path
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
 
 
-def test_the_wheel_does_what_the_readme_shows(
+def test_the_wheel_converts_simulates_trains_locates_and_serves(
     installed: Path, geotagged: Callable[..., list[Path]], tmp_path: Path
 ) -> None:
     def mappable(line: str) -> str:

@@ -26,6 +26,15 @@ def listed(names: Iterable[str], most: int = 20) -> str:
     return ", ".join(cut[:most]) + rest
 
 
+def install_extra(name: str) -> str:
+    """The remedy for a missing package of an optional extra, for an error message.
+
+    >>> install_extra("onnx")
+    "install the extra onnx: pip install 'mappable[onnx]', or pip install '.[onnx]' in a checkout"
+    """
+    return f"install the extra {name}: pip install 'mappable[{name}]', or pip install '.[{name}]' in a checkout"
+
+
 class MappableError(Exception):
     """Base class: a problem that the user can fix. The message is one sentence that says what is wrong, and where."""
 

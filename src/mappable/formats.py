@@ -27,7 +27,8 @@ class Format:
     """A file format: its `name`, its `version`, and the `remedy` that errors name for a missing or damaged file.
 
     Versions from `sealed_since` on contain a checksum of the whole file, the seal. Versions from `earliest` on can be
-    read (default: only `version`). Errors refuse JSON of more than `limit` bytes.
+    read (default: only `version`). Errors refuse JSON of more than `limit` bytes. `if_missing` is the remedy for a
+    missing file (default: `remedy`).
     """
 
     name: str
@@ -36,6 +37,7 @@ class Format:
     sealed_since: int | None = None
     earliest: int | None = None
     limit: int = MAX_JSON
+    if_missing: str | None = None
 
     @property
     def header(self) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class Format:
         except (FileNotFoundError, NotADirectoryError) as error:
             missing = Path(error.filename or file)
             what = f"no {self.name.removeprefix('mappable ')} here ({missing.name} is missing)"
-            raise BadInputError(f"{missing.parent}: {what}; {self.remedy}") from None
+            raise BadInputError(f"{missing.parent}: {what}; {self.if_missing or self.remedy}") from None
         except OSError as error:
             raise BadInputError(f"{file}: cannot be read ({(error.strerror or str(error)).lower()})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:

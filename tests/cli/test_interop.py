@@ -306,11 +306,11 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
     located = ("locate", wall_map, drive.table)
     refused(mappable("locate", tmp_path / "none", drive.table, "--rerun", "run.rrd"), "none: no map here")
     refused(mappable(*located, "--rerun", "old.rrd"), "old.rrd: exists", "--overwrite")
-    refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "must end in .rrd")
+    refused(mappable(*located, "--rerun", "run.png"), "run.png: ", "end in .rrd")
     refused(mappable(*located, "--recovered", drive.folder / "recovered"), "--recovered needs --rerun FILE")
     monkeypatch.setitem(sys.modules, "rerun", None)
     without = mappable(*located, "--rerun", "run.rrd")
-    refused(without, "recordings need rerun-sdk, which is not installed: run pip install 'mappable[rerun]'")
+    refused(without, "recordings need rerun-sdk; install the extra rerun: pip install 'mappable[rerun]'")
     assert without.exit_code != 0
     assert [one.name for one in tmp_path.iterdir()] == ["old.rrd"]
     assert (tmp_path / "old.rrd").read_text() == "what was there"

@@ -142,5 +142,5 @@ def test_hloc_files_need_their_suffix_and_their_library(
     with pytest.raises(BadInputError, match=r"out.*\.h5"):
         write_hloc(tmp_path / "out", places, descriptors)
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(BadInputError, match=r"need h5py; install it with: pip install 'mappable\[hloc\]'"):
+    with pytest.raises(BadInputError, match=r"need h5py; install the extra hloc: pip install 'mappable\[hloc\]'"):
         write_hloc(tmp_path / "out.h5", places, descriptors)

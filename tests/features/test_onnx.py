@@ -221,10 +221,12 @@ def test_what_cannot_be_exported_is_refused(
     with pytest.raises(BadInputError, match="clusters"):
         export_onnx(raw, tmp_path / "e.onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(BadInputError, match=r"need onnxscript; install it with: pip install 'mappable\[onnx\]'"):
+    with pytest.raises(BadInputError, match=r"need onnxscript; install the extra onnx: pip install 'mappable\[onnx\]'"):
         export_onnx(exported.encoder, tmp_path / "e.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(BadInputError, match=r"need onnxruntime; install it with: pip install 'mappable\[onnx\]'"):
+    with pytest.raises(
+        BadInputError, match=r"need onnxruntime; install the extra onnx: pip install 'mappable\[onnx\]'"
+    ):
         OnnxEncoder(exported.file)
     assert [file.name for file in tmp_path.iterdir()] == ["folder.onnx"]
 

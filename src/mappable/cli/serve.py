@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mappable.cli.common import BackendOption, Device, EncoderFile, MapFolder
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, install_extra
 from mappable.files import reading
 
 
@@ -77,7 +77,7 @@ def serve(
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "mappable":
             raise
-        raise BadInputError(f"serve needs {error.name}; install it with: pip install 'mappable[serve]'") from None
+        raise BadInputError(f"serve needs {error.name}; {install_extra('serve')}") from None
     from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.service.connections import Connections

@@ -62,8 +62,9 @@ def train(
 ) -> None:
     """Train an encoder on the images of the split `train`; without splits, on all images except queries.
 
-    Settings come from a preset, a YAML file and `--set`; later ones override earlier ones. docs/settings.md explains
-    each setting. You may stop with Ctrl-C or kill the command: the same command continues, to the same result.
+    Settings come from a preset, a YAML file and `--set`; later ones override earlier ones. `--show-settings` prints
+    the names and values of all settings. You may stop with Ctrl-C or kill the command: the same command continues, to
+    the same result.
 
     With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
     """

@@ -18,7 +18,15 @@ from mappable.formats import Format
 from mappable.learning.settings import with_current_names
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
-FORMAT = Format("mappable result", 4, "evaluate again", sealed_since=4, earliest=3, limit=2**30)
+FORMAT = Format(
+    "mappable result",
+    4,
+    "evaluate again",
+    sealed_since=4,
+    earliest=3,
+    limit=2**30,
+    if_missing="give a folder that `mappable evaluate` wrote",
+)
 MAPPINGS = ("settings", "skipped", "failed", "keys", "ran", "map")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.checksums import digest_of_file
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, install_extra
 from mappable.features.about import About
 from mappable.files import write_atomically, written_together
 from mappable.formats import Format
@@ -52,7 +52,7 @@ def check_hloc(file: Path) -> None:
     try:
         import h5py  # noqa: F401
     except ImportError:
-        raise BadInputError("descriptors for hloc need h5py; install it with: pip install 'mappable[hloc]'") from None
+        raise BadInputError(f"descriptors for hloc need h5py; {install_extra('hloc')}") from None
 
 
 def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> None:

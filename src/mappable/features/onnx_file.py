@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, install_extra
 from mappable.features.about import About
 from mappable.formats import Format
 
@@ -46,4 +46,4 @@ def require(*modules: str) -> None:
     """Raise if a module of the extra `onnx` is missing."""
     for name in modules:
         if find_spec(name) is None:
-            raise BadInputError(f"ONNX files need {name}; install it with: pip install 'mappable[onnx]'")
+            raise BadInputError(f"ONNX files need {name}; {install_extra('onnx')}")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mappable.containers import parse_json
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, install_extra
 from mappable.files import write_atomically, writing
 
 METRICS = "metrics.jsonl"
@@ -71,8 +71,7 @@ def check_tensorboard() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        problem = "TensorBoard is not installed; install it with: pip install 'mappable[tensorboard]'"
-        raise BadInputError(problem) from None
+        raise BadInputError(f"TensorBoard is not installed; {install_extra('tensorboard')}") from None
 
 
 def _board(folder: Path, iteration: int) -> Any:

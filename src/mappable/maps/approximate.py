@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 from mappable.arrays import Bools, Floats32, Ints
 from mappable.containers import read_safetensors
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, install_extra
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 from mappable.maps.exact import GATHERED, Exact, first_of_each
@@ -194,7 +194,5 @@ def _faiss() -> Any:
     try:
         import faiss
     except ImportError:
-        raise BadInputError(
-            "approximate search needs faiss, which is not installed: run pip install 'mappable[ann]'"
-        ) from None
+        raise BadInputError(f"approximate search needs faiss; {install_extra('ann')}") from None
     return faiss

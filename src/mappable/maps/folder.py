@@ -41,7 +41,12 @@ from mappable.places.files import load_places, save_places
 from mappable.places.table import Places
 from mappable.progress import progress_bar, track
 
-FORMAT = Format("mappable map", 4, "build the map again with `mappable map build`")
+FORMAT = Format(
+    "mappable map",
+    4,
+    "build the map again with `mappable map build`",
+    if_missing="give a folder that `mappable map build` wrote",
+)
 MAP, LOCK = "map.json", ".lock"
 SUFFIXES = {
     "descriptors": ".npy",

@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from mappable.arrays import Floats, Pixels
-from mappable.errors import BadImageError, BadInputError
+from mappable.errors import BadImageError, BadInputError, install_extra
 from mappable.files import check_writable, write_atomically
 from mappable.maps.location import Location
 from mappable.maps.run import Run
@@ -38,7 +38,7 @@ def check_rerun(file: Path) -> None:
         raise BadInputError(f"{file}: the name of a Rerun recording must end in {SUFFIX}")
     check_writable(file)
     if find_spec("rerun") is None:
-        raise BadInputError("recordings need rerun-sdk, which is not installed: run pip install 'mappable[rerun]'")
+        raise BadInputError(f"recordings need rerun-sdk; {install_extra('rerun')}")
 
 
 def export_rerun(file: Path, run: Run, images: Images | None = None) -> list[BadImageError]:

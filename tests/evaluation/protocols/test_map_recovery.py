@@ -139,8 +139,8 @@ def test_a_program_that_does_not_converge_has_no_row(scoring: Scoring, monkeypat
     scored = map_recovery.score(scoring)
     assert not any(row.group == "paper" for row in scored.methods)
     missing = [note for note in scored.notes if "did not converge" in note]
-    assert missing[0].startswith("Missing in 2 of 2 repetitions: trivial rows: ")
-    assert any(note.startswith("Missing in 2 of 2 repetitions: SDP (trace form), oracle mask: ") for note in missing)
+    assert missing[0].startswith('2 of 2 repetitions lack "trivial rows": ')
+    assert any(note.startswith('2 of 2 repetitions lack "SDP (trace form), oracle mask": ') for note in missing)
     assert "0 of 10 semidefinite programs converged." in scored.notes
     assert scored.completed is None
 

@@ -513,5 +513,5 @@ def test_a_video_without_a_track_is_an_error_that_says_so(drive: Path) -> None:
 
 def test_without_pyav_one_sentence_says_what_to_install(drive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(MappableError, match=r'pip install "mappable\[video\]"'):
+    with pytest.raises(MappableError, match=r"PyAV; install the extra video: pip install 'mappable\[video\]'"):
         read_places("video", drive)

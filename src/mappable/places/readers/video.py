@@ -2,7 +2,7 @@
 
     ROOT/                       or ROOT may be one video
       drive.mp4                 also .mov, .m4v, .mkv, .webm, .avi, .mpg, .mpeg, .ts, .mts, .m2ts, .3gp, .wmv
-      drive.gpx                 or drive.csv; or one track for all videos (option `track`)
+      drive.gpx                 or drive.csv; or one track for all videos (`--track`)
       drive-frames/             written by this reader
         00012345.jpg            the frame 12.345 s after the first frame
         video.json              identifies the video of the frames
@@ -18,12 +18,12 @@ Tracks:
 - Tracks in degrees share one UTM frame. Tracks in x and y share one frame with the name of the folder.
 
 Frames are chosen by the distance along the track, so a standing camera adds no frames. The time of a frame is its
-presentation time plus the start of the video. The start is the option `start`, else `creation_time` of the file, else
-the first time of the track. Some cameras write local time, or the end of the recording, as creation time. Correct that
-with `offset_s`. Frames outside the track, and frames between two track points more than `max_gap_s` apart, are left out
-and listed.
+presentation time plus the start of the video. `--start` gives the start. Without it, the start is `creation_time` of
+the file, or else the first time of the track. Some cameras write local time, or the end of the recording, as creation
+time. Correct that with `--offset-s`. The reader leaves out and lists frames outside the track, and frames between two
+track points more than `--max-gap-s` apart.
 
-The reader writes the chosen frames as JPEG files next to the video, or below the folder `frames`. It keeps existing
+The reader writes the chosen frames as JPEG files next to the video, or below the folder `--frames`. It keeps existing
 frames, also those of an interrupted run. If no frame is missing, it decodes nothing. Each video is a sequence with the
 name of the file.
 """
@@ -42,7 +42,7 @@ import numpy as np
 
 from mappable import progress
 from mappable.arrays import Bools, Floats, Ints
-from mappable.errors import BadInputError, MappableError
+from mappable.errors import BadInputError, MappableError, install_extra
 from mappable.files import write_atomically
 from mappable.formats import Format
 from mappable.places.frames import Frame
@@ -135,7 +135,7 @@ def _require_pyav() -> None:
     try:
         import av  # noqa: F401
     except ImportError:
-        raise MappableError('reading videos needs PyAV: pip install "mappable[video]"') from None
+        raise MappableError(f"videos need PyAV; {install_extra('video')}") from None
 
 
 def _check_numbers(spacing: float, offset_s: float, max_gap_s: float) -> None:

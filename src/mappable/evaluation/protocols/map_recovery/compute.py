@@ -189,11 +189,11 @@ def _notes(done: list[Repetition]) -> Iterator[str]:
     if assumed:
         yield (
             f"Ours: on average, {assumed:.1f} images per repetition have no range to the next image. A typical step is"
-            " assumed there, as `mappable recover images` does."
+            " assumed there, as the command recover images does."
         )
     for name in dict.fromkeys(name for one in done for name in one.failed):
         reasons = [one.failed[name] for one in done if name in one.failed]
-        yield f"Missing in {len(reasons)} of {len(done)} repetitions: {name}: {reasons[0]}."
+        yield f'{len(reasons)} of {len(done)} repetitions lack "{name}": {reasons[0]}.'
 
 
 def _printed_mask(done: list[Repetition]) -> str:
