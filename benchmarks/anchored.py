@@ -1,13 +1,13 @@
 """Accuracy of anchored recovery, compared with interpolation of the known positions and robust least squares.
 
-    python benchmarks/anchored.py            # twenty minutes on two cores
-    python benchmarks/anchored.py --quick    # two minutes: fewer seeds
+    python benchmarks/anchored.py            # 20 minutes on two cores
+    python benchmarks/anchored.py --quick    # 2 minutes: fewer seeds
 
 Routes of 672 m have 400 images. Ranges reach up to 10 m; 10 % are missing and 1 % are false. Known positions are at
 equal steps, with an error of 0.5 m. The profile `learned` has ranges like a trained encoder. The methods get no
 other input: they estimate spacing, noise and which ranges are false. Errors are medians in % of the length, without
-alignment. "surprise" is the mean of the squared error in units of its covariance, over 2 dimensions: 1 if covariances
-are correct. Seconds are CPU seconds per route.
+alignment. "surprise" is the mean squared error in units of its covariance, divided by 2 dimensions. It is 1 if
+covariances are correct. Seconds are CPU seconds per route.
 """
 
 import argparse
@@ -45,16 +45,16 @@ TABLE: tuple[tuple[Kind, str, tuple[int, ...], int], ...] = (  # route, noise, k
     ("loop", "learned", (10, 20), 20),
 )
 OUTLIERS, OUTLIER_SEEDS = (0.0, 0.01, 0.05), 20
-PLAIN_SEEDS = 5  # of the least squares fit
+PLAIN_SEEDS = 5  # for the least squares fit
 STEPS, STEPS_SEEDS = ("jumping", "swelling"), 10  # ways in which steps are uneven
 
 
 @dataclass(frozen=True)
 class Task:
     case: Case
-    outliers: float | None = None  # as the case has them
-    plain: bool = False  # by least squares
-    steps: str | None = None  # equal, if it is not said how else
+    outliers: float | None = None  # None: as in the case
+    plain: bool = False  # use robust least squares
+    steps: str | None = None  # None: equal steps
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def run(task: Task) -> Run:
     case = task.case
     truth, ranges, anchors = draw(case) if task.steps is None else draw_uneven(case, task.steps)
     if anchors is None:
-        raise ValueError("there are no known positions")
+        raise ValueError("the case has no known positions")
     if task.outliers is not None:
         noise = NOISES[case.noise]
         ranges = measure(truth, noise, seed=case.seed, missing=MISSING, outliers=task.outliers)
@@ -81,7 +81,7 @@ def run(task: Task) -> Run:
         recovered = recover_anchored(ranges, anchors, seed=case.seed)
         positions, errors = recovered.positions, recovered.positions - truth
         if recovered.covariances is None:
-            raise ValueError("there are no covariances")
+            raise ValueError("the result has no covariances")
         squared = np.einsum("na,nab,nb->n", errors, np.linalg.inv(recovered.covariances), errors)
         surprise = float(squared.mean()) / truth.shape[1]
     seconds = time.process_time() - begun
@@ -89,7 +89,7 @@ def run(task: Task) -> Run:
 
 
 def draw_uneven(case: Case, steps: str) -> tuple[Floats, Ranges, Anchors]:
-    """The same with steps that differ by 30 % from one to the next, or that grow and shrink by 65 % now and then."""
+    """Like `draw`, with uneven steps: each differs by 30 % from the next, or they grow and shrink by 65 % in waves."""
     rng = np.random.default_rng(case.seed)
     dense = route(case.kind, 20 * case.count, seed=case.seed, length=case.length)
     waves = 2 * np.pi * rng.uniform(3, 8) * np.linspace(0, 1, case.count - 1) + rng.uniform(0, 2 * np.pi)
@@ -106,7 +106,7 @@ def draw_uneven(case: Case, steps: str) -> tuple[Floats, Ranges, Anchors]:
 
 
 def robust_least_squares(ranges: Ranges, anchors: Anchors, start: Floats) -> Floats:
-    """What one would write at first: SciPy's least squares with a robust loss, from interpolated known positions."""
+    """The usual first attempt: SciPy's least squares with a robust loss, starting at interpolated known positions."""
     shape, edges = start.shape, len(ranges)
     known = np.repeat(anchors.sigma, shape[1])
     rows = np.arange(edges)
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer seeds")
     given = parser.parse_args()
     share = 10 if given.quick else 1
-    os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes started from here
+    os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes that start below
     print(
         f"{'':34}{'seeds':>6}{'interpolated':>14}{'anchored (lowest, highest)':>28}{'ratio':>6}{'better':>10}"
         f"{'surprise':>10}{'CPU s':>9}"

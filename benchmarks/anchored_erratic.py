@@ -1,13 +1,14 @@
-"""How good anchored recovery is on erratic paths with precise ranges, where no model of motion holds.
+"""Accuracy of anchored recovery on erratic paths with precise ranges, for which no model of motion holds.
 
-    python benchmarks/anchored_erratic.py           # ten minutes on one core
-    python benchmarks/anchored_erratic.py --quick   # one minute: 2 seeds per row
+    python benchmarks/anchored_erratic.py           # 10 minutes on one core
+    python benchmarks/anchored_erratic.py --quick   # 1 minute: 2 seeds per row
 
 Paths have 80 images with steps of 1 m. `random` draws every direction independently. `turns` changes the direction by a
 normal angle of 1 radian (in 3D about both axes). Ranges reach up to 8 m with a sigma of 0.05 m. Known positions are at
-equal steps of the sequence. The error is the RMSE in metres, nothing aligned. NEES is the squared error in units of its
-covariance, averaged over images and coordinates: 1 if covariances are honest. "bound" is the RMSE that ranges and known
-positions determine (the Cramér-Rao bound, median over seeds). To measure another version, set PYTHONPATH to its src.
+equal steps of the sequence. The error is the RMSE in metres, without alignment. NEES is the squared error in units of
+its covariance, averaged over images and coordinates. It is 1 if covariances are correct. "bound" is the RMSE that
+ranges and known positions determine (the Cramér-Rao bound, median over seeds). To measure another version, set
+PYTHONPATH to its src.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def score(case: Erratic, *, ordered: bool, seed: int) -> tuple[float, float, flo
     recovered = recover_anchored(case.ranges, case.known, ordered=ordered, seed=seed)
     seconds = time.process_time() - begun
     if recovered.covariances is None:
-        raise ValueError("there are no covariances")
+        raise ValueError("the result has no covariances")
     errors = recovered.positions - case.truth
     squared = np.einsum("na,nab,nb->n", errors, np.linalg.inv(recovered.covariances), errors)
     return float(np.sqrt(np.square(errors).sum(1).mean())), float(squared.mean()) / case.truth.shape[1], seconds

@@ -1,4 +1,4 @@
-"""How long a query takes on a CPU: one image to its descriptor, by torch and by onnxruntime.
+"""Time of a query on a CPU, from one image to its descriptor, with torch and with onnxruntime.
 
     python benchmarks/backends.py
 
@@ -48,7 +48,7 @@ def make_images(count: int, size: Size) -> Pixels:
 
 
 def ways_of(encoder: Encoder, images: Pixels, folder: Path) -> dict[str, Way]:
-    """What describes one image (1, height, width, 3), by its name."""
+    """The functions that describe one image (1, height, width, 3), by name."""
     exported = to_onnx(encoder)
     (folder / "float32.onnx").write_bytes(exported)
     (folder / "int8.onnx").write_bytes(to_int8(exported, images))
@@ -85,13 +85,13 @@ def main() -> None:
     for size in SIZES:
         images = make_images(IMAGES, size)
         encoder = Encoder.create(weights_file=given.weights_file, size=size)
-        encoder.initialise(images)
+        encoder.initialize(images)
         with TemporaryDirectory() as folder:
             report(ways_of(encoder, images, Path(folder)), images, given.rounds)
 
 
 def report(ways: dict[str, Way], images: Pixels, rounds: int) -> None:
-    """Print a table: medians of all rounds, all ways in turn for each image."""
+    """Print a table of medians over all rounds; all methods take turns for each image."""
     described = {name: np.concatenate([way(image[None]) for image in images]) for name, way in ways.items()}
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(rounds):

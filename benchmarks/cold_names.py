@@ -1,6 +1,8 @@
-"""How long it takes to index 30,000 COLD images by their names, beside the plain loop that one would write by hand.
+"""Time to index 30,000 COLD images by their names, compared with a plain loop.
 
-Run it with `python benchmarks/cold_names.py`. The files are empty: indexing reads names alone.
+    python benchmarks/cold_names.py
+
+The files are empty, because indexing reads only names.
 """
 
 import re
@@ -21,7 +23,7 @@ SEQUENCES = [f"seq{path}_{condition}{run}" for path in (1, 2) for condition in (
 
 
 def make_names(root: Path) -> int:
-    """Write about as many sequences of empty images as the paper trains on; returns how many images there are."""
+    """Write about as many sequences of empty images as the paper trains on, and return the number of images."""
     rng = np.random.default_rng(0)
     each = IMAGES // len(SEQUENCES)
     for number, sequence in enumerate(SEQUENCES):
@@ -36,12 +38,12 @@ def make_names(root: Path) -> int:
 
 
 def index_with_mappable(root: Path) -> int:
-    """The whole table: checked, in time order, with frames, sequences, conditions and ids."""
+    """Read the whole table: checked, in time order, with frames, sequences, conditions and ids."""
     return len(read_places("cold", root))
 
 
 def index_with_a_plain_loop(root: Path) -> int:
-    """Paths and four numbers each, unchecked and in no order."""
+    """Collect paths and four numbers per image, without checks or order."""
     rows = []
     for file in root.rglob("*.jpeg"):
         match = re.match(r"t(.+)_x(.+)_y(.+)_a(.+)\.jpeg", file.name)
@@ -66,7 +68,7 @@ def main() -> None:
         ways = [index_with_mappable, index_with_a_plain_loop]
         taken: dict[str, list[float]] = {way.__name__: [] for way in ways}
         for way in ways:
-            seconds_of(way, root, images)  # imports and the system's cache are warm from here on
+            seconds_of(way, root, images)  # warms up imports and the system's cache
         for _ in range(ROUNDS):
             for way in ways:
                 taken[way.__name__].append(seconds_of(way, root, images))

@@ -1,13 +1,14 @@
-"""How well recovery without known positions does with good ranges, and in a city of 1,500 images.
+"""Accuracy of recovery without known positions: erratic paths with good ranges, and a city of 1,500 images.
 
     python benchmarks/erratic.py                 # erratic paths of 80 images, 20 each; 15 CPU seconds
     python benchmarks/erratic.py --city          # and 1,500 images of a city; scikit-learn, if installed, takes minutes
 
-An erratic path has steps of 1 m. Its directions are random, or each turns off the one before: sharply (about 70
-degrees) or less (about 45 degrees). Ranges up to 8 m have a noise of 0.05 m, and none is false. Errors are after the
-best rigid alignment; "determined" is the error of a polish that starts at the true positions. A map more than 0.5 m
-off is "unsaid" if `undetermined` neither names another map nor a doubt nor at least half of that error. To compare
-with another commit, run this file with that commit's `src` in PYTHONPATH.
+An erratic path has steps of 1 m. Its directions are random, or each turns from the one before: sharply (about 70
+degrees) or less (about 45 degrees). Ranges up to 8 m have a noise of 0.05 m, and none is false.
+
+Errors are after the best rigid alignment. "determined" is the error of a fit that starts at the true positions. A map
+with an error above 0.5 m is "unsaid" if `undetermined` does not report it. A report names another map, a doubt, or at
+least half of that error. To measure another version, set PYTHONPATH to its src.
 """
 
 import argparse
@@ -32,16 +33,17 @@ from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.pipeline import recover
 from simulated_ranges import NOISES, measure, route
 
-TURNS = {"random": np.inf, "sharp turns": 1.2, "turns": 0.8}  # what is added to a direction, of its length
+# Scale of the random vector that is added to a unit direction.
+TURNS = {"random": np.inf, "sharp turns": 1.2, "turns": 0.8}
 COUNT, RADIUS, SIGMA = 80, 8.0, 0.05  # images; metres
-FAR = 0.5  # metres off, which the result should say
+FAR = 0.5  # metres of error that the result should report
 DOUBTS = ("left or right", "loosely", "Another map", "far off", "times what their sigma says")
 STATED = re.compile(r"determine the shape.* to about ([0-9.e+-]+) m")
 CITY, CITY_SEEDS = 1500, 5
 
 
 def erratic_path(kind: str, dimensions: int, seed: int, count: int = COUNT) -> Floats:
-    """Positions (count, k), 1 m from each to the next."""
+    """Positions (count, k) with steps of 1 m."""
     rng = np.random.default_rng([seed, dimensions, list(TURNS).index(kind)])
     directions = np.empty((count - 1, dimensions))
     heading = np.zeros(dimensions)
@@ -54,7 +56,7 @@ def erratic_path(kind: str, dimensions: int, seed: int, count: int = COUNT) -> F
 
 
 def good_ranges(positions: Floats, seed: int) -> Ranges:
-    """Of all pairs up to 8 m apart, with noise alone."""
+    """Ranges of all pairs up to 8 m apart, with noise and without false ones."""
     i, j = np.triu_indices(len(positions), 1)
     true = np.linalg.norm(positions[i] - positions[j], axis=1)
     near = true <= RADIUS
@@ -63,7 +65,7 @@ def good_ranges(positions: Floats, seed: int) -> Ranges:
 
 
 def determined(ranges: Ranges, positions: Floats) -> float:
-    """The error of the best fit near the true positions, by SciPy."""
+    """The error of the best fit near the true positions, found by SciPy."""
 
     def residuals(flat: Floats) -> Floats:
         points = flat.reshape(positions.shape)
@@ -85,7 +87,7 @@ def determined(ranges: Ranges, positions: Floats) -> float:
 
 
 def is_said(recovered: Recovered, error: float) -> bool:
-    """True if the result tells of an error like that."""
+    """True if the result reports an error of this size."""
     text = "\n".join(recovered.undetermined)
     stated = STATED.search(text)
     return any(doubt in text for doubt in DOUBTS) or (stated is not None and float(stated[1]) >= error / 2)
@@ -139,7 +141,7 @@ def city() -> None:
 
 
 def sklearn_mds(ranges: Ranges) -> Floats:
-    """On shortest paths, from four random starts."""
+    """Multidimensional scaling of shortest paths, with four random starts."""
     mds = importlib.import_module("sklearn.manifold").MDS(metric="precomputed", n_init=4, init="random", random_state=0)
     positions: Floats = mds.fit_transform(np.sqrt(geodesics(ranges)))
     return positions

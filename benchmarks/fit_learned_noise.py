@@ -1,14 +1,16 @@
-"""The noise profile `learned` of the recovery study, fitted to a trained encoder.
+"""Fits the noise profile `learned` of the recovery study to a trained encoder.
 
     mappable simulate street-v1-demo town
     mappable train town model --preset street-laptop
     python benchmarks/fit_learned_noise.py town model --out learned.json
 
-Pairs are of images of the same run, up to 40 m apart. How the encoder behaves is fitted to the test runs; what its user
-knows of that, and so makes metres with, to the calibration runs alone, like the bound up to which 95 % of their pairs
-are within 15 m. Printed beside it is how many pairs the bound lets through, by true distance: in each test run, and in
-runs along the same positions with the fitted noise; and how far off the default recovery is with either, beside a
-straight line.
+Pairs are images of the same run, up to 40 m apart. The profile has two parts. The test runs show how the encoder
+behaves. The calibration runs alone show what its user knows: the conversion to metres, and a bound. Of the calibration
+pairs below the bound, 95 % are within 15 m.
+
+The script also prints the number of pairs below the bound, by true distance. It does so for each test run, and for
+simulated runs with the fitted noise along the same positions. For both it prints the error of the default recovery,
+next to that of a straight line.
 """
 
 import argparse
@@ -33,7 +35,7 @@ from mappable.recovery.matrices.mask import choose_threshold
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.pipeline import recover
 
-ROUNDS = 20  # of the estimate of variances
+ROUNDS = 20  # of expectation-maximization
 LEAST_VARIANCE = 1e-9
 LEAST_PAIRS = 50
 BANDS = (0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 40.0, np.inf)  # metres
@@ -73,7 +75,7 @@ def fitted(pairs: Pairs) -> LearnedNoise:
 
 
 def measured(pairs: Pairs, rows: Ints, profile: Profile) -> Ranges:
-    """The ranges of a run as its images give them: what `measure_learned` imitates."""
+    """The ranges that the images of a run give; `measure_learned` simulates such ranges."""
     squared, _, first, second = pairs
     i, j = np.searchsorted(rows, first), np.searchsorted(rows, second)
     kept = (squared <= profile.bound) | (j == i + 1)
@@ -82,15 +84,19 @@ def measured(pairs: Pairs, rows: Ints, profile: Profile) -> Ranges:
 
 
 def look(name: str, ranges: Ranges, positions: Floats) -> None:
-    """How many pairs of each true distance were let through, and how far off the recovered positions are."""
+    """Print the number of accepted pairs by true distance, and the error of the recovered positions."""
     true = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1)
     off = aligned_score(recover(ranges).positions, positions).of_length
     print(f"{name:24}", *(f"{count:5}" for count in np.histogram(true, BANDS)[0]), f"{off:8.1f} %")
 
 
 def check(places: Places, runs: dict[str, tuple[Ints, Pairs]], profile: Profile) -> None:
-    """Each test run beside what the profile makes of its positions."""
-    print("pairs let through, by true metres:", ", ".join(f"to {edge:g}" for edge in BANDS[1:]), "; error of the path")
+    """Print each test run, and runs that the profile simulates along the same positions."""
+    print(
+        "accepted pairs by true distance in metres:",
+        ", ".join(f"to {edge:g}" for edge in BANDS[1:]),
+        "; error of the path",
+    )
     for name, (rows, pairs) in runs.items():
         if places.split[rows[0]] == "test":
             positions = places.positions[rows]
@@ -103,15 +109,15 @@ def check(places: Places, runs: dict[str, tuple[Ints, Pairs]], profile: Profile)
 def fit_learned(squared_feature_distances: Floats, metres: Floats, i: Ints, j: Ints) -> LearnedNoise:
     """The noise of pairs of images `i` and `j` (pairs,), whose squared feature and true distances are known.
 
-    Give all pairs of whole sequences up to some distance where the response is flat, such as 40 m; images of several
-    sequences have different numbers.
+    Give all pairs of whole sequences up to a distance where the response is flat, such as 40 m. Images of different
+    sequences must have different numbers.
     """
     squared, apart, first, second = _checked(squared_feature_distances, metres, i, j)
     offset, slope, plateau = _fit_response(squared, apart)
     curve = LearnedNoise(offset, slope, plateau, 0.0, 1.0, 0.0, 0.0)
     residuals = np.log(squared / curve.response(apart))
     residuals -= np.median(residuals)
-    # Where the response is nearly flat, images deviate by what else they resemble: that is no matter of near pairs.
+    # Where the response is nearly flat, deviations depend on what else images resemble. Near pairs do not show this.
     near = apart <= curve.reach
     image, shared = _fit_images(residuals[near], apart[near], first[near], second[near])
     noise = replace(curve, image_sigma=image, image_metres=shared)
@@ -120,7 +126,7 @@ def fit_learned(squared_feature_distances: Floats, metres: Floats, i: Ints, j: I
 
 
 def _fit_response(squared: Floats, metres: Floats) -> tuple[float, float, float]:
-    """Offset, slope and plateau, by least squares of log s that heed outliers little."""
+    """Offset, slope and plateau, by robust least squares of log s."""
 
     def misfit(logs: Floats) -> Floats:
         offset, rise, reach = np.exp(logs)
@@ -134,15 +140,16 @@ def _fit_response(squared: Floats, metres: Floats) -> tuple[float, float, float]
 
 
 def _fit_images(residuals: Floats, metres: Floats, i: Ints, j: Ints) -> tuple[float, float]:
-    """How far images deviate, and the metres over which they share that, by expectation-maximization.
+    """Standard deviation of the images' deviations, and the metres over which images share them.
 
-    Given these and the variance of pairs, the images' deviations have a normal distribution whose mean and covariance
-    follow from a linear system; all three are then what is expected of it. Dense: for a few thousand images.
+    Expectation-maximization: given both and the variance of pairs, the images' deviations have a normal distribution.
+    Its mean and covariance follow from a linear system. All three are then set to their expectations under it. Matrices
+    are dense, so this suits a few thousand images.
     """
     names, numbers = np.unique(np.concatenate([i, j]), return_inverse=True)
     count, pairs = len(names), len(i)
     both = numbers[:pairs], numbers[pairs:]
-    shared = np.zeros((count, count))  # how many pairs two images have, and how many each has
+    shared = np.zeros((count, count))  # number of pairs of two images; on the diagonal, of one image
     np.add.at(shared, both, 1.0)
     shared += shared.T + np.diag(np.bincount(numbers, minlength=count))
     pull = np.bincount(both[0], residuals, count) + np.bincount(both[1], residuals, count)
@@ -162,12 +169,12 @@ def _fit_images(residuals: Floats, metres: Floats, i: Ints, j: Ints) -> tuple[fl
 
 
 def _likeness(count: int, both: tuple[Ints, Ints], metres: Floats, length: float) -> Floats:
-    """How alike the deviations of images (count, count) are: exp(-metres / length), and nothing for far ones."""
+    """Correlation of the images' deviations (count, count): exp(-metres / length), and 0 for far pairs."""
     alike = np.zeros((count, count))
     alike[both] = np.exp(-metres / length)
     alike += alike.T
     lowest = float(np.linalg.eigvalsh(alike)[0])
-    alike[np.diag_indices(count)] = max(1.0, 1e-3 - lowest)  # what was left out may have made it no covariance
+    alike[np.diag_indices(count)] = max(1.0, 1e-3 - lowest)  # without the far pairs it may not be positive definite
     scaled: Floats = alike / alike[0, 0]
     return scaled
 
@@ -182,7 +189,7 @@ def _fit_length(likeness: Floats, metres: Floats, start: float) -> float:
 
 
 def _fit_pairs(variances: Floats, faded: Floats) -> tuple[float, float]:
-    """The deviations near and far that, mixed by how far the response has faded, fit the variances of pairs."""
+    """Near and far deviations; their mixture, weighted by how flat the response is, fits the variances of pairs."""
     groups = np.array_split(np.argsort(faded), max(2, min(40, len(faded) // 50)))
     deviation = np.sqrt(np.maximum([variances[group].mean() for group in groups], 0.0))
     at = np.array([faded[group].mean() for group in groups])
@@ -195,16 +202,21 @@ def _checked(squared: Floats, metres: Floats, i: Ints, j: Ints) -> tuple[Floats,
     i, j = np.asarray(i), np.asarray(j)
     shapes = {array.shape for array in (squared, metres, i, j)}
     if len(shapes) > 1 or squared.ndim != 1:
-        raise BadInputError(f"pairs have as many squared feature distances, metres, i and j, not {sorted(shapes)}")
+        raise BadInputError(
+            f"squared feature distances, metres, i and j have the shapes {sorted(shapes)}, expected one shape (pairs,)"
+        )
     if len(squared) < LEAST_PAIRS:
-        raise BadInputError(f"there are {len(squared)} pairs, but a profile needs at least {LEAST_PAIRS}")
-    for values, name, lowest in ((squared, "squared feature distance", "above 0"), (metres, "distance", "at least 0")):
+        raise BadInputError(f"a profile needs at least {LEAST_PAIRS} pairs, got {len(squared)}")
+    for values, name, lowest in (
+        (squared, "squared feature distance", "above 0"),
+        (metres, "distance", "of at least 0"),
+    ):
         wrong = ~np.isfinite(values) | (values < 0) | ((values == 0) & (lowest == "above 0"))
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
-            raise BadInputError(f"the {name} of pair {at} is {values[at]:g}, but must be {lowest}")
+            raise BadInputError(f"the {name} of pair {at} is {values[at]:g}, expected a number {lowest}")
     if (i == j).any():
-        raise BadInputError(f"pair {int(np.flatnonzero(i == j)[0])} is of an image with itself")
+        raise BadInputError(f"pair {int(np.flatnonzero(i == j)[0])} consists of one image twice")
     return squared, metres, i, j
 
 

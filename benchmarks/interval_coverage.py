@@ -1,4 +1,4 @@
-"""How often intervals of a stated coverage hold the true distance, in simulated worlds.
+"""How often intervals of a stated coverage contain the true distance, in simulated worlds.
 
     python benchmarks/interval_coverage.py                # 72 worlds, half a minute of one core
     python benchmarks/interval_coverage.py --worlds 9
@@ -32,17 +32,17 @@ from mappable.places.table import Places
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 QUERIES, ELSEWHERE = 750, 300
-SIZES = (100, 150, 250, 400, 700, 1500)  # images to calibrate by; a world has one of them by its seed
+SIZES = (100, 150, 250, 400, 700, 1500)  # numbers of calibration images; the seed of a world chooses one
 LENGTH, LANDMARKS = 400.0, 100
 NUMBERS = 96  # of a descriptor
-BLURRED = 0.25  # share of images, with four times the noise
+BLURRED = 0.25  # fraction of images with four times the noise
 GROUPS = ("confident", "not confident", "retrieved", "pairs")
 ENCODER = "made-up"
 
 
 @dataclass(frozen=True)
 class World:
-    """Landmarks, and images to calibrate by: positions and descriptors."""
+    """A map, and images with positions and descriptors."""
 
     map: Map
     known: tuple[Floats, Floats32]
@@ -52,7 +52,7 @@ class World:
 
 @dataclass(frozen=True)
 class Held:
-    """Of one group, per level: how many intervals there are, how many hold the truth, and their widths."""
+    """One group of intervals. Per level: their number, how many contain the truth, and their widths."""
 
     count: int
     held: Floats  # (levels,)
@@ -60,7 +60,7 @@ class Held:
 
 
 def draw_world(seed: int, size: int | None = None, queries: int = QUERIES) -> World:
-    """The world with this seed; `size` is the number of images to calibrate by."""
+    """The world with this seed; `size` is the number of calibration images."""
     random = np.random.default_rng([seed, 22])
     dimensions, scale = (2, 3)[seed % 2], random.uniform(6.0, 12.0)
     ways, phase = random.normal(size=(dimensions, NUMBERS)) / scale, random.uniform(0, 2 * np.pi, NUMBERS)
@@ -87,7 +87,7 @@ def draw_world(seed: int, size: int | None = None, queries: int = QUERIES) -> Wo
 
 
 def measure(world: World, levels: Sequence[float] = LEVELS) -> dict[str, Held]:
-    """What intervals of the queries hold, per group that has any image."""
+    """Count how many intervals of the queries contain the truth, per group that has images."""
     calibration = calibrate(world.map, world.known[1], world.known[0], elsewhere=world.elsewhere)
     locator = Locator(world.map.with_calibration(calibration))
     positions, descriptors = world.asked
@@ -107,7 +107,7 @@ def measure(world: World, levels: Sequence[float] = LEVELS) -> dict[str, Held]:
     valid = feature <= calibration.retrieved.furthest
     retrieved = [np.stack(calibration.predict(feature[valid], level)[1:], axis=1) for level in levels]
     found["retrieved"] = _held(np.array(retrieved), truly[valid])
-    if calibration.pairs is not None:  # queries are in no order: each pair has two images of its own
+    if calibration.pairs is not None:  # queries have no order, and no image is in two pairs
         first, second = np.arange(len(positions)).reshape(2, -1)
         near = np.concatenate([_pairs(positions, descriptors, first, np.roll(second, by)) for by in range(40)], axis=1)
         near = near[:, (near[0] <= calibration.pairs_valid) & (near[1] <= calibration.response.reach)]

@@ -1,12 +1,12 @@
 """The noise profile `learned`: ranges with the errors of a trained encoder, as measured on images it never saw.
 
-A squared feature distance s of two images d metres apart is, by what was found in such encoders, about
+In such encoders, the squared feature distance s of two images d metres apart is about
 
     s = r(d) exp(w_i + w_j + e_ij),    r(d) = plateau - (plateau - offset) exp(-slope d / (plateau - offset)):
 
-it does not begin at zero, rises, and has no information where it is flat. w is the deviation of an image. It affects
-all pairs of the image, and images close by share it: a corner looks unlike everything around it. e is the deviation of
-the pair alone.
+r does not begin at zero, it rises, and it carries no information where it is flat. w is the deviation of an image. It
+affects all pairs of the image, and images close by share it: a corner looks unlike everything around it. e is the
+deviation of the pair alone.
 """
 
 from collections.abc import Mapping
@@ -23,49 +23,49 @@ from mappable.randomness import Purpose, generator
 from mappable.recovery.ranges import Ranges
 
 FORMAT = Format("mappable noise profile", 1, "fit it again")
-FARTHEST = 40.0  # metres that a calibrated distance is cut at
+FARTHEST = 40.0  # largest calibrated distance, in metres
 
 
 @dataclass(frozen=True)
 class LearnedNoise:
-    """How squared feature distances follow from metres, and how far they scatter."""
+    """Squared feature distances as a function of metres, and their scatter."""
 
-    offset: float  # at no distance
-    slope: float  # there, a metre
+    offset: float  # at distance 0
+    slope: float  # at distance 0, per metre
     plateau: float  # at a great distance
-    image_sigma: float  # of log s: what an image has with all others
-    image_metres: float  # over which neighboring images share it, to 1/e
-    near_sigma: float  # of log s: what a pair has alone, at no distance
-    far_sigma: float  # and where the response is flat
+    image_sigma: float  # of log s: an image's deviation in all its pairs
+    image_metres: float  # distance at which the correlation of two images' deviations falls to 1/e
+    near_sigma: float  # of log s: a pair's own deviation at distance 0
+    far_sigma: float  # the same where the response is flat
 
     @property
     def reach(self) -> float:
-        """The metres over which the response comes to within 1/e of its plateau."""
+        """The distance in metres at which the response has risen to within 1/e of its plateau."""
         return (self.plateau - self.offset) / self.slope
 
     def response(self, metres: Floats) -> Floats:
-        """The squared feature distance in the middle of the noise."""
+        """The squared feature distance without noise."""
         squared: Floats = self.plateau - (self.plateau - self.offset) * np.exp(-metres / self.reach)
         return squared
 
     def metres(self, squared: Floats) -> Floats:
-        """The distance whose response that is: 0 below the offset, and 40 m at most."""
+        """The distance with this response: 0 below the offset, at most 40 m."""
         left = (self.plateau - squared) / (self.plateau - self.offset)
         apart: Floats = -self.reach * np.log(np.clip(left, np.exp(-FARTHEST / self.reach), 1.0))
         return apart
 
     def image_variance(self, metres: Floats) -> Floats:
-        """The variance of log s that comes from the two images, which are the more alike the nearer."""
+        """The variance of log s due to the two images, whose deviations are more alike the nearer they are."""
         variance: Floats = 2 * self.image_sigma**2 * (1 + np.exp(-metres / self.image_metres))
         return variance
 
     def pair_sigma(self, metres: Floats) -> Floats:
-        """The deviation of log s that a pair has alone."""
+        """The standard deviation of log s due to the pair alone."""
         spread: Floats = self.far_sigma + (self.near_sigma - self.far_sigma) * np.exp(-metres / self.reach)
         return spread
 
     def sigma(self, metres: Floats) -> Floats:
-        """The deviation in metres of a distance that was read off the response: that of s, divided by the slope."""
+        """The standard deviation of a calibrated distance, in metres: the deviation of s, divided by the slope."""
         spread = np.sqrt(self.image_variance(metres) + np.square(self.pair_sigma(metres)))
         deviation: Floats = spread * self.response(metres) / (self.slope * np.exp(-metres / self.reach))
         return deviation
@@ -73,12 +73,12 @@ class LearnedNoise:
 
 @dataclass(frozen=True)
 class Profile:
-    """An encoder, as far as recovery is concerned: what it does, and what its user knows of that."""
+    """An encoder as recovery sees it: how it behaves, and what its user knows about it."""
 
-    actual: LearnedNoise  # fitted to test pairs: as it is
-    calibration: LearnedNoise  # fitted to calibration pairs: makes metres of squared feature distances
-    bound: float  # squared feature distance above which pairs are not used, by the calibration pairs
-    about: dict[str, Any] = field(default_factory=dict)  # where it comes from
+    actual: LearnedNoise  # fitted to test pairs: how the encoder behaves
+    calibration: LearnedNoise  # fitted to calibration pairs: converts squared feature distances to metres
+    bound: float  # pairs with a larger squared feature distance are not used; from the calibration pairs
+    about: dict[str, Any] = field(default_factory=dict)  # how it was made
 
     def to_json(self) -> str:
         return FORMAT.text(asdict(self)) + "\n"
@@ -90,22 +90,22 @@ class Profile:
 
 
 def learned_profile(file: Path | str | None = None) -> Profile:
-    """The profile of a file, or the one that is shipped: that of the demo's encoder, on runs it never saw."""
+    """Read a profile from a file. The default is the profile of the demo's encoder, on runs it never saw."""
     source = Path(__file__).with_name("learned.json") if file is None else Path(file)
     with FORMAT.reading(source):
         return Profile.from_json(FORMAT.read(source))
 
 
 def measure_learned(positions: Floats, profile: Profile, *, seed: int, missing: float = 0.0) -> Ranges:
-    """The ranges that the encoder of a profile would give along positions (n, k), which are in the order of the drive.
+    """Simulate the ranges that the encoder of a profile would give along positions (n, k), in the order of the drive.
 
-    Kept are the pairs that the bound lets through, among them false ones of places that happen to look alike, and all
-    pairs of consecutive images; of the former a share is `missing`. It takes n² steps, but no n x n memory.
+    The result has all pairs of consecutive images, and all pairs below the bound except the fraction `missing`. Some of
+    the latter are false, because their places happen to look alike. It takes n² steps, but no n x n memory.
     """
     if positions.ndim != 2 or len(positions) < 2 or not np.isfinite(positions).all():
-        raise BadInputError(f"positions {positions.shape} should be (n, 2) or (n, 3), all of them numbers")
+        raise BadInputError(f"positions have the shape {positions.shape}, expected (n, 2) or (n, 3) finite numbers")
     if not 0 <= missing < 1:
-        raise BadInputError(f"the share missing is {missing:g}, but must be at least 0 and below 1")
+        raise BadInputError(f"missing is {missing:g}, expected a fraction of at least 0 and below 1")
     actual, known = profile.actual, profile.calibration
     rng = generator(seed, Purpose.LEARNED_RANGES)
     deviations = _along(rng, np.linalg.norm(np.diff(positions, axis=0), axis=1), actual)
@@ -125,7 +125,7 @@ def measure_learned(positions: Floats, profile: Profile, *, seed: int, missing: 
 
 
 def _along(rng: np.random.Generator, steps: Floats, noise: LearnedNoise) -> Floats:
-    """A deviation for each image, like that of the one before it the closer they are."""
+    """One deviation per image; it is more like that of the image before the closer both are."""
     likeness = np.exp(-steps / noise.image_metres)
     fresh = noise.image_sigma * rng.standard_normal(len(steps) + 1)
     deviations = fresh.copy()

@@ -1,6 +1,8 @@
-"""How long it takes to draw a mining period's tuples, beside the loop over anchors that one would write by hand.
+"""Time to draw the tuples of a mining period, compared with a plain loop over anchors.
 
-Run it with `python benchmarks/mining.py`. Both find the same hard negatives in the same feature cache.
+    python benchmarks/mining.py
+
+Both find the same hard negatives in the same feature cache.
 """
 
 import statistics
@@ -19,8 +21,8 @@ from mappable.places.frames import Frame
 from mappable.places.table import Places
 
 PLACES, ANCHORS, CACHED = 15_000, 2_000, 4_000
-LOOPED = 100  # anchors that the plain loop is timed on; its time grows with their number
-DIMENSIONS = 256  # of the features: few, for their product is the same work in both
+LOOPED = 100  # anchors on which the plain loop is timed; its time is proportional to their number
+DIMENSIONS = 256  # of the features; few, because their product is the same work in both
 POSITIVE_RADIUS, NEGATIVE_RADIUS = 10.0, 25.0
 ROUNDS = 5
 LAYOUTS = {"triplet": Layout(6, 3, 3, other=False), "quadruplet": Layout(6, 3, 2, other=True)}
@@ -35,7 +37,7 @@ def make_places() -> Places:
 
 
 class PlainLoop:
-    """Positives and negatives by KD-tree, anchor by anchor, with NumPy."""
+    """Find positives and negatives with a KD-tree and NumPy, anchor by anchor."""
 
     def __init__(self, places: Places, rows: Ints, features: torch.Tensor) -> None:
         self.positions, self.tree = places.positions, KDTree(places.positions)
@@ -82,13 +84,13 @@ def main() -> None:
     some = anchors[:LOOPED]
     print(f"{ANCHORS:,} tuples of {PLACES:,} places, {len(rows):,} cached features of {DIMENSIONS} dimensions,")
     print(f"one thread, medians of {ROUNDS} rounds; the loop draws {LOOPED}, and its time is scaled to {ANCHORS:,}")
-    print(f"once a training: finding the usable anchors {prepared:.2f} s")
+    print(f"once per training: finding the usable anchors {prepared:.2f} s")
     print(f"{'':12}{'plain loop':>12}{'Sampler.draw':>14}{'ratio':>8}")
     for name, layout in LAYOUTS.items():
         ours, plain = sampler.draw(some, layout, 0, rows, features).rows.numpy(), np.stack(loop.draw(some, layout))
         hard = slice(1 + layout.positives, 1 + layout.positives + layout.hard)
         if not np.array_equal(ours[:, hard], plain[:, hard]):
-            raise RuntimeError("the two found different hard negatives")
+            raise RuntimeError("the two methods found different hard negatives")
         taken: tuple[list[float], list[float]] = [], []
         for _ in range(ROUNDS):
             taken[0].append(seconds_of(partial(loop.draw, some, layout)) * ANCHORS / LOOPED)

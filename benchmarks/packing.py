@@ -4,7 +4,7 @@
 
 Three methods process the same files on the same cores: a plain loop, the loop with as many threads as packing has, and
 packing. Each writes the pixels to one file on disk. Rounds are interleaved in one process; medians are compared. The
-possible gain depends on the detail in the files, because entropy decoding cannot be scaled. Collections of the field
+possible gain depends on the detail in the files, because entropy decoding cannot be scaled. Usual collections
 have between a tenth and a third of a byte per pixel. The goal is judged at a fifth (about 250 kB); both ends are also
 measured. The images are noise whose amplitude falls with frequency as in photographs; the rate sets the detail.
 """
@@ -25,7 +25,11 @@ from mappable.places import Frame, Places, pack_images
 
 SOURCE, TARGET = (1280, 960), (240, 180)
 GOAL = 2.5
-DETAIL = {"0.1 byte a pixel": 1.8, "0.2 byte a pixel": 1.52, "0.35 byte a pixel": 1.28}  # exponents of the fall
+DETAIL = {
+    "0.1 byte a pixel": 1.8,
+    "0.2 byte a pixel": 1.52,
+    "0.35 byte a pixel": 1.28,
+}  # exponents of the decay with frequency
 JUDGED = "0.2 byte a pixel"
 
 
@@ -54,7 +58,7 @@ def write_photos(folder: Path, count: int, exponent: float) -> Places:
 
 
 def plain(places: Places, out: Path, workers: int) -> None:
-    """What one writes without thinking: open, decode whole, convert, resize, save the stack."""
+    """The plain loop: open, decode at full size, convert, resize, save the stack."""
 
     def load(file: Path) -> np.ndarray:
         with Image.open(file) as image:
@@ -76,7 +80,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     workers = len(os.sched_getaffinity(0))
-    print(f"{arguments.images} JPEGs, {SOURCE[0]}x{SOURCE[1]} to {TARGET[0]}x{TARGET[1]}; {workers} cores; ms an image")
+    print(
+        f"{arguments.images} JPEGs, {SOURCE[0]}x{SOURCE[1]} to {TARGET[0]}x{TARGET[1]}; {workers} cores; ms per image"
+    )
     print(f"{'':18}{'kB':>5}{'plain loop':>12}{'threaded':>10}{'packing':>9}{'ratio':>7}{'again':>7}")
     for name, exponent in DETAIL.items():
         with tempfile.TemporaryDirectory() as temporary:
@@ -90,7 +96,7 @@ def main() -> None:
 
 
 def compare(folder: Path, exponent: float, count: int, rounds: int, workers: int) -> tuple[float, list[float]]:
-    """Mean size in kB, and median milliseconds an image of: plain loop, with threads, packing, packing again."""
+    """Mean size in kB, and median ms per image of the plain loop, the loop with threads, packing, and packing again."""
     places = write_photos(folder / "photos", count, exponent)
     seconds: list[list[float]] = [[], [], [], []]
     for number in range(rounds):

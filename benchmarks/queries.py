@@ -1,10 +1,10 @@
-"""How long a query takes on a GPU: an image on the host to its nearest of 200 landmarks on the host.
+"""Time of a query on a GPU, from an image on the host to its nearest of 200 landmarks on the host.
 
     python benchmarks/queries.py
 
-`FastEncoder` is compared with the same encoder called step by step, and with a first version as one would write it: the
-network in float32 and a KD-tree on the CPU, as in the paper. All answer the same queries in turn; answers are
-compared.
+`FastEncoder` is compared with the same encoder called step by step, and with a plain first version. That version uses
+the network in float32 and a KD-tree on the CPU, as in the paper. All methods take turns on the same queries, and their
+answers are compared.
 """
 
 import argparse
@@ -37,11 +37,11 @@ def main() -> None:
     parser.add_argument("--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched")
     given = parser.parse_args()
     if not torch.cuda.is_available():
-        print("there is no CUDA device here, and nothing to measure without one")
+        print("this benchmark needs a CUDA device; none was found")
         return
     encoder = Encoder.create(weights_file=given.weights_file, size=SIZE).to("cuda")
     scenes = make_images(LANDMARKS, seed=0)
-    encoder.initialise(scenes)
+    encoder.initialize(scenes)
     landmarks = encoder.embed(scenes, progress=False)
     on_gpu, tree, fast = torch.from_numpy(landmarks).cuda(), KDTree(landmarks), FastEncoder(encoder, landmarks)
     noise = np.random.default_rng(1).integers(-20, 21, (QUERIES, SIZE[1], SIZE[0], 3))

@@ -1,9 +1,10 @@
-"""How long recovery without known positions takes and how good it is, beside what one would use instead.
+"""Time and accuracy of recovery without known positions, compared with the alternatives.
 
-Run it with `python benchmarks/recovery.py`. The semidefinite programs are solved to a relative duality gap of 1e-7;
-benchmarks/sdp.py compares their solvers. Every method runs in a process of its own on one thread: CPU seconds of the
-method alone, behind a small run that imports what it needs, and how much its memory grew at most. Two rows need
-scikit-learn.
+    python benchmarks/recovery.py
+
+The semidefinite programs are solved to a relative duality gap of 1e-7; benchmarks/sdp.py compares their solvers. Every
+method runs in its own process on one thread, after a small run that imports what it needs. The table has the CPU
+seconds of the method alone, and the peak growth of its memory. Two rows need scikit-learn.
 """
 
 import importlib
@@ -29,17 +30,17 @@ from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.matrices.completion import geodesics
 from mappable.recovery.matrices.sdp import sdp_frobenius, sdp_trace
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 from mappable.recovery.unanchored.mds import classical_mds, landmark_geodesic_mds
 from mappable.recovery.unanchored.pipeline import recover
 from mappable.recovery.unanchored.smacof import sparse_smacof
 from simulated_ranges import NOISES, Kind, measure, route
 
 LENGTH = 672.0  # metres
-RADIUS, LEAST_STEPS = 10.0, 3.4  # metres; steps from point to point that ranges reach over, else they are a bare chain
+RADIUS, LEAST_STEPS = 10.0, 3.4  # metres; smallest reach of ranges in steps, because shorter ranges form a bare chain
 LEARNED = "learned"
 SEEDS = 5
-ALIASED_FROM, ALIASED_SEEDS = 300, 16  # on these nothing was tuned
+ALIASED_FROM, ALIASED_SEEDS = 300, 16  # nothing was tuned on these
 KINDS: tuple[Kind, ...] = ("loop", "open")
 CLEAR = Path("/proc/self/clear_refs")
 CITIES = (10_000, 30_000, 100_000)
@@ -70,14 +71,14 @@ def sklearn_isomap(ranges: Ranges) -> Floats:
 
 
 def sklearn_mds(ranges: Ranges) -> Floats:
-    """It knows no masks: what is missing is the shortest path. Started at random four times, as it was for long."""
+    """It has no masks, so shortest paths replace missing distances. Four random starts, its former default."""
     mds = importlib.import_module("sklearn.manifold").MDS(metric="precomputed", n_init=4, init="random", random_state=0)
     positions: Floats = mds.fit_transform(np.sqrt(geodesics(ranges)))
     return positions
 
 
 def matrix(ranges: Ranges) -> tuple[Floats, Bools]:
-    """Squared distances and the mask of those that are known."""
+    """Squared distances, and a mask of the known ones."""
     squared, mask = np.zeros((ranges.count, ranges.count)), np.eye(ranges.count, dtype=bool)
     squared[ranges.i, ranges.j] = squared[ranges.j, ranges.i] = np.square(ranges.metres)
     mask[ranges.i, ranges.j] = mask[ranges.j, ranges.i] = True
@@ -85,7 +86,7 @@ def matrix(ranges: Ranges) -> tuple[Floats, Bools]:
 
 
 OURS = "mappable.recover"
-METHODS: dict[str, tuple[Callable[[Ranges], Floats], str]] = {  # and the package that it needs
+METHODS: dict[str, tuple[Callable[[Ranges], Floats], str]] = {  # and the package that the method needs
     OURS: (ours, "numpy"),
     "the paper's SDP (Frobenius)": (frobenius, "numpy"),
     "the SDP in trace form": (trace, "numpy"),
@@ -105,14 +106,14 @@ class Run:
 
 
 def apart(name: str, worlds: Sequence[tuple[Floats, Ranges]]) -> list[Run]:
-    """Runs, one after the other, in a process of their own."""
+    """Runs one after the other in their own process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         pool.submit(warm_up, name).result()
         return [pool.submit(in_child, name, positions, ranges).result() for positions, ranges in worlds]
 
 
 def warm_up(name: str) -> None:
-    """A small run, which imports what is needed."""
+    """Run a small case, which imports what the method needs."""
     warnings.simplefilter("ignore")
     METHODS[name][0](measure(route("loop", 25, seed=0, length=100.0), NOISES["mid"], seed=0, radius=15.0))
 
@@ -127,14 +128,14 @@ def in_child(name: str, positions: Floats, ranges: Ranges) -> Run:
 
 
 def forget_peak() -> None:
-    """Let the peak of memory begin anew, where that can be done."""
+    """Reset the peak of memory, if the system can."""
     if CLEAR.exists():
         CLEAR.write_text("5")
 
 
 def peak() -> float:
-    """The most memory, in megabytes, that this process had since."""
-    if CLEAR.exists():  # what getrusage tells is at least the memory of the process that started this one
+    """The peak memory of this process in megabytes since the reset."""
+    if CLEAR.exists():  # getrusage reports at least the memory of the parent process
         status = Path("/proc/self/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
@@ -148,7 +149,7 @@ def measured(positions: Floats, noise: str, seed: int) -> Ranges:
 
 
 def small() -> None:
-    """Beside others, where these can be run at all."""
+    """Compare with other methods, on problems that these can solve."""
     for count, noise in SMALL:
         print(f"\n{count} points on {LENGTH:.0f} m, {noise} noise; medians over seeds")
         print(
@@ -163,7 +164,7 @@ def small() -> None:
         found: dict[str, dict[Kind, list[Run]]] = {}
         for name, (_, package) in METHODS.items():
             if importlib.util.find_spec(package) is None:
-                print(f"  {name:44}  left out: {package} is not installed")
+                print(f"  {name:44}  skipped: {package} is not installed")
             else:
                 worlds = [
                     (positions, measured(positions, noise, seed))
@@ -176,7 +177,7 @@ def small() -> None:
 
 
 def compared(runs: dict[Kind, list[Run]], own: dict[Kind, list[Run]]) -> str:
-    """A row: medians, and how often these runs are worse than our own of the same routes."""
+    """A table row: medians, and how often these runs are worse than ours on the same routes."""
     every = [run for kind in KINDS for run in runs[kind]]
     same = [run for kind in KINDS for run in own[kind][: len(runs[kind])]]
     worse = sum(one.of_length > two.of_length for one, two in zip(every, same, strict=True))
@@ -189,8 +190,8 @@ def compared(runs: dict[Kind, list[Run]], own: dict[Kind, list[Run]]) -> str:
 
 
 def large() -> None:
-    """Where others cannot: cities, and a sequence so dense that keyframes carry it."""
-    print("\nmappable.recover, 10 % of the ranges missing; mid noise: and 1 % false")
+    """Problems that the others cannot solve: cities, and a dense sequence that needs keyframes."""
+    print("\nmappable.recover, 10 % of the ranges missing; with mid noise, 1 % false")
     print(f"{'':30}{'edges':>12}{'CPU s':>9}{'MB':>7}{'% length':>10}{'% gyration':>12}{'point':>8}{'circle':>8}")
     edges, seconds = [], []
     cities: list[tuple[Kind, int, float, str]] = [("city", count, float(count), "mid") for count in CITIES]
@@ -218,7 +219,7 @@ def large() -> None:
 
 
 def aliased() -> None:
-    """Where stretches look like other stretches: all of `recover`, and without the filter of whole closures."""
+    """Routes with stretches that look alike: `recover`, with and without the filter of whole closures."""
     print(f"\nloop of 400 points on {LENGTH:.0f} m, 10 % of the ranges missing, {ALIASED_SEEDS} seeds, % of the length")
     print(f"{'noise':8}{'aliased':>10}{'circle':>8}{'no closure filter':>20}{'recover':>10}{'below 2.5 %':>14}")
     for noise in ("low", "mid", "high"):
@@ -227,7 +228,7 @@ def aliased() -> None:
             for seed in range(ALIASED_FROM, ALIASED_FROM + ALIASED_SEEDS):
                 positions = route("loop", 400, seed=seed)
                 ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, aliased=share)
-                near = ranges.where(common_neighbour_filter(ranges))
+                near = ranges.where(common_neighbor_filter(ranges))
                 plain = sparse_smacof(near, landmark_geodesic_mds(near, 2, seed=0)).points
                 scores = [aligned_score(found, positions) for found in (plain, recover(ranges).positions)]
                 errors.append([score.of_length for score in (trivial_rows(positions)["circle"], *scores)])
@@ -237,7 +238,7 @@ def aliased() -> None:
 
 
 def main() -> None:
-    os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes started from here
+    os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})  # for the processes that start below
     large()
     aliased()
     small()

@@ -1,11 +1,11 @@
-"""How well positions can be recovered from ranges: all methods on simulated routes, beside drawings without any range.
+"""How well positions can be recovered from ranges: all methods on simulated routes, next to shapes without ranges.
 
     python benchmarks/recovery_study.py                       # default method, 400 images, ten routes each
     python benchmarks/recovery_study.py --kind city --noise mid --methods default --anchors 0
 
-`learned` is the noise of a trained encoder; low, mid and high are kinder. A method that does not beat the straight line
-or the circle has not recovered a shape. Repetitions use different routes, or with --same-route, as in the paper,
-different images of one route. Errors are percentages of the path length.
+`learned` is the noise of a trained encoder; low, mid and high are less severe. A method that does not beat the straight
+line or the circle has not recovered a shape. Each repetition uses a different route. With --same-route, as in the
+paper, it uses different images of one route. Errors are percentages of the path length.
 """
 
 import argparse
@@ -37,19 +37,19 @@ from simulated_ranges import KINDS, NOISES, Kind, measure, route
 
 LEARNED = "learned"
 NOISE_NAMES = (*NOISES, LEARNED)
-DENSER = 3  # times as many images as are drawn from them
+DENSER = 3  # images of a shared route, per image that a seed draws from it
 LENGTH = 672.0  # metres
-RADIUS = 10.0  # metres up to which there are ranges
-LEAST_STEPS = 3.4  # from image to image, that these reach over at least: else a route is a bare chain
+RADIUS = 10.0  # longest range, in metres
+LEAST_STEPS = 3.4  # smallest reach of the ranges in steps, because shorter ranges form a bare chain
 ANCHOR_SIGMA = 0.5  # metres
-MISSING, OUTLIERS = 0.1, 0.01  # shares of the ranges; the profile `learned` has false ones of its own
+MISSING, OUTLIERS = 0.1, 0.01  # fractions of the ranges; the profile `learned` adds its own false ranges
 TRIVIAL = ("point", "straight line", "circle", "interpolated anchors")
 ANCHORED = "anchored"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What one repetition is of."""
+    """The problem of one repetition."""
 
     kind: Kind
     noise: str  # low, mid, high or learned
@@ -57,24 +57,24 @@ class Case:
     seed: int
     length: float  # metres
     anchors: int = 0  # known positions
-    same_route: bool = False  # that of seed 0, from which the seed draws the images
+    same_route: bool = False  # use the route of seed 0; `seed` draws its images
 
 
 @dataclass(frozen=True)
 class Row:
-    """How one method did in one case."""
+    """The errors of one method in one case."""
 
     case: Case
     method: str
-    similarity: Score  # after alignment with scale; of known positions: without any
+    similarity: Score  # after alignment with scale; with known positions: without alignment
     rigid: Score  # after alignment without scale
-    points: int  # that were scored: those of the largest part
+    points: int  # points that were scored: the largest part
     seconds: float  # of the processor
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How one method did over all repetitions: medians, as percentages of the path's length and of its gyration."""
+    """Errors of one method: medians over repetitions, in percent of the path length and of the radius of gyration."""
 
     kind: str
     noise: str
@@ -87,7 +87,7 @@ class Summary:
     rigid: float
     of_gyration: float
     seconds: float
-    mean: float  # and standard deviation, as the paper has them
+    mean: float  # mean and standard deviation, as in the paper
     deviation: float
 
 
@@ -101,12 +101,12 @@ def cases(
     length: float | None = None,
     same_route: bool = False,
 ) -> list[Case]:
-    """All combinations: each route and noise without known positions and with each number of `anchors`.
+    """All combinations of routes, noises, and numbers of known positions (none, and each of `anchors`).
 
-    Routes are 672 m long unless the `length` in metres is given, but in a city as many metres as there are images.
+    Routes are 672 m long unless `length` gives the metres. Those of a city have as many metres as images.
     """
     if not kinds or not noises:
-        raise BadInputError("there is nothing to study: name a route and a noise at least")
+        raise BadInputError("nothing to study: name at least one route and one noise")
     for noise in noises:
         if noise not in (*NOISES, LEARNED):
             raise BadInputError(f"there is no noise {noise!r}; there are {', '.join(NOISES)} and {LEARNED}")
@@ -132,7 +132,7 @@ def _length(kind: Kind, count: int) -> float:
 
 
 def run_study(wanted: Sequence[Case], methods: Sequence[str] = ("default", "geodesic", "smacof")) -> list[Row]:
-    """All rows of all cases; a method that is made for fewer points is left out."""
+    """All rows of all cases, without the methods whose limit of points is exceeded."""
     usable = {name: method(name) for name in methods}
     rows: list[Row] = []
     with progress_bar("studying", len(wanted)) as advance:
@@ -143,7 +143,7 @@ def run_study(wanted: Sequence[Case], methods: Sequence[str] = ("default", "geod
 
 
 def draw(case: Case) -> tuple[Floats, Ranges, Anchors | None]:
-    """The true positions, what is measured of them, and the known positions of a case."""
+    """The true positions, the ranges and the known positions of a case."""
     if case.same_route:
         dense = route(case.kind, DENSER * case.count, seed=0, length=case.length)
         random = generator(case.seed, Purpose.SUBSAMPLES)
@@ -163,7 +163,7 @@ def draw(case: Case) -> tuple[Floats, Ranges, Anchors | None]:
     return truth, ranges, Anchors(points, truth[points] + errors, np.full(case.anchors, ANCHOR_SIGMA))
 
 
-def summarise(rows: Sequence[Row]) -> list[Summary]:
+def summarize(rows: Sequence[Row]) -> list[Summary]:
     """Medians over repetitions, in the order of the rows."""
     groups: dict[tuple[str, str, int, str], list[Row]] = {}
     for row in rows:
@@ -186,8 +186,8 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 
 
 def study_to_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """Every row and the medians."""
-    return {"medians": [asdict(one) for one in summarise(rows)], "rows": [asdict(row) for row in rows]}
+    """Every row, and the medians."""
+    return {"medians": [asdict(one) for one in summarize(rows)], "rows": [asdict(row) for row in rows]}
 
 
 def _rows(case: Case, methods: Sequence[str]) -> Iterator[Row]:
@@ -240,7 +240,7 @@ def print_study(rows: list[Summary], what: str) -> None:
             f"{row.rigid:.2f}", f"{row.of_gyration:.1f}", f"{row.seconds:.2f}" if row.seconds else "",
         )  # fmt: skip
     console.print(table)
-    console.print("known positions are never aligned; all others after the best alignment, with scale and mirror")
+    console.print("rows with known positions are not aligned; the others are aligned with scale and mirror")
 
 
 def words(text: str) -> list[str]:
@@ -276,7 +276,7 @@ def main() -> None:
     if given.json:
         print(json.dumps(study_to_json(rows), indent=2))
         return
-    print_study(summarise(rows), f"{given.count:,} images per route")
+    print_study(summarize(rows), f"{given.count:,} images per route")
     for name in words(given.methods):
         if given.count > method(name).most:
             print(f"{name} takes at most {method(name).most} images and was left out")

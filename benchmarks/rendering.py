@@ -1,11 +1,13 @@
-"""Rendering speed a core: images of the simulated worlds at 160x120, and their caster beside a plain one.
+"""Rendering speed per core: images of the simulated worlds at 160x120, and their ray caster compared with a plain one.
 
     python benchmarks/rendering.py [--images 16]
 
-First, milliseconds an image on one core, by condition, and images a second on all cores, the way `simulate` draws
-them. Then only the step that finds what each ray meets, beside what one would write instead: every ray against every
-solid in sight, vectorized. Both get the same rays, boxes and decks (boxes without gables, because the plain one knows
-no other shape), on one thread, interleaved, and are compared in what they see.
+The first table has milliseconds per image on one core, by condition. It also has images per second on all cores, as
+`simulate` draws them. The second table times only the step that finds what each ray hits. It is compared with a plain
+vectorized caster, which tests every ray against every solid in sight.
+
+Both casters get the same rays, boxes and decks, on one thread, interleaved, and their results are compared. The boxes
+have no gables, because the plain caster knows no other shape.
 """
 
 import argparse
@@ -31,13 +33,13 @@ from mappable.worlds.scene import Deck, Shape, World
 NAMES = ("street-v1", "rooms-v1")
 COMPARED = {"street-v1": "overcast", "rooms-v1": "cloudy"}  # conditions for all cores and for casting
 TOGETHER = 160  # images that all cores draw
-CHUNK = 8  # solids that the plain caster tests at a time: it is fastest with 4 to 16
+CHUNK = 8  # solids that the plain caster tests at a time; 4 to 16 are fastest
 AGREEMENT = 0.99
 
 
 @dataclass(frozen=True)
 class Case:
-    """The first run of a preset in one condition, ready to be drawn, and some images along it."""
+    """The first run of a preset in one condition, prepared for drawing, and some images along it."""
 
     preset: Preset
     world: World
@@ -68,7 +70,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def time_images(cases: Sequence[Case]) -> None:
-    """Median milliseconds an image on one thread, one image of each condition after the other."""
+    """Median milliseconds per image on one thread; conditions take turns."""
     seconds: list[list[float]] = [[] for _ in cases]
     for case in cases:
         case.renderer.render(case.images[:2])
@@ -80,7 +82,7 @@ def time_images(cases: Sequence[Case]) -> None:
 
 
 def images_a_second(case: Case) -> float:
-    """Of `simulate`'s own path, on all cores; preparing the run, about half a second, counts."""
+    """Images per second of `simulate` on all cores, including about half a second to prepare the run."""
     preset = replace(case.preset, runs=(case.run,))
     world, drives = plan(preset)
     wanted = np.zeros(len(drives[0].images), dtype=bool)
@@ -93,7 +95,7 @@ def images_a_second(case: Case) -> float:
 
 
 def plain_cast(view: View, solids: Solids, rows: Ints, decks: Sequence[Deck]) -> Tensor:
-    """What each ray of one image sees, by testing it against everything: see `seen_by_caster`. Decks are level."""
+    """Test each ray of one image against everything. The result is like that of `seen_by_caster`. Decks are level."""
     height, width = view.slope.shape[1], view.east.shape[2]
     east, north, up = (ray.expand(1, height, width).reshape(-1) for ray in (view.east, view.north, view.slope))
     eye = float(view.eye)
@@ -102,7 +104,7 @@ def plain_cast(view: View, solids: Solids, rows: Ints, decks: Sequence[Deck]) ->
         at = (deck.z - eye) / up
         x, y = float(view.origin[0]) + east * at, float(view.origin[1]) + north * at
         near = (at > NEAR) & (at < depth)
-        if len(decks) > 1:  # the only deck of a world is its ground, without end
+        if len(decks) > 1:  # the only deck of a world is its endless ground
             near &= ((x - deck.x).abs() <= deck.length / 2) & ((y - deck.y).abs() <= deck.width / 2)
         depth, seen = torch.where(near, at, depth), torch.where(near, -2 - number, seen)
     middle = np.column_stack([solids.x - view.origin[0], solids.y - view.origin[1], (solids.low + solids.high) / 2])
@@ -130,13 +132,13 @@ def slab(to: Tensor, reach: Tensor, ray: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def seen_by_caster(view: View, solids: Solids, rows: Ints, may_see: Bools, decks: Sequence[Deck]) -> Tensor:
-    """What each ray sees: the solid's number among the rows, -2 less the deck's number, or -1 for nothing."""
+    """What each ray sees: the row of a solid, -2 - the number of a deck, or -1 for nothing."""
     hits = Caster(view, solids, rows, may_see, list(decks)).cast(view.eye, view.slope)
     return torch.where(hits.deck >= 0, -2 - hits.deck, hits.solid).reshape(-1)
 
 
 def compare_casting(case: Case) -> float:
-    """Print median milliseconds an image of both casters; returns the share of rays that see the same."""
+    """Print median milliseconds per image of both casters, and return the fraction of rays that see the same."""
     renderer, decks = case.renderer, case.world.scene.decks
     traversal = renderer.traversal
     standing = [(-1, solid) for solid in (*case.world.scene.solids, *traversal.parked)]
@@ -168,12 +170,12 @@ def main() -> None:
     torch.set_num_threads(1)
     cases = [case for name in NAMES for case in prepare(name, arguments.images)]
     chosen = [case for case in cases if COMPARED[case.preset.name] == case.run.condition]
-    print(f"ms an image of 160x120 on one core, medians of {arguments.images}; torch {torch.__version__}")
+    print(f"ms per image of 160x120 on one core, medians of {arguments.images}; torch {torch.__version__}")
     time_images(cases)
-    print(f"images a second on all {len(os.sched_getaffinity(0))} cores")
+    print(f"images per second on all {len(os.sched_getaffinity(0))} cores")
     for case in chosen:
         print(f"{case.preset.name:12}{case.run.condition:14}{images_a_second(case):8.1f}")
-    print(f"casting alone, ms an image on one core, medians of {arguments.images}")
+    print(f"casting alone, ms per image on one core, medians of {arguments.images}")
     print(f"{'':12}{'boxes':>8}{'plain':>10}{'Caster':>10}{'ratio':>8}{'the same':>10}")
     shares = [compare_casting(case) for case in chosen]
     print(f"both see the same at {AGREEMENT:.0%} of the rays or more: {'yes' if min(shares) >= AGREEMENT else 'NO'}")

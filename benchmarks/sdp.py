@@ -1,8 +1,10 @@
-"""How long the paper's semidefinite programs take: our interior-point method beside the solvers that cvxpy brings.
+"""Time of the paper's semidefinite programs: our interior-point method compared with the solvers of cvxpy.
 
-Run it with `python benchmarks/sdp.py`. All solvers run in one process on one thread, one after the other on the same
-problem, and stop at a relative gap of 1e-4 by their own measure. "off" is how far the objective is from the optimum,
-relative to it: a solver counts as converged only if that is at most 1e-4. Needs cvxpy; SCS is left out without `scs`.
+    python benchmarks/sdp.py
+
+All solvers run in one process on one thread, one after the other on the same problem. They stop at a relative gap of
+1e-4 by their own measure. "off" is the relative difference of the objective from the optimum. A solver counts as
+converged only if that is at most 1e-4. The benchmark needs cvxpy, and skips SCS if `scs` is not installed.
 """
 
 import argparse
@@ -29,8 +31,8 @@ from simulated_ranges import NOISES, measure, route
 
 cvxpy: Any = importlib.import_module("cvxpy")  # has no types
 ACCURACY = 1e-4
-LENGTH, STEPS = 672.0, 3.4  # metres of the loop; steps from point to point that ranges reach over
-LONGEST = 100  # points beyond which cvxpy's Clarabel and SCS would take an hour
+LENGTH, STEPS = 672.0, 3.4  # metres of the loop; reach of the ranges in steps
+LONGEST = 100  # most points for cvxpy's Clarabel and SCS; more would take an hour
 
 
 def main() -> None:
@@ -55,7 +57,7 @@ def row(name: str, seconds: float, off: float | None, found: Floats, positions: 
 
 
 class Problem:
-    """One form, with the largest squared distance as the unit."""
+    """One form of the problem, with the largest squared distance as the unit."""
 
     def __init__(self, ranges: Ranges, form: str) -> None:
         self.ranges, self.trace = ranges, form == "trace form"
@@ -65,7 +67,7 @@ class Problem:
         self.kappa = 2.0 * self.scale * ranges.count / (np.sqrt(2.0) * float(np.linalg.norm(self.wanted)))
 
     def value(self, gram: Floats) -> float:
-        """The objective, to be maximized, at a Gram matrix."""
+        """The objective (to be maximized) at a Gram matrix."""
         i, j = self.ranges.i, self.ranges.j
         off = np.sqrt(2.0) * (np.diag(gram)[i] + np.diag(gram)[j] - 2.0 * gram[i, j] - self.wanted)
         spread = float(np.trace(gram) - gram.mean() * len(gram))
@@ -77,7 +79,7 @@ class Problem:
         return interior_point.solve(self.ranges, self.wanted, self.scale, radius).gram
 
     def dual(self) -> Floats:
-        """The Frobenius form's dual, whose matrix constraint is as sparse as the mask: Clarabel splits it up.
+        """The dual of the Frobenius form. Its matrix constraint is as sparse as the mask, so Clarabel splits it up.
 
         The first point is the origin, and its row of the Gram matrix is left out.
         """
@@ -100,7 +102,7 @@ class Problem:
         return gram + np.triu(gram, 1).T
 
     def by_cvxpy(self, **settings: Any) -> Floats:
-        """As the problem is usually written."""
+        """The problem in its usual form."""
         count, i, j = self.ranges.count, self.ranges.i, self.ranges.j
         gram = cvxpy.Variable((count, count), PSD=True)
         diagonal, entries = cvxpy.diag(gram), cvxpy.vec(gram, order="C")
@@ -112,7 +114,7 @@ class Problem:
 
 
 def solvers(form: str, problem: Problem, positions: Floats) -> None:
-    """Run each solver that is there on one problem."""
+    """Run each installed solver on one problem."""
     tolerance = {f"tol_{name}": ACCURACY for name in ("gap_abs", "gap_rel", "feas")}
     rough: dict[str, Any] = {"eps_abs": ACCURACY, "eps_rel": ACCURACY, "max_iters": 100_000}
     ways: dict[str, Callable[[], Floats]] = {"ours": lambda: problem.ours(ACCURACY)}
@@ -133,7 +135,7 @@ def solvers(form: str, problem: Problem, positions: Floats) -> None:
 
 
 def _points(gram: Floats) -> Floats:
-    """Points (n, n) whose Gram matrix comes nearest to a matrix that is one but for rounding."""
+    """Points (n, n) whose Gram matrix is nearest to a matrix that is a Gram matrix up to rounding."""
     values, vectors = np.linalg.eigh((gram + gram.T) / 2.0)
     points: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
     return points

@@ -1,12 +1,12 @@
-"""How long search among descriptors takes, beside FAISS flat and the KD-trees of scipy (the paper's) and scikit-learn.
+"""Time of search among descriptors, compared with FAISS flat and the KD-trees of scipy (the paper's) and scikit-learn.
 
     python benchmarks/search.py             # some minutes, 12 GB of memory, 3 GB in the temporary folder
     python benchmarks/search.py --quick     # the small ones only
 
-Descriptors are made up: waves of many lengths over a plane and over six other ways in which images differ, and noise;
-queries are made like them, about 3 m from a landmark. Each peer takes turns with ours in one process, many calls each,
-with the threads that each uses by itself; medians. All must find the same, but where landmarks are equally near up to
-rounding. Large trees answer single queries only. scikit-learn is left out if it is missing.
+Descriptors are synthetic: waves of many lengths over a plane and over six other ways in which images differ, plus
+noise. Queries are made in the same way, about 3 m from a landmark. Each peer takes turns with ours in one process, with
+many calls and its default number of threads; the table has medians. All methods must find the same landmarks, except
+those that are equally near up to rounding. Large trees answer single queries only. scikit-learn is optional.
 """
 
 import argparse
@@ -33,8 +33,8 @@ from mappable.maps.store import Store
 
 SMALL, LARGE = ((200, 32_768), (10_000, 512)), ((10_000, 32_768), (1_000_000, 512))
 QUERIES, BATCH = 64, 64
-TURNS, CALLS, SECONDS = 5, 64, 1.0  # of either; calls and seconds of a turn at most
-OTHER_WAYS, NOISE = 6, 0.7  # in which images differ, beside their position; of each number, beside waves of height 1
+TURNS, CALLS, SECONDS = 5, 64, 1.0  # turns of either; most calls and seconds per turn
+OTHER_WAYS, NOISE = 6, 0.7  # ways in which images differ besides position; noise per number, for waves of height 1
 LARGE_TREE = 2**24  # numbers
 NOT_BUILT = ("scikit-learn KDTree", 1_000_000)  # takes three minutes
 FIRST = 5  # times that a file is opened
@@ -43,12 +43,12 @@ Search = Callable[[Floats32, int], Ints]
 
 
 class World:
-    """Where descriptors come from."""
+    """The source of descriptors."""
 
     def __init__(self, landmarks: int, dimensions: int) -> None:
         self.rng = np.random.default_rng(0)
         self.side = 5 * np.sqrt(landmarks)  # metres
-        lengths = np.exp(self.rng.uniform(np.log(10), np.log(300), dimensions))  # metres, over 2 pi
+        lengths = np.exp(self.rng.uniform(np.log(10), np.log(300), dimensions))  # metres / (2 pi)
         waves = self.rng.standard_normal((2 + OTHER_WAYS, dimensions))
         waves[:2] /= lengths
         waves[2:] *= 0.35
@@ -93,7 +93,7 @@ PEERS = {"FAISS flat": faiss_flat, "scipy cKDTree": scipy_tree, "scikit-learn KD
 
 
 def taking_turns(first: Search, second: Search, queries: Floats32, size: int, count: int) -> tuple[float, float]:
-    """Median milliseconds of a call by either."""
+    """Median milliseconds per call of both."""
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(TURNS):
         for search, times in zip((first, second), taken, strict=True):
@@ -136,14 +136,14 @@ def compare(world: World) -> None:
 
 
 def check_same(exact: Exact, queries: Floats32, own: Ints, its: Ints) -> None:
-    """Where the rows differ, their distances must not."""
+    """Check that rows are equal, or else that their distances are."""
     for query, one, other in zip(queries, own, np.asarray(its), strict=True):
         mine, others = (np.square(exact.take(rows).astype(float) - query).sum(axis=1) for rows in (one, other))
         np.testing.assert_allclose(mine, others, rtol=1e-4, atol=1e-6)
 
 
 def first_query(world: World) -> None:
-    """From opening a file that the system has in memory to the first answer."""
+    """Time from opening a file in the page cache to the first answer."""
     query = world.queries[:1]
     with TemporaryDirectory() as folder:
         array, index_file = Path(folder) / "descriptors.npy", str(Path(folder) / "flat.faiss")
@@ -179,12 +179,12 @@ def first_query(world: World) -> None:
 
 
 def approximate(world: World) -> None:
-    """The index beside exact search."""
+    """Compare the approximate index with exact search."""
     exact = Exact(world.landmarks)
     begun = time.perf_counter()
     index = Approximate.build(exact)
     built = time.perf_counter() - begun
-    print(f"\napproximate, {len(exact):,} x {exact.dimensions:,}, built in {built:.0f} s; exact beside it, ms")
+    print(f"\napproximate, {len(exact):,} x {exact.dimensions:,}, built in {built:.0f} s; with exact search, in ms")
     for size, count in ((1, 1), (1, 10), (BATCH, 1), (BATCH, 10)):
         mine, its = taking_turns(ours(index), ours(exact), world.queries, size, count)
         print(f"  {size:>3} queries, {count:>2} nearest{mine:9.2f}{its:9.2f}{its / mine:7.1f}x")
@@ -204,7 +204,7 @@ def main() -> None:
     given = parser.parse_args()
     versions = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     print(f"{versions}, FAISS {faiss.__version__}; {os.cpu_count()} CPU cores")
-    print("milliseconds a call: ours, the peer's, how many times ours")
+    print("milliseconds per call: ours, the peer's, ratio")
     kinds = ("one query", f"{BATCH} queries", f"{BATCH}, 10 nearest")
     print(f"{'':40}{''.join(f'{kind:>26}' for kind in kinds)}  build, s")
     for shape in SMALL if given.quick else SMALL + LARGE:

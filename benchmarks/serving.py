@@ -1,11 +1,13 @@
-"""How many requests a second a server answers, how fast, and whether its memory grows.
+"""Requests per second and response times of a server, and whether its memory grows.
 
     python benchmarks/serving.py                    # --backend onnx; a quarter of an hour on two CPU cores
 
-A map of 200 landmarks is served by a process of its own, as `mappable serve` does it; this one asks it over loopback,
-with 1, 8 and 64 clients that each send the next image as soon as the last is answered. In turn with that, the bare
-encoder describes images in this process, decoded already: what a server could do at best. Then many small images are
-sent to a server whose encoder takes small ones, and its memory is read from time to time.
+A server with a map of 200 landmarks runs in its own process, as with `mappable serve`. This process sends images over
+loopback, with 1, 8 and 64 clients. Each client sends its next image as soon as the last one is answered. In turn with
+that, the bare encoder describes decoded images in this process, which is the upper limit for a server.
+
+Then this process sends many small images to a server with an encoder for small images, and reads its memory from time
+to time.
 """
 
 import argparse
@@ -36,9 +38,10 @@ from mappable.places.images import Size
 from mappable.places.table import Places
 from mappable.service.batching import Describe, measure
 
-LANDMARKS, SPACING, SCALE = 200, 5.0, 8.0  # of the map; metres; metres over which descriptors change
-SIZE, SENT = (240, 180), (640, 480)  # of images: what the encoder takes, and what is sent
-SMALL, SMALL_SENT = (64, 48), (128, 96)  # likewise, where many are sent
+LANDMARKS, SPACING = 200, 5.0  # of the map; metres between landmarks
+SCALE = 8.0  # metres over which descriptors change
+SIZE, SENT = (240, 180), (640, 480)  # sizes of images: of the encoder, and of those that are sent
+SMALL, SMALL_SENT = (64, 48), (128, 96)  # the same for the test of memory
 CLIENTS, ROUNDS, SECONDS = (1, 8, 64), 3, 10.0
 Backend = Literal["torch", "onnx"]
 
@@ -46,7 +49,7 @@ Backend = Literal["torch", "onnx"]
 def make_map(folder: Path, size: Size) -> Path:
     """A calibrated map along a line; its descriptors change smoothly, and its encoder is VGG-16 with random weights."""
     encoder = Encoder.create(weights="random", size=size)
-    encoder.initialise(np.stack([patches(size, seed) for seed in range(8)]), most=8)
+    encoder.initialize(np.stack([patches(size, seed) for seed in range(8)]), most=8)
     encoder.save(folder / "encoder.safetensors")
     along = np.arange(LANDMARKS) * SPACING
     positions, known = (np.column_stack([x, 30 * np.sin(x / 60)]) for x in (along, along[:-1] + 0.4 * SPACING))
@@ -83,7 +86,7 @@ def jpegs(size: Size) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Server:
-    """One that runs: where it is, its process, and what it said of its encoder."""
+    """A running server: its address, its process, and its message about the encoder."""
 
     port: int
     process: int
@@ -91,7 +94,7 @@ class Server:
 
     @property
     def megabytes(self) -> float:
-        """Of memory that is its own, now."""
+        """Megabytes of its private memory now."""
         status = Path(f"/proc/{self.process}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found is not None
@@ -114,7 +117,7 @@ def serving(folder: Path, backend: Backend) -> Iterator[Server]:
 
 @dataclass(frozen=True)
 class Load:
-    """Requests that were answered, and how: seconds of each, and how many were not."""
+    """Seconds of each answered request, and the number of errors."""
 
     taken: list[float]
     errors: int
@@ -163,7 +166,7 @@ def bare_encoder(folder: Path, backend: Backend) -> Describe:
 
 
 def bare_speed(describe: Describe, images: Pixels, seconds: float) -> float:
-    """Images a second, as many at a time as `images` are."""
+    """Images per second; all `images` are described at once."""
     start, count = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         describe(images)
@@ -189,7 +192,7 @@ def print_load(folder: Path, backend: Backend, seconds: float) -> None:
     print(f"{f'bare encoder, {size} at a time':26}{best:12.1f}")
     for clients, some in loads.items():
         speed = float(np.median([one.per_second for one in some]))
-        # Each beside the bare encoder just before and after it, as the machine may be busy with other things.
+        # The bare encoder runs just before and after each, because the machine may do other work.
         around = [(bare[n] + bare[n + 1]) / 2 for n in range(CLIENTS.index(clients), len(bare) - 1, len(CLIENTS) + 1)]
         share = float(np.median([one.per_second / beside for one, beside in zip(some, around, strict=True)]))
         taken = np.concatenate([one.taken for one in some]) * 1000

@@ -13,19 +13,19 @@ from mappable.recovery.ranges import Ranges
 
 Kind = Literal["open", "loop", "city"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-WOBBLE = 0.25  # metres to the side, within a lane
-APART = 26.0  # metres that an open route stays away from itself
+WOBBLE = 0.25  # lateral metres within a lane
+APART = 26.0  # smallest distance of an open route from itself, in metres
 BLOCK = 110.0  # metres, of the city's grid
 STEP = 0.25  # metres, of the route as it is laid out
 SHORTEST = 100.0  # metres, of a route
-STRETCH = 15.0  # metres that look like others
-TRIALS = 2_000  # after which a draw that must satisfy something is given up
-OVERLAP = 0.12  # share of a loop that is driven twice
+STRETCH = 15.0  # metres of a stretch that looks like another
+TRIALS = 2_000  # attempts at a draw that must meet a condition
+OVERLAP = 0.12  # fraction of a loop that is driven twice
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The spread of a measured distance d: `relative` * d + `absolute` metres."""
+    """The standard deviation of a measured distance d: `relative` * d + `absolute` metres."""
 
     relative: float
     absolute: float
@@ -39,15 +39,15 @@ NOISES = {"low": Noise(0.02, 0.05), "mid": Noise(0.05, 0.2), "high": Noise(0.15,
 
 
 def route(kind: Kind, count: int, *, seed: int, length: float = 672.0) -> Floats:
-    """Positions (count, 2) at equal steps along a made-up route of that length in metres.
+    """Positions (count, 2) at equal steps along a simulated route of this length in metres.
 
-    "open" never comes near itself, "loop" is a rectangle whose beginning is driven again, "city" wanders through a grid
+    "open" never comes near itself. "loop" is a rectangle whose beginning is driven again. "city" wanders through a grid
     of streets and comes back to them. Streets are 50 to 140 m long and turn by about 90 degrees.
     """
     if kind not in KINDS:
-        raise BadInputError(f"there is no route {kind!r}; there are {', '.join(KINDS)}")
+        raise BadInputError(f"unknown route {kind!r}; the routes are {', '.join(KINDS)}")
     if count < 2 or not SHORTEST <= length < np.inf:
-        raise BadInputError(f"a route of {count} points and {length:g} m: at least 2 and {SHORTEST:g} m are needed")
+        raise BadInputError(f"a route needs at least 2 points and {SHORTEST:g} m, got {count} points and {length:g} m")
     rng = generator(seed, Purpose.ROUTE)
     if kind == "city":
         line = _city(rng, length)
@@ -74,12 +74,12 @@ def measure(
     outliers: float = 0.0,
     aliased: float = 0.0,
 ) -> Ranges:
-    """The ranges up to `radius` that are measured among positions (n, k).
+    """Simulate the measured ranges up to `radius` among positions (n, k).
 
-    A distance is measured as it is up to the radius, and beyond it less and less, up to 2.5 times the radius; then
-    noise is added, and what comes out at most at the radius is kept. A share of the pairs is `missing`; `outliers` is
-    the share of false ones among independent pairs, `aliased` that of false ones between stretches of 15 m that look
-    alike, each relative to the true ones.
+    Distances up to the radius are measured as they are. Longer ones are measured too short, and approach 2.5 times the
+    radius. Then noise is added, and ranges up to the radius are kept. `missing` is the fraction of pairs that are
+    dropped. `outliers` and `aliased` are numbers of false ranges, relative to the true ones. Outliers are independent
+    pairs; aliased pairs are between stretches of 15 m that look alike.
     """
     _check(positions, radius, missing=missing, outliers=outliers, aliased=aliased)
     rng = generator(seed, Purpose.RANGES)
@@ -100,7 +100,7 @@ def measure(
 
 
 def response(metres: Floats, radius: float) -> Floats:
-    """What is measured of a distance without noise: itself up to the radius, then ever less, up to 2.5 radii."""
+    """The measured distance without noise: the same up to the radius, then too short, approaching 2.5 radii."""
     beyond = np.maximum(metres - radius, 0.0)
     measured: Floats = np.minimum(metres, radius) + 1.5 * radius * -np.expm1(-beyond / (1.5 * radius))
     return measured
@@ -108,12 +108,12 @@ def response(metres: Floats, radius: float) -> Floats:
 
 def _check(positions: Floats, radius: float, **shares: float) -> None:
     if positions.ndim != 2 or not np.isfinite(positions).all():
-        raise BadInputError(f"positions {positions.shape} should be (n, 2) or (n, 3), all of them numbers")
+        raise BadInputError(f"positions have the shape {positions.shape}, expected (n, 2) or (n, 3) finite numbers")
     if not 0 < radius < np.inf:
-        raise BadInputError(f"the radius is {radius:g} m, but must be above 0")
+        raise BadInputError(f"the radius is {radius:g} m, expected more than 0")
     for name, share in shares.items():
         if not 0 <= share < 1:
-            raise BadInputError(f"the share {name} is {share:g}, but must be at least 0 and below 1")
+            raise BadInputError(f"{name} is {share:g}, expected a fraction of at least 0 and below 1")
 
 
 def _independent(rng: np.random.Generator, points: int, count: int) -> Ints:
@@ -123,7 +123,7 @@ def _independent(rng: np.random.Generator, points: int, count: int) -> Ints:
 
 
 def _aliased(rng: np.random.Generator, positions: Floats, count: int, radius: float) -> Ints:
-    """Pairs between stretches of 15 m: the images of one resemble those of the other, in order."""
+    """Pairs between two stretches of 15 m; the images of one resemble those of the other, in order."""
     along = path_length(positions)
     pairs: list[tuple[int, int]] = []
     for _ in range(TRIALS):
@@ -145,11 +145,11 @@ def _aliased(rng: np.random.Generator, positions: Floats, count: int, radius: fl
 
 
 def _walk(rng: np.random.Generator, legs: list[tuple[float, float]]) -> Floats:
-    """A line in steps of STEP: each leg is its length and the turn (radians) behind it, on an arc of 8 to 14 m."""
+    """A line in steps of STEP. A leg has a length and the turn (radians) after it, on an arc of 8 to 14 m radius."""
     headings = []
     heading = 0.0
     for length, turn in legs:
-        bend = float(rng.normal(0, 0.0006))  # a slight curvature, radians a metre
+        bend = float(rng.normal(0, 0.0006))  # a slight curvature, in radians per metre
         steps = max(1, round(length / STEP))
         headings.append(heading + bend * STEP * np.arange(steps))
         heading += bend * STEP * steps
@@ -173,7 +173,7 @@ def _open(rng: np.random.Generator, length: float) -> Floats:
         close = KDTree(some).query_pairs(APART, output_type="ndarray")
         if not (np.abs(close[:, 0] - close[:, 1]) * 8 * STEP > 2.2 * APART).any():
             return line
-    raise BadInputError(f"no open route of {length:g} m was found that stays away from itself; a shorter one may be")
+    raise BadInputError(f"found no open route of {length:g} m that stays away from itself; try a shorter one")
 
 
 def _loop(rng: np.random.Generator, length: float) -> Floats:
@@ -190,7 +190,7 @@ def _loop(rng: np.random.Generator, length: float) -> Floats:
 
 
 def _city(rng: np.random.Generator, length: float) -> Floats:
-    """Along the streets of a grid, at each corner straight on, left or right; corners are cut by arcs."""
+    """A path along the streets of a grid, straight on, left or right at each corner; arcs cut the corners."""
     side = max(3, round(np.sqrt(length / BLOCK / 2)))
     corner, direction = np.array([side // 2, side // 2]), 0
     ways = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])

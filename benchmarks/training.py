@@ -1,13 +1,15 @@
-"""How fast an encoder trains on a GPU, beside a plain loop that decodes its images when it needs them.
+"""Training speed of an encoder on a GPU, compared with a plain loop that decodes its images when it needs them.
 
-    python benchmarks/training.py                                # steps: images a second, and ratios
+    python benchmarks/training.py                                # steps: images per second, and ratios
     python benchmarks/training.py --schedule oxford cold         # and the whole of the paper's trainings
 
-The places and images are made up: their content does not matter for the time. All layers learn, with VGG-16's real
-weights (fetched, if there is no --weights-file). Ours is `train` itself, mining and refreshes of the feature cache
-included; the plain loops have their tuples for nothing. The share is that of the GPU's rate for a product of two
-8192 x 8192 matrices of bfloat16 in the same run: it counts what the steps compute, not the refreshes. "streamed" is
-`train` with images that stay in the host's memory, as if they did not fit on the GPU.
+Places and images are synthetic, because their content does not change the time. All layers learn, with VGG-16's real
+weights (downloaded without --weights-file). Ours is `train` itself, with mining and refreshes of the feature cache. The
+plain loops get their tuples for free.
+
+The share is relative to the GPU's rate for a product of two 8192 x 8192 matrices of bfloat16 in the same run. It counts
+the computation of the steps, not of the refreshes. "streamed" is `train` with images that stay in the host's memory, as
+if they did not fit on the GPU.
 """
 
 import argparse
@@ -37,14 +39,14 @@ from mappable.places.table import Places
 from mappable.threads import cores
 
 COUNTS = {"oxford": 15_006, "cold": 29_237}  # the paper's training images
-FILES, FILE_SIZE = 400, (1280, 960)  # that the plain loops decode
+FILES, FILE_SIZE = 400, (1280, 960)  # of the JPEGs that the plain loops decode
 ROUNDS = 3
-PERIODS, ANCHORS_A_PERIOD = 2, 2_000  # of mining, a round
-PLAIN_IMAGES = 832  # a round, at least
+PERIODS, ANCHORS_A_PERIOD = 2, 2_000  # mining periods per round
+PLAIN_IMAGES = 832  # per round, at least
 
 
 def make_places(count: int) -> Places:
-    """Drives along a winding street, 3 places a metre in all."""
+    """Drives along a winding street, 3 places per metre in total."""
     rng = np.random.default_rng(0)
     along = np.sort(rng.uniform(0, count / 3, count))
     x, y = along + 619_500, 5_735_000 + 2 * np.sin(along / 150)
@@ -66,7 +68,7 @@ def make_images(count: int, size: Size) -> Pixels:
 def operations(size: Size) -> float:
     """Floating-point operations of the convolutions of a training step, for one image.
 
-    It takes three times those of a pass without gradients, less the gradient of the pixels, which nobody wants.
+    They are three times those of a pass without gradients, minus the gradient of the pixels, which is not needed.
     """
     width, height = size
     channels, each = 3, []
@@ -80,7 +82,7 @@ def operations(size: Size) -> float:
 
 
 def product_rate(device: torch.device) -> float:
-    """Operations a second of an 8192 x 8192 x 8192 product in bfloat16, on random numbers."""
+    """Operations per second of an 8192 x 8192 x 8192 product in bfloat16, on random numbers."""
     first, second = (torch.randn(8192, 8192, device=device, dtype=torch.bfloat16) for _ in range(2))
     taken = [seconds_of(lambda: first @ second) for _ in range(20)]
     return 2 * 8192**3 / statistics.median(taken[5:])
@@ -95,14 +97,14 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 class PlainLoop:
-    """Float32, eager, as most would write it: threads decode the images of the next steps with Pillow."""
+    """The plain loop, in eager float32: threads decode the images of the next steps with Pillow."""
 
     def __init__(self, files: list[Path], size: Size, weights_file: Path | None, device: torch.device) -> None:
         self.files, self.size, self.device = files, size, device
         self.encoder = Encoder.create(weights_file=weights_file, size=size).to(device)
         for parameter in self.encoder.aggregator.parameters():
             nn.init.normal_(parameter, std=0.1)
-        self.optimiser = torch.optim.Adam(self.encoder.parameters(), 1e-6)
+        self.optimizer = torch.optim.Adam(self.encoder.parameters(), 1e-6)
         self.loss = Loss("triplet+huber", feature_scale_squared=2.0, positive_radius=10.0)
 
     def decode(self, row: int) -> Pixels:
@@ -117,24 +119,24 @@ class PlainLoop:
                 yield torch.from_numpy(np.stack([image.result() for image in batch])).to(self.device)
 
     def run(self, anchors: int, tf32: bool) -> float:
-        """Images a second of some steps."""
+        """Images per second of some steps."""
         images = anchors * self.loss.layout.images
-        steps = max(10, PLAIN_IMAGES // images)  # enough steps that decoding for the first hardly matters
+        steps = max(10, PLAIN_IMAGES // images)  # enough steps that the first decoding hardly matters
         apart = torch.rand(anchors, 6, device=self.device) * 100
 
         def work() -> None:
             for batch in self.batches(steps, images):
-                self.optimiser.zero_grad()
+                self.optimizer.zero_grad()
                 with torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
                     descriptors = self.encoder(batch).view(anchors, self.loss.layout.images, -1)
                     torch.autograd.backward(self.loss(descriptors, apart).total.mean())
-                self.optimiser.step()
+                self.optimizer.step()
 
         return steps * images / seconds_of(work)
 
 
 def train_timed(places: Places, images: Pixels, settings: Settings) -> tuple[float, float, int]:
-    """Seconds in all, those of steps with mining, and how many images the steps took."""
+    """Total seconds, seconds of steps with mining, and the number of images in the steps."""
     with tempfile.TemporaryDirectory() as out:
         whole = seconds_of(lambda: train(places, images, settings, out=out, device="cuda"))
         lines = [json.loads(line) for line in (Path(out) / "metrics.jsonl").read_text().splitlines()]
@@ -203,7 +205,7 @@ def main() -> None:
     parser.add_argument("--weights-file", type=Path, help="VGG-16's weights, if they are not to be fetched")
     given = parser.parse_args()
     if not torch.cuda.is_available():
-        print("there is no CUDA device here, and nothing to measure without one")
+        print("this benchmark needs a CUDA device; none was found")
         return
     device = torch.device("cuda")
     rate = product_rate(device)

@@ -28,7 +28,7 @@ from mappable.maps.map import Map
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
 from mappable.places.table import Places
-from mappable.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
+from mappable.plotting import BLACK, BLUE, GRAY, GREEN, ORANGE, VERMILION
 from mappable.recovery.align import align
 from mappable.recovery.anchored.pipeline import recover_anchored
 from mappable.recovery.hints import Anchors
@@ -90,11 +90,11 @@ def distances(demo: Path) -> Figure:
         bands = [apart[(metres >= low) & (metres < low + 2)] for low in edges[:-1]]
         low, middle, high = np.array([np.quantile(band, [0.1, 0.5, 0.9]) for band in bands]).T
         some = np.random.default_rng(0).choice(np.flatnonzero(near), 2500, replace=False)
-        axes.plot(metres[some], apart[some], ",", color=GREY, zorder=0)
+        axes.plot(metres[some], apart[some], ",", color=GRAY, zorder=0)
         axes.fill_between(edges[:-1] + 1, low, high, color=BLUE, alpha=0.25, label="8 of 10 pairs")
         axes.plot(edges[:-1] + 1, middle, color=BLUE, linewidth=2.2, label="the middle one")
         scale = np.sqrt(squared_scale(demo))
-        axes.plot([0, NEAR], [0, scale], "--", color=VERMILLION, linewidth=2.2, label="what the loss asks for")
+        axes.plot([0, NEAR], [0, scale], "--", color=VERMILION, linewidth=2.2, label="what the loss asks for")
         for radius, name in ((NEAR, "r₁"), (FAR, "r₂")):
             axes.axvline(radius, color=BLACK, linewidth=0.8, linestyle=":")
             axes.text(radius + 0.4, 0.03, name, va="bottom")
@@ -143,7 +143,7 @@ def place(demo: Path) -> Figure:
         grid[name].set_title(titles[name], fontsize=9.5)
         grid[name].axis("off")
     axes = grid["map"]
-    axes.plot(*landmarks.T, "o", color=GREY, markersize=5, label="landmarks")
+    axes.plot(*landmarks.T, "o", color=GRAY, markersize=5, label="landmarks")
     low, high = float(one.low or 0), float(one.high or 0)
     for radius in (low, high):
         axes.add_patch(Circle(nearest, radius, fill=False, color=ORANGE, linewidth=1.8, linestyle="-"))
@@ -175,12 +175,12 @@ def calibration(demo: Path) -> Figure:
     left.fill_between(grid, low, high, color=BLUE, alpha=0.2, label="90 % interval, by this distance alone")
     left.plot(grid, middle, color=BLUE, linewidth=2)
     left.plot(feature[sure], metres[sure], "o", color=GREEN, markersize=3, label="test images, confident")
-    left.plot(feature[~sure], metres[~sure], "x", color=VERMILLION, markersize=4, label="not confident")
+    left.plot(feature[~sure], metres[~sure], "x", color=VERMILION, markersize=4, label="not confident")
     left.set(xlabel="distance of descriptors to the nearest landmark", ylabel="metres to that landmark")
     left.set_yscale("symlog", linthresh=10)
     left.set(ylim=(-0.3, 250), yticks=[0, 5, 10, 100], yticklabels=["0", "5", "10", "100"])
     left.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False, fontsize=8.5)
-    for chosen, color, name in ((sure, GREEN, "confident"), (~sure, VERMILLION, "not confident")):
+    for chosen, color, name in ((sure, GREEN, "confident"), (~sure, VERMILION, "not confident")):
         sorted_errors = np.sort(errors[chosen])
         share = 100 * np.arange(1, len(sorted_errors) + 1) / len(sorted_errors)
         style = "-" if chosen is sure else "--"
@@ -210,8 +210,8 @@ def recovery() -> Figure:
     corner = straightest(truth)
     swung = mirrored_beyond(truth, corner)
     one.plot(*truth.T, color=BLACK, linewidth=2, label="the route")
-    one.plot(*swung[corner:].T, "--", color=VERMILLION, linewidth=2, label="its end, swung over")
-    one.plot(*truth[corner], "o", color=VERMILLION)
+    one.plot(*swung[corner:].T, "--", color=VERMILION, linewidth=2, label="its end, swung over")
+    one.plot(*truth[corner], "o", color=VERMILION)
     exact = np.linalg.norm(truth[ranges.i] - truth[ranges.j], axis=1)
     other = np.linalg.norm(swung[ranges.i] - swung[ranges.j], axis=1)
     print(f"swung: {(np.abs(other - exact) < 0.2).mean():.1%} of {len(ranges)} ranges stay within 0.2 m")

@@ -78,14 +78,16 @@ def sentences(root: Path) -> Iterator[Sentence]:
 
 
 def split(group: str, name: str, first_line: int, text: str) -> Iterator[Sentence]:
-    """The sentences of Markdown or of a docstring; code blocks are left out, a table cell is a paragraph."""
+    """The sentences of Markdown or a docstring, without code blocks and file trees; a table cell is a paragraph."""
     paragraph: list[tuple[int, str]] = []
     fence = doctest = False
     for number, line in enumerate([*text.splitlines(), ""], first_line):
         bare = line.strip()
         fence ^= bare.startswith(("```", "~~~")) or bare == "$$"
         doctest = bool(bare) and (doctest or bare.startswith(">>>"))
-        skipped = fence or doctest or bare.startswith(("```", "~~~", "$$", "#", ":::", "---", "===", "<", "!["))
+        aligned = not bare.startswith("|") and re.search(r"\S {3,}\S", bare)  # file trees, commands with comments
+        marked = bare.startswith(("```", "~~~", "$$", "#", ":::", "---", "===", "<", "!["))
+        skipped = fence or doctest or aligned or marked
         starts = re.match(r"([-*+]|\d+\.)\s|\||!!!|>", bare)
         if paragraph and (not bare or skipped or starts):
             yield from _flush(group, name, paragraph)

@@ -219,13 +219,16 @@ def test_the_readme_fits_on_one_screen_and_names_the_two_commands_of_a_checkout_
     assert commands[:2] == ["make demo", "make test"]
 
 
-def test_every_link_of_the_readme_leads_to_a_page_and_a_heading() -> None:
-    for target in re.findall(r"\]\((?!http)(.+?)\)", (ROOT / "README.md").read_text()):
-        page, _, anchor = target.partition("#")
-        assert (ROOT / page).is_file(), target
-        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(), flags=re.MULTILINE) if anchor else []
-        anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
-        assert anchor in anchors or not anchor, target
+def test_every_link_leads_to_a_page_and_a_heading() -> None:
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!http)([^)\s]+)\)", text):
+            name, _, anchor = target.partition("#")
+            file = page.parent / name if name else page
+            assert file.exists(), f"{page.name}: {target}"
+            headings = re.findall(r"^#+ (.+)$", file.read_text(), flags=re.MULTILINE) if anchor else []
+            anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert anchor in anchors or not anchor, f"{page.name}: {target}"
 
 
 def test_the_glossary_is_in_alphabetical_order() -> None:

@@ -15,7 +15,7 @@ ROOT = str(Path(__file__).parent.parent)
 def test_a_trained_encoder_comes_from_the_hub_ready_for_inference(small_backbone: str, tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=2, backbone=small_backbone)
     images = np.random.default_rng(0).integers(0, 256, (4, 48, 64, 3), dtype=np.uint8)
-    encoder.initialise(images)
+    encoder.initialize(images)
     encoder.save(tmp_path / "encoder.safetensors")
     for path in (tmp_path, tmp_path / "encoder.safetensors"):
         model = torch.hub.load(ROOT, "get_trained_model", source="local", path=path)

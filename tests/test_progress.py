@@ -129,7 +129,7 @@ def shown_at_a_terminal(script: str, columns: int, **variables: str) -> tuple[by
     except OSError:  # how Linux says that the other end is closed
         pass
     os.close(ours)
-    return run.stdout, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colours
+    return run.stdout, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())  # without colors
 
 
 @pytest.mark.medium

@@ -58,7 +58,7 @@ for name in ("pyproj", "simplejpeg", "xxhash", "filelock", "av"):
     sys.modules[name] = None
 import mappable, mappable.cli.app
 places = mappable.load_places(sys.argv[1])
-near = mappable.places.find_neighbours(places, 1.5)
+near = mappable.places.find_neighbors(places, 1.5)
 print(mappable.places.find_pack(sys.argv[1]).load(places).shape, near.counts.tolist())
 """
 

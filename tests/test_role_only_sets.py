@@ -13,7 +13,7 @@ from mappable.learning.data import select
 from mappable.maps.build import build_map_of
 from mappable.places.pixels import ImageRows
 from mappable.places.readers import read_places
-from mappable.places.roles import asked
+from mappable.places.roles import rows_to_locate
 from mappable.places.table import Places
 
 EAST, NORTH = 584_321 + 10.0 * np.arange(6), 4_476_543.0  # four references, then two queries
@@ -53,7 +53,7 @@ def test_queries_do_not_train_and_are_no_landmarks(read: Callable[[Path], Places
     assert built.places.path.tolist() == places.path[known].tolist()
     setup = setup_of("set", places, positive_radius=10.0, negative_radius=25.0)
     assert (setup.references.tolist(), setup.queries.tolist()) == (known, questions)
-    assert asked(places).tolist() == questions
+    assert rows_to_locate(places).tolist() == questions
 
 
 def test_images_kept_for_calibration_leave_the_others_to_train(tmp_path: Path) -> None:

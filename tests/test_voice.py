@@ -75,6 +75,7 @@ def test_sentences_that_users_meet_first_are_short(sentences: list[Any]) -> None
         ("```sh\nmappable --version\n```\nAfter the code.", [3]),
         ("| a cell with many words here | 7 |\n|---|---|", [6]),
         ("- An item\n- Another long item\n  that goes on", [2, 6]),
+        ("OUT/\n  world.json   a description of what was drawn\n  images/      one file per image", [1]),
         (">>> a_doctest()\n7\n\nProse again.", [2]),
     ],
 )

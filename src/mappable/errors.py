@@ -1,5 +1,7 @@
 """Exceptions for problems that the user can fix; the command line prints each as one sentence."""
 
+from collections.abc import Iterable
+
 LONGEST_SHOWN = 80  # characters of a value in a message
 
 
@@ -11,6 +13,17 @@ def shown(value: object) -> str:
     """
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…{text[-1]}"
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names for an error message, separated by commas; long names are cut, and long lists.
+
+    >>> listed(["x", "y", "z"], most=2)
+    'x, y and 1 more'
+    """
+    cut = [name if len(name) <= LONGEST_SHOWN else f"{name[: LONGEST_SHOWN - 1]}…" for name in names]
+    rest = f" and {len(cut) - most:,} more" if len(cut) > most else ""
+    return ", ".join(cut[:most]) + rest
 
 
 class MappableError(Exception):
@@ -35,7 +48,7 @@ class BadRowError(BadInputError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"place {self.row} ({self.label!r}): {self.problem}"
+        return f"place {self.row} ({shown(self.label)}): {self.problem}"
 
 
 class BadImageError(MappableError):

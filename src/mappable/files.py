@@ -27,6 +27,31 @@ def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
             raise
 
 
+@contextmanager
+def written_together(*files: Path) -> Iterator[list[Path]]:
+    """Temporary file names. Each replaces one of `files` after all of them are complete and on disk."""
+    temporary = [file.with_name(f".{uuid4().hex}{file.suffix}") for file in files]
+    try:
+        with writing(files[0].parent):
+            files[0].parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+        for written, file in zip(temporary, files, strict=True):
+            with writing(file), written.open("r+b") as stream:
+                os.fsync(stream.fileno())
+        for written, file in zip(temporary, files, strict=True):
+            with writing(file):
+                written.replace(file)
+        sync_folder(files[0].parent)
+    except BadInputError as error:
+        text = str(error)
+        for written, file in zip(temporary, files, strict=True):
+            text = text.replace(str(written), str(file))
+        raise BadInputError(text) from error
+    finally:
+        for written in temporary:
+            written.unlink(missing_ok=True)
+
+
 def write_text(file: Path, text: str) -> None:
     """Write a UTF-8 text file atomically: after a crash it is complete or absent."""
     write_atomically(file, lambda stream: stream.write(text.encode()))

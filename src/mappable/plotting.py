@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mappable.errors import BadInputError
+from mappable.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # safe for color-blind readers
-BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
-GREY, EMPTY = "#8a8a8a", "#e4e4e4"
+BLUE, VERMILION, GREEN, PINK, ORANGE, SKY, BLACK = COLORS
+GRAY, EMPTY = "#8a8a8a", "#e4e4e4"
 SHADES = "viridis"  # from dark to light, in color and in gray print
 SUFFIXES = (".png", ".svg", ".pdf", ".jpg")
 
@@ -48,11 +49,11 @@ def check_suffix(file: Path | str) -> None:
 
 
 def write_figure(figure: "Figure", file: Path | str) -> None:
-    """Write a figure in the format of the file's suffix; create the folder if needed."""
+    """Write a figure atomically in the format of the file's suffix; create the folder if needed."""
+    kind = Path(file).suffix.lower().removeprefix(".")
     try:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about letters that the font lacks
-            figure.savefig(file)
-    except (OSError, ValueError) as error:
+            write_atomically(Path(file), lambda stream: figure.savefig(stream, format=kind))
+    except ValueError as error:
         raise BadInputError(f"{file}: the picture cannot be written ({error})") from None

@@ -13,7 +13,7 @@ import pyarrow
 
 from mappable.arrays import Bools, Floats, Ints
 from mappable.containers import read_parquet
-from mappable.errors import BadInputError, BadRowError, shown
+from mappable.errors import BadInputError, BadRowError, listed, shown
 from mappable.files import reading
 from mappable.times import TimeUnit, nanoseconds
 
@@ -39,7 +39,7 @@ class Table:
         """Raise if the file lacks one of the columns `names`."""
         missing = [name for name in names if name not in self.columns]
         if missing:
-            raise BadInputError(f"{self.file}: no column {', '.join(missing)}; it has {', '.join(self.columns)}")
+            raise BadInputError(f"{self.file}: no column {', '.join(missing)}; it has {listed(self.columns)}")
 
     def bad(self, row: int, name: str, problem: str) -> BadInputError:
         """The error for the value of column `name` in data row `row` (counted from 0).
@@ -187,7 +187,7 @@ def _read_parquet(file: Path) -> Table:
 def _refuse_repeated(file: Path, names: list[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise BadInputError(f"{file}: column {', '.join(repeated)} appears more than once")
+        raise BadInputError(f"{file}: column {listed(repeated)} appears more than once")
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
+from mappable.errors import shown
+
 TimeUnit = Literal["s", "ms", "us", "ns"]
 DECIMALS = {"s": 9, "ms": 6, "us": 3, "ns": 0}
 NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
@@ -37,14 +39,14 @@ def nanoseconds(text: str, unit: TimeUnit = "s") -> int:
             raise ValueError
         moment = datetime.fromisoformat(whole_seconds)
     except ValueError:
-        raise ValueError(f"{text!r} is neither a number of {unit} nor an ISO 8601 time") from None
+        raise ValueError(f"{shown(text)} is neither a number of {unit} nor an ISO 8601 time") from None
     # datetime has no nanoseconds.
     return _within_limit(from_datetime(moment) + (nanoseconds("0." + fraction.group(2)) if fraction else 0), text)
 
 
 def _within_limit(value: int, text: str) -> int:
     if abs(value) >= LIMIT:
-        raise ValueError(f"{text!r} is a time outside the years 1677 to 2262")
+        raise ValueError(f"{shown(text)} is a time outside the years 1677 to 2262")
     return value
 
 

@@ -84,11 +84,11 @@ def test_images_are_told_by_their_numbers_whatever_these_are() -> None:
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"squared": np.ones(3)}, "as many"),
-        ({"squared": np.zeros(60)}, "squared feature distance of pair 0 is 0, but must be above 0"),
+        ({"squared": np.ones(3)}, "expected one shape (pairs,)"),
+        ({"squared": np.zeros(60)}, "squared feature distance of pair 0 is 0, expected a number above 0"),
         ({"metres": np.full(60, np.nan)}, "distance of pair 0 is nan"),
         ({"metres": -np.ones(60)}, "at least 0"),
-        ({"j": np.arange(60)}, "pair 0 is of an image with itself"),
+        ({"j": np.arange(60)}, "pair 0 consists of one image twice"),
     ],
 )
 def test_pairs_that_cannot_be_are_refused(change: dict[str, Floats], part: str) -> None:
@@ -99,7 +99,7 @@ def test_pairs_that_cannot_be_are_refused(change: dict[str, Floats], part: str) 
 
 
 def test_a_few_pairs_are_not_enough() -> None:
-    with pytest.raises(BadInputError, match="9 pairs, but a profile needs at least 50"):
+    with pytest.raises(BadInputError, match="a profile needs at least 50 pairs, got 9"):
         fit_learned(np.ones(9), np.ones(9), np.arange(9), np.arange(9) + 1)
 
 

@@ -11,7 +11,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.baselines import trivial_rows
 from mappable.recovery.methods import METHODS, method
 from mappable.recovery.ranges import Ranges
-from recovery_study import Case, cases, draw, run_study, study_to_json, summarise
+from recovery_study import Case, cases, draw, run_study, study_to_json, summarize
 from simulated_ranges import route
 
 LOOP = Case("loop", "mid", 150, seed=1, length=300.0)
@@ -146,7 +146,7 @@ def test_every_method_finds_exact_points_again(name: str, dimensions: int) -> No
 
 def test_medians_are_over_repetitions_and_kept_with_every_row() -> None:
     rows = run_study(cases(["loop"], ["mid"], count=120, seeds=3, length=240.0), ["default"])
-    found = {one.method: one for one in summarise(rows)}
+    found = {one.method: one for one in summarize(rows)}
     shares = [row.similarity.of_length for row in rows if row.method == "default"]
     assert found["default"].repetitions == 3
     assert found["default"].similarity == sorted(shares)[1]

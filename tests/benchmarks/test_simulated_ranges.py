@@ -118,7 +118,7 @@ def test_a_route_sways_within_its_lane() -> None:
 @pytest.mark.parametrize(
     ("kind", "count", "length", "part"),
     [
-        ("spiral", 10, 672.0, "'spiral'; there are open, loop, city"),
+        ("spiral", 10, 672.0, "'spiral'; the routes are open, loop, city"),
         ("open", 1, 672.0, "1 points"),
         ("loop", 10, 20.0, "20 m"),
         ("city", 10, np.nan, "nan m"),
@@ -220,7 +220,7 @@ def test_aliased_stretches_are_far_apart_and_pair_in_order() -> None:
     ("positions", "options", "part"),
     [
         (np.zeros(4), {}, "(4,)"),
-        (np.full((4, 2), np.nan), {}, "all of them numbers"),
+        (np.full((4, 2), np.nan), {}, "finite numbers"),
         (np.zeros((4, 2)), {"radius": 0.0}, "radius is 0 m"),
         (np.zeros((4, 2)), {"missing": 1.0}, "missing is 1"),
         (np.zeros((4, 2)), {"outliers": -0.1}, "outliers is -0.1"),

@@ -66,7 +66,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wall_encoder(small_backbone: str, wall: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an encoder of two layers, with random weights."""
     encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
-    encoder.initialise(load_places(wall).where(split="train"))
+    encoder.initialize(load_places(wall).where(split="train"))
     file = tmp_path_factory.mktemp("wall-encoder") / "encoder.safetensors"
     encoder.save(file)
     return file
@@ -91,7 +91,7 @@ def copied_map(wall_map: Path, tmp_path: Path) -> Path:
 def other_encoder(small_backbone: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of another encoder."""
     encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=2, backbone=small_backbone, seed=1)
-    encoder.initialise(np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8))
+    encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, HEIGHT, WIDTH, 3), dtype=np.uint8))
     file = tmp_path_factory.mktemp("other-encoder") / "encoder.safetensors"
     encoder.save(file)
     return file

@@ -26,7 +26,7 @@ def encoder_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """VGG-16 with random weights, for images of 32x32."""
     file = tmp_path_factory.mktemp("model") / "encoder.safetensors"
     encoder = Encoder.create(weights="random", size=(32, 32), clusters=2)
-    encoder.initialise(np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8))
+    encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), dtype=np.uint8))
     encoder.save(file)
     return file
 

@@ -95,19 +95,19 @@ def test_a_georeferenced_map_gives_latitude_and_longitude(
 def test_python_gives_what_the_command_gives(
     mappable: Run, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the code block of the README and of the quick start."""
-    Image.open(wall / "fog/00020.png").save(tmp_path / "photo.jpg", quality=95)
+    """With the first code block of the README and of the quick start."""
     for name, source in (("drive", wall / "fog"), ("map", wall_map)):
         (tmp_path / name).symlink_to(source)
     monkeypatch.chdir(tmp_path)
-    for page, number in (("README.md", 1), ("docs/quick-start.md", 0)):
+    names: dict[str, Any] = {}
+    for page, photo in (("README.md", "new.jpg"), ("docs/quick-start.md", "photo.jpg")):
+        Image.open(wall / "fog/00020.png").save(tmp_path / photo, quality=95)
         text = (Path(__file__).parent.parent.parent / page).read_text()
-        names: dict[str, Any] = {}
-        exec(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[number], names)
-        assert [asdict(names["found"])] == pythonic(mappable("locate", "map", "photo.jpg", "--json").stdout)
-        drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
-        assert asdict(names["one"]) == drive[-1]
-        assert isinstance(names["opened"].locate(str(wall)), list)  # a converted folder
+        exec(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[0], names)
+        assert [asdict(names["found"])] == pythonic(mappable("locate", "map", photo, "--json").stdout)
+    drive = pythonic(mappable("locate", "map", "drive", "--json", "--sequence").stdout)
+    assert asdict(names["one"]) == drive[-1]
+    assert isinstance(names["opened"].locate(str(wall)), list)  # a converted folder
 
 
 def pythonic(text: str) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ def made_up(setup: Setup, row: str, seed: int, **others: Any) -> Result:
             bound_positive=[70.0, 100.0],
             bound_negative=[100.0, 100.0],
         ),
-        "generalisation": Generalization(
+        "generalization": Generalization(
             {
                 "region B": {
                     "1.0": RegionAccuracy(rows, landmarks, 10.0, near - 9, far, 99.0),
@@ -356,7 +356,7 @@ def test_the_best_model_is_compared_with_every_other_model(page: Path, results: 
 def test_the_data_are_what_the_page_shows_in_full_precision(page: Path, results: list[Result]) -> None:
     data, shown = data_of(page), tables_of(page)
     assert [one["name"] for one in data["sections"]] == [
-        *("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalisation"),
+        *("table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalization"),
         *("localization", "map-recovery", "qualitative", "timing", "animations", "settings", "run", "skipped"),
     ]
     tables = {name: one for section in data["sections"] for name, one in section["tables"].items()}
@@ -395,8 +395,8 @@ def test_single_sections_have_their_numbers(page: Path) -> None:
     shown = tables_of(page)
     assert shown["correlations"][1] == ["Model", "all", "squared", "≤ 25\u00a0m", "all", "≤ 25\u00a0m"]
     assert shown["correlations"][2][:3] == ["Off-the-shelf", "0.286 ± 0.000", "0.186 ± 0.000"]
-    assert shown["generalisation"][1] == ["Model", "10\u00a0m apart", "12.5\u00a0m apart"]
-    assert shown["generalisation"][-1] == ["Landmarks", "30", "24"]
+    assert shown["generalization"][1] == ["Model", "10\u00a0m apart", "12.5\u00a0m apart"]
+    assert shown["generalization"][-1] == ["Landmarks", "30", "24"]
     assert [row[0] for row in shown["recovery"][1:]] == [
         *("straight line", "SDP (trace form), classical MDS", "recover", "recover_anchored")
     ]
@@ -474,9 +474,9 @@ def test_generalization_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
     for row, share in shares.items():
         found = Generalization({"Freiburg A": {"1.0": RegionAccuracy(nine, nine, 1.0, share, 0.0, 99.0)}})
         started = empty_result(setup, row=row, title=ROWS[row].title, seed=0, encoder="", settings={})
-        results.append(replace(started, set="cold", scored={"generalisation": found}))
+        results.append(replace(started, set="cold", scored={"generalization": found}))
     shown = tables_of(write_report(results, replace(setup, name="cold"), {}, tmp_path, command=""))
-    assert shown["generalisation"][2:] == [
+    assert shown["generalization"][2:] == [
         ["Visual (2 models)", "75.0"],
         ["Combined (1 model)", "90.0"],
         ["Visual (ours) (1 model)", "85.0"],
@@ -486,7 +486,7 @@ def test_generalization_is_the_mean_over_models_of_a_kind(setup: Setup, tmp_path
         ["Upper bound", "99.0"],
         ["Landmarks", "9"],
     ]
-    assert shown["generalisation-of-models"][2] == ["Triplet", "70.0"]
+    assert shown["generalization-of-models"][2] == ["Triplet", "70.0"]
 
 
 def test_a_map_without_calibration_has_a_note(setup: Setup, tmp_path: Path) -> None:

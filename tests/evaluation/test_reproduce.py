@@ -161,7 +161,7 @@ def test_oxford(run: Run, oxford: Path) -> None:
     assert [result.row for result in results] == ["off-the-shelf", "triplet+huber"]
     assert results[0].settings["iterations"] == 0
     assert (results[1].settings["geometric_weight"], results[1].settings["feature_scale_squared"]) == (0.5, 2)
-    assert set(results[0].skipped) == {"generalisation", "landmark-sweep"}
+    assert set(results[0].skipped) == {"generalization", "landmark-sweep"}
     page = write_report(results, setup, {}, study.out, command="mappable reproduce oxford").read_text()
     assert "79.46" in page  # what the paper has
     report = json.loads((study.out / "report.json").read_text())
@@ -235,7 +235,7 @@ def test_nordland(run: Run, nordland: Path) -> None:
     assert (setup.unit, setup.landmarks, setup.block) == ("frames", None, 20.0)
     assert (len(setup.references), len(setup.queries)) == (30, 30)
     assert (setup.places.x[setup.queries] >= 60).all()
-    assert {"generalisation", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
+    assert {"generalization", "landmark-sweep", "map-recovery"} <= set(results[0].skipped)
     told, page = study.report_on(models)
     assert [one.row for one in told] == [one.row for one in results]
     assert page is not None

@@ -28,5 +28,5 @@ def pictures() -> Pixels:
 def encoder(small_backbone: str, pictures: Pixels) -> Encoder:
     """A small encoder for images of 64x48, with 4 clusters: descriptors of 24 numbers."""
     small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
-    small.initialise(pictures)
+    small.initialize(pictures)
     return small

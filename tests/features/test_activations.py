@@ -73,6 +73,39 @@ def test_a_second_run_finds_them(encoder: Encoder, images: ImageRows, tmp_path: 
     assert compute(encoder, images, tmp_path).equal(first)
 
 
+def test_damaged_activations_are_computed_again(
+    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = compute(encoder, images, tmp_path)
+    (file,) = tmp_path.glob("*.bin")
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2 + 100] ^= 1
+    file.write_bytes(damaged)
+    lowered.clear()
+    assert compute(encoder, images, tmp_path).equal(first)
+    assert lowered == [1, 1]
+    assert f"{file}: 1 activation" in capsys.readouterr().err
+    lowered.clear()
+    assert compute(encoder, images, tmp_path).equal(first)
+    assert lowered == [1]
+
+
+def test_activations_of_an_earlier_version_get_checksums_when_others_are_added(
+    encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
+) -> None:
+    few = images.take(np.arange(10))
+    first = compute(encoder, few, tmp_path)
+    (checksums,) = tmp_path.glob("*.xxh3")
+    whole = checksums.read_bytes()
+    checksums.unlink()
+    lowered.clear()
+    assert compute(encoder, few, tmp_path).equal(first)
+    assert lowered == [1]
+    compute(encoder, images, tmp_path)
+    assert checksums.read_bytes()[: len(whole)] == whole
+    assert len(checksums.read_bytes()) == 16 * 40
+
+
 def test_what_is_there_of_other_images_is_not_computed_again(
     encoder: Encoder, images: ImageRows, tmp_path: Path, lowered: list[int]
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.descriptors import check_descriptors, read_descriptors
@@ -99,7 +100,7 @@ def test_what_is_no_file_of_descriptors_is_said_to_be_none(places: Places, vecto
     file = saved(tmp_path / "d.npy", vectors)
     refusals: list[tuple[Path, Places | None, str]] = [
         (tmp_path / "none.npy", places, "no such file"),
-        (tmp_path, places, r"no descriptors here \(there is no descriptors\.json\)"),
+        (tmp_path, places, r"no descriptors here \(descriptors\.json is missing\)"),
         (file, None, "does not record the places of its descriptors"),
         (file, places[[]], "table of places is empty"),
         (file, places[:2], "3 descriptors.*2 places"),
@@ -110,7 +111,7 @@ def test_what_is_no_file_of_descriptors_is_said_to_be_none(places: Places, vecto
         (tmp_path / name).write_bytes(file.read_bytes()[:140] if name == "cut.npy" else b"1,2,3")
     refusals += [
         (tmp_path / "text.csv", places, r"\.npy.*\.h5.*\(hloc\).*folder"),
-        (tmp_path / "cut.npy", places, "truncated, damaged or not an array"),
+        (tmp_path / "cut.npy", places, "damaged, or not a .npy file of numbers .*truncated"),
         (tmp_path / "cut.h5", places, "truncated, damaged or not an HDF5 file"),
     ]
     for source, table, problem in refusals:
@@ -148,13 +149,35 @@ def test_a_folder_that_lacks_something_names_it(folder: Path, places: Places) ->
     (folder / "kept.npy").rename(folder / "descriptors.npy")
     facts = json.loads((folder / "descriptors.json").read_text())
     spoilt: list[tuple[str, str]] = [
-        (json.dumps(facts | {"about": {}}), r"descriptors\.json: damaged.*'backbone'"),
+        (json.dumps(facts | {"about": {}}), r"descriptors\.json: damaged.*checksum"),
+        (
+            seal(json.dumps(facts | {"about": {}, "checksum": UNSEALED}).encode()).decode(),
+            r"\.json: damaged.*'backbone'",
+        ),
         ("{", r"descriptors\.json: damaged"),
     ]
     for text, problem in spoilt:
         (folder / "descriptors.json").write_text(text)
         with pytest.raises(BadInputError, match=problem):
             read_descriptors(folder)
+
+
+@pytest.mark.parametrize("name", ["descriptors.npy", "descriptors.json", "places.parquet"])
+def test_a_flipped_bit_in_any_file_of_the_folder_is_found(name: str, folder: Path) -> None:
+    whole = (folder / name).read_bytes()
+    for position in np.linspace(0, len(whole) - 1, 10).astype(int):
+        damaged = bytearray(whole)
+        damaged[position] ^= 2
+        (folder / name).write_bytes(damaged)
+        with pytest.raises(BadInputError, match=rf"{name}.*mappable embed"):
+            read_descriptors(folder)
+
+
+def test_a_folder_of_an_earlier_version_is_read(folder: Path, vectors: Vectors) -> None:
+    facts = json.loads((folder / "descriptors.json").read_text())
+    earlier = {name: value for name, value in facts.items() if name not in ("checksum", "files")} | {"version": 1}
+    (folder / "descriptors.json").write_text(json.dumps(earlier))
+    np.testing.assert_array_equal(read_descriptors(folder).descriptors, vectors)
 
 
 def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vectors) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from torch import Tensor
 
 from mappable.arrays import Pixels
+from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.encoder import Encoder
@@ -27,19 +28,19 @@ def file(encoder: Encoder, tmp_path: Path) -> Path:
 
 
 def rewritten(file: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> Path:
-    """The file with its tensors and its description changed."""
+    """The file with its tensors and its description changed, with a correct checksum."""
     with safe_open(file, "pt") as opened:
         header = json.loads(opened.metadata()["mappable"])
     tensors = load_file(file)
     change(tensors, header)
-    save_file(tensors, file, {"mappable": json.dumps(header)})
+    file.write_bytes(seal(save(tensors, {"mappable": json.dumps(header | {"checksum": UNSEALED})})))
     return file
 
 
 @pytest.mark.medium
 def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pictures: Pixels, tmp_path: Path) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=8)  # with VGG-16
-    encoder.initialise(pictures)
+    encoder.initialize(pictures)
     encoder.save(tmp_path / "encoder.safetensors")
     loaded = Encoder.load(tmp_path / "encoder.safetensors")
     assert encoder.dimensions == 8 * 512
@@ -101,7 +102,7 @@ def test_random_weights_follow_from_the_seed_and_keep_the_scale(small_backbone: 
     assert (weights[11] == 0).all()
 
 
-def test_images_are_normalised_by_the_mean_and_std_of_the_weights(encoder: Encoder) -> None:
+def test_images_are_normalized_by_the_mean_and_std_of_the_weights(encoder: Encoder) -> None:
     seen: list[Tensor] = []
     encoder.backbone.lower = lambda images: seen.append(images) or images  # type: ignore[method-assign, func-returns-value]
     pixels = torch.randint(0, 256, (2, 48, 64, 3), dtype=torch.uint8)
@@ -160,7 +161,7 @@ def test_initialization_is_the_same_each_time_and_says_whose_images_it_used(
 ) -> None:
     def initialized(seed: int) -> Encoder:
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
-        encoder.initialise(pictures, source="/data/pittsburgh", seed=seed)
+        encoder.initialize(pictures, source="/data/pittsburgh", seed=seed)
         return encoder
 
     assert initialized(0).fingerprint == initialized(0).fingerprint
@@ -255,6 +256,30 @@ def test_a_file_that_does_not_fit_says_where(
         Encoder.load(rewritten(file, change))
 
 
+def test_a_flipped_bit_is_found_anywhere_in_the_file(file: Path) -> None:
+    whole = file.read_bytes()
+    for position in np.linspace(0, len(whole) - 1, 40).astype(int):
+        damaged = bytearray(whole)
+        damaged[position] ^= 16
+        file.write_bytes(damaged)
+        with pytest.raises(BadInputError, match=r"encoder\.safetensors: "):
+            Encoder.load(file)
+
+
+def test_a_file_of_an_earlier_version_opens_with_a_note(
+    encoder: Encoder, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with safe_open(file, "pt") as opened:
+        header = json.loads(opened.metadata()["mappable"])
+    assert header.pop("checksum").startswith("mappable-xxh3:")
+    save_file(load_file(file), file, {"mappable": json.dumps(header | {"version": 1})})
+    assert Encoder.load(file).fingerprint == encoder.fingerprint
+    assert "encoder.safetensors" in capsys.readouterr().err
+    save_file(load_file(file), file, {"mappable": json.dumps(header)})
+    with pytest.raises(BadInputError, match=r"encoder\.safetensors: .*no checksum"):
+        Encoder.load(file)
+
+
 def test_a_failed_save_leaves_the_older_file(
     encoder: Encoder, file: Path, pictures: Pixels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,5 +296,5 @@ def test_a_failed_save_leaves_the_older_file(
 
 
 def test_a_list_of_file_names_is_refused(encoder: Encoder) -> None:
-    with pytest.raises(BadInputError, match="not a list"):
+    with pytest.raises(BadInputError, match="type list, expected Places, an array"):
         encoder.embed(["a.png"])  # type: ignore[arg-type]

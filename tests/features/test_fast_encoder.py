@@ -15,7 +15,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 4, 3), dtype=np.uint8)
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     encoder = Encoder.create(weights="random", size=(32, 24), clusters=4)
-    encoder.initialise(IMAGES, most=5, locations=2)
+    encoder.initialize(IMAGES, most=5, locations=2)
     return encoder
 
 

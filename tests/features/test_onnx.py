@@ -13,10 +13,12 @@ import pytest
 import torch
 
 from mappable.arrays import Pixels
+from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.onnx_encoder import OnnxEncoder
 from mappable.features.onnx_export import export_onnx
+from mappable.features.onnx_file import FORMAT
 from mappable.features.onnx_int8 import facts_of, to_int8, with_accuracy
 from mappable.features.opening import open_file
 from mappable.features.whitening import fit_whitening
@@ -40,10 +42,10 @@ def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.Tem
     small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
     encoder = Encoder(replace(small.about, mean=(0.0, 0.0, 0.0), positive_radius=10.0))
     encoder.load_state_dict(small.state_dict())
-    encoder.initialise(pictures)
+    encoder.initialize(pictures)
     encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
     folder = tmp_path_factory.mktemp("onnx")
-    own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v1.onnx"
+    own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v{FORMAT.version}.onnx"
     encoder.save(own)
     file.parent.mkdir()
     file.write_bytes(b"damaged")
@@ -61,12 +63,12 @@ def in_int8(exported: Exported, pictures: Pixels) -> Path:
 
 
 def edited(file: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of an ONNX file whose description has been changed."""
+    """A copy of an ONNX file whose description has been changed, with a correct checksum."""
     model = onnx.load(file)
     facts = json.loads(model.metadata_props[0].value)
     change(facts)
-    model.metadata_props[0].value = json.dumps(facts)
-    onnx.save(model, out)
+    model.metadata_props[0].value = json.dumps(facts | {"checksum": UNSEALED})
+    out.write_bytes(seal(model.SerializeToString()))
     return out
 
 
@@ -140,7 +142,7 @@ def test_int8_has_the_same_fingerprint_each_time(exported: Exported, in_int8: Pa
     [
         (lambda file, out: None, "no such ONNX file"),
         (lambda file, out: out.write_text("hello"), "truncated, damaged or not an ONNX file"),
-        (lambda file, out: out.write_bytes(file.read_bytes()[:-200]), "truncated, damaged or not an ONNX file"),
+        (lambda file, out: out.write_bytes(file.read_bytes()[:-200]), "damaged, or changed by another program"),
         (lambda file, out: onnx.save(_foreign(), out), "damaged, or not in the format 'mappable onnx encoder'"),
         (lambda file, out: edited(file, out, lambda facts: facts.pop("fingerprint")), "damaged"),
         (lambda file, out: edited(file, out, lambda facts: facts["about"].pop("size")), "damaged"),
@@ -166,9 +168,9 @@ def _foreign() -> onnx.ModelProto:
 
 def test_images_of_another_size_or_kind_and_another_precision_are_refused(exported: Exported, pictures: Pixels) -> None:
     opened = OnnxEncoder(exported.file)
-    with pytest.raises(BadInputError, match=r"48 x 64 x 3.*10 x 40 x 64 x 3"):
+    with pytest.raises(BadInputError, match=r"10 x 40 x 64 x 3, expected n x 48 x 64 x 3"):
         opened.embed(pictures[:, :40])
-    with pytest.raises(BadInputError, match=r"uint8.*float32"):
+    with pytest.raises(BadInputError, match="float32, expected uint8"):
         opened.embed(pictures.astype(np.float32))
     with pytest.raises(BadInputError, match=r"'bfloat16'.*float32"):
         opened.embed(pictures, precision="bfloat16")

@@ -22,7 +22,7 @@ def accuracy(weights: str, places: Places, pixels: Pixels) -> float:
     """The share of images at night whose nearest one by day, by descriptor, is among the two or three within 20 m."""
     references, queries = (np.flatnonzero(places.role == role) for role in ("reference", "query"))
     encoder = Encoder.create(weights=weights, size=SIZE, clusters=16)
-    encoder.initialise(pixels[references], most=32, locations=50)
+    encoder.initialize(pixels[references], most=32, locations=50)
     products = encoder.embed(pixels[queries], progress=False) @ encoder.embed(pixels[references], progress=False).T
     apart = places.positions[queries] - places.positions[references[products.argmax(axis=1)]]
     return float((np.linalg.norm(apart, axis=1) <= 20.0).mean())

@@ -62,7 +62,7 @@ def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(monkeypat
     torch.manual_seed(0)
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=8).to("cuda")
     pixels = torch.randint(0, 256, (6, 48, 64, 3), dtype=torch.uint8, device="cuda")
-    encoder.initialise(pixels.cpu().numpy(), most=6, locations=12)
+    encoder.initialize(pixels.cpu().numpy(), most=6, locations=12)
     exact = gradients(encoder, pixels, half=False)
     fused = gradients(encoder, pixels, half=True)
     assert all(torch.equal(one, again) for one, again in zip(fused, gradients(encoder, pixels, half=True), strict=True))

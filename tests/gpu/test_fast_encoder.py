@@ -15,7 +15,7 @@ def test_queries_of_any_number_find_what_the_encoder_finds() -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (40, 6, 8, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=8).to("cuda")
-    encoder.initialise(images, most=40, locations=12)
+    encoder.initialize(images, most=40, locations=12)
     described = encoder.embed(images, progress=False)
     fast = FastEncoder(encoder, described)
     for count in (1, 3, 1, 40):  # 40 are more than go at a time
@@ -33,7 +33,7 @@ def test_queries_of_many_sizes_touch_no_memory_of_others(precision: Precision) -
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (12, 9, 12, 3), dtype=np.uint8).repeat(20, axis=1).repeat(20, axis=2)
     encoder = Encoder.create(weights="random", size=(240, 180), clusters=8).to("cuda")
-    encoder.initialise(images, most=12, locations=12)
+    encoder.initialize(images, most=12, locations=12)
     described = encoder.embed(images, progress=False, precision=precision)
     fast = FastEncoder(encoder, described, precision=precision)
     for count in (12, 9, 1):

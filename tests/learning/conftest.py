@@ -115,7 +115,7 @@ def before_step() -> Callable[..., AbstractContextManager[None]]:
 
 @pytest.fixture(scope="session")
 def warm() -> ForkServerContext:
-    """Starts processes that have PyTorch loaded already, and what of it an optimiser loads when it first steps."""
+    """Starts processes that have PyTorch loaded already, and what of it an optimizer loads when it first steps."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["mappable.cli.app", "mappable.learning.trainer", "torch._dynamo"])
     return context

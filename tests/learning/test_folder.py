@@ -13,9 +13,11 @@ import pytest
 import torch
 
 from mappable.arrays import Pixels
+from mappable.checksums import SEAL, UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.learning.folder import OtherRunError
+from mappable.learning.setting_layers import FORMER_NAMES
 from mappable.learning.settings import Settings
 from mappable.learning.trainer import TrainingStopped, train
 from mappable.locks import alone_in
@@ -43,8 +45,8 @@ def test_a_folder_that_holds_a_run_is_not_touched_unasked(toy: Toy, settings: Ne
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
 
 
-def test_an_older_encoder_gives_way_only_when_the_new_run_is_ready_to_begin(
-    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_older_encoder_stays_if_the_new_run_cannot_begin(
+    toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(*toy, settings(iterations=1), out=tmp_path)
     held = contents(tmp_path)
@@ -58,10 +60,24 @@ def test_an_older_encoder_gives_way_only_when_the_new_run_is_ready_to_begin(
         with pytest.raises(BadInputError, match=problem):
             train(*toy, settings(**changes), out=tmp_path, overwrite=True, tensorboard=tensorboard)
         assert contents(tmp_path) == held
-    there = []
-    with before_step(1, lambda _: there.append((tmp_path / "encoder.safetensors").exists())):
-        train(*toy, settings(iterations=2), out=tmp_path, overwrite=True)
-    assert there == [False]
+
+
+def test_the_older_encoder_stays_until_there_is_a_new_one(
+    toy: Toy, settings: NewSettings, before_step: BeforeStep, tmp_path: Path
+) -> None:
+    before = train(*toy, settings(iterations=1), out=tmp_path).fingerprint
+    with (
+        before_step(4, lambda _: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(TrainingStopped),
+    ):
+        train(*toy, settings(), out=tmp_path, overwrite=True)
+    assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == before
+    with pytest.raises(OtherRunError, match=r"checkpoint\.safetensors.*seed"):
+        train(*toy, settings(seed=7), out=tmp_path)
+    finished = train(*toy, settings(), out=tmp_path)  # goes on from the checkpoint, next to the older encoder
+    assert finished.fingerprint == train(*toy, settings()).fingerprint != before
+    assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == finished.fingerprint
+    assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
 def test_a_second_run_in_the_same_folder_is_refused_while_the_first_goes_on(
@@ -114,7 +130,8 @@ def test_a_finished_run_is_not_trained_again(
     with pytest.raises(BadInputError, match="other training images"):
         train(toy[0], toy[1] ^ 1, chosen, out=tmp_path)
     whole = file.read_bytes()
-    file.write_bytes(whole.replace(b'\\"version\\": 1', b'\\"version\\": 9', 1))
+    later = whole.replace(b'\\"version\\": 2', b'\\"version\\": 9', 1)
+    file.write_bytes(seal(SEAL.sub(UNSEALED.encode(), later, count=1)))
     with pytest.raises(BadInputError, match=r"encoder\.safetensors.*mappable"):
         train(*toy, chosen, out=tmp_path)
     file.write_bytes(whole[:-100])
@@ -132,6 +149,20 @@ def test_a_run_of_a_version_that_had_fewer_settings_is_gone_on_with(
     assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
     with pytest.raises(BadInputError, match=r"averaging 0\.0.*0\.6"):
         train(*toy, settings(iterations=1, averaging=0.6), out=tmp_path)
+
+
+def test_a_run_of_a_version_that_called_a_setting_otherwise_is_continued(
+    toy: Toy, settings: NewSettings, tmp_path: Path
+) -> None:
+    encoder = train(*toy, settings(iterations=1), out=tmp_path)
+    former = {current: former for former, current in FORMER_NAMES.items()}
+    recorded = {former.get(name, name): value for name, value in encoder.about.settings.items()}
+    assert recorded.keys() != encoder.about.settings.keys()
+    encoder.about = replace(encoder.about, settings=recorded)
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert train(*toy, settings(iterations=1), out=tmp_path).fingerprint == encoder.fingerprint
+    with pytest.raises(BadInputError, match=r"normalized True \(now False\)"):
+        train(*toy, settings(iterations=1, normalized=False), out=tmp_path)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
         plain = {"optimizer": "sgd", "momentum": 0.0, "learning_rate": 0.1, "anchors": 5}
         chosen = settings(**plain | changes)
         encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-        encoder.initialise(toy[1][:8])
+        encoder.initialize(toy[1][:8])
         rows = ImageRows(toy[1], np.arange(60))
         inputs: Inputs = HostInputs(rows)
         if chosen.trainable == "conv5":

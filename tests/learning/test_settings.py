@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from mappable.errors import BadInputError
 from mappable.learning.losses import LOSS_NAMES
 from mappable.learning.setting_kinds import kind_text
-from mappable.learning.setting_layers import read_preset
+from mappable.learning.setting_layers import FORMER_NAMES, read_preset
 from mappable.learning.settings import (
     SYNONYMS,
     Settings,
@@ -23,6 +23,7 @@ from mappable.learning.settings import (
     preset_names,
     settings_to_yaml,
     value_text,
+    with_defaults,
 )
 from mappable.worlds.presets import PRESETS as WORLDS
 
@@ -60,9 +61,23 @@ def test_a_file_lies_over_the_preset_and_single_values_over_both(tmp_path: Path)
 
 
 def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -> None:
-    by_text = load_settings("street", None, ["size=64x48", "seed=1", "normalised=false", "seed=2", "yaw_limit = 1"])
-    values = {"size": (64, 48), "seed": np.int64(2), "normalised": False, "yaw_limit": np.float32(1)}
+    by_text = load_settings("street", None, ["size=64x48", "seed=1", "normalized=false", "seed=2", "yaw_limit = 1"])
+    values = {"size": (64, 48), "seed": np.int64(2), "normalized": False, "yaw_limit": np.float32(1)}
     assert by_text == load_settings("street", None, values)
+
+
+def test_a_setting_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
+    assert FORMER_NAMES == {"normalised": "normalized"}  # codespell:ignore
+    file = tmp_path / "mine.yaml"
+    for former, current in FORMER_NAMES.items():
+        file.write_text(f"{former}: false\n")
+        for layers in ((file,), (None, [f"{former}=false"]), (None, {former: False})):
+            assert getattr(load_settings("street", *layers), current) is False
+        assert getattr(load_settings("street", file, [f"{current}=true"]), current) is True
+        assert with_defaults({former: False})[current] is False
+        assert former not in with_defaults({former: False})
+        file.write_text(f"{former}: false\n{current}: true\n")
+        assert refusal("street", file).endswith(f"{current} occurs twice, first in {file}, line 1")
 
 
 @pytest.mark.parametrize(("preset", "kept"), [("street", "iterations"), ("oxford", "epochs")])
@@ -110,7 +125,7 @@ yaw_limit: 0.5236 # 30 degrees
 learning_rate: 1e-6
 iterations: 1e3
 geometric_weight: 5
-normalised: no
+normalized: no
 whitening: None
 weights_file: ~
 momentum:  .5
@@ -118,7 +133,7 @@ momentum:  .5
     settings = settings_of(tmp_path, text)
     assert (settings.size, settings.feature_scale_squared, settings.cache_size) == ((160, 120), "measure", "all")
     assert (settings.yaw_limit, settings.learning_rate, settings.iterations) == (0.5236, 1e-6, 1000)
-    assert (settings.geometric_weight, settings.normalised, settings.momentum) == (5.0, False, 0.5)
+    assert (settings.geometric_weight, settings.normalized, settings.momentum) == (5.0, False, 0.5)
     assert (settings.whitening, settings.weights_file) == (None, None)
     assert type(settings.iterations) is int
 
@@ -173,8 +188,8 @@ WRONG = [
     ("learning_rate: 0x" + "f" * 300, "learning_rate is "),
     ("momentum: 1", "momentum is 1, expected a number, 0 or more and below 1"),
     ("momentum: [1, 2]", "momentum is [1, 2], expected"),
-    ("normalised: 1", "normalised is 1, expected true or false"),
-    ("normalised: 'yes'", "normalised is 'yes', expected true or false"),
+    ("normalized: 1", "normalized is 1, expected true or false"),
+    ("normalized: 'yes'", "normalized is 'yes', expected true or false"),
     ("optimizer: adamw", "optimizer is 'adamw', expected adam or sgd"),
     ("precision: half", "precision is 'half', expected auto, float32 or bfloat16"),
     ("fit: squeeze", "fit is 'squeeze', expected crop, pad or stretch"),
@@ -254,7 +269,7 @@ def test_what_goes_together_is_taken() -> None:
 
 def test_the_loss_has_all_its_options() -> None:
     options = {"margin": 0.3, "second_margin": 0.4, "geometric_weight": 3.0, "huber_delta": 0.5, "positive_radius": 7.0}
-    options |= {"geometric_pairs": "all", "normalised": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
+    options |= {"geometric_pairs": "all", "normalized": False, "positives": 4, "negatives": 5, "hard_negatives": 2}
     loss = load_settings("street", None, options).build_loss(1.5)
     assert {name: getattr(loss, name) for name in options} == options
     assert (loss.feature_scale_squared, loss.second_hinge) == (1.5, "features")
@@ -316,7 +331,7 @@ def test_the_presets_of_the_paper_have_its_values() -> None:
     assert (cold.epochs, cold.cache_every, cold.landmarks, cold.size) == (1, 400, 100, (320, 240))
     for paper in (oxford, cold):
         assert (paper.margin, paper.second_margin, paper.geometric_weight) == (0.1, 0.2, 0.5)
-        assert (paper.feature_scale_squared, paper.huber_delta, paper.normalised) == (2.0, 1.0, True)
+        assert (paper.feature_scale_squared, paper.huber_delta, paper.normalized) == (2.0, 1.0, True)
         assert (paper.anchors, paper.positives, paper.negatives, paper.hard_negatives) == (2, 6, 6, 3)
         assert (paper.optimizer, paper.learning_rate, paper.weight_decay, paper.trainable) == ("adam", 1e-6, 0.0, "all")
 

@@ -33,7 +33,7 @@ def test_clusters_of_another_set(
 ) -> None:
     found = train(*toy, settings(iterations=0, init_source=str(toy_folder)))
     expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-    expected.initialise(load_places(toy_folder), most=8, locations=20, precision="float32")
+    expected.initialize(load_places(toy_folder), most=8, locations=20, precision="float32")
     assert found.fingerprint == expected.fingerprint
     assert found.about.init_source == str(toy_folder)
     assert f"clusters: k-means on images of {toy_folder}\n" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import numpy as np
 from mappable.arrays import Pixels
 from mappable.places.cache import find_pack
 from mappable.places.files import load_places
-from mappable.places.neighbours import find_neighbours
+from mappable.places.neighbors import find_neighbors
 from mappable.places.table import Places
 
 
@@ -15,7 +15,7 @@ def test_the_toy_world_has_positives_and_negatives_for_every_anchor(toy: tuple[P
     train = toy[0].where(split="train")
     assert (len(train), train.unit) == (40, "m")
     assert np.diff(np.sort(train.x)).tolist() == [2.0] * 39
-    assert find_neighbours(train, 5.0, max_yaw=0.5).counts.min() >= 2
+    assert find_neighbors(train, 5.0, max_yaw=0.5).counts.min() >= 2
     apart = np.abs(train.x[:, None] - train.x)  # along the line that they lie on
     assert min(np.count_nonzero(apart >= 12.0, axis=1)) >= 20
     assert {split: len(toy[0].where(split=split)) for split in ("calibration", "test")} == {

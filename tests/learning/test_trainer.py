@@ -175,7 +175,7 @@ def test_no_iterations_give_the_encoder_off_the_shelf(toy: Toy, settings: NewSet
     places, pixels = toy
     found = train(places, pixels, settings(iterations=0), out=tmp_path)
     expected = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone="small")
-    expected.initialise(pixels[places.split == "train"], most=8, locations=20, precision="float32")
+    expected.initialize(pixels[places.split == "train"], most=8, locations=20, precision="float32")
     assert found.fingerprint == expected.fingerprint
     assert [line["iteration"] for line in lines(tmp_path)] == [0]
 

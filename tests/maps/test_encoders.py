@@ -23,7 +23,7 @@ from mappable.places.table import Places
 
 def made(backbone: str, seed: int, file: Path) -> Encoder:
     encoder = Encoder.create(weights="random", size=(32, 24), clusters=2, backbone=backbone, seed=seed)
-    encoder.initialise(np.random.default_rng(0).integers(0, 256, (8, 24, 32, 3), dtype=np.uint8))
+    encoder.initialize(np.random.default_rng(0).integers(0, 256, (8, 24, 32, 3), dtype=np.uint8))
     encoder.save(file)
     return encoder
 

@@ -21,7 +21,7 @@ def test_landmarks_of_a_new_wing_are_found_at_once(draw_runs: Callable[..., tupl
     known, reference, queries = (np.flatnonzero(places.sequence == run) for run in RUNS)
     known = known[::4]
     encoder = Encoder.create(weights="vgg16-v1", size=SIZE, clusters=16)
-    encoder.initialise(pixels[known], most=32, locations=50)
+    encoder.initialize(pixels[known], most=32, locations=50)
     made_by = encoder.fingerprint
 
     def embed(rows: np.ndarray) -> np.ndarray:

@@ -158,7 +158,7 @@ def test_the_first_half_of_the_table_is_columns_and_the_second_rows(tmp_path: Pa
     assert (moved[:, 5:] == 0).all()
 
 
-def test_half_a_pixel_aside_is_the_mean_of_two_neighbours(tmp_path: Path) -> None:
+def test_half_a_pixel_aside_is_the_mean_of_two_neighbors(tmp_path: Path) -> None:
     image = random_image(4, 6)
     columns, rows = identity_table(4, 6)
     moved = undistort(image, write_table(tmp_path / "table.bin", columns + 0.5, rows))

@@ -115,7 +115,7 @@ def test_size_and_fit_have_packs_of_their_own(places: Places, tmp_path: Path) ->
     pack_images(places[:3], tmp_path / "out", size=(16, 12))
     assert find_pack(tmp_path / "out", size=(16, 12)).size == (16, 12)
     assert find_pack(tmp_path / "out", size=SIZE, fit="pad").fit == "pad"
-    listed = "; give size and fit of one of these: 16x12-crop, 32x24-crop, 32x24-pad"
+    listed = "; give size and fit of one pack: 16x12-crop, 32x24-crop, 32x24-pad"
     with pytest.raises(BadInputError, match=f"out: contains 3 packs{listed}"):
         find_pack(tmp_path / "out")
     with pytest.raises(BadInputError, match=f"out: contains 2 packs of 32x24{listed}"):
@@ -175,19 +175,55 @@ def test_strict_verification_finds_zeroed_bytes_that_decoding_paints_over(
     assert [error.path for error in noticed] == [str(file)]
 
 
-def test_verification_finds_a_flipped_bit_in_the_pack_and_mends_it(places: Places, tmp_path: Path) -> None:
+def flip_a_bit(file: Path, position: int) -> None:
+    with file.open("r+b") as stream:
+        stream.seek(position)
+        byte = stream.read(1)[0]
+        stream.seek(position)
+        stream.write(bytes([byte ^ 1]))
+
+
+def test_a_flipped_bit_in_the_pixels_is_found_when_they_are_read_and_mended_by_the_next_run(
+    places: Places, tmp_path: Path, decoded: list[str]
+) -> None:
     pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
     expected = pack.images.copy()
-    with (pack.folder / "images.npy").open("r+b") as stream:
-        stream.seek(128 + 42 * 24 * 32 * 3 + 100)
-        byte = stream.read(1)[0]
-        stream.seek(-1, os.SEEK_CUR)
-        stream.write(bytes([byte ^ 1]))
-    assert PackedImages(pack.folder).damaged() == [str(places.files[42])]
-    mended, bad = pack_images(places, tmp_path / "out", size=SIZE, verify=True)
-    assert bad == []
+    flip_a_bit(pack.folder / "images.npy", 128 + 42 * 24 * 32 * 3 + 100)
+    opened = PackedImages(pack.folder)
+    view = opened.view(places)
+    np.testing.assert_array_equal(view.read(np.arange(42)), expected[:42])
+    for read in (lambda: opened.load(places), lambda: view.take(np.arange(40, 50)).read(np.array([2]))):
+        with pytest.raises(BadInputError, match=r"images\.npy, row 42: .*042\.jpg.*run the conversion again"):
+            read()
+    assert opened.damaged() == [str(places.files[42])]
+    decoded.clear()
+    mended, bad = pack_images(places, tmp_path / "out", size=SIZE)
+    assert (bad, len(decoded)) == ([], 1)
     assert mended.damaged() == []
     np.testing.assert_array_equal(mended.load(places), expected)
+
+
+def test_a_flipped_bit_in_the_index_is_found(places: Places, tmp_path: Path) -> None:
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    whole = (pack.folder / "index.parquet").read_bytes()
+    for position in np.linspace(0, len(whole) - 1, 20).astype(int):
+        flip_a_bit(pack.folder / "index.parquet", int(position))
+        with pytest.raises(BadInputError, match=r"index\.parquet: "):
+            PackedImages(pack.folder)
+        (pack.folder / "index.parquet").write_bytes(whole)
+
+
+def test_a_flipped_bit_in_the_journal_is_found(places: Places, tmp_path: Path) -> None:
+    places.files[99].unlink()
+    with pytest.raises(BadImageError):
+        pack_images(places, tmp_path / "out", size=SIZE)
+    journal = pack_folder(tmp_path / "out", SIZE, "crop") / "journal.jsonl"
+    whole = journal.read_bytes()
+    flip_a_bit(journal, whole.index(b"jpg"))
+    with pytest.raises(BadInputError, match=r"journal\.jsonl, row 1: damaged"):
+        PackedImages(journal.parent)
+    journal.write_bytes(b"".join(line.partition(b" ")[2] for line in whole.splitlines(keepends=True)))
+    assert len(PackedImages(journal.parent)) == 99  # of an earlier version, without checksums
 
 
 def test_a_pack_that_was_cut_off_is_refused_by_readers_and_completed_by_the_next_run(
@@ -210,7 +246,9 @@ def test_a_torn_last_line_of_the_journal_is_passed_over(places: Places, tmp_path
     whole = journal.read_bytes()
     journal.write_bytes(whole[:-20])
     lines = whole[:-20].count(b"\n")
-    assert len(PackedImages(journal.parent)) == sum(len(json.loads(line)) for line in whole.splitlines()[:lines])
+    assert len(PackedImages(journal.parent)) == sum(
+        len(json.loads(line.partition(b" ")[2])) for line in whole.splitlines()[:lines]
+    )
     decoded.clear()
     pack, _ = pack_images(places[:99], tmp_path / "out", size=SIZE)
     assert 0 < len(decoded) <= packing.IMAGES_PER_JOURNAL_LINE
@@ -273,7 +311,7 @@ def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(places: Places, tmp
 
 
 def test_a_row_is_never_given_to_another_image(places: Places, tmp_path: Path, draw: Draw) -> None:
-    """Damage the last row, verify with a new image first and a bad one that stops the run, then run without verify."""
+    """Damage the last row, run with a new image first and a bad one that stops the run, then with the old images."""
     few = places[:3]
     pack, _ = pack_images(few, tmp_path / "out", size=SIZE)
     expected = pack.load(few)

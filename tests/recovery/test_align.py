@@ -60,12 +60,12 @@ def test_no_other_motion_brings_noisy_points_nearer(scale: bool) -> None:
     """Against a numerical search from several starts, in the plane."""
     truth = path(3, 2)
     points = moved(truth, 4, scale=1.5, mirror=True) + np.random.default_rng(5).normal(0, 0.5, truth.shape)
-    centred, wanted = points - points.mean(0), truth - truth.mean(0)
+    centered, wanted = points - points.mean(0), truth - truth.mean(0)
 
     def error(values: Floats, mirror: float) -> float:
         angle, factor = values[0], np.exp(values[1]) if scale else 1.0
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.diag([mirror, 1.0])
-        return float(np.square(factor * centred @ turn.T - wanted).sum(1).mean())
+        return float(np.square(factor * centered @ turn.T - wanted).sum(1).mean())
 
     best = min(minimize(error, [angle, 0.0], args=(mirror,)).fun for mirror in (1.0, -1.0) for angle in (0.0, 2.0, 4.0))
     found = aligned_score(points, truth, scale=scale)

@@ -65,7 +65,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Places:
 def map_folder(small_backbone: str, wall: Places, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a map of the wall, with its encoder; a test that changes it must copy it first."""
     encoder = Encoder.create(weights="random", size=(WIDTH, HEIGHT), clusters=32, backbone=small_backbone)
-    encoder.initialise(wall.where(split="train"))
+    encoder.initialize(wall.where(split="train"))
     folder = tmp_path_factory.mktemp("served-map")
     encoder.save(folder / "encoder.safetensors")
     build_map(encoder, wall, landmarks=40).save(folder / "map", folder / "encoder.safetensors")

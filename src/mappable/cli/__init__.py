@@ -30,7 +30,7 @@ def main() -> None:
     except _Stopped:
         _fail(_after_ctrl_c(sys.argv[1:]), 130)
     except MemoryError:
-        _fail("out of memory; try a smaller image size or fewer workers", 1)
+        _fail("out of memory; try smaller images, fewer workers or a smaller table", 1)
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {(error.strerror or str(error)).lower()}", 1)
 

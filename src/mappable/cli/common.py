@@ -112,10 +112,10 @@ def load_some_places(table: Path) -> "Places":
 def load_queries(table: Path) -> "Places":
     """The queries of a table; prints how many there are, and raises if there are none."""
     from mappable.places.files import load_places
-    from mappable.places.roles import asked
+    from mappable.places.roles import rows_to_locate
 
     places = load_places(table)
-    rows = asked(places)
+    rows = rows_to_locate(places)
     if not len(rows):
         problem = "no place has the split 'test', or the role 'query' and no split"
         raise BadInputError(f"{table}: {problem}; reserve a sequence for tests with `mappable places split --test`")

@@ -71,7 +71,7 @@ def _run(
         OnBadImage, typer.Option(help="At a damaged or missing image: stop, or drop the image and list it.")
     ] = "stop",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Decode every file strictly, and check images packed earlier.")
+        bool, typer.Option("--verify", help="Read and decode every file strictly, also if it is packed.")
     ] = False,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")] = False,

@@ -47,7 +47,7 @@ def add(
     condition: Annotated[str | None, typer.Option(help="Use only the places of this condition (default: all).")] = None,
     landmarks: Annotated[
         int | None,
-        typer.Option(help="Add N of these places, spread far apart (default: all places).", metavar="N", min=1),
+        typer.Option(help="Number of places to add, spread far apart (default: all places).", metavar="N", min=1),
     ] = None,
     spacing: Annotated[
         float | None,

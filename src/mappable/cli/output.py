@@ -138,9 +138,9 @@ def print_training(out: Path, unit: str, as_json: bool = False) -> None:
 
 def print_used_images(places: "Places", doing: str, **rows: "Ints") -> None:
     """Print how many images of a table a command uses and how many it leaves out, on one line of standard error."""
-    from mappable.places.roles import taken
+    from mappable.places.roles import describe_use
 
-    typer.echo(taken(places, doing, **rows), err=True)
+    typer.echo(describe_use(places, doing, **rows), err=True)
 
 
 def print_accuracy(results: "Sequence[Result]", page: Path | None, as_json: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mappable.arrays import Ints, Strings
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.evaluation.models import Model, models_of
 from mappable.evaluation.result import RESULT, Accuracy, Result
 from mappable.evaluation.summary import Difference, RowSummary, accuracies_of, difference, summary_of
@@ -86,7 +86,7 @@ def _check(path: str, result: Result, first_path: str, first: Result) -> None:
         why = f" ({reasons['table1']})" if "table1" in reasons else ""
         raise BadInputError(f"{path}: no table1 result to compare{why}")
     if result.frame != first.frame:
-        raise BadInputError(f"{path}: frame is {result.frame!r}, expected {first.frame!r} as in {first_path}")
+        raise BadInputError(f"{path}: frame is {shown(result.frame)}, expected {shown(first.frame)} as in {first_path}")
     if result.unit != first.unit:
         raise BadInputError(f"{path}: unit is {result.unit}, expected {first.unit} as in {first_path}")
     if _radii(result) != _radii(first):
@@ -105,7 +105,7 @@ def _common(results: dict[str, Result]) -> Strings:
         common &= set(result.ids)
         if not common:
             shared = f"shared with {'all of ' * (len(before) > 1)}{', '.join(before)}"
-            ids = f"its first query is {result.ids[0]!r}, theirs is {first.ids[0]!r}"
+            ids = f"its first query is {shown(result.ids[0])}, theirs is {shown(first.ids[0])}"
             raise BadInputError(f"{path}: none of its {len(result.ids):,} queries is {shared}; {ids}")
         before.append(path)
     return first.ids[[one in common for one in first.ids]]

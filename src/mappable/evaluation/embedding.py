@@ -1,17 +1,20 @@
 """Step one of an evaluation: compute descriptors of all images that the protocols need, one file per model."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from mappable.arrays import Ints
+from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
 from mappable.evaluation.scoring import Descriptors
 from mappable.features.activations import frozen_activations
 from mappable.features.embedding import Precision, describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import HostInputs, Inputs
+from mappable.files import write_text
 from mappable.places.pixels import Images, blocks
 from mappable.progress import progress_bar
 
@@ -51,6 +54,10 @@ def load_descriptors(
         for other in folder.glob(f"*{SUFFIX}*"):
             if not other.name.startswith(key):
                 other.unlink()
+        checksum = _checksum_file(file)
+        if file.is_file() and checksum.is_file() and checksum.read_bytes() != digest_of_file(file).encode():
+            print(f"note: {file}: damaged; its descriptors are computed again", file=sys.stderr)
+            file.unlink()
         if not file.is_file():
             _write(file, encoder, images, rows, precision, activations)
         values = np.memmap(file, dtype=np.float16, mode="r").reshape(-1, encoder.dimensions)
@@ -91,4 +98,9 @@ def _write(
             stream.write(found.numpy().astype(np.float16).tobytes())
             stream.flush()
             advance(len(some))
+    write_text(_checksum_file(file), digest_of_file(partial))
     partial.replace(file)
+
+
+def _checksum_file(file: Path) -> Path:
+    return file.with_suffix(f"{SUFFIX}.xxh3")

@@ -21,6 +21,7 @@ from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
 from mappable.features.image_encoder import ImageEncoder
+from mappable.learning.settings import with_current_names
 from mappable.maps.map import Map
 from mappable.places.joining import concatenate, in_frames
 from mappable.places.pixels import ImageFiles, Images
@@ -118,7 +119,7 @@ def evaluate_map(
         title=name,
         seed=encoder.about.seed,
         encoder=encoder.fingerprint,
-        settings=encoder.about.settings,
+        settings=with_current_names(encoder.about.settings),
     )
     wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
     started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))

@@ -10,7 +10,7 @@ from PIL import Image
 
 from mappable.arrays import evenly
 from mappable.files import write_atomically
-from mappable.plotting import BLACK, BLUE, GREEN, ORANGE, VERMILLION
+from mappable.plotting import BLACK, BLUE, GREEN, ORANGE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -20,7 +20,7 @@ FRAMES = 40  # per animation, at most
 FRAME_MILLISECONDS = 180
 MOST_BYTES = 1_500_000  # per file
 TRIES = ((1, 128), (1, 64), (2, 64), (2, 32), (4, 32))  # (keep every n-th frame, colors), tried until the file fits
-FIXED_COLORS = ("#ffffff", BLUE, VERMILLION, GREEN, ORANGE, BLACK)
+FIXED_COLORS = ("#ffffff", BLUE, VERMILION, GREEN, ORANGE, BLACK)
 NEARLY_WHITE = 248  # the palette drops colors whose channels are all at least this; pure white replaces them
 
 Update = Callable[[int], None]  # moves the artists to a step

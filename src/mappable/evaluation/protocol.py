@@ -129,12 +129,13 @@ class Protocol(Generic[R]):
     depends: Callable[[Scoring], str] = lambda scoring: ""
     version: int = 1
     of_a_map: bool = False  # `mappable evaluate` runs it by default
+    former_name: str = ""  # in stored results of earlier versions, and still accepted
 
     def key(self, scoring: Scoring) -> str:
         """16 hex digits that change with everything that the result depends on."""
         described = scoring.descriptors
         facts = [
-            self.name,
+            self.former_name or self.name,  # so that stored results stay valid
             self.version,
             scoring.setup.fingerprint,
             described.encoder,

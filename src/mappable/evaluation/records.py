@@ -9,6 +9,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from mappable.errors import shown
+
 Arrays = dict[str, NDArray[Any]]
 ARRAY = "array"  # JSON represents an array as {"array": NAME}
 
@@ -48,7 +50,7 @@ def from_json(kind: Any, value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
+        raise TypeError(f"{shown(value)} is not of type {kind.__name__}")
     return value
 
 

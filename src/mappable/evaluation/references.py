@@ -36,7 +36,7 @@ def loss_terms(loss: Loss, images: Vectors, squared_metres: Vector) -> dict[str,
     sizes, costs = [], []
     for feature, geometric in zip(compared, squared_metres, strict=True):
         residual = feature / scale - geometric / radius**2
-        if not loss.normalised:
+        if not loss.normalized:
             residual = geometric - radius**2 / scale * feature
         size = abs(residual)
         bent = residual**2 / 2 if size <= delta else delta * (size - delta / 2)
@@ -54,7 +54,7 @@ def loss_terms(loss: Loss, images: Vectors, squared_metres: Vector) -> dict[str,
         visual = max(first) if is_lazy else sum(first)
         visual += max(second, default=0.0) if is_lazy or loss.second_hinge == "residuals" else sum(second)
     if "distance" in loss.name or "huber" in loss.name:
-        geometric_term = sum(costs) / (len(costs) if loss.normalised else 1)
+        geometric_term = sum(costs) / (len(costs) if loss.normalized else 1)
     hinges = first + second
     return {
         "total": visual + (loss.geometric_weight if far else 1) * geometric_term,

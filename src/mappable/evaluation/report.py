@@ -37,7 +37,7 @@ from mappable.learning.settings import with_defaults
 from mappable.progress import track
 
 PAGE, DATA, TEXT, TEMPLATE = "report.html", "report.json", "report.md", "report.html.jinja"
-FORMAT = Format("mappable report", 1, "write it again")
+FORMAT = Format("mappable report", 2, "write it again", sealed_since=2)
 EMBEDDED_SVG_BYTES = 300_000  # the page embeds a larger figure as PNG
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".gif": "image/gif"}
 

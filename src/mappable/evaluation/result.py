@@ -15,10 +15,11 @@ from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
 from mappable.files import write_atomically
 from mappable.formats import Format
+from mappable.learning.settings import with_current_names
 
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
-FORMAT = Format("mappable result", 3, "evaluate again")
-MAPPINGS = ("settings", "skipped", "keys", "ran")
+FORMAT = Format("mappable result", 4, "evaluate again", sealed_since=4, earliest=3, limit=2**30)
+MAPPINGS = ("settings", "skipped", "failed", "keys", "ran", "map")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 
 R = TypeVar("R")
@@ -118,7 +119,7 @@ class Result:
     @classmethod
     def load(cls, path: Path) -> "Result":
         """Read the result in a folder, or of its file `result.json`; raises for a result of an older version."""
-        from mappable.evaluation.protocols import PROTOCOLS  # protocols import this module
+        from mappable.evaluation.protocols import PROTOCOLS, current_name  # protocols import this module
 
         folder = path.parent if path.name == RESULT else path
         with FORMAT.reading(folder / RESULT):
@@ -127,12 +128,15 @@ class Result:
             if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
                 raise ValueError(f"{ARRAYS} does not match its checksum in {RESULT}")
             arrays, queries, kinds = load(packed), facts["queries"], get_type_hints(cls)
-            protocols = {name: one for name, one in facts["protocols"].items() if name in PROTOCOLS}
+            facts = {"failed": {}, "map": {}} | facts  # earlier versions lack these
+            mappings = {name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS}
+            for by_protocol in ("skipped", "failed", "keys"):
+                mappings[by_protocol] = {current_name(name): one for name, one in mappings[by_protocol].items()}
+            protocols = {current_name(name): one for name, one in facts["protocols"].items()}
+            protocols = {name: one for name, one in protocols.items() if name in PROTOCOLS}
             return cls(
                 **{name: from_json(kinds[name], facts[name], arrays) for name in FACTS},
-                **{name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS},
-                failed=from_json(dict[str, str], facts.get("failed", {}), arrays),  # earlier versions lack it
-                map=from_json(dict[str, str], facts.get("map", {}), arrays),  # earlier versions lack it
+                **mappings | {"settings": with_current_names(mappings["settings"])},
                 ids=np.array(queries["id"], dtype=object),
                 conditions=np.array(queries["condition"], dtype=object),
                 blocks=np.array(queries["block"], dtype=np.int64),

@@ -97,9 +97,9 @@ def self_check(device: str = "auto", seed: int = 0) -> list[Check]:
 
 def all_losses() -> Iterator[Loss]:
     """Every loss name with every variant that it has."""
-    for name, normalised, pairs in product(LOSS_NAMES, (True, False), get_args(GeometricPairs)):
+    for name, normalized, pairs in product(LOSS_NAMES, (True, False), get_args(GeometricPairs)):
         is_geometric = "distance" in name or "huber" in name
-        if not is_geometric and (pairs == "all" or not normalised):
+        if not is_geometric and (pairs == "all" or not normalized):
             continue
         loss = Loss(
             name,
@@ -107,14 +107,14 @@ def all_losses() -> Iterator[Loss]:
             positive_radius=RADIUS,
             geometric_weight=0.7,
             huber_delta=0.4,
-            normalised=normalised,
+            normalized=normalized,
             geometric_pairs=pairs,
             positives=3,
             negatives=4,
             hard_negatives=2,
         )
         yield loss
-        if is_geometric and "quadruplet" in name and normalised:
+        if is_geometric and "quadruplet" in name and normalized:
             yield replace(loss, second_hinge="residuals")
 
 

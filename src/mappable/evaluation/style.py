@@ -16,12 +16,12 @@ from mappable.files import write_atomically
 from mappable.plotting import (
     BLUE,
     COLORS,
+    GRAY,
     GREEN,
-    GREY,
     ORANGE,
     PINK,
     SKY,
-    VERMILLION,
+    VERMILION,
     plain_axes,
 )
 from mappable.plotting import new_figure as empty_figure
@@ -77,11 +77,11 @@ LOOKS = {
     "distance": Look(PURPLE, ":"),
     "huber": Look(PINK, ":"),
     "triplet": Look(ORANGE, "--"),
-    "quadruplet": Look(GREY, "--"),
+    "quadruplet": Look(GRAY, "--"),
     "lazy-triplet": Look(SKY, "--"),
     "lazy-quadruplet": Look(GREEN, "--"),
     "triplet+distance": Look(ORANGE, "-", "o"),
-    "triplet+huber": Look(VERMILLION, "-", "s"),
+    "triplet+huber": Look(VERMILION, "-", "s"),
     "lazy-quadruplet+distance": Look(GREEN, "-", "^"),
     "lazy-quadruplet+huber": Look(TEAL, "-", "D"),
 }  # untrained or geometric: dotted; visual: dashed; combined: solid with markers, in a color near its visual loss
@@ -170,7 +170,7 @@ def small(picture: Pixels) -> Pixels:
 def show_error(axes: "Axes", error: float, setup: Setup) -> None:
     """Write the error below an image; color and sign show whether it is within the positive radius."""
     right = error <= setup.positive_radius
-    color = GREEN if right else VERMILLION
+    color = GREEN if right else VERMILION
     axes.spines[:].set(color=color, linewidth=3.0)
     axes.set_xlabel(f"{RIGHT if right else WRONG} {error:.1f} {setup.unit}", fontsize=9, color=color, labelpad=3)
 

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.arrays import Floats, Floats32
-from mappable.errors import BadInputError
+from mappable.checksums import digest_of_file
+from mappable.containers import read_npy
+from mappable.errors import BadInputError, DamagedFileError, shown
 from mappable.features.about import About
 from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, check_hloc
-from mappable.places.files import load_places
+from mappable.places.files import TABLE, load_places
 from mappable.places.notes import Note, warn
 from mappable.places.table import Places
 from mappable.progress import track
@@ -69,7 +71,7 @@ def check_descriptors(descriptors: NDArray[np.floating[Any]], places: Places) ->
     if len(wrong):
         row = int(wrong[0])
         problem = f"length {lengths[row]:.4g}, not 1" if np.isfinite(lengths[row]) else "NaN or infinite numbers"
-        raise BadInputError(f"the descriptor of place {row} ({places.place_id[row]!r}) has {problem}")
+        raise BadInputError(f"the descriptor of place {row} ({shown(places.place_id[row])}) has {problem}")
 
 
 def _scale_to_length_one(described: Described, source: Path) -> Described:
@@ -80,7 +82,7 @@ def _scale_to_length_one(described: Described, source: Path) -> Described:
     if len(unusable):
         row = int(unusable[0])
         problem = "is zero" if lengths[row] == 0 else "has NaN or infinite numbers"
-        raise BadInputError(f"{source}: the descriptor of place {row} ({places.place_id[row]!r}) {problem}")
+        raise BadInputError(f"{source}: the descriptor of place {row} ({shown(places.place_id[row])}) {problem}")
     other = np.flatnonzero(np.abs(lengths - 1) > TOLERANCE)
     descriptors[other] /= lengths[other, None].astype(np.float32)
     notes = warn("descriptors did not have length one and were scaled to it", places.place_id[other])
@@ -101,6 +103,9 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     with FORMAT.reading(folder / ABOUT):
         facts = FORMAT.read(folder / ABOUT)
         encoder, about = str(facts["encoder"]), About.from_json(facts["about"])
+        for name, checksum in facts.get("files", {}).items():  # earlier versions wrote no checksums
+            if name in (DESCRIPTORS, TABLE) and digest_of_file(folder / name) != checksum:
+                raise DamagedFileError(f"{folder / name}: damaged, or not written together with {ABOUT}")
     table = load_places(folder)
     descriptors = _read_array(folder / DESCRIPTORS, table)
     if places is None:
@@ -108,17 +113,12 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     row_of = {place_id: row for row, place_id in enumerate(table.place_id)}
     missing = [place_id for place_id in places.place_id if place_id not in row_of]
     if missing:
-        raise BadInputError(f"{folder}: no descriptor of place {missing[0]!r}; describe it with `mappable embed`")
+        raise BadInputError(f"{folder}: no descriptor of place {shown(missing[0])}; describe it with `mappable embed`")
     return Described(places, descriptors[[row_of[place_id] for place_id in places.place_id]], encoder, about)
 
 
 def _read_array(file: Path, places: Places) -> Floats32:
-    try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise BadInputError(f"{file}: no such file of descriptors") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise BadInputError(f"{file}: truncated, damaged or not an array ({error})") from None
+    array = read_npy(file, mapped=True)
     if array.dtype.kind != "f" or array.ndim != 2:
         raise BadInputError(
             f"{file}: the array is {array.dtype} of shape {array.shape}, expected floating-point numbers (n, D)"
@@ -141,8 +141,10 @@ def _read_hloc(file: Path, places: Places) -> Floats32:
             for row, path in enumerate(track(places.path, "reading descriptors", len(places))):
                 descriptor = _read_hloc_descriptor(opened, file, path)
                 if descriptor.shape != first.shape:
-                    expected = f"expected {first.shape} like {places.path[0]!r}"
-                    raise BadInputError(f"{file}: the descriptor of {path!r} has shape {descriptor.shape}, {expected}")
+                    expected = f"expected {first.shape} like {shown(places.path[0])}"
+                    raise BadInputError(
+                        f"{file}: the descriptor of {shown(path)} has shape {descriptor.shape}, {expected}"
+                    )
                 descriptors[row] = descriptor
             return descriptors
     except OSError as error:
@@ -153,10 +155,10 @@ def _read_hloc_descriptor(opened: Any, file: Path, path: str) -> NDArray[Any]:
     try:
         descriptor = np.asarray(opened[path]["global_descriptor"][()])
     except (KeyError, TypeError, ValueError):  # it is missing, or something else has its name
-        raise BadInputError(f"{file}: no descriptor of {path!r} (hloc's {path}/global_descriptor)") from None
+        raise BadInputError(f"{file}: no descriptor of {shown(path)} (hloc's {path}/global_descriptor)") from None
     if descriptor.dtype.kind != "f" or descriptor.ndim != 1:
         kind = f"{descriptor.dtype} of shape {descriptor.shape}"
         raise BadInputError(
-            f"{file}: the descriptor of {path!r} is {kind}, expected a vector of floating-point numbers"
+            f"{file}: the descriptor of {shown(path)} is {kind}, expected a vector of floating-point numbers"
         )
     return descriptor

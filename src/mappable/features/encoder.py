@@ -29,6 +29,7 @@ from mappable.randomness import Purpose, generator
 
 DEFAULT_WEIGHTS = "vgg16-v1"
 RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as for the default one
+NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
 
 
 class Encoder(nn.Module):
@@ -41,7 +42,6 @@ class Encoder(nn.Module):
     backbone: Backbone
     aggregator: Aggregator
     whitening: Whitening | None
-    normalisation: Tensor
 
     def __init__(self, about: About) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Encoder(nn.Module):
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
             raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
-        self.register_buffer("normalisation", 255 * torch.tensor((about.mean, about.std)), persistent=False)
+        self.register_buffer(NORMALIZATION, 255 * torch.tensor((about.mean, about.std)), persistent=False)
         for parameter in self.parameters():
             if parameter.ndim == 4:  # convolutions are faster with this layout
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
@@ -90,7 +90,7 @@ class Encoder(nn.Module):
     @property
     def device(self) -> torch.device:
         """The device on which it computes; `encoder.to("cuda")` moves it."""
-        return self.normalisation.device
+        return self.get_buffer(NORMALIZATION).device
 
     @property
     def dimensions(self) -> int:
@@ -99,7 +99,7 @@ class Encoder(nn.Module):
 
     def lower(self, pixels: Tensor) -> Tensor:
         """Activations of the backbone's general layers for uint8 images (n, height, width, 3)."""
-        mean, std = self.normalisation
+        mean, std = self.get_buffer(NORMALIZATION)
         images = (pixels - mean).div_(std).permute(0, 3, 1, 2)  # already channels last in memory
         return self.backbone.lower(images)
 
@@ -153,10 +153,10 @@ class Encoder(nn.Module):
         """Raise if the aggregator has not been initialized."""
         if not self.about.init_source:
             raise BadInputError(
-                "this encoder has no clusters yet; call initialise with images, or load a trained encoder"
+                "this encoder has no clusters yet; call initialize with images, or load a trained encoder"
             )
 
-    def initialise(
+    def initialize(
         self,
         images: AnyImages,
         *,
@@ -179,14 +179,14 @@ class Encoder(nn.Module):
         def local_of(rows: Ints) -> Tensor:
             return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
-        self.initialise_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
 
-    def initialise_by(
+    def initialize_by(
         self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
     ) -> None:
-        """Like `initialise`, with a function that returns the local descriptors of some of the `available` images."""
+        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
         sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
-        self.aggregator.initialise(sample, seed)
+        self.aggregator.initialize(sample, seed)
         self.about = replace(self.about, init_source=source)
 
     @property

@@ -1,23 +1,20 @@
 """Write descriptors as a NumPy file with the table of places, or as HDF5 for hloc."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
 from mappable.features.about import About
-from mappable.files import sync_folder, write_atomically
+from mappable.files import write_atomically, written_together
 from mappable.formats import Format
 from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
 from mappable.progress import track
 
-FORMAT = Format("mappable descriptors", 1, "write the folder again with `mappable embed`")
+FORMAT = Format("mappable descriptors", 2, "write the folder again with `mappable embed`", sealed_since=2, earliest=1)
 DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
 
 
@@ -41,10 +38,11 @@ def write_descriptors(
     _check_rows(places, descriptors)
     count, dimensions = descriptors.shape
     facts = {"descriptors": count, "dimensions": dimensions, "encoder": fingerprint, "precision": precision}
-    with _replaced(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
+    with written_together(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
         write_atomically(numbers, lambda stream: np.save(stream, descriptors))
         save_places(places, table)
-        FORMAT.write(description, facts | {"about": about.to_json()})
+        checksums = {DESCRIPTORS: digest_of_file(numbers), TABLE: digest_of_file(table)}
+        FORMAT.write(description, facts | {"files": checksums, "about": about.to_json()})
 
 
 def check_hloc(file: Path) -> None:
@@ -63,7 +61,7 @@ def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> 
     _check_rows(places, descriptors)
     import h5py
 
-    with _replaced(file) as (temporary,), h5py.File(temporary, "w") as opened:
+    with written_together(file) as (temporary,), h5py.File(temporary, "w") as opened:
         rows = zip(places.path, descriptors, strict=True)
         for path, descriptor in track(rows, "writing descriptors", len(places)):
             opened.create_group(path).create_dataset("global_descriptor", data=descriptor)
@@ -74,24 +72,3 @@ def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:
         raise BadInputError(
             f"{len(places):,} places, but descriptors of shape {descriptors.shape}; expected one row per place"
         )
-
-
-@contextmanager
-def _replaced(*files: Path) -> Iterator[list[Path]]:
-    """Temporary file names. Each replaces one of `files` after all of them are complete and on disk."""
-    folder = files[0].parent
-    temporary = [file.with_name(f".{uuid4().hex}{file.suffix}") for file in files]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        for written in temporary:
-            with written.open("r+b") as stream:
-                os.fsync(stream.fileno())
-        for written, file in zip(temporary, files, strict=True):
-            written.replace(file)
-        sync_folder(folder)
-    except OSError as error:
-        raise BadInputError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    finally:
-        for written in temporary:
-            written.unlink(missing_ok=True)

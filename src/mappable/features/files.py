@@ -1,20 +1,23 @@
 """The encoder file: safetensors, with the encoder's description as JSON in the metadata."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from mappable.checksums import PREFIX, seal
+from mappable.containers import read_safetensors
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.weights import WEIGHT_SETS
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
+from mappable.progress import speaks
 
-FORMAT = Format("mappable encoder", 1, "train or export it again")
+FORMAT = Format("mappable encoder", 2, "train or export it again", sealed_since=2, earliest=1)
 ENCODER = "encoder.safetensors"  # name of the file in the folder of a training run
 
 
@@ -34,7 +37,7 @@ def encoder_file(source: Path | str) -> Path:
 def write_encoder(file: Path, about: About, tensors: Mapping[str, Tensor]) -> None:
     """Write `file` atomically."""
     text = FORMAT.text({"about": about.to_json()}, indent=None)
-    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text})
+    content = seal(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {KEY: text}))
     write_atomically(file, lambda stream: stream.write(content))
 
 
@@ -42,9 +45,12 @@ def read_encoder(file: Path) -> tuple[About, dict[str, Tensor]]:
     """Read a file of `write_encoder`. A damaged file, or a file of another format, raises."""
     if not file.is_file():
         raise BadInputError(f"{file}: no such encoder file")
-    with FORMAT.reading(file), safe_open(file, "pt") as opened:
-        header = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
-        return About.from_json(header["about"]), {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    with FORMAT.reading(file):
+        metadata, tensors = read_safetensors(file, "pt")
+        about = About.from_json(FORMAT.parse(metadata.get(KEY), file)["about"])
+    if PREFIX.decode() not in metadata[KEY] and speaks():
+        print(f"note: {file}: an earlier version wrote it without a checksum, so damage is not found", file=sys.stderr)
+    return about, tensors
 
 
 @torch.no_grad()

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from mappable.arrays import Floats32, Pixels
+from mappable.checksums import check_seal
 from mappable.errors import BadInputError
 from mappable.features.embedding import Precision, embed_images
-from mappable.features.onnx_file import DESCRIPTORS, IMAGES, Facts, require
+from mappable.features.onnx_file import DESCRIPTORS, FORMAT, IMAGES, Facts, require
 from mappable.formats import KEY
 from mappable.places.pixels import AnyImages
 
@@ -32,8 +33,11 @@ class OnnxEncoder:
         require("onnxruntime")
         if not Path(file).is_file():
             raise BadInputError(f"{file}: no such ONNX file")
+        with FORMAT.reading(Path(file)):
+            content = Path(file).read_bytes()
+            check_seal(content, Path(file))
         try:
-            self._session = open_session(str(file), threads=threads, providers=providers)
+            self._session = open_session(content, threads=threads, providers=providers)
         except Exception as error:  # onnxruntime's errors have no common base class
             reason = str(error).splitlines()[0]
             raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from mappable.arrays import Pixels
+from mappable.checksums import seal
 from mappable.errors import BadInputError
 from mappable.features.embedding import backbone_precision
 from mappable.features.encoder import Encoder
@@ -72,8 +73,7 @@ def to_onnx(encoder: Encoder) -> bytes:
     facts = Facts(about=encoder.about, fingerprint=encoder.fingerprint, dimensions=encoder.dimensions)
     onnx.helper.set_model_props(model, {KEY: facts.to_text()})
     onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
-    return content
+    return seal(model.SerializeToString())
 
 
 def _traced(encoder: Encoder) -> Any:

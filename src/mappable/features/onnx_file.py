@@ -10,7 +10,7 @@ from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.formats import Format
 
-FORMAT = Format("mappable onnx encoder", 1, "export it again with `mappable export`")
+FORMAT = Format("mappable onnx encoder", 2, "export it again with `mappable export`", sealed_since=2, earliest=1)
 IMAGES, DESCRIPTORS = "images", "descriptors"  # the network's input and output
 
 
@@ -31,7 +31,7 @@ class Facts:
     accuracy: Mapping[str, float] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        """The description as JSON text."""
+        """The description as JSON text; the file that contains it must be sealed."""
         return FORMAT.text(asdict(self) | {"about": self.about.to_json()}, indent=None)
 
     @classmethod

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from mappable.arrays import Ints, Pixels, evenly
+from mappable.checksums import seal
 from mappable.errors import BadInputError
 from mappable.features.monitor import Monitor
 from mappable.features.onnx_encoder import OnnxEncoder
@@ -184,8 +185,7 @@ def _with_facts(model: Any, facts: Facts) -> bytes:
     model.ClearField("metadata_props")
     onnx.helper.set_model_props(model, {KEY: facts.to_text()})
     onnx.checker.check_model(model)
-    content: bytes = model.SerializeToString()
-    return content
+    return seal(model.SerializeToString())
 
 
 class _Images:

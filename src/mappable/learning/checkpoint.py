@@ -4,15 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 from torch import Tensor
 
+from mappable.checksums import seal
+from mappable.containers import read_safetensors
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
 
 CHECKPOINT = "checkpoint.safetensors"
-FORMAT = Format("mappable checkpoint", 1, "the run cannot continue from it")
+FORMAT = Format("mappable checkpoint", 2, "the run cannot continue from it", sealed_since=2, earliest=1)
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,17 @@ class Checkpoint:
         tensors = {f"learner/{name}": tensor for name, tensor in self.learner.items()}
         tensors |= {f"tuples/{name}": tensor for name, tensor in self.tuples.items()}
         about = FORMAT.text({"iteration": self.iteration, "about": self.about}, indent=None)
-        content = safetensors.torch.save(
-            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-            {KEY: about},
-        )
+        copies = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        content = seal(safetensors.torch.save(copies, {KEY: about}))
         write_atomically(file, lambda stream: stream.write(content))
 
     @staticmethod
     def load(file: Path) -> "Checkpoint":
-        with FORMAT.reading(file), safetensors.safe_open(file, framework="pt") as opened:
-            about = FORMAT.parse((opened.metadata() or {}).get(KEY), file)
+        with FORMAT.reading(file):
+            metadata, tensors = read_safetensors(file, "pt")
+            about = FORMAT.parse(metadata.get(KEY), file)
             parts: dict[str, dict[str, Tensor]] = {"learner": {}, "tuples": {}}
-            for name in opened.keys():  # noqa: SIM118 - `opened` is not a dictionary
+            for name, tensor in tensors.items():
                 part, _, tensor_name = name.partition("/")
-                parts[part][tensor_name] = opened.get_tensor(name)
+                parts[part][tensor_name] = tensor
             return Checkpoint(about["iteration"], parts["learner"], parts["tuples"], about["about"])

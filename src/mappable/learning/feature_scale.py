@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.places.neighbours import find_neighbours
+from mappable.places.neighbors import find_neighbors
 from mappable.places.table import Places
 from mappable.randomness import Purpose, generator
 
@@ -30,7 +30,7 @@ def measure_feature_scale(
     must also agree in yaw if there is a `yaw_limit` (radians).
     """
     rows = np.sort(generator(seed, Purpose.FEATURE_SCALE).permutation(len(places))[:MAX_IMAGES])
-    near = find_neighbours(places[rows], positive_radius, max_yaw=yaw_limit)
+    near = find_neighbors(places[rows], positive_radius, max_yaw=yaw_limit)
     first = np.repeat(np.arange(len(rows)), near.counts)
     once = first < near.rows
     pairs = np.stack([first[once], near.rows[once]])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.files import write_atomically
@@ -25,12 +25,20 @@ class OtherRunError(BadInputError):
 
 
 def look_into(folder: Path, settings: Settings, data: str) -> tuple[Encoder | None, Checkpoint | None]:
-    """Return the finished encoder or the last checkpoint of this same run, if the folder contains one."""
+    """Return the finished encoder or the last checkpoint of this same run, if the folder contains one.
+
+    If `overwrite` replaces a run, its encoder stays until the new one is finished. So next to the checkpoint of this
+    run there may be the encoder of another run, which is ignored.
+    """
     encoder, checkpoint = folder / ENCODER, folder / CHECKPOINT
     if encoder.exists():
-        finished = _read(Encoder.load, encoder)
-        _check_same(encoder, finished.about.settings, finished.about.data, settings, data)
-        return finished, None
+        try:
+            finished = _read(Encoder.load, encoder)
+            _check_same(encoder, finished.about.settings, finished.about.data, settings, data)
+            return finished, None
+        except OtherRunError:
+            if not checkpoint.exists():
+                raise
     if checkpoint.exists():
         found = _read(Checkpoint.load, checkpoint)
         _check_same(checkpoint, found.about["settings"], found.about["data"], settings, data)
@@ -51,7 +59,7 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
     may_differ = WATCHING | DIVIDING
     different = [key for key in now if key not in may_differ and before[key] != now[key]]
     if different:
-        values = ", ".join(f"{key} {before[key]!r} (now {now[key]!r})" for key in different)
+        values = ", ".join(f"{key} {shown(before[key])} (now {shown(now[key])})" for key in different)
         raise OtherRunError(f"{file}: trained with {values}; use the same settings, or start again with --overwrite")
     if data_before != data:
         raise OtherRunError(
@@ -60,9 +68,11 @@ def _check_same(file: Path, before: Any, data_before: str, settings: Settings, d
 
 
 def prepare(folder: Path, settings: Settings, *, anew: bool) -> None:
-    """Write the settings. If this run starts `anew`, first delete the encoder and checkpoint of an earlier run."""
+    """Write the settings. If this run starts `anew`, first delete the checkpoint of an earlier run.
+
+    The encoder of an earlier run stays until the new encoder replaces it.
+    """
     if anew:
-        (folder / ENCODER).unlink(missing_ok=True)
         (folder / CHECKPOINT).unlink(missing_ok=True)
     text = settings_to_yaml(settings).encode()
     write_atomically(folder / SETTINGS, lambda stream: stream.write(text))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mappable.errors import BadInputError
-from mappable.files import write_atomically
+from mappable.files import write_atomically, writing
 
 METRICS = "metrics.jsonl"
 
@@ -20,9 +20,8 @@ class Metrics:
         self.file = folder / METRICS if folder else None
         self.board = _board(folder, iteration) if folder and tensorboard else None
         if self.file:
-            kept = (
-                [line for line in _lines(self.file) if json.loads(line)["iteration"] <= iteration] if iteration else []
-            )
+            lines = zip(_lines(self.file), read_metrics(self.file.parent), strict=True) if iteration else ()
+            kept = [line for line, values in lines if values.get("iteration", 0) <= iteration]
             write_atomically(self.file, lambda stream: stream.writelines(kept))
             self.stream = self.file.open("ab")
 
@@ -31,15 +30,17 @@ class Metrics:
 
     def __exit__(self, *error: object) -> None:
         if self.file:
-            self.stream.close()
+            with writing(self.file):
+                self.stream.close()
         if self.board:
             self.board.close()
 
     def write(self, iteration: int, **values: float) -> None:
         """Write one line: the iteration, counted from 1 (0 is before the first), and its values."""
         if self.file:
-            self.stream.write(json.dumps({"iteration": iteration} | values).encode() + b"\n")
-            self.stream.flush()
+            with writing(self.file):
+                self.stream.write(json.dumps({"iteration": iteration} | values).encode() + b"\n")
+                self.stream.flush()
         if self.board:
             for name, value in values.items():
                 self.board.add_scalar(name, value, iteration)

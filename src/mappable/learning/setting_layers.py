@@ -12,6 +12,8 @@ from mappable.files import reading
 
 PRESETS = resources.files("mappable") / "presets"
 LONGEST_SHOWN = 80  # characters of a value in an error message
+# Names in settings files, encoder files and results of earlier versions.
+FORMER_NAMES = {"normalised": "normalized"}  # codespell:ignore
 
 
 class Given(NamedTuple):
@@ -47,14 +49,19 @@ def read_file(file: Path) -> Layer:
 def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:
     """Read single settings: values by name, or texts "key=value" with a YAML value. The last text for a key counts."""
     if isinstance(overrides, Mapping):
-        return {str(name): Given(value, "") for name, value in overrides.items()}
+        return {current_name(str(name)): Given(value, "") for name, value in overrides.items()}
     layer = {}
     for text in overrides:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise BadInputError(f"--set {_cut(text)!r}: expected KEY=VALUE, such as seed=1")
-        layer[name.strip()] = Given(_read_value(value, f"--set {_cut(text)!r}"), "--set")
+        layer[current_name(name.strip())] = Given(_read_value(value, f"--set {_cut(text)!r}"), "--set")
     return layer
+
+
+def current_name(name: str) -> str:
+    """The name of a setting, also for a name that it had in an earlier version."""
+    return FORMER_NAMES.get(name, name)
 
 
 def _cut(text: str) -> str:
@@ -83,7 +90,7 @@ def _read_yaml(text: str, source: str) -> Layer:
             raise BadInputError(f"{source}: contains no settings; write one per line, such as `seed: 1`")
         for key, value in root.value:
             line = key.start_mark.line + 1
-            name = str(key.value)
+            name = current_name(str(key.value))
             if name in layer:
                 raise BadInputError(f"{source}, line {line}: {name} occurs twice, first in {layer[name].source}")
             layer[name] = Given(_with_none(loader.construct_object(value, deep=True)), f"{source}, line {line}")

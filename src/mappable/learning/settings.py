@@ -29,11 +29,11 @@ from mappable.learning.setting_kinds import (
     Truth,
     kind_text,
 )
+from mappable.learning.setting_layers import FORMER_NAMES, current_name, read_file, read_overrides, read_preset
 from mappable.learning.setting_layers import preset_names as preset_names
-from mappable.learning.setting_layers import read_file, read_overrides, read_preset
 from mappable.places.images import Fit
 
-# Names of settings in the paper and elsewhere.
+# Names of settings in the paper, in earlier versions and elsewhere.
 SYNONYMS = {
     "r1": "positive_radius",
     "r2": "negative_radius",
@@ -44,6 +44,7 @@ SYNONYMS = {
     "f2": "feature_scale_squared",
     "lr": "learning_rate",
     "batch": "anchors",
+    **FORMER_NAMES,
 }
 
 
@@ -86,7 +87,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     positives before training."""
     huber_delta: Positive = 1.0
     """Residuals above this value count linearly, smaller ones squared (delta). Normalized residuals rarely exceed 1."""
-    normalised: Truth = True
+    normalized: Truth = True
     """Divide distances by the positive radius and the feature scale, and average over positives. `false` is the paper's
     literal form: squared metres and a sum."""
     second_hinge: Literal["features", "residuals"] = "features"
@@ -241,7 +242,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
         try:
             self.build_loss(1.0 if self.feature_scale_squared == "measure" else self.feature_scale_squared)
         except BadInputError as error:
-            options = ["second_hinge", "normalised", "negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
+            options = ["second_hinge", "normalized", "negatives", "hard_negatives"] if self.loss in LOSS_NAMES else []
             raise WrongSettingsError(["loss", *options], str(error)) from None
 
 
@@ -275,10 +276,15 @@ def load_settings(
         raise BadInputError(f"{source}{error}") from None
 
 
+def with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Recorded settings of a result or a run, under the names of this version."""
+    return {current_name(name): value for name, value in values.items()}
+
+
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """Recorded settings of a result or a run. A setting that its version did not know yet gets the default."""
     known = Settings.model_fields.items()
-    return {name: None if field.is_required() else field.default for name, field in known} | dict(values)
+    return {name: None if field.is_required() else field.default for name, field in known} | with_current_names(values)
 
 
 def settings_to_yaml(settings: Settings) -> str:

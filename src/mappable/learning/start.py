@@ -9,17 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from mappable.arrays import Ints
+from mappable.checksums import UNSEALED, seal
+from mappable.containers import read_safetensors
+from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.activations import frozen_activations
 from mappable.features.embedding import backbone_precision, describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import DeviceInputs, HostInputs, Inputs
 from mappable.files import write_atomically
+from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import TrainingData
 from mappable.learning.distributed import Group
@@ -137,7 +140,7 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
         if cached is None or not _load(aggregator, cached):
             source = "the training set" if settings.init_source == "train" else settings.init_source
             print(f"clusters: k-means on images of {source}", file=sys.stderr)
-            encoder.initialise_by(
+            encoder.initialize_by(
                 local_of,
                 available,
                 source=settings.init_source,
@@ -147,7 +150,8 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
             )
             if cached is not None:
                 tensors = {name: value.cpu().contiguous() for name, value in aggregator.state_dict().items()}
-                write_atomically(cached, lambda stream: stream.write(save(tensors)))
+                content = seal(save(tensors, {KEY: UNSEALED}))
+                write_atomically(cached, lambda stream: stream.write(content))
     for parameter in aggregator.parameters():
         learner.group.from_first(parameter.data)
 
@@ -165,7 +169,7 @@ def _key(settings: Settings, data: str, example: Tensor) -> str:
 def _load(aggregator: nn.Module, file: Path) -> bool:
     """Load the clusters of a file. Return False if the file is missing or damaged."""
     try:
-        aggregator.load_state_dict(load_file(file))
-    except (OSError, SafetensorError, RuntimeError):
+        aggregator.load_state_dict(read_safetensors(file, "pt")[1])
+    except (BadInputError, RuntimeError):
         return False
     return True

@@ -10,7 +10,7 @@ from mappable.errors import BadInputError
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
-from mappable.plotting import BLUE, COLORS, GREY, SKY, VERMILLION, check_suffix, new_figure, plain, write_figure
+from mappable.plotting import BLUE, COLORS, GRAY, SKY, VERMILION, check_suffix, new_figure, plain, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ def draw_reliability(
 
 
 def _coverage(axes: "Axes", said: list[list[Location]], truly: Floats, sure: Bools, named: Strings) -> None:
-    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="as stated")
+    axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, label="as stated")
     for number, name in enumerate(sorted(set(named))):
         which = np.flatnonzero(sure & (named == name))
         if not len(which):
@@ -98,7 +98,7 @@ def draw_distances(
     top = 1.3 * np.quantile(high, 0.98)
     beyond = np.count_nonzero(truly[which] > top)
     label = f"true ({beyond} beyond the top)" if beyond else "true"
-    axes.plot(number, np.minimum(truly[which], top), ".", color=VERMILLION, markersize=5, label=label)
+    axes.plot(number, np.minimum(truly[which], top), ".", color=VERMILION, markersize=5, label=label)
     axes.set(xlabel="images, by stated distance", ylabel=f"to the nearest landmark, {unit}", ylim=(0, top))
     axes.legend(frameon=False, loc="upper left")
     axes.set_title("Distances")
@@ -110,7 +110,7 @@ def _rejection(axes: "Axes", here: Floats, absent: Floats | None, threshold: flo
     bins = np.linspace(low, max(high, low + 1e-6), 50).tolist()
     axes.hist(np.clip(here, low, high), bins, density=True, color=BLUE, alpha=0.6, label="on the map")
     if absent is not None:
-        axes.hist(np.clip(absent, low, high), bins, density=True, color=VERMILLION, alpha=0.6, label="from elsewhere")
+        axes.hist(np.clip(absent, low, high), bins, density=True, color=VERMILION, alpha=0.6, label="from elsewhere")
     axes.axvline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
     axes.set(xlabel="squared feature distance to the map", yticks=[], ylim=(0, 1.3 * axes.get_ylim()[1]))
     axes.legend(frameon=False, loc="upper right")

@@ -7,8 +7,8 @@ from mappable.places.frames import Frame as Frame
 from mappable.places.images import load_image as load_image
 from mappable.places.joining import concatenate as concatenate
 from mappable.places.joining import in_frames as in_frames
-from mappable.places.neighbours import Neighbours as Neighbours
-from mappable.places.neighbours import find_neighbours as find_neighbours
+from mappable.places.neighbors import Neighbors as Neighbors
+from mappable.places.neighbors import find_neighbors as find_neighbors
 from mappable.places.notes import Note as Note
 from mappable.places.packing import pack_images as pack_images
 from mappable.places.picture import draw_map as draw_map

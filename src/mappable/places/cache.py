@@ -7,23 +7,28 @@ once the index or the journal lists it, so an interrupted build never shows a pa
 import io
 import json
 from dataclasses import asdict, astuple, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from mappable.arrays import Ints, Pixels
-from mappable.errors import BadInputError
+from mappable.checksums import UNSEALED, digest, seal
+from mappable.containers import parse_json, read_parquet
+from mappable.errors import BadInputError, shown
 from mappable.files import write_atomically
-from mappable.formats import Format
+from mappable.formats import KEY, Format
 from mappable.places.decoding import RawDecoding
 from mappable.places.images import Fit, Size, read_bytes
 from mappable.places.pixels import ImageRows, blocks
 from mappable.places.table import Places
+from mappable.progress import track
 
-FORMAT = Format("mappable pack", 1, "delete the folder and convert again")
+FORMAT = Format("mappable pack", 2, "delete the folder and convert again", sealed_since=2, earliest=1)
 ABOUT, IMAGES, INDEX, JOURNAL = "pack.json", "images.npy", "index.parquet", "journal.jsonl"
 
 
@@ -45,7 +50,8 @@ class Entry:
 class PackedImages:
     """Packed images, read-only: `pack.images` is (rows, height, width, 3) uint8; `pack.rows(places)` finds rows.
 
-    `size` is (width, height).
+    `size` is (width, height). `load` and `view` compare each image with its checksum when it is first read; `images`
+    itself does not.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -58,6 +64,7 @@ class PackedImages:
         self.images: Pixels = np.empty((0, *self.size[::-1], 3), dtype=np.uint8)
         if self.row_of:
             self.images = self._map(1 + max(self.row_of.values()))
+        self._unchecked = np.ones(len(self.images), dtype=bool)
 
     def __len__(self) -> int:
         return len(set(self.row_of.values()))
@@ -83,16 +90,41 @@ class PackedImages:
 
     def load(self, places: Places) -> Pixels:
         """Pixels (n, height, width, 3) of the places in row order, copied into memory."""
-        return self.images[self.rows(places)]
+        return self.view(places).read(np.arange(len(places)))
 
     def view(self, places: Places) -> ImageRows:
         """Like `load`, but pixels are read from disk one batch at a time."""
-        return ImageRows(self.images, self.rows(places))
+        return ImageRows(self.images, self.rows(places), self._check)
 
     def damaged(self) -> list[str]:
         """Files whose packed pixels do not match their checksum."""
-        entries = read_entries(self.folder).values()
-        return [entry.file for entry in entries if digest(self.images[entry.row].data) != entry.checksum]
+        used = np.unique(np.fromiter(self.row_of.values(), dtype=np.int64))
+        rows = track(used, "checking packed images", len(used))
+        bad = {int(row) for row in rows if not self._matches(row, self.images[row])}
+        return [file for file, row in self.row_of.items() if row in bad]
+
+    def _check(self, rows: Ints, pixels: Pixels) -> None:
+        """Compare pixels with the checksums of their rows, unless this was done before. Raise if one differs."""
+        for number in np.flatnonzero(self._unchecked[rows]):
+            row = int(rows[number])
+            if not self._matches(row, pixels[number]):
+                file = next(file for file, known in self.row_of.items() if known == row)
+                what = f"the pixels of {file} are damaged; run the conversion again, which mends them"
+                raise BadInputError(f"{self.folder / IMAGES}, row {row}: {what}")
+        self._unchecked[rows] = False
+
+    def _matches(self, row: int, pixels: Pixels) -> bool:
+        return digest(pixels.data).encode() == bytes(self._checksums[row])
+
+    @cached_property
+    def _checksums(self) -> NDArray[np.bytes_]:
+        """The checksum of each row, from the index."""
+        checksums = np.zeros(len(self.images), dtype="S32")
+        columns = _read_index(self.folder, ["row", "checksum"])
+        checksums[np.array(columns["row"], dtype=np.int64)] = np.array(columns["checksum"], dtype="S32")
+        for entry in _read_journal(self.folder):
+            checksums[entry.row] = entry.checksum
+        return checksums
 
     def _root_of(self, places: Places) -> str:
         """The root of the places when they were packed; the collection or the pack may have moved since then."""
@@ -108,13 +140,6 @@ class PackedImages:
 def full_path(root: str, path: str) -> str:
     """The full path of a file, which identifies it in the index."""
     return f"{root.rstrip('/')}/{path}"
-
-
-def digest(data: bytes | memoryview) -> str:
-    """A 128-bit hash of the content: fast, and different for different content."""
-    import xxhash  # imported here, so that machines that only read packs do not need it
-
-    return xxhash.xxh3_128_hexdigest(data)
 
 
 def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | None = None) -> Path:
@@ -143,7 +168,7 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
         size_and_fit = "-".join(text for text in (wanted and "x".join(map(str, wanted)), fit) if text)
         problem = f"contains {len(found)} packs" if found else "contains no pack"
         which = f" of {size_and_fit}" if size_and_fit else ""
-        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one of these: {', '.join(names)}")
+        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one pack: {', '.join(names)}")
     return PackedImages(found[0])
 
 
@@ -210,7 +235,7 @@ def read_about(folder: Path) -> dict[str, Any]:
         about = {"root": ""} | FORMAT.read(folder / ABOUT)
         size = about["width"], about["height"]
         if not all(type(side) is int and side > 0 for side in size) or about["fit"] not in get_args(Fit):
-            raise ValueError(f"images of {size[0]}x{size[1]}, fit {about['fit']!r}")
+            raise ValueError(f"images of {size[0]}x{size[1]}, fit {shown(about['fit'])}")
         return about
 
 
@@ -232,11 +257,9 @@ def _read_rows(folder: Path) -> dict[str, int]:
 def _read_index(folder: Path, names: list[str]) -> dict[str, list[Any]]:
     if not (folder / INDEX).is_file():
         return {name: [] for name in names}
-    try:
-        table = pyarrow.parquet.read_table(folder / INDEX, columns=names)
+    with FORMAT.reading(folder / INDEX):
+        table = read_parquet(folder / INDEX, columns=names)
         return {name: table[name].to_pylist() for name in names}
-    except (OSError, KeyError, pyarrow.ArrowException):
-        raise BadInputError(f"{folder / INDEX}: damaged index; delete the folder and convert again") from None
 
 
 def _read_journal(folder: Path) -> list[Entry]:
@@ -246,8 +269,12 @@ def _read_journal(folder: Path) -> list[Entry]:
     *complete, _incomplete = (folder / JOURNAL).read_bytes().split(b"\n")
     entries = []
     for number, line in enumerate(complete, 1):
+        earlier = line.startswith(b"[")  # an earlier version wrote no checksum
+        checksum, _, text = (b"", b"", line) if earlier else line.partition(b" ")
         try:
-            entries += [Entry(*row) for row in json.loads(line)]
+            if not earlier and checksum.decode() != digest(text):
+                raise ValueError
+            entries += [Entry(*row) for row in parse_json(text)]
         except (ValueError, TypeError):
             raise BadInputError(
                 f"{folder / JOURNAL}, row {number}: damaged journal; delete the folder and convert again"
@@ -258,10 +285,14 @@ def _read_journal(folder: Path) -> list[Entry]:
 def write_index(folder: Path, entries: dict[str, Entry]) -> None:
     """Write all entries to the index and delete the journal."""
     columns = {field.name: [getattr(entry, field.name) for entry in entries.values()] for field in fields(Entry)}
-    table = pyarrow.table(columns)
-    write_atomically(folder / INDEX, lambda stream: pyarrow.parquet.write_table(table, stream))
+    packed, table = io.BytesIO(), pyarrow.table(columns).replace_schema_metadata({KEY: UNSEALED})
+    pyarrow.parquet.write_table(table, packed)
+    content = seal(packed.getvalue())
+    write_atomically(folder / INDEX, lambda stream: stream.write(content))
     (folder / JOURNAL).unlink(missing_ok=True)
 
 
 def journal_line(entries: list[Entry]) -> bytes:
-    return json.dumps([astuple(entry) for entry in entries]).encode() + b"\n"
+    """The entries as JSON on one line, after their checksum."""
+    text = json.dumps([astuple(entry) for entry in entries]).encode()
+    return digest(text).encode() + b" " + text + b"\n"

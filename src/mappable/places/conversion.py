@@ -16,7 +16,7 @@ from mappable.places.readers import CONVERTED, find_reader, read_places
 from mappable.places.roles import split_of
 from mappable.places.table import Places
 
-FORMAT = Format("mappable conversion", 1, "choose another folder, or use --overwrite")
+FORMAT = Format("mappable conversion", 2, "choose another folder, or use --overwrite", sealed_since=2, earliest=1)
 
 
 def convert(

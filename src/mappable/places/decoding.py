@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.arrays import Pixels
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 
 Bayer = Literal["GBRG", "RGGB", "BGGR", "GRBG"]
 CHANNEL = {"R": 0, "G": 1, "B": 2}
@@ -34,7 +34,7 @@ class RawDecoding:
 
     def __post_init__(self) -> None:
         if self.bayer not in get_args(Bayer):
-            raise BadInputError(f"Bayer pattern is {self.bayer!r}, expected one of: {', '.join(get_args(Bayer))}")
+            raise BadInputError(f"Bayer pattern is {shown(self.bayer)}, expected one of: {', '.join(get_args(Bayer))}")
 
     def decode(self, raw: Pixels) -> Pixels:
         """The color image (h, w, 3) of a raw image (h, w)."""

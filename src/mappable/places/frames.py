@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.places import geodesy
 
 Unit = Literal["m", "frames"]
@@ -34,20 +34,20 @@ class Frame:
             raise BadInputError("a frame needs a name")
         if self.unit not in get_args(Unit):
             raise BadInputError(
-                f"frame {self.name!r}: unit is {self.unit!r}, expected one of: {', '.join(get_args(Unit))}"
+                f"frame {shown(self.name)}: unit is {shown(self.unit)}, expected one of: {', '.join(get_args(Unit))}"
             )
         if self.crs and self.unit != "m":
             raise BadInputError(
-                f"frame {self.name!r}: unit is {self.unit!r}, expected m, because the CRS is {self.crs}"
+                f"frame {shown(self.name)}: unit is {shown(self.unit)}, expected m, because the CRS is {self.crs}"
             )
         try:
             axes, origin = np.array(self.axes, dtype=np.float64), np.array(self.origin, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise BadInputError(f"frame {self.name!r}: axes or origin are not numbers ({error})") from None
+            raise BadInputError(f"frame {shown(self.name)}: axes or origin are not numbers ({error})") from None
         if origin.shape != (3,) or not np.isfinite(origin).all():
-            raise BadInputError(f"frame {self.name!r}: origin is {self.origin}, expected three finite numbers")
+            raise BadInputError(f"frame {shown(self.name)}: origin is {self.origin}, expected three finite numbers")
         if axes.shape != (3, 3) or not np.allclose(axes @ axes.T, np.eye(3)):
-            raise BadInputError(f"frame {self.name!r}: axes are {self.axes}, expected an orthonormal matrix")
+            raise BadInputError(f"frame {shown(self.name)}: axes are {self.axes}, expected an orthonormal matrix")
         # Convert lists and arrays to tuples of floats, so that frames can be compared, hashed and saved.
         object.__setattr__(self, "origin", tuple(origin.tolist()))
         object.__setattr__(self, "axes", tuple(tuple(row) for row in axes.tolist()))
@@ -72,7 +72,7 @@ class Frame:
     def to_latlon(self, xyz: Floats) -> tuple[Floats, Floats]:
         """Latitude and longitude in degrees of points (n, 2 or 3); raises if the frame has no CRS."""
         if not self.crs:
-            raise BadInputError(f"frame {self.name!r}: no CRS, so latitude and longitude are unknown")
+            raise BadInputError(f"frame {shown(self.name)}: no CRS, so latitude and longitude are unknown")
         original = self.to_original(xyz)
         return geodesy.unproject(original[:, 0], original[:, 1], self.crs)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 
 if TYPE_CHECKING:
     from pyproj import Transformer
@@ -64,4 +64,4 @@ def _transformer(source: str, target: str) -> "Transformer":
     try:
         return Transformer.from_crs(source, target, always_xy=True)
     except ProjError:
-        raise BadInputError(f"cannot convert from the CRS {source!r} to {target!r}") from None
+        raise BadInputError(f"cannot convert from the CRS {shown(source)} to {shown(target)}") from None

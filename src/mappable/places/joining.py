@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.places.frames import Frame
 from mappable.places.notes import Note, merged, warn
 from mappable.places.table import COLUMNS, Places
@@ -49,7 +49,7 @@ def in_frames(places: Places, frames: Mapping[str, Frame]) -> Places:
     for name, frame in places.frames.items():
         other = frames.get(name, frame)
         if frame != other and not frame.same_but_for_origin(other):
-            raise BadInputError(f"frame {name!r} has two definitions: {other} and {frame}; rename one of them")
+            raise BadInputError(f"frame {shown(name)} has two definitions: {other} and {frame}; rename one of them")
         xyz[places.frame == name] += np.subtract(frame.origin, other.origin) @ np.array(frame.axes)
     common = {name: frames.get(name, frame) for name, frame in places.frames.items()}
     return places.replace(x=xyz[:, 0], y=xyz[:, 1], z=xyz[:, 2], frames=common)

@@ -7,12 +7,14 @@ enough, because decoding and resizing release Python's lock.
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mappable.checksums import digest
 from mappable.errors import BadImageError, BadInputError
-from mappable.files import sync_folder
+from mappable.files import sync_folder, writing
 from mappable.locks import take, wait_for
 from mappable.places import cache
 from mappable.places.cache import Entry, PackedImages
@@ -39,9 +41,11 @@ def pack_images(
 ) -> tuple[PackedImages, list[BadImageError]]:
     """Decode the images of all places into the pack with this size and fit below `out`; packed images are skipped.
 
+    Packed images that do not match their checksum are decoded again.
+
     With `on_bad="stop"`, a bad image raises its BadImageError after all images decoded so far are saved. With
-    `on_bad="drop"`, it is left out and returned in the list. `verify` decodes every file strictly and compares packed
-    images with their checksums. If another process is filling this pack, an error is raised; with `wait`, the function
+    `on_bad="drop"`, it is left out and returned in the list. `verify` reads and
+    decodes every file strictly. If another process is filling this pack, an error is raised; with `wait`, the function
     waits for the other process.
     """
     check_settings(size, fit)
@@ -72,7 +76,7 @@ class _Packing:
 
     def __init__(self, folder: Path, places: Places, size: Size, fit: Fit, verify: bool) -> None:
         self.folder, self.places, self.size, self.fit, self.verify = folder, places, size, fit, verify
-        self.entries = _valid_entries(folder, size, verify)
+        self.entries = _valid_entries(folder, size)
         self.by_digest = {entry.digest: entry for entry in self.entries.values()}
         self.next_row = cache.rows_on_disk(folder, size)  # a row is never reused for another image
 
@@ -115,11 +119,11 @@ class _Packing:
             data = read_bytes(file)
             if self.verify:
                 check_image(data, name=str(file))
-            digest = cache.digest(data)
+            found = digest(data)
             pixels = None
-            if digest not in self.by_digest:
+            if found not in self.by_digest:
                 pixels = decode_image(data, self.size, self.fit, self.places.decoding, name=str(file)).tobytes()
-            return _Read(full_path, len(data), status.st_mtime_ns, digest, pixels)
+            return _Read(full_path, len(data), status.st_mtime_ns, found, pixels)
         except OSError as error:
             return BadImageError(str(file), (error.strerror or str(error)).lower())
         except ValueError as error:  # a zero byte in the path
@@ -135,7 +139,7 @@ class _Packing:
             if twin is not None:
                 row, checksum = twin.row, twin.checksum
             elif file.pixels is not None:
-                row, checksum = self.next_row, cache.digest(file.pixels)
+                row, checksum = self.next_row, digest(file.pixels)
                 self.next_row += 1
                 new_pixels.append(file.pixels)
             entry = Entry(file.file, file.length, file.modified_ns, file.digest, row, checksum)
@@ -154,11 +158,16 @@ class _Appender:
         self.folder, self.size, self.used = folder, size, False
 
     def __enter__(self) -> "_Appender":
+        with writing(self.folder / cache.IMAGES):
+            self._open()
+        return self
+
+    def _open(self) -> None:
         self.images = (self.folder / cache.IMAGES).open("r+b" if (self.folder / cache.IMAGES).exists() else "w+b")
         self.journal = (self.folder / cache.JOURNAL).open("ab")
         self.images.write(cache.npy_header(cache.rows_on_disk(self.folder, self.size), self.size))
+        self.images.flush()
         sync_folder(self.folder)
-        return self
 
     def append(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         self.used = True
@@ -166,7 +175,8 @@ class _Appender:
             self._write(first_row, pixels, entries)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise BadInputError(f"{self.folder}: cannot write ({reason}); images packed so far are kept") from None
+            what = f"cannot be written ({reason}); images packed so far are kept"
+            raise BadInputError(f"{self.folder / cache.IMAGES}: {what}") from None
 
     def _write(self, first_row: int, pixels: Sequence[bytes], entries: list[Entry]) -> None:
         if pixels:
@@ -182,21 +192,22 @@ class _Appender:
         os.fsync(self.journal.fileno())
 
     def __exit__(self, *error: object) -> None:
-        nothing_written = self.journal.tell() == 0
-        self.images.close()
-        self.journal.close()
+        nothing_written = (self.folder / cache.JOURNAL).stat().st_size == 0
+        for stream in (self.images, self.journal):
+            with suppress(OSError):  # what was not written before is in no journal line
+                stream.close()
         if nothing_written:
             (self.folder / cache.JOURNAL).unlink()
 
 
-def _valid_entries(folder: Path, size: Size, verify: bool) -> dict[str, Entry]:
+def _valid_entries(folder: Path, size: Size) -> dict[str, Entry]:
     """The valid entries of the pack. Invalid entries are removed from the index on disk before anything is written."""
     entries = cache.read_entries(folder)
     rows = cache.rows_on_disk(folder, size)
     kept = {file: entry for file, entry in entries.items() if entry.row < rows}
     if len(kept) < len(entries) or (folder / cache.JOURNAL).exists():
         cache.write_index(folder, kept)
-    damaged = set(PackedImages(folder).damaged()) if verify and kept else set()
+    damaged = set(PackedImages(folder).damaged()) if kept else set()
     if damaged:
         kept = {file: entry for file, entry in kept.items() if file not in damaged}
         cache.write_index(folder, kept)

@@ -1,6 +1,6 @@
 """Images for a network: all of one size, read in batches from memory, from a pack or from image files."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,14 @@ AnyImages = Places | Images | Pixels  # what public functions accept, see `image
 
 @dataclass(frozen=True)
 class ImageRows:
-    """Rows of an array of images. The array may be mapped from the file of a pack."""
+    """Rows of an array of images. The array may be mapped from the file of a pack.
+
+    `check` is called with the rows and pixels that were read. It raises if the pixels are damaged.
+    """
 
     images: Pixels
     rows: Ints
+    check: Callable[[Ints, Pixels], None] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,10 +55,13 @@ class ImageRows:
         return len(self.rows), *self.images.shape[1:]
 
     def take(self, rows: Ints) -> "ImageRows":
-        return ImageRows(self.images, self.rows[rows])
+        return ImageRows(self.images, self.rows[rows], self.check)
 
     def read(self, rows: Ints) -> Pixels:
-        return np.asarray(self.images[self.rows[rows]])
+        pixels = np.asarray(self.images[self.rows[rows]])
+        if self.check is not None:
+            self.check(self.rows[rows], pixels)
+        return pixels
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def queries(places: "Places") -> Ints:
     return np.setdiff1d(np.flatnonzero(asked), references(places))
 
 
-def asked(places: "Places") -> Ints:
+def rows_to_locate(places: "Places") -> Ints:
     """Rows to locate in a map of another table: the queries, or all rows if the table has no splits and no roles."""
     if not any(places.split) and not any(places.role):
         return np.arange(len(places))
@@ -61,11 +61,11 @@ def split_of(role: str, split: str = "train") -> str:
     return "test" if role == "query" else split
 
 
-def taken(places: "Places", doing: str, **rows: Ints) -> str:
+def describe_use(places: "Places", doing: str, **rows: Ints) -> str:
     """A sentence with the number of rows that a command uses and leaves out, per group.
 
-    For example `taken(places, "training on", references=places.training())` is "training on 1,204 references; 310
-    queries left out".
+    For example `describe_use(places, "training on", references=places.training())` is "training on 1,204 references;
+    310 queries left out".
     """
     used = np.concatenate(list(rows.values()))
     groups = {"references": references(places), "calibration": calibration(places), "queries": queries(places)}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mappable.arrays import Bools, Floats, Ints, Strings
-from mappable.errors import BadInputError, BadRowError, shown
+from mappable.errors import BadInputError, BadRowError, listed, shown
 from mappable.places import roles
 from mappable.places.angles import wrap
 from mappable.places.decoding import RawDecoding
@@ -182,7 +182,7 @@ class Places:
         mask = np.ones(len(self), dtype=bool)
         for name, wanted in values.items():
             if name not in TEXT_COLUMNS:
-                raise BadInputError(f"cannot filter by {name!r}, expected one of: {', '.join(TEXT_COLUMNS)}")
+                raise BadInputError(f"cannot filter by {shown(name)}, expected one of: {', '.join(TEXT_COLUMNS)}")
             allowed = {wanted} if isinstance(wanted, str) else set(wanted)
             mask &= np.array([value in allowed for value in getattr(self, name)], dtype=bool)
         return self[mask]
@@ -240,7 +240,7 @@ def _validate(places: Places) -> None:
             raise BadRowError(row, str(places.place_id[row]), problem(row))
 
     if places.dimensions not in (2, 3):
-        raise BadInputError(f"dimensions is {places.dimensions!r}, expected 2 or 3")
+        raise BadInputError(f"dimensions is {shown(places.dimensions)}, expected 2 or 3")
     refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, expected a finite number")
     refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, expected a finite number")
     refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, expected a finite number")
@@ -248,7 +248,7 @@ def _validate(places: Places) -> None:
     if places.dimensions == 3:
         refuse(np.isnan(places.z), lambda _: "z is unknown, but dimensions is 3")
     for name, allowed in (("frame", places.frames.keys()), ("split", SPLITS), ("role", ROLES)):
-        column, options = getattr(places, name), ", ".join(value or "(empty)" for value in allowed)
+        column, options = getattr(places, name), listed(value or "(empty)" for value in allowed)
         known = np.array([value in allowed for value in column], dtype=bool)
         refuse(~known, lambda row, n=name, c=column, o=options: f"{n} is {shown(c[row])}, expected one of: {o}")  # type: ignore[misc]
     for name in ("path", "place_id"):
@@ -268,8 +268,8 @@ def _validate(places: Places) -> None:
             mixed = places.frame[rows] != places.frame[rows[0]]
             if mixed.any():
                 row = int(rows[mixed][0])
-                first = f"{places.frame[rows[0]]!r}, the frame in which sequence {name!r} begins"
-                problem = f"frame is {places.frame[row]!r}, expected {first}"
+                first = f"{shown(places.frame[rows[0]])}, the frame in which sequence {shown(name)} begins"
+                problem = f"frame is {shown(places.frame[row])}, expected {first}"
                 raise BadRowError(row, str(places.place_id[row]), problem)
 
 

@@ -14,7 +14,13 @@ from typing import Any
 from mappable.formats import Format
 
 RECORD, IMAGES, SHEET = "world.json", "images", "contact-sheet.jpg"
-FORMAT = Format("mappable world", 1, "choose another folder, or remove it and run `mappable simulate` again")
+FORMAT = Format(
+    "mappable world",
+    2,
+    "choose another folder, or remove it and run `mappable simulate` again",
+    sealed_since=2,
+    earliest=1,
+)
 
 
 def write_record(folder: Path, fields: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints, evenly
 from mappable.errors import BadInputError
-from mappable.plotting import EMPTY, GREY, SHADES, VERMILLION, check_suffix, new_figure, plain, plain_axes, write_figure
+from mappable.plotting import EMPTY, GRAY, SHADES, VERMILION, check_suffix, new_figure, plain, plain_axes, write_figure
 from mappable.recovery.align import align
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MATRIX_POINTS = 300  # the matrices show at most this many points
 ELLIPSES = 100  # approximate number of covariance ellipses
 CHI_SQUARED_95 = 5.991  # 95 % quantile for two degrees of freedom
-TRUE, KNOWN = GREY, VERMILLION
+TRUE, KNOWN = GRAY, VERMILION
 
 
 def draw_recovery(

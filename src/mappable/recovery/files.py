@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mappable.arrays import Floats, Ints
+from mappable.containers import read_npy
 from mappable.errors import BadInputError
 from mappable.files import write_text
 from mappable.formats import Format
@@ -20,13 +21,15 @@ from mappable.recovery.result import Recovered
 from mappable.tables import Table, read_table
 from mappable.trajectories import read_tum
 
-RECOVERY = Format("mappable recovery", 1, "run `mappable recover` again")  # summary.json
+RECOVERY = Format("mappable recovery", 2, "run `mappable recover` again", sealed_since=2, earliest=1)  # summary.json
 AXES = "xyz"
 # Defaults for tables without a column sigma:
 RELATIVE_SIGMA, ABSOLUTE_SIGMA = 0.05, 0.2  # ranges: share of the distance, plus metres
 ANCHOR_SIGMA = 0.5  # known positions: metres
 ODOMETRY_SIGMA, TURN_SIGMA = 0.2, 0.1  # odometry: metres; turns: radians
 MAX_POINTS = 100_000_000  # a larger point number is an error in the file
+# In a table of ranges, a point number above both limits is an error in the file; each point costs memory and time.
+MIN_POINTS, POINTS_PER_RANGE = 10_000, 10
 TUM_SUFFIXES = (".txt", ".tum")
 REPEATED = "occurs in an earlier row: each point may occur once"
 
@@ -42,10 +45,13 @@ def read_ranges(file: Path | str, count: int | None = None) -> Ranges:
     if not len(i):
         raise BadInputError(f"{table.file}: the table has no ranges")
     table.refuse((i == j), "i", "must differ from j")
-    last = max(int(i.max()), int(j.max()))
+    last, most = max(int(i.max()), int(j.max())), max(MIN_POINTS, POINTS_PER_RANGE * len(i))
+    column = "i" if int(i.max()) == last else "j"
     if count is not None and last >= count:
-        column = "i" if int(i.max()) == last else "j"
         table.refuse(_points(table, column) == last, column, f"must be below the number of points, {count:,}")
+    if count is None and last >= most:
+        problem = f"must be below {most:,} in a table of {len(i):,} ranges: number the points without gaps"
+        table.refuse(_points(table, column) == last, column, problem)
     low, high = np.minimum(i, j), np.maximum(i, j)
     table.refuse(_repeated(low, high), "j", "repeats a pair of an earlier row: each pair may occur once")
     return Ranges(count or last + 1, i, j, metres, sigma)
@@ -59,7 +65,7 @@ def read_matrix(
     `scale` converts the squared distances to square metres. `mask`, a boolean .npy file (n, n), selects pairs, and so
     does `radius`: only pairs at most that many metres apart are kept. The sigma is 5 % of the distance plus 0.2 m.
     """
-    squared = _array(Path(file))
+    squared = read_npy(Path(file))
     if squared.dtype.kind not in "fiu":
         raise BadInputError(f"{file}: the array has type {squared.dtype}, expected numbers")
     if squared.ndim != 2 or squared.shape[0] != squared.shape[1]:
@@ -68,7 +74,7 @@ def read_matrix(
         )
     kept = np.ones(squared.shape, dtype=bool)
     if mask is not None:
-        kept = _array(Path(mask))
+        kept = read_npy(Path(mask))
         if kept.dtype.kind not in "biu":
             raise BadInputError(f"{mask}: the mask has type {kept.dtype}, expected true and false")
         if kept.shape != squared.shape:
@@ -177,20 +183,6 @@ def _repeated(*keys: Ints) -> Any:
     repeated = np.ones(len(joined), dtype=bool)
     repeated[first] = False
     return repeated
-
-
-def _array(file: Path) -> Any:
-    try:
-        array = np.load(file, allow_pickle=False)
-    except FileNotFoundError:
-        raise BadInputError(f"{file}: no such file") from None
-    except (OSError, ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        why = "" if "pickle" in reason else f" ({reason})"  # NumPy's advice about pickle would mislead the user
-        raise BadInputError(f"{file}: not a .npy file of numbers{why}") from None
-    if not isinstance(array, np.ndarray):
-        raise BadInputError(f"{file}: the file has several arrays, expected a .npy file with one")
-    return array
 
 
 def _texts(values: Floats, form: str = ".6f") -> list[str]:

@@ -37,8 +37,8 @@ class _Connection(H11Protocol):
     The server closes it if no request starts in time, or if a client keeps sending after the response. The server
     aborts it if the client does not read a response in time, or if all unread responses together exceed the memory.
 
-    uvicorn itself has no such timeouts. It waits forever for headers, for the rest of an unwanted body, and for a
-    client that does not read.
+    uvicorn itself has no such timeouts. It waits forever for headers, the rest of an unwanted body, and a client
+    that does not read.
     """
 
     shared: Connections

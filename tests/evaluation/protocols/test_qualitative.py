@@ -8,7 +8,7 @@ from mappable.evaluation.protocols.qualitative import Examples, draw
 from mappable.evaluation.result import Result
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import small
-from mappable.plotting import GREEN, VERMILLION
+from mappable.plotting import GREEN, VERMILION
 
 
 def test_every_image_is_the_right_one_and_judged(results: list[Result], setup: Setup, images: Images) -> None:
@@ -26,7 +26,7 @@ def test_every_image_is_the_right_one_and_judged(results: list[Result], setup: S
             right[within] += 1
             assert line[column].get_xlabel() == f"{'✓' if within else '✗'} {example.error:.1f} m"
             color = to_hex(line[column].spines["left"].get_edgecolor())
-            assert color.upper() == (GREEN if within else VERMILLION).upper()
+            assert color.upper() == (GREEN if within else VERMILION).upper()
             assert line[0].get_ylabel() == example.condition
     assert min(right.values()) > 0
 

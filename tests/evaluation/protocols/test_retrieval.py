@@ -1,16 +1,20 @@
 """Table I, curves, sweep, generalization, pairs and examples: each number equals one from loops."""
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
+from mappable.evaluation.evaluate import score_all, still_known
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.protocols.generalization import Generalization
 from mappable.evaluation.records import Arrays, to_json
-from mappable.evaluation.result import Accuracy
+from mappable.evaluation.result import Accuracy, Result, empty_result
 from mappable.evaluation.scoring import NotApplicableError, Scoring, by_condition
 
 
@@ -90,7 +94,7 @@ def test_the_sweep_has_a_number_for_each_count(scoring: Scoring, table1: Accurac
 
 
 def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> None:
-    values = PROTOCOLS["generalisation"].score(scoring).regions["b"]
+    values = PROTOCOLS["generalization"].score(scoring).regions["b"]
     region = scoring.setup.regions[0]
     for factor in (1.0, 1.25):
         landmarks, last = [], None
@@ -104,7 +108,29 @@ def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> N
         right = [metres(scoring, q, one[0]) <= 10.0 for q, one in zip(region.queries.tolist(), ranked, strict=True)]
         assert found.positive == pytest.approx(100 * sum(right) / len(right))
     with pytest.raises(NotApplicableError, match="no region"):
-        PROTOCOLS["generalisation"].score(replace(scoring, setup=replace(scoring.setup, regions=())))
+        PROTOCOLS["generalization"].score(replace(scoring, setup=replace(scoring.setup, regions=())))
+
+
+def test_a_stored_result_under_the_former_names_of_a_protocol_and_a_setting_is_still_valid(
+    scoring: Scoring, tmp_path: Path
+) -> None:
+    assert protocols_named(["generalisation"]) == [PROTOCOLS["generalization"]]  # codespell:ignore
+    settings = {"loss": "triplet", "normalized": True}
+    started = empty_result(scoring.setup, row="a", title="a", seed=0, encoder="e", settings=settings)
+    scored = score_all(scoring, started, protocols_named(["generalization"]))
+    scored.save(tmp_path)
+    file = tmp_path / "result.json"
+    stored = json.loads(file.read_text())
+    for part in ("protocols", "keys"):
+        stored[part] = {"generalisation": stored[part].pop("generalization")}  # codespell:ignore
+    stored["settings"]["normalised"] = stored["settings"].pop("normalized")  # codespell:ignore
+    file.write_text(json.dumps(stored))
+    found = Result.load(tmp_path)
+    assert found.settings == settings
+    assert found.get(Generalization) is not None
+    assert still_known(scoring, found) == scored.keys
+    before = replace(PROTOCOLS["generalization"], name="generalisation", former_name="")  # codespell:ignore
+    assert before.key(scoring) == scored.keys["generalization"]
 
 
 def test_pairs_of_a_sequence_are_all_pairs_of_different_images(scoring: Scoring) -> None:
@@ -175,7 +201,7 @@ def test_a_key_changes_with_the_model_the_set_and_nothing_else(scoring: Scoring)
 
 @pytest.mark.parametrize(
     "name",
-    ["table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalisation", "qualitative"],
+    ["table1", "curves", "proportionality", "distance-matrices", "landmark-sweep", "generalization", "qualitative"],
 )
 def test_a_protocol_reads_only_the_rows_it_requests(scoring: Scoring, name: str) -> None:
     """Descriptors exist only for the requested rows; a read of another row would fail."""

@@ -64,14 +64,14 @@ def test_descriptors_are_those_of_explicit_loops() -> None:
 def test_an_encoder_with_vgg16_agrees_with_float64_arithmetic() -> None:
     encoder = Encoder.create(weights="random", size=(48, 32), clusters=4)
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 48, 3), dtype=np.uint8)
-    encoder.initialise(pixels)
+    encoder.initialize(pixels)
     descriptor = encoder.embed(pixels[:1], precision="float32")[0]
-    normalised = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+    normalized = (pixels[:1] / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
     layer = encoder.aggregator
     assert isinstance(layer, NetVLAD)
     backbone = encoder.backbone.double()
     with torch.no_grad():
-        maps = backbone.upper(backbone.lower(torch.from_numpy(normalised.transpose(0, 3, 1, 2)))).numpy()
+        maps = backbone.upper(backbone.lower(torch.from_numpy(normalized.transpose(0, 3, 1, 2)))).numpy()
     local = maps[0].transpose(1, 2, 0).reshape(-1, 512)
     np.testing.assert_allclose(descriptor, slow_netvlad(local, *in_float64(layer)), atol=1e-5)
 
@@ -151,7 +151,7 @@ def test_initialization_makes_the_second_cluster_a_hundredth_of_the_first() -> N
     middles = nn.functional.normalize(torch.randn(4, 6, generator=generator))
     local = nn.functional.normalize(middles.repeat(50, 1) + 0.2 * torch.randn(200, 6, generator=generator))
     layer = NetVLAD(6, 4)
-    layer.initialise(local, seed=0)
+    layer.initialize(local, seed=0)
     centers, assignment = layer.centres.detach(), layer.assignment.detach()
     alpha = assignment.norm(dim=1)
     torch.testing.assert_close(alpha, alpha[:1].expand(4))
@@ -166,7 +166,7 @@ def test_initialization_makes_the_second_cluster_a_hundredth_of_the_first() -> N
 
 def test_images_without_any_difference_give_no_clusters() -> None:
     with pytest.raises(BadInputError, match="same local descriptors"):
-        NetVLAD(5, 3).initialise(torch.full((20, 5), 5**-0.5), seed=0)
+        NetVLAD(5, 3).initialize(torch.full((20, 5), 5**-0.5), seed=0)
 
 
 @pytest.mark.parametrize("clusters", [1, 0, -3])
@@ -187,7 +187,7 @@ class Mean(Aggregator):
         super().__init__()
         self.dimensions = channels
 
-    def initialise(self, local, seed):
+    def initialize(self, local, seed):
         pass
 
     def forward(self, maps):
@@ -211,7 +211,7 @@ def test_an_aggregator_is_one_file(mean_aggregator: str, small_backbone: str, tm
     assert aggregator_names() == [mean_aggregator, "netvlad"]
     size, pixels = (16, 16), np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
     encoder = Encoder.create(weights="random", size=size, backbone=small_backbone, aggregator=mean_aggregator)
-    encoder.initialise(pixels)
+    encoder.initialize(pixels)
     encoder.save(tmp_path / "encoder.safetensors")
     descriptors = Encoder.load(tmp_path / "encoder.safetensors").embed(pixels)
     assert descriptors.shape == (2, 6)

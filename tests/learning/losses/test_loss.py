@@ -45,18 +45,18 @@ def batch(draw_tuples: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Ten
 
 def all_forms() -> list[Loss]:
     """Every name as it is by default; the literal form, the released one and all pairs where they mean something."""
-    literal = [make(name, normalised=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
+    literal = [make(name, normalized=False) for name in (*GEOMETRIC_NAMES, *COMBINED_NAMES)]
     released = [make(name, second_hinge="residuals") for name in COMBINED_NAMES if "quadruplet" in name]
     pairs = [
         make("huber", geometric_pairs="all"),
-        make("triplet+distance", geometric_pairs="all", normalised=False),
+        make("triplet+distance", geometric_pairs="all", normalized=False),
         make("quadruplet+huber", geometric_pairs="all", second_hinge="residuals"),
     ]
     return [*(make(name) for name in LOSS_NAMES), *literal, *released, *pairs]
 
 
 def describe(loss: Loss) -> str:
-    forms = {"literal": not loss.normalised, "released": loss.second_hinge != "features", "all": loss.layout.all_pairs}
+    forms = {"literal": not loss.normalized, "released": loss.second_hinge != "features", "all": loss.layout.all_pairs}
     return " ".join([loss.name, *(form for form, has_it in forms.items() if has_it)])
 
 
@@ -183,9 +183,9 @@ def test_the_visual_term_moves_the_best_positive_alone_and_the_geometric_one_mov
 
 
 @pytest.mark.parametrize("name", GEOMETRIC_NAMES)
-@pytest.mark.parametrize("normalised", [True, False])
-def test_features_proportional_to_metres_cost_nothing(name: str, normalised: bool) -> None:
-    loss = make(name, normalised=normalised, feature_scale_squared=2.0)
+@pytest.mark.parametrize("normalized", [True, False])
+def test_features_proportional_to_metres_cost_nothing(name: str, normalized: bool) -> None:
+    loss = make(name, normalized=normalized, feature_scale_squared=2.0)
     metres = torch.tensor([[1.0, 4.0, 9.0], [0.0, 5.0, 10.0]], dtype=torch.float64)
     features = torch.cat([torch.zeros(2, 1), metres * 2**0.5 / RADIUS], dim=1)[:, :, None]  # on a line
     terms = loss(features, metres.square())
@@ -205,25 +205,25 @@ def test_huber_is_half_the_distance_loss_while_residuals_are_below_delta(
     assert not prefix or torch.allclose(of_bent.total, same.total, rtol=1e-14)
 
 
-def test_the_literal_distance_is_the_normalised_one_times_the_positives_and_the_radius_to_the_fourth(
+def test_the_literal_distance_is_the_normalized_one_times_the_positives_and_the_radius_to_the_fourth(
     batch: Callable[..., tuple[Tensor, Tensor]],
 ) -> None:
     loss = make("distance")
     descriptors, squared_metres = batch(loss)
-    literal, normalised = (
-        replace(loss, normalised=False)(descriptors, squared_metres),
+    literal, normalized = (
+        replace(loss, normalized=False)(descriptors, squared_metres),
         loss(descriptors, squared_metres),
     )
-    assert torch.allclose(literal.total, loss.positives * RADIUS**4 * normalised.total, rtol=1e-12)
-    assert torch.allclose(literal.residual, RADIUS**2 * normalised.residual, rtol=1e-12)
+    assert torch.allclose(literal.total, loss.positives * RADIUS**4 * normalized.total, rtol=1e-12)
+    assert torch.allclose(literal.residual, RADIUS**2 * normalized.residual, rtol=1e-12)
 
 
-def test_the_literal_huber_is_the_normalised_one_with_delta_in_squared_metres(
+def test_the_literal_huber_is_the_normalized_one_with_delta_in_squared_metres(
     batch: Callable[..., tuple[Tensor, Tensor]],
 ) -> None:
     loss = make("huber")
     descriptors, squared_metres = batch(loss)
-    literal = replace(loss, normalised=False, huber_delta=DELTA * RADIUS**2)(descriptors, squared_metres)
+    literal = replace(loss, normalized=False, huber_delta=DELTA * RADIUS**2)(descriptors, squared_metres)
     assert torch.allclose(literal.total, 3 * RADIUS**4 * loss(descriptors, squared_metres).total, rtol=1e-12)
 
 
@@ -313,7 +313,7 @@ def test_a_name_like_none_is_refused_without_a_guess() -> None:
         ("huber", {"geometric_pairs": "some"}, r"geometric_pairs.*'some'"),
         ("triplet+huber", {"second_hinge": "residuals"}, r"quadruplet.*'triplet"),
         ("quadruplet", {"second_hinge": "residuals"}, "quadruplet"),
-        ("quadruplet+huber", {"second_hinge": "residuals", "normalised": False}, "normalised"),
+        ("quadruplet+huber", {"second_hinge": "residuals", "normalized": False}, "normalized"),
     ],
 )
 def test_options_that_make_no_loss_are_refused(name: str, options: dict[str, Any], problem: str) -> None:

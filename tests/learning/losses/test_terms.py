@@ -346,13 +346,13 @@ def test_mappable_features_have_none(metres: float, scale: float, radius: float)
 
 
 @given(feature=st.floats(0, 4), metres=st.floats(0, 100), scale=SIZES, radius=SIZES)
-def test_the_literal_form_is_the_normalised_one_times_minus_the_squared_radius(
+def test_the_literal_form_is_the_normalized_one_times_minus_the_squared_radius(
     feature: float, metres: float, scale: float, radius: float
 ) -> None:
     options = torch.tensor([feature]).double(), torch.tensor([metres**2]).double(), scale, radius
     size = radius**2 / scale * feature + metres**2
-    literal, normalised = literal_residuals(*options).item(), normalized_residuals(*options).item()
-    assert literal == pytest.approx(-(radius**2) * normalised, abs=1e-14 * size)
+    literal, normalized = literal_residuals(*options).item(), normalized_residuals(*options).item()
+    assert literal == pytest.approx(-(radius**2) * normalized, abs=1e-14 * size)
 
 
 def test_each_residual_is_squared(dtype: torch.dtype) -> None:

@@ -360,7 +360,7 @@ def test_sequences_that_the_paper_used_and_that_are_missing_are_named(tmp_path: 
         ),
     ],
 )
-def test_generalisation_has_one_reference_and_the_papers_queries(
+def test_generalization_has_one_reference_and_the_papers_queries(
     tmp_path: Path, lab: str, part: str, present: list[str], reference: str, queries: list[str]
 ) -> None:
     sequences(tmp_path, lab, *present)

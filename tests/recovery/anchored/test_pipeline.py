@@ -329,7 +329,7 @@ def test_true_ranges_that_the_filter_removes_come_back_and_a_misfit_is_said() ->
     spoiled[wrong] = np.where(spoiled[wrong] > 4, spoiled[wrong] - 3, spoiled[wrong] + 3)
     some = Ranges(case.ranges.count, case.ranges.i, case.ranges.j, spoiled, case.ranges.sigma)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "common_neighbour_filter", lambda ranges: np.arange(len(ranges)) % 3 > 0)
+        patch.setattr(pipeline, "common_neighbor_filter", lambda ranges: np.arange(len(ranges)) % 3 > 0)
         recovered = recover_anchored(some, case.known, ordered=False)
     assert np.flatnonzero(~recovered.used).tolist() == wrong.tolist()
     assert score(recovered.positions, case.truth).rmse < 2 * case.bound()

@@ -1,4 +1,4 @@
-"""The linear system of refinement is that of what it minimises, whatever points are in order and hints are given."""
+"""The linear system of refinement is that of what it minimizes, whatever points are in order and hints are given."""
 
 import numpy as np
 import pytest

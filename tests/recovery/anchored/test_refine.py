@@ -177,9 +177,9 @@ def test_chains_from_two_starts_mix() -> None:
     reduction = np.sqrt((length - 1) / length + between / within / length)
     assert np.median(reduction) < 1.05
     assert reduction.max() < 1.3
-    centred = chains - chains.mean(axis=1, keepdims=True)
+    centered = chains - chains.mean(axis=1, keepdims=True)
     lag = 20
-    correlation = (centred[:, lag:] * centred[:, :-lag]).mean((0, 1)) / np.square(centred).mean((0, 1))
+    correlation = (centered[:, lag:] * centered[:, :-lag]).mean((0, 1)) / np.square(centered).mean((0, 1))
     assert np.abs(correlation).mean() < 0.2
     off_truth = chains.mean((0, 1)) - truth
     assert (np.abs(off_truth) < 4 * np.sqrt(within)).mean() > 0.9

@@ -30,8 +30,8 @@ def off(completed: Completed, points: Floats) -> float:
 def gram(completed: Completed) -> Floats:
     """The Gram matrix (n, n) of the points about their centre."""
     half = -0.5 * (completed.squared_distances - completed.squared_distances.mean(0))
-    centred: Floats = half - half.mean(1, keepdims=True)
-    return centred
+    centered: Floats = half - half.mean(1, keepdims=True)
+    return centered
 
 
 def loop(count: int) -> tuple[Floats, Floats, Bools]:

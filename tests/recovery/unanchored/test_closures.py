@@ -9,7 +9,7 @@ from mappable.arrays import Bools, Floats
 from mappable.recovery.align import aligned_score
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.unanchored.closures import closure_filter
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 from mappable.recovery.unanchored.pipeline import recover
 from simulated_ranges import NOISES, Kind, measure, route
 
@@ -80,7 +80,7 @@ def test_a_place_seen_half_as_well_the_second_time_is_kept() -> None:
         ranges = measure(route("loop", 400, seed=seed), NOISES["mid"], seed=seed, missing=0.1)
         again = ranges.j - ranges.i > 50
         worse = ranges.where(~again | (np.random.default_rng(seed).random(len(ranges)) < 0.5))
-        worse = worse.where(common_neighbour_filter(worse))
+        worse = worse.where(common_neighbor_filter(worse))
         assert closure_filter(worse).all()
 
 

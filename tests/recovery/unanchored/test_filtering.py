@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from learned_noise import learned_profile, measure_learned
 from mappable.arrays import Bools, Floats
 from mappable.recovery.ranges import Ranges
-from mappable.recovery.unanchored.filtering import common_neighbors, common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter, common_neighbors
 from simulated_ranges import NOISES, Kind, measure, route
 
 SEEDS = st.integers(0, 10_000)
@@ -49,7 +49,7 @@ def test_independent_false_ranges_go_and_true_ones_stay(kind: Kind, count: int, 
     for seed in range(3):
         positions = route(kind, count, seed=seed, length=1000.0 if kind == "city" else 672.0)
         ranges = measure(positions, NOISES[noise], seed=seed, missing=0.1, outliers=outliers)
-        kept, true = common_neighbour_filter(ranges), true_ones(ranges, positions)
+        kept, true = common_neighbor_filter(ranges), true_ones(ranges, positions)
         assert kept[true].mean() > 0.98
         far = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1) > 30
         assert not kept[far].any()
@@ -60,7 +60,7 @@ def test_independent_false_ranges_go_and_true_ones_stay(kind: Kind, count: int, 
 def test_in_three_dimensions() -> None:
     positions = np.random.default_rng(0).uniform(0, 100, (1000, 3))
     ranges = measure(positions, NOISES["mid"], seed=0, radius=20.0, outliers=0.05)
-    kept, true = common_neighbour_filter(ranges), true_ones(ranges, positions)
+    kept, true = common_neighbor_filter(ranges), true_ones(ranges, positions)
     assert kept[true].mean() > 0.97
     assert kept[~true].mean() < 0.05
 
@@ -75,13 +75,13 @@ def test_a_chain_is_never_torn(seed: int, chain: tuple[float, int]) -> None:
     j = i + np.tile(np.arange(1, reach + 1), 60)
     kept = (j < 60) & (rng.random(len(i)) >= missing)
     ranges = Ranges(60, i[kept], j[kept], 6.0 * (j - i)[kept], 0.5)
-    filtered = common_neighbour_filter(ranges)
+    filtered = common_neighbor_filter(ranges)
     assert ranges.where(filtered).parts.max() == ranges.parts.max()
 
 
 def test_false_ranges_go_from_a_bare_chain_too() -> None:
     ranges = Ranges(100, [*range(99), 5, 20, 40], [*range(1, 100), 70, 90, 60], np.full(102, 6.0), 0.5)
-    kept = common_neighbour_filter(ranges)
+    kept = common_neighbor_filter(ranges)
     assert kept.sum() == 99
     assert (ranges.j - ranges.i)[kept].max() == 1
 
@@ -89,18 +89,18 @@ def test_false_ranges_go_from_a_bare_chain_too() -> None:
 def test_a_bare_chain_that_is_driven_again_stays_closed() -> None:
     again = np.arange(10)
     ranges = Ranges(100, [*range(99), *again], [*range(1, 100), *(again + 90)], np.full(109, 6.0), 0.5)
-    assert common_neighbour_filter(ranges).all()
+    assert common_neighbor_filter(ranges).all()
 
 
 @given(SEEDS, st.integers(3, 40))
 def test_a_tree_stays_whole(seed: int, count: int) -> None:
-    """Points that are in no order: no two of them share a neighbour, which says nothing."""
+    """Points that are in no order: no two of them share a neighbor, which says nothing."""
     rng = np.random.default_rng(seed)
     parents = np.array([rng.integers(0, child) for child in range(1, count)])
     names = rng.permutation(count)
     ranges = Ranges(count, names[parents], names[1:], np.ones(count - 1), 1.0)
     if np.bincount(ranges.j - ranges.i)[1:4].max() <= 0.25 * count:
-        assert common_neighbour_filter(ranges).all()
+        assert common_neighbor_filter(ranges).all()
 
 
 def test_parts_that_only_a_false_range_joins_come_apart() -> None:
@@ -113,13 +113,13 @@ def test_parts_that_only_a_false_range_joins_come_apart() -> None:
         np.concatenate([one.metres, one.metres, [5.0]]),
         0.5,
     )
-    kept = common_neighbour_filter(joined)
+    kept = common_neighbor_filter(joined)
     assert not kept[(joined.i == 100) & (joined.j == 600)].any()
     assert joined.where(kept).parts.max() == 1
 
 
 def test_no_ranges() -> None:
-    assert common_neighbour_filter(Ranges(3, [], [], [], [])).tolist() == []
+    assert common_neighbor_filter(Ranges(3, [], [], [], [])).tolist() == []
 
 
 @pytest.mark.medium
@@ -128,8 +128,8 @@ def test_where_images_deviate_together_false_ranges_go_in_rounds(monkeypatch: py
     ranges = measure_learned(positions, learned_profile(), seed=1, missing=0.1)
     false = np.linalg.norm(positions[ranges.i] - positions[ranges.j], axis=1) > 40
     assert false.mean() > 0.05
-    kept = common_neighbour_filter(ranges)
+    kept = common_neighbor_filter(ranges)
     assert kept[~false].mean() > 0.85
     assert (kept & false).sum() <= 3
     monkeypatch.setattr("mappable.recovery.unanchored.filtering.ROUNDS", 2)
-    assert (common_neighbour_filter(ranges) & false).sum() > 10
+    assert (common_neighbor_filter(ranges) & false).sum() > 10

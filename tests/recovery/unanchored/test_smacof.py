@@ -89,7 +89,7 @@ def test_steps_are_those_of_the_formula_whose_stress_never_rises(seed: int, dime
 @pytest.mark.medium
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_end_is_a_minimum(dimensions: int) -> None:
-    """A general optimiser, started there, finds nothing lower."""
+    """A general optimizer, started there, finds nothing lower."""
     ranges = random_ranges(1, 12, 0.6)
     scaled = sparse_smacof(
         ranges, np.random.default_rng(1).normal(size=(12, dimensions)), steps=20_000, tolerance=1e-12

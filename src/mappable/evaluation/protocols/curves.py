@@ -12,7 +12,7 @@ from mappable.evaluation.protocol import Drawing, Protocol, Section, View
 from mappable.evaluation.result import Accuracy
 from mappable.evaluation.scoring import Scoring, by_condition, retrieval
 from mappable.evaluation.style import UPPER_BOUND, legend_of, new_figure, number, tidy
-from mappable.plotting import BLACK, GREY, plain
+from mappable.plotting import BLACK, GRAY, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def draw(view: View) -> "Figure":
 def _draw_curves(axes: "Axes", view: View, models: list[Model], condition: str = "") -> None:
     """Curves of all queries, or of one condition; each model has its marks at other tolerances."""
     for radius in (view.setup.positive_radius, view.setup.negative_radius):
-        axes.axvline(radius, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
+        axes.axvline(radius, color=GRAY, linewidth=1.0, linestyle=(0, (1, 2)))
     x = models[0].first(Curves).tolerances
     every = max(1, len(x) // 8)
     for place, model in enumerate(models):

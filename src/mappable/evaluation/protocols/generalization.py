@@ -16,7 +16,7 @@ from mappable.evaluation.setup import Setup
 from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.maps.landmarks import sequential_landmarks
 
-NAME = "generalisation"
+NAME = "generalization"
 SPACINGS = (1.0, 1.25)  # of landmarks along the reference run, in positive radii, as in the paper
 
 
@@ -114,7 +114,7 @@ def _regions(
             title = f"{facts.spacing:g} {view.unit} apart"
             columns.append(Column(title, [*cells, facts.bound, len(facts.landmarks)], group=region))
     return table(
-        "generalisation-of-models" if folded else NAME,
+        "generalization-of-models" if folded else NAME,
         *columns,
         caption="Each model" if folded else "",
         references=2 + len(names),
@@ -140,4 +140,4 @@ def _kind(row: str) -> str:
     return f"{kind} (ours)" if row.endswith(OURS) else kind
 
 
-PROTOCOL = Protocol(NAME, Generalization, rows, score, sections)
+PROTOCOL = Protocol(NAME, Generalization, rows, score, sections, former_name="generalisation")  # codespell:ignore

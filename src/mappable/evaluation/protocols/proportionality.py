@@ -16,7 +16,7 @@ from mappable.evaluation.scoring import NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import COARSE, WIDTH, as_map, dots, grid_of, new_figure, number, panels_of, tidy
 from mappable.evaluation.tables import Column, Table, table
-from mappable.plotting import BLACK, EMPTY, SHADES, VERMILLION, plain
+from mappable.plotting import BLACK, EMPTY, SHADES, VERMILION, plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -173,7 +173,7 @@ def draw(view: View) -> "Figure":
         norm = LogNorm(1, max(most, 2))
         drawn = axes.pcolormesh(one.distance_edges, one.feature_edges, counts, norm=norm, cmap=SHADES, rasterized=True)
         axes.plot(*_medians(one), color="white", linewidth=3.2)
-        axes.plot(*_medians(one), color=VERMILLION, linewidth=1.7, label="median")
+        axes.plot(*_medians(one), color=VERMILION, linewidth=1.7, label="median")
         axes.axvline(setup.positive_radius, color=BLACK, linewidth=1.1, linestyle="--", label="positive radius")
         name, facts = one.first
         axes.set(
@@ -245,7 +245,7 @@ def _distances(
     style: dict[str, Any] = {"cmap": SHADES, "vmin": low, "vmax": high, "linewidths": 0}
     images = dots(above, at, c=feature[0], s=30, **style)
     points = below.scatter(metres[0], feature[0], c=feature[0], s=20, **style)
-    star = dots(above, at[:1], marker="*", s=260, color=VERMILLION, edgecolors="white", zorder=4)
+    star = dots(above, at[:1], marker="*", s=260, color=VERMILION, edgecolors="white", zorder=4)
     below.set(xlim=(0, float(metres.max())), ylim=(0, 1.05 * float(feature.max()) or 1.0))
 
     def update(image: int) -> None:

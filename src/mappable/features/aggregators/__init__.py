@@ -19,7 +19,7 @@ class Aggregator(nn.Module, ABC):
     dimensions: int
 
     @abstractmethod
-    def initialise(self, local: Tensor, seed: int) -> None:
+    def initialize(self, local: Tensor, seed: int) -> None:
         """Set the parameters from local descriptors (m, channels) of many images, float32 and of length one."""
 
     @abstractmethod

@@ -28,7 +28,7 @@ class NetVLAD(Aggregator):
         self.centres = nn.Parameter(torch.zeros(clusters, channels))  # this name is a key in encoder files
 
     @torch.no_grad()
-    def initialise(self, local: Tensor, seed: int) -> None:
+    def initialize(self, local: Tensor, seed: int) -> None:
         """Centers c_k by k-means, w_k = a c_k / |c_k|, a = -ln 0.01 / mean_i(dot1 - dot2).
 
         dot1 and dot2 are the two largest products of the local descriptor i with the directions c_k / |c_k|.

@@ -61,7 +61,7 @@ class Loss:
     second_margin: float = 0.2  # β, of quadruplets
     geometric_weight: float = 0.5  # γ, of losses with a visual and a geometric term
     huber_delta: float = 1.0  # δ, in the unit of the residuals
-    normalised: bool = True  # False: the paper's literal form, residuals in squared metres, summed over positives
+    normalized: bool = True  # False: the paper's literal form, residuals in squared metres, summed over positives
     second_hinge: SecondHinge = "features"  # "residuals" as in the released code: see residual_hinges in terms.py
     geometric_pairs: GeometricPairs = "anchor"  # anchor with each positive, as in the paper; or all pairs of both
     positives: int = 6
@@ -100,10 +100,10 @@ class Loss:
             raise BadInputError(f"geometric_pairs is {self.geometric_pairs!r}, expected 'anchor' or 'all'")
         if self.second_hinge not in get_args(SecondHinge):
             raise BadInputError(f"second_hinge is {self.second_hinge!r}, expected 'features' or 'residuals'")
-        if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalised):
+        if self.second_hinge == "residuals" and not (self._quadruplet and self._geometric and self.normalized):
             raise BadInputError(
-                "second_hinge 'residuals' needs a quadruplet loss with a geometric term and normalised true, "
-                f"got {self.name!r}{'' if self.normalised else ' with normalised false'}"
+                "second_hinge 'residuals' needs a quadruplet loss with a geometric term and normalized true, "
+                f"got {self.name!r}{'' if self.normalized else ' with normalized false'}"
             )
 
     @property
@@ -143,10 +143,10 @@ class Loss:
         """
         self._check_shapes(descriptors, squared_distances)
         distances = tuple_distances(descriptors, self.layout)
-        form = normalized_residuals if self.normalised else literal_residuals
+        form = normalized_residuals if self.normalized else literal_residuals
         residuals = form(distances.near, squared_distances, self.feature_scale_squared, self.positive_radius)
         costs = GEOMETRIC[self._geometric or "distance"](residuals, self.huber_delta)
-        geometric = costs.mean(dim=1) if self.normalised else costs.sum(dim=1)
+        geometric = costs.mean(dim=1) if self.normalized else costs.sum(dim=1)
         visual, active, negative = self._visual_terms(distances, costs)
         nothing = torch.zeros_like(geometric)
         if not self._geometric:

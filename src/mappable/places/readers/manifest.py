@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.places import columns
 from mappable.places.files import is_own_table, load_places
 from mappable.places.frames import MAX_RADIUS, Frame, Unit, frame_from_latlon
@@ -67,7 +67,7 @@ def read(
     given = dict(table.columns)
     if other_splits == "clear" and "split" in given:
         others = [split for split in given["split"] if split not in SPLITS]
-        unused = [f"{others.count(name):,} places of split {name!r} are not used" for name in sorted(set(others))]
+        unused = [f"{others.count(name):,} places of split {shown(name)} are not used" for name in sorted(set(others))]
         notes += tuple(Note(text) for text in unused)
         given["split"] = [split if split in SPLITS else "" for split in given["split"]]
     paths = [_normal(path) for path in given["path"]]
@@ -132,7 +132,7 @@ def _from_metres(
     if crs is None:
         return frames, x, y, z
     if unit != "m":
-        raise BadInputError(f"unit is {unit!r}, expected m, because x and y have the CRS {crs}")
+        raise BadInputError(f"unit is {shown(unit)}, expected m, because x and y have the CRS {crs}")
     _check_crs(crs)
     frames = [Frame.near(one.name, x[names == one.name], y[names == one.name], crs) for one in frames]
     origins = {one.name: one.origin for one in frames}
@@ -147,7 +147,7 @@ def _check_crs(crs: str) -> None:
     try:
         known = CRS.from_user_input(crs)
     except CRSError:
-        raise BadInputError(f"unknown CRS {crs!r}; give a code such as EPSG:32632") from None
+        raise BadInputError(f"unknown CRS {shown(crs)}; give a code such as EPSG:32632") from None
     if not known.is_projected or any(axis.unit_conversion_factor != 1 for axis in known.axis_info[:2]):
         raise BadInputError(
             f"the CRS {crs} ({known.name}) is not in metres; put degrees into the columns latitude and longitude"

@@ -36,7 +36,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from mappable.arrays import Bools, Floats
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
@@ -207,7 +207,7 @@ def _matched(label: str, tables: list[Table], on_disk: set[str], gathered: Gathe
         index: dict[str, int] = {}
         for row, key in enumerate(table.texts("key")):
             if index.setdefault(key, row) != row:
-                gathered.findings[REPEATED].append(f"{table.file}, row {table.row_numbers[row]}: key {key!r}")
+                gathered.findings[REPEATED].append(f"{table.file}, row {table.row_numbers[row]}: key {shown(key)}")
         indexes.append(index)
     sources = {**dict(zip(TABLES, indexes, strict=True)), "images": on_disk}
     everywhere = on_disk.intersection(*indexes)

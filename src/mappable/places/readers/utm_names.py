@@ -179,7 +179,7 @@ def _position(name: str, fields: list[str]) -> tuple[float, float]:
     east, north = _number(fields[1]), _number(fields[2])
     if not math.isfinite(east) or not math.isfinite(north):
         what, text = ("north", fields[2]) if math.isfinite(east) else ("east", fields[1])
-        raise ValueError(f"{what} {text!r} is not a finite number")
+        raise ValueError(f"{what} {shown(text)} is not a finite number")
     return east, north
 
 
@@ -204,7 +204,7 @@ def _numbers(paths: list[str], texts: list[str], what: str, limit: float = math.
             if math.isfinite(number) and abs(number) <= limit:
                 values[row] = number
             else:
-                bad.append(f"{paths[row]}: {text!r}")
+                bad.append(f"{paths[row]}: {shown(text)}")
     known = "a number" if math.isinf(limit) else f"a number between {-limit:g} and {limit:g}"
     return values, warn(f"names have a {what} that is not {known} (set to unknown)", bad)
 
@@ -268,7 +268,7 @@ def _times(paths: list[str], texts: list[str]) -> tuple[Ints, Notes]:
             seen[text] = _time(text)
         time = seen[text]
         if time is None:
-            others.append(f"{paths[row]}: {text!r}")
+            others.append(f"{paths[row]}: {shown(text)}")
         else:
             times[row] = time
             dates += bool(text) and time == NO_TIME

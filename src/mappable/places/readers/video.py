@@ -58,7 +58,7 @@ SUFFIXES = frozenset(
 )
 TRACK_SUFFIXES = (".gpx", ".csv")
 RECORD = "video.json"  # in a folder of frames: holds a checksum of the packets of the video
-FORMAT = Format("mappable frames", 1, "remove that folder")
+FORMAT = Format("mappable frames", 2, "remove that folder", sealed_since=2, earliest=1)
 JPEG_QUALITY = 95
 LONGEST_OFFSET = 1e9  # seconds, about thirty years; a larger offset is a mistake
 

@@ -32,7 +32,7 @@ from mappable.recovery.anchored.undetermined import (
 from mappable.recovery.hints import Anchors, Odometry, Turns, among, check_points, whole_numbers
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
@@ -60,16 +60,17 @@ def recover_anchored(
     all maps that fit. Ten chains of `sweeps` draws each make the samples, with a bar if `progress`. With 0 sweeps,
     positions are the best fit, and covariances cover small deviations from it only.
 
-    Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order:
-    they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then positions are
-    the best fit. Covariances also cover groups of points that could lie on the other side of their neighbors.
+    Without an order, ranges and known positions alone place the points. The same holds if ranges contradict the order.
+    They do if they place the points precisely, and the path turns too sharply for a camera at a steady pace. Then
+    positions are the best fit. Covariances also cover groups of points that could lie on the other side of their
+    neighbors.
 
     Points that are not connected to an anchor by ranges or odometry get NaN coordinates.
     """
     if sweeps < 0:
         raise BadInputError(f"sweeps must be 0 or more, got {sweeps}")
     drives = _checked(ranges, anchors, ordered, odometry, turns)
-    kept = common_neighbour_filter(ranges)
+    kept = common_neighbor_filter(ranges)
     parts = _parts(ranges.where(kept), odometry)
     held = np.isin(parts, parts[anchors.points])
     points, number = np.flatnonzero(held), np.cumsum(held) - 1

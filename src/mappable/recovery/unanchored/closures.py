@@ -57,8 +57,8 @@ def _reach(ranges: Ranges) -> int:
 def _clusters(ranges: Ranges, reach: int) -> Ints:
     """Return the number (edges,) of the cluster of each range, or -1 for ranges between points near in order.
 
-    Ranges are in one cluster if both their ends are within about `reach` in order: in the same cell of a grid, or in
-    adjacent cells.
+    Ranges are in one cluster if both their ends are within about `reach` in order. That means the same cell of a grid,
+    or adjacent cells.
     """
     clusters = np.full(len(ranges), -1)
     far = np.flatnonzero(ranges.j - ranges.i > 2 * reach)

@@ -15,7 +15,7 @@ ORDERED = 0.25  # points are in order if this share of them has a range to one o
 BLOCK_PRODUCTS = 1 << 22  # entries of the adjacency's square that are computed at once, to bound the memory
 
 
-def common_neighbour_filter(ranges: Ranges) -> Bools:
+def common_neighbor_filter(ranges: Ranges) -> Bools:
     """Return True (edges,) for the ranges to keep: those whose two points have enough neighbors in common.
 
     Pairs at about the same distance usually share a certain part of the neighbors that both could share. A range with

@@ -9,7 +9,7 @@ from mappable.errors import BadInputError
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.result import Recovered
 from mappable.recovery.unanchored.closures import closure_filter
-from mappable.recovery.unanchored.filtering import common_neighbour_filter
+from mappable.recovery.unanchored.filtering import common_neighbor_filter
 from mappable.recovery.unanchored.folds import LEAST_SPREAD, Unfolded, can_search, is_precise, spread, unfold
 from mappable.recovery.unanchored.keyframes import keyframes, place_others, usual_spacing
 from mappable.recovery.unanchored.mds import landmark_geodesic_mds
@@ -127,7 +127,7 @@ def _polish(ranges: Ranges, kept: Bools, positions: Floats, parts: Ints) -> tupl
 
 def _fitted(ranges: Ranges, dimensions: int, seed: int) -> tuple[Floats, Bools]:
     """Fit positions (count, k), and return the ranges (edges,) that they were fitted to."""
-    kept = common_neighbour_filter(ranges)
+    kept = common_neighbor_filter(ranges)
     kept[kept] = closure_filter(ranges.where(kept))
     positions = _embed(ranges.where(kept), dimensions, seed)
     for _ in range(REFITS if ranges.count <= REFIT_POINTS else 0):

@@ -126,7 +126,7 @@ class Room:
 class Door:
     """A door in a wall at (x, y); `inward` points into the room that it belongs to.
 
-    `opened` is the angle of the leaf in radians: 0 is closed, a right angle or more is out of the way, and None means
+    `opened` is the angle of the leaf in radians. 0 is closed, a right angle or more is out of the way, and None means
     no leaf. A leaf that `swings` has another angle every day. `hinge` is -1 or 1. An `arch` is as high as the room, and
     joins two pieces of a corridor. `plate` is the seed of the name plate next to the door.
     """

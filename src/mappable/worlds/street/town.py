@@ -154,7 +154,7 @@ def _furnished(
     decks: Sequence[Deck],
     seed: int,
 ) -> World:
-    """Return the world of these roads and routes, with everything along them, on the ground of these decks."""
+    """Return a world with the given roads and routes, and everything along them, on the ground of the given decks."""
     built = fill(roads, palettes, [seed, 4])
     things, lamps = furnish(sides(roads), Network(roads), np.concatenate(list(lines.values())), [seed, 5])
     lamps = [replace(lamp, z=lamp.z + height) for lamp, height in zip(lamps, _heights(lamps, decks), strict=True)]

@@ -115,7 +115,7 @@ def traverse(world: World, route: str, *, spacing: float, seed: int, alone: bool
 
 
 def _wave(generator: np.random.Generator, shortest: float, longest: float) -> Wave:
-    """Return a smooth random function of metres, with mean 0, standard deviation 1 and waves of these lengths."""
+    """Return a smooth random function of metres, with mean 0 and standard deviation 1, made of six waves."""
     rates = 2 * math.pi / np.geomspace(shortest, longest, 6) * generator.uniform(0.9, 1.1, 6)
     phases = generator.uniform(0, 2 * math.pi, 6)
 

@@ -16,7 +16,7 @@ from mappable.evaluation.scoring import by_condition
 from mappable.evaluation.style import beside, legend_of, new_figure, number, tidy
 from mappable.evaluation.tables import Cell, Column, Table, table
 from mappable.maps.reliability import draw_distances
-from mappable.plotting import GREY, plain
+from mappable.plotting import GRAY, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,7 +245,7 @@ def _draw_coverage(axes: "Axes", models: list[Model], conditions: dict[str, Ints
     """A line per condition, a mark per model; numbers at the right are the percentages of confident queries."""
     lines = np.arange(len(conditions))
     lowest = 50.0
-    axes.axvline(100 * models[0].first(Localization).coverage, color=GREY, label="as stated")
+    axes.axvline(100 * models[0].first(Localization).coverage, color=GRAY, label="as stated")
     for place, model in enumerate(models):
         covered = model.mean(Localization, lambda one: _floats(one.covered(own)[0] for own in conditions.values()))
         confident = model.mean(

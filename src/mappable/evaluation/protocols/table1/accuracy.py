@@ -12,7 +12,7 @@ from mappable.evaluation.result import Accuracy
 from mappable.evaluation.style import FAINT, UPPER_BOUND, as_map, beside, dots, new_figure, number, tidy
 from mappable.evaluation.summary import difference
 from mappable.evaluation.tables import Column, Table, table
-from mappable.plotting import BLACK, BLUE, ORANGE, VERMILLION, plain
+from mappable.plotting import BLACK, BLUE, ORANGE, VERMILION, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -179,7 +179,7 @@ def draw_landmarks(view: View) -> "Figure":
     )
     if len(far):
         label = f"queries over {view.positive} from any landmark ({len(far):,})"
-        dots(axes, at[far], s=30, marker="x", color=VERMILLION, linewidths=1.2, label=label)
+        dots(axes, at[far], s=30, marker="x", color=VERMILION, linewidths=1.2, label=label)
     as_map(axes, view.unit)
     near = percent_within(found.bound, setup.positive_radius)
     axes.set_title(

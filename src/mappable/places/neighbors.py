@@ -12,8 +12,8 @@ from mappable.places.table import Places
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """The neighbors of each query: `neighbours[i]` has the row numbers of the neighbors of query i, ascending.
+class Neighbors:
+    """The neighbors of each query: `neighbors[i]` has the row numbers of the neighbors of query i, ascending.
 
     `rows` has the neighbors of all queries one after the other; those of query i are `rows[starts[i] : starts[i + 1]]`.
     """
@@ -34,7 +34,7 @@ class Neighbours:
         return np.diff(self.starts)
 
 
-def find_neighbours(places: Places, radius: float, *, max_yaw: float | None = None) -> Neighbours:
+def find_neighbors(places: Places, radius: float, *, max_yaw: float | None = None) -> Neighbors:
     """For each place, the rows of the other places in the same frame at most `radius` away, in the unit of the frame.
 
     With `max_yaw` (radians), the yaw must differ by less than that, measured around the circle. A place of unknown yaw
@@ -59,4 +59,4 @@ def find_neighbours(places: Places, radius: float, *, max_yaw: float | None = No
     query, row = query[keep], row[keep]
     order = np.lexsort((row, query))
     starts = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(places)))])
-    return Neighbours(starts, row[order])
+    return Neighbors(starts, row[order])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
-from mappable.places.neighbours import find_neighbours
+from mappable.places.neighbors import find_neighbors
 from mappable.places.table import Places
 
 FRAMES = (Frame("a"), Frame("b"))
@@ -62,7 +62,7 @@ MAX_YAWS = st.none() | st.sampled_from([11.0, 30.0, 50.0, 100.0, 170.0]).map(mat
 def test_neighbors_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.DataObject) -> None:
     places = data.draw(tables(dimensions))
     radius, max_yaw = float(data.draw(st.integers(0, 5))), data.draw(MAX_YAWS)
-    found = find_neighbours(places, radius, max_yaw=max_yaw)
+    found = find_neighbors(places, radius, max_yaw=max_yaw)
     count = range(len(places))
     expected = [[j for j in count if i != j and are_neighbors(places, i, places, j, radius, max_yaw)] for i in count]
     assert [rows.tolist() for rows in found] == expected
@@ -73,7 +73,7 @@ def test_neighbors_are_those_of_a_loop_over_all_pairs(dimensions: int, data: st.
 def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
     generator = np.random.default_rng(7)
     places = table(np.column_stack([generator.uniform(0, 100, (400, 2)) + 6e5, np.zeros(400)]))
-    found = find_neighbours(places, 10.0)
+    found = find_neighbors(places, 10.0)
     apart = np.hypot(*(axis[:, None] - axis[None] for axis in (places.x, places.y)))
     near = apart <= 10
     np.fill_diagonal(near, False)
@@ -82,49 +82,49 @@ def test_many_places_in_general_position_agree_with_a_loop_too() -> None:
 
 def test_a_place_exactly_at_the_radius_is_near() -> None:
     places = table([(0, 0, 0), (3, 4, 0), (6, 8.001, 0)])
-    assert find_neighbours(places, 5.0)[0].tolist() == [1]
-    assert find_neighbours(places, math.nextafter(5.0, 0))[0].tolist() == []
+    assert find_neighbors(places, 5.0)[0].tolist() == [1]
+    assert find_neighbors(places, math.nextafter(5.0, 0))[0].tolist() == []
 
 
 def test_z_counts_only_in_three_dimensions() -> None:
     stacked = [(0, 0, 0), (0, 0, 9)]
-    assert find_neighbours(table(stacked), 1.0)[0].tolist() == [1]
-    assert find_neighbours(table(stacked, dimensions=3), 1.0)[0].tolist() == []
+    assert find_neighbors(table(stacked), 1.0)[0].tolist() == [1]
+    assert find_neighbors(table(stacked, dimensions=3), 1.0)[0].tolist() == []
 
 
 def test_yaw_is_compared_round_the_circle_and_must_differ_by_less() -> None:
     places = table([(0, 0, 0)] * 4, yaw=[math.pi - 0.25, -math.pi + 0.25, 0.0, math.nan])
-    assert [rows.tolist() for rows in find_neighbours(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
-    assert [rows.tolist() for rows in find_neighbours(places, 1.0, max_yaw=0.49)] == [[], [], [], []]
+    assert [rows.tolist() for rows in find_neighbors(places, 1.0, max_yaw=0.51)] == [[1], [0], [], []]
+    assert [rows.tolist() for rows in find_neighbors(places, 1.0, max_yaw=0.49)] == [[], [], [], []]
     exact = table([(0, 0, 0)] * 2, yaw=[0.0, 0.5])
-    assert find_neighbours(exact, 1.0, max_yaw=0.5).counts.tolist() == [0, 0]
-    assert find_neighbours(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
+    assert find_neighbors(exact, 1.0, max_yaw=0.5).counts.tolist() == [0, 0]
+    assert find_neighbors(exact, 1.0, max_yaw=math.nextafter(0.5, 1)).counts.tolist() == [1, 1]
 
 
 def test_an_unknown_yaw_matters_only_if_yaw_is_asked_about() -> None:
     places = table([(0, 0, 0)] * 2, yaw=[math.nan, math.nan])
-    assert find_neighbours(places, 1.0).counts.tolist() == [1, 1]
-    assert find_neighbours(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
+    assert find_neighbors(places, 1.0).counts.tolist() == [1, 1]
+    assert find_neighbors(places, 1.0, max_yaw=math.pi).counts.tolist() == [0, 0]
 
 
 def test_no_place_is_its_own_neighbor() -> None:
     places = table([(0, 0, 0), (0, 0, 0)])
-    assert [rows.tolist() for rows in find_neighbours(places, 0.0)] == [[1], [0]]
+    assert [rows.tolist() for rows in find_neighbors(places, 0.0)] == [[1], [0]]
 
 
 def test_queries_are_numbered_from_both_ends() -> None:
-    found = find_neighbours(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
+    found = find_neighbors(table([(0, 0, 0), (1, 0, 0), (9, 0, 0), (10, 0, 0)]), 1.0)
     assert found[-1].tolist() == found[3].tolist() == [2]
     with pytest.raises(IndexError):
         found[4]
 
 
 def test_a_place_alone_and_no_places_have_no_neighbors() -> None:
-    assert len(find_neighbours(table([]), 1.0)) == 0
-    assert find_neighbours(table([(0, 0, 0)]), 1.0).counts.tolist() == [0]
+    assert len(find_neighbors(table([]), 1.0)) == 0
+    assert find_neighbors(table([(0, 0, 0)]), 1.0).counts.tolist() == [0]
 
 
 @pytest.mark.parametrize("radius", [-1.0, math.nan])
 def test_a_radius_that_is_no_distance_is_refused(radius: float) -> None:
     with pytest.raises(BadInputError, match="radius is"):
-        find_neighbours(table([(0, 0, 0)]), radius)
+        find_neighbors(table([(0, 0, 0)]), radius)
