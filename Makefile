@@ -3,10 +3,11 @@ BIN := .venv/bin
 # Studies that take minutes or hours, and shared modules, are not part of `make bench`.
 STUDIES := $(addprefix benchmarks/,fit_learned_noise.py learned_noise.py recovery_study.py simulated_ranges.py)
 BENCHMARKS := $(filter-out $(STUDIES),$(wildcard benchmarks/*.py))
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --no-deps --require-hashes --requirement
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo quick test test-long bench docs clean
+.PHONY: help demo quick test test-long bench docs sbom audit clean
 
 help:
 	@echo "make demo       set up, draw a simulated street, train three encoders on it, and write a report into ./demo"
@@ -15,6 +16,8 @@ help:
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
+	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"
+	@echo "make audit      look up known vulnerabilities of all locked packages; needs a network"
 	@echo "make clean      remove everything that these commands create"
 
 demo: .venv/installed
@@ -39,25 +42,34 @@ bench: .venv/developing
 docs: .venv/documenting
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-clean:
-	rm -rf .venv demo site
+sbom:
+	$(PYTHON) scripts/sbom.py
 
-# torch is installed first and alone: once 2.13.0 is in place, no other package can bring another build of it.
-.venv/torch: constraints.txt
+audit: .audit
+	$(PYTHON) scripts/audit.py .audit/bin/pip-audit requirements-dev.lock
+
+clean:
+	rm -rf .venv .audit demo site sbom.json
+
+# The locks pin every package by version and hash (scripts/lock.py). torch has only its version: its build depends on the
+# machine. Nothing can bring another build of torch, because all else is installed with --no-deps.
+.venv/installed: requirements.lock constraints.txt pyproject.toml hatch_build.py scripts/vendor
 	scripts/system-packages $(PYTHON)
 	$(PYTHON) -m venv .venv
-	$(PIP) torch
+	$(LOCKED) requirements.lock
+	$(PIP) --constraint constraints.txt torch
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/installed: .venv/torch pyproject.toml hatch_build.py scripts/vendor
-	$(PIP) --editable ".[serve,video]"
-	@touch $@
-
-.venv/developing: .venv/installed
+.venv/developing: .venv/installed requirements-dev.lock
 	scripts/system-packages $(PYTHON) browser
-	$(PIP) --editable ".[ann,dev,hloc,tensorboard,video]"
+	$(LOCKED) requirements-dev.lock
 	@touch $@
 
-.venv/documenting: .venv/installed
-	$(PIP) --editable ".[docs]"
+.venv/documenting: .venv/installed requirements-docs.lock
+	$(LOCKED) requirements-docs.lock
 	@touch $@
+
+.audit:
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1 || { rm -r .audit; exit 1; }

@@ -1,5 +1,6 @@
 """Whole studies, from a set's original files to the report: tiny sets and a tiny network, all other parts unchanged."""
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -188,7 +189,8 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "vgg16-caffe is not in the cache" in str(missing)
     assert str(missing).endswith("give its file with: mappable weights vgg16-caffe --file FILE")
     torch.save(weights, tmp_path / "caffe.pth")
-    for each in (["weights", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth")], command):
+    own = hashlib.sha256((tmp_path / "caffe.pth").read_bytes()).hexdigest()
+    for each in (["weights", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth"), "--sha256", own], command):
         done = CliRunner().invoke(app, each)
         assert done.exit_code == 0, done.output
     encoder = Encoder.load(tmp_path / "out" / MODELS / "off-the-shelf-seed0" / "encoder.safetensors")

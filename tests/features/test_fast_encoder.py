@@ -75,3 +75,14 @@ def test_landmarks_are_those_given_even_if_their_array_changes(encoder: Encoder)
     fast = FastEncoder(encoder, landmarks, precision="float32")
     landmarks[:] = 0
     assert fast.nearest(IMAGES)[0][:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_near_duplicates_have_the_distances_of_their_differences(encoder: Encoder) -> None:
+    """A product of descriptors of length one errs by 1e-6, so by 0.001 in the distance."""
+    described = encoder.embed(IMAGES, precision="float32", progress=False)
+    off = np.random.default_rng(1).normal(size=described.shape).astype(np.float32)
+    off *= np.float32(1e-4) / np.linalg.norm(off, axis=1, keepdims=True)
+    fast = FastEncoder(encoder, np.concatenate([described + 2 * off, described + off, described]), precision="float32")
+    rows, squared = fast.nearest(IMAGES, 3)
+    assert rows.tolist() == [[10 + row, 5 + row, row] for row in range(5)]
+    np.testing.assert_allclose(np.sqrt(squared), np.tile([0, 1e-4, 2e-4], (5, 1)), atol=1e-6)

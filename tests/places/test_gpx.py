@@ -84,6 +84,36 @@ def test_points_out_of_order_or_of_one_time_or_without_a_fix_are_mended_and_list
     ]
 
 
+def drive(first: int, last: int, clock: int = 0, step: float = 1e-4) -> str:
+    """Points 11 m apart, one per second; `clock` seconds are added to their times."""
+    return "".join(point(f"{50 + step * second:.6f}", 7, second + clock) for second in range(first, last))
+
+
+@pytest.mark.parametrize("clock", [-10, -11, -25])
+@pytest.mark.parametrize("fraction", ["", ".5"])
+def test_a_clock_that_is_set_back_is_refused(tmp_path: Path, clock: int, fraction: str) -> None:
+    """With equal times the later points would be left out, with others both drives would be interleaved."""
+    later = drive(30, 40, clock).replace("Z</time>", f"{fraction}Z</time>")
+    with pytest.raises(BadInputError, match=r"ride\.gpx, point 31: .* m away, .* set back by "):
+        read_track(write(tmp_path, gpx(drive(0, 30) + later)))
+
+
+def test_segments_in_another_order_copies_and_a_standing_receiver_are_sorted(tmp_path: Path) -> None:
+    """None of them says that the receiver was at two places at one time."""
+    swapped = read_track(write(tmp_path, gpx(drive(20, 30), drive(0, 10))))
+    assert (np.diff(swapped.north) > 0).all()
+    copied = read_track(write(tmp_path, gpx(drive(0, 30), drive(5, 25))))
+    assert len(copied) == 30
+    standing = read_track(write(tmp_path, gpx(drive(0, 30, step=1e-7) + drive(30, 40, -20, step=1e-7))))
+    assert len(standing) == 30
+
+
+def test_a_clock_that_jumps_forward_leaves_a_gap(tmp_path: Path) -> None:
+    points = read_track(write(tmp_path, gpx(drive(0, 20) + drive(20, 30, 20))))
+    assert len(points) == 30
+    assert np.diff(points.time).max() == 21 * SECOND
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [

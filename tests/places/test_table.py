@@ -41,6 +41,15 @@ def test_a_position_that_is_not_finite_is_refused_by_row(name: str, value: float
         with_value(name, 2, value, 0.0)
 
 
+@pytest.mark.parametrize("name", ["x", "y", "z"])
+@pytest.mark.parametrize("value", [1e38, -1.7976931348623157e308, 1.0001e9])
+def test_a_position_that_is_a_mark_of_a_missing_one_is_refused(name: str, value: float) -> None:
+    given: dict[str, Any] = {"x": [0.0, 1.0], "y": [0.0, 1.0], "z": [0.0, 1.0]}
+    given[name] = [1e9, value]
+    with pytest.raises(BadInputError, match=rf"{name} is .*, expected at most 1e\+09"):
+        Places(path=["a", "b"], frames=Frame("f"), **given)
+
+
 @pytest.mark.parametrize("name", ["z", "yaw"])
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_z_and_yaw_may_be_unknown_but_not_infinite(name: str, value: float) -> None:

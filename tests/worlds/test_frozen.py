@@ -107,7 +107,7 @@ def test_whether_the_images_are_the_frozen_ones_is_said_if_it_can_be_told(
     small(found[::-1])
     frozen, text = said(tmp_path, capsys)
     assert frozen is False
-    assert "note: the images differ from those of the frozen street-v1-3d; most likely another processor" in text
+    assert "note: the images differ from those of the frozen street-v1-3d; most likely, another processor" in text
     for options in ({"size": (8, 6)}, {"every": 2}):
         frozen, text = said(tmp_path, capsys, **options)
         assert frozen is None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mappable.cli.common import AsJson, print_json
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 
 
 def weights(
@@ -20,6 +20,10 @@ def weights(
             help="Import SET from this .safetensors, .pth, .pt or .ckpt file, without network.", metavar="FILE"
         ),
     ] = None,
+    sha256: Annotated[
+        str | None,
+        typer.Option(help="With --file: import it only if it has this SHA-256 (64 hex digits).", metavar="HEX"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show both sets of pretrained weights; with SET, fetch that set into the cache and print its path.
@@ -28,14 +32,17 @@ def weights(
     64 MB), or else from torchvision's address. vgg16-caffe comes from torchvision's address (553 MB).
 
     Without a network, bring the file along and import it with --file. The import fails if the file contains another
-    set.
+    set. Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. Give --sha256 to
+    compare all of them, or to import another copy of vgg16-caffe that you trust.
 
     The cache is the user's cache folder, or the folder in MAPPABLE_CACHE.
     """
     from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
+    if sha256 is not None and file is None:
+        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, the file with this SHA-256")
     if name is not None:
-        fetched = fetch_weights(name, file)
+        fetched = fetch_weights(name, file, sha256)
         if as_json:
             print_json(_facts(name))
         else:

@@ -101,8 +101,10 @@ class FastEncoder:
             return (descriptors,)
         squared_norms = torch.linalg.vector_norm(descriptors, dim=1, keepdim=True).square()
         distances = (squared_norms + self._squared_norms - 2 * descriptors @ self.landmarks.T).clamp_(min=0)
-        nearest, rows = distances.topk(count, largest=False)
-        return rows, nearest
+        rows = distances.topk(count, largest=False).indices
+        # A product errs by about 1e-6, so near duplicates are ordered by the sums of their squared differences.
+        nearest, order = (descriptors[:, None] - self.landmarks[rows]).square().sum(dim=-1).sort(dim=1, stable=True)
+        return rows.gather(1, order), nearest
 
 
 @dataclass(frozen=True)

@@ -98,9 +98,13 @@ def fetch_address(address: str, folder: Path) -> Path:
 
 def has_digits_of(file: Path, address: str) -> bool:
     """True if the file's sha256 begins with the digits at the end of the address, as in vgg16-397923af.pth."""
+    return sha256_of(file).startswith(address.rpartition(".")[0].rpartition("-")[2])
+
+
+def sha256_of(file: Path) -> str:
+    """The file's sha256 as 64 hex digits."""
     with file.open("rb") as stream:
-        digits = hashlib.file_digest(stream, "sha256").hexdigest()
-    return digits.startswith(address.rpartition(".")[0].rpartition("-")[2])
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _reason_of(text: str) -> str:

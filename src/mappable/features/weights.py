@@ -15,10 +15,17 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
 from mappable.features.about import Channels
 from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_safetensors, read_tensors
-from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, has_digits_of
+from mappable.features.weight_sources import (
+    Archive,
+    UnavailableError,
+    fetch_address,
+    fetch_member,
+    has_digits_of,
+    sha256_of,
+)
 from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
 
@@ -32,10 +39,16 @@ class WeightSet:
     mean: Channels
     std: Channels
     corner: tuple[Channels, Channels, Channels]  # first layer: top left red, green, blue of the first 3 filters
-    half_digest: str | None  # sha256 of all tensors in float16; None if only the published file is known
+    half_digest: (
+        str | None
+    )  # sha256 of all tensors in float16; None if only 8 digits of the file's sha256 are published
     address: str  # torchvision's address
     megabytes: int  # size of the file at the address
     archive: Archive | None = None
+
+    def is_known(self, tensors: Mapping[str, Tensor]) -> bool:
+        """True if all tensors equal those of this set in half precision. False if this program has no hash of them."""
+        return self.half_digest is not None and digest(tensors, torch.float16) == self.half_digest
 
     def resembles(self, tensors: Mapping[str, Tensor], *, within: float = 0.05) -> bool:
         """True if the relative difference to this set's first layer is less than `within`."""
@@ -95,11 +108,15 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
     return cached.tensors if cached else _fetch(chosen, must_keep=False)
 
 
-def fetch_weights(name: str, file: Path | None = None) -> Path:
-    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights."""
+def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None) -> Path:
+    """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights.
+
+    The `file` must have the hash `sha256`, if given. A set without a hash in this program needs it, unless the file's
+    hash begins with the published digits.
+    """
     chosen = find_weights(name)
     if file is not None:
-        tensors = _read_given(chosen, Path(file))
+        tensors = _read_given(chosen, Path(file), sha256)
         is_half = all(torch.equal(tensor, tensor.half().float()) for tensor in tensors.values())
         _keep(chosen, tensors, f"{Path(file).resolve()}{' (half precision)' if is_half else ''}")
     elif find_cached(name) is None:
@@ -143,6 +160,8 @@ def _read_own(chosen: WeightSet, file: Path) -> CachedWeights | None:
     tensors = check_tensors(stored, str(file))
     if about.get("weights") != chosen.name or about.get("sha256") != digest(tensors):
         return None
+    if chosen.half_digest is not None and not chosen.is_known(tensors):
+        return None
     return CachedWeights(tensors, about.get("source", "unknown"))
 
 
@@ -153,20 +172,29 @@ def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
     write_atomically(cached_file(chosen.name), lambda stream: stream.write(save(tensors, about)))
 
 
-def _read_given(chosen: WeightSet, file: Path) -> dict[str, Tensor]:
-    """Read the user's file. Raise unless it certainly has the given weight set."""
+def _read_given(chosen: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
+    """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers."""
     tensors = read_tensors(file)
-    rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
-    exact = chosen.resembles(tensors, within=rounding) and chosen.half_digest in (None, digest(tensors, torch.float16))
-    if exact or has_digits_of(file, chosen.address):
-        return tensors
-    if file.suffix == ".safetensors" and _read_own(chosen, file):
-        return tensors
+    own = sha256_of(file)
+    if sha256 is not None and own != sha256.lower():
+        raise BadInputError(f"{file}: SHA-256 is {own}, expected {shown(sha256)}")
     others = (weights.name for weights in WEIGHT_SETS.values() if weights is not chosen and weights.resembles(tensors))
     other = next(others, None)
-    guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
+    vouched = (
+        chosen.half_digest is None and other is None and (sha256 is not None or has_digits_of(file, chosen.address))
+    )
+    if vouched or chosen.is_known(tensors):
+        return tensors
     published = chosen.address.rpartition("/")[2]
-    raise BadInputError(f"{file}: not {chosen.name} ({guess}); give torchvision's {published} or a copy of it")
+    remedy = f"give torchvision's {published} or a copy of it"
+    rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
+    if chosen.half_digest is None and chosen.resembles(tensors, within=rounding):
+        raise BadInputError(
+            f"{file}: may be {chosen.name}, but its SHA-256 is not that of {published}; "
+            f"if you trust the file, run: mappable weights {chosen.name} --file {file} --sha256 {own}"
+        )
+    guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
+    raise BadInputError(f"{file}: not {chosen.name} ({guess}); {remedy}")
 
 
 def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
@@ -207,7 +235,7 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
         _say(f"fetching {chosen.name} from {chosen.address} (about {chosen.megabytes} MB)")
         try:
             tensors = read_tensors(fetch_address(chosen.address, Path(name)))
-            if chosen.half_digest not in (None, digest(tensors, torch.float16)):
+            if chosen.half_digest is not None and not chosen.is_known(tensors):
                 raise UnavailableError("the downloaded file has other weights")
             return tensors, chosen.address
         except UnavailableError as error:

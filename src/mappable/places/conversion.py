@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mappable.arrays import Ints
 from mappable.errors import BadInputError
 from mappable.formats import Format
 from mappable.places.files import TABLE, load_places, save_places
@@ -58,10 +59,11 @@ def convert(
     if not overwrite and (out / TABLE).is_file() and not any(places.split):
         places = _with_splits_of(load_places(out / TABLE), places)
     if pixels:
-        _, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
+        packed, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
         dropped = {Path(error.path): error for error in bad}
         kept = np.array([file not in dropped for file in places.files], dtype=bool)
         places = places[kept].noting(*warn("images were dropped", (str(error) for error in bad)))
+        places = places.noting(*_twins(places, packed.rows(places)))
     if len(places) == 0:
         raise BadInputError(f"{root}: no image could be decoded; first problem: {places.notes[-1].items[0]}")
     record: dict[str, Any] = source | {"dimensions": places.dimensions, "places": len(places)}
@@ -69,6 +71,20 @@ def convert(
     save_places(places, out / TABLE)
     FORMAT.write(out / CONVERTED, record)
     return places
+
+
+def _twins(places: Places, rows: Ints) -> tuple[Note, ...]:
+    """A warning about files with the content of an earlier file: they share a row of the pack (`rows`)."""
+    _, first, number = np.unique(rows, return_index=True, return_inverse=True)
+    original = first[number]
+    copies = np.flatnonzero(original != np.arange(len(rows)))
+    apart = np.linalg.norm(places.positions[copies] - places.positions[original[copies]], axis=1)
+    items = []
+    for copy, other, distance in zip(copies, original[copies], apart, strict=True):
+        same_frame = places.frame[copy] == places.frame[other]
+        where = f"{distance:.1f} {places.frames[places.frame[copy]].unit} apart" if same_frame else "in another frame"
+        items.append(f"{places.path[copy]} is {places.path[other]}, {where}")
+    return warn("images have the content of an earlier image; if both train and test, results look too good", items)
 
 
 def _with_splits_of(before: Places, places: Places) -> Places:

@@ -104,7 +104,10 @@ def frame_from_latlon(latitude: Floats, longitude: Floats, name: str | None = No
     """
     if len(latitude) == 0 or not (np.isfinite(latitude).all() and np.isfinite(longitude).all()):
         raise BadInputError("latitudes and longitudes must be finite, with at least one point")
-    unrolled = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180  # 179.9 and -179.9 are close
+    around = np.angle(
+        np.exp(1j * np.deg2rad(longitude)).sum(), deg=True
+    )  # the mean direction, in which most points lie
+    unrolled = around + (longitude - around + 180) % 360 - 180  # 179.9 and -179.9 are close
     crs = geodesy.utm_crs(float(np.median(latitude)), float(np.median(unrolled)))
     easting, northing = geodesy.project(latitude, longitude, crs)
     frame = Frame.near(name or geodesy.utm_name(crs), easting, northing, crs)

@@ -17,6 +17,11 @@ from mappable.places.tracks import Track, rising
 from mappable.tables import Table, read_table
 from mappable.times import NUMBER
 
+SET_BACK_S = 2.0  # a time that goes back by at most this is a late point, which sorting mends
+TWO_PLACES_M = 20.0  # positions farther apart than this at one time contradict each other; a GPS errs by less
+CHECKED_STEPS = 100  # steps back in time that are checked; more need not be, and each takes time
+METRES_PER_DEGREE = 111_320.0
+
 
 @dataclass(frozen=True)
 class TrackPoints:
@@ -50,18 +55,44 @@ def read_track(file: Path) -> TrackPoints:
     """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions; `notes` lists all corrections.
 
     Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
-    time, the first is kept.
+    time, the first is kept. A clock that was set back while the receiver moved is an error.
     """
     points = _track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file))
     no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
     fixed = points[~no_fix]
     if len(fixed) == 0:
         raise BadInputError(f"{file}: no point has a position")
+    _refuse_set_back_clock(fixed)
     kept, late, again = rising(fixed.time)
     notes = warn("track points are at latitude 0, longitude 0, so no fix (left out)", _named(points[no_fix]))
     notes += warn("track points were out of time order and were sorted", _named(fixed[late]))
     notes += warn("track points have the same time as an earlier point (left out)", _named(fixed[again]))
     return replace(fixed[kept], notes=points.notes + notes)
+
+
+def _refuse_set_back_clock(points: TrackPoints) -> None:
+    """Raise if time goes back into a stretch that earlier points cover, at other positions.
+
+    Sorted by time, such points would jump between two places. Segments of a file that are in another order do not
+    overlap in time, and two copies of a point have one position.
+    """
+    scale = METRES_PER_DEGREE if points.in_degrees else 1.0
+    east = points.east * (np.cos(np.deg2rad(points.north)) if points.in_degrees else 1.0)
+    xyz = scale * np.column_stack([east, points.north, np.zeros(len(points))])
+    back = np.maximum.accumulate(points.time)[:-1] - points.time[1:]
+    steps = np.flatnonzero((np.diff(points.time) < 0) & (back > SET_BACK_S * 1e9)) + 1
+    for start, end in zip(steps[:CHECKED_STEPS], [*steps[1:], len(points)], strict=False):
+        order = rising(points.time[:start])[0]
+        covered = Track(points.time[order], xyz[order], np.full(len(order), np.nan)).at(points.time[start:end])
+        dense = covered.inside & (covered.gap_s <= back[start - 1] / 1e9)
+        apart = np.hypot(*(covered.xyz - xyz[start:end])[:, :2].T)
+        twice = np.flatnonzero(dense & (apart > TWO_PLACES_M))
+        if len(twice):
+            label = points.labels[start + int(twice[0])]
+            raise BadInputError(
+                f"{points.file}, {label}: the time is that of an earlier point {apart[twice[0]]:,.0f} m away, so the "
+                f"clock was set back by {back[start - 1] / 1e9:,.0f} s; split the track there, or correct its times"
+            )
 
 
 def in_frames(tracks: Sequence[TrackPoints], local_name: str) -> list[tuple[Frame, Track]]:

@@ -18,6 +18,7 @@ from mappable.places.frames import Frame
 from mappable.places.notes import Note, warn
 
 NO_TIME = int(np.iinfo(np.int64).min)  # stands for an unknown time
+MAX_COORDINATE = 1e9  # a larger number marks a missing value, such as 1e38; distances of 1e200 would overflow
 SPLITS = ("", "train", "calibration", "test")
 ROLES = ("", "reference", "query")
 TEXT_COLUMNS = ("place_id", "path", "frame", "sequence", "condition", "split", "role")
@@ -243,6 +244,13 @@ def _validate(places: Places) -> None:
         raise BadInputError(f"dimensions is {shown(places.dimensions)}, expected 2 or 3")
     refuse(~np.isfinite(places.x), lambda row: f"x is {places.x[row]}, expected a finite number")
     refuse(~np.isfinite(places.y), lambda row: f"y is {places.y[row]}, expected a finite number")
+    for name in ("x", "y", "z"):
+        column = getattr(places, name)
+        problem = f"expected at most {MAX_COORDINATE:g}, positive or negative"
+        refuse(
+            np.isfinite(column) & (np.abs(column) > MAX_COORDINATE),
+            lambda row, n=name, c=column, p=problem: f"{n} is {c[row]}, {p}",  # type: ignore[misc]
+        )
     refuse(np.isinf(places.z), lambda row: f"z is {places.z[row]}, expected a finite number")
     refuse(np.isinf(places.yaw), lambda row: f"yaw is {places.yaw[row]}, expected a finite number")
     if places.dimensions == 3:

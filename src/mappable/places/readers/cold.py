@@ -55,7 +55,7 @@ from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, count_beside_paper, warn
 from mappable.places.readers import join, walk
-from mappable.places.table import Places
+from mappable.places.table import MAX_COORDINATE, Places
 
 SIZE = (320, 240)
 
@@ -301,6 +301,8 @@ def _pose(match: re.Match[str]) -> tuple[int, float, float, float] | None:
     """Time in ns, x, y and yaw from the name of an image; None if one of them is out of range."""
     seconds, x, y, yaw = match.groups()
     numbers = float(x), float(y), float(yaw)
-    if abs(float(seconds)) > LATEST_SECONDS or not all(map(math.isfinite, numbers)):
+    if abs(float(seconds)) > LATEST_SECONDS or not (
+        math.isfinite(numbers[2]) and max(map(abs, numbers[:2])) <= MAX_COORDINATE
+    ):
         return None
     return int(EXACT.multiply(EXACT.create_decimal(seconds), 10**9)), *numbers

@@ -45,7 +45,7 @@ from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import MAX_RADIUS, frame_from_latlon
 from mappable.places.notes import Findings
 from mappable.places.readers import image_files
-from mappable.places.table import NO_TIME, Places
+from mappable.places.table import MAX_COORDINATE, NO_TIME, Places
 from mappable.times import nanoseconds
 
 TO_CONVERT = frozenset((".heic", ".heif", ".hif", ".avif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf"))
@@ -155,7 +155,7 @@ def _read_photo(file: Path, path: str, sequence: str, found: Findings) -> _Photo
     datum = "".join(filter(str.isalnum, _text(gps.get(GPS.GPSMapDatum)).upper()))
     if datum not in ("", "WGS84", "WGS1984"):
         found["photos have a datum other than WGS 84; their positions are used as WGS 84"].append(f"{path}: {datum}")
-    altitude = _number(gps, GPS.GPSAltitude, -math.inf, math.inf)
+    altitude = _number(gps, GPS.GPSAltitude, -MAX_COORDINATE, MAX_COORDINATE)
     direction = _number(gps, GPS.GPSImgDirection, 0, 360)
     for value, tag, name in ((altitude, GPS.GPSAltitude, "altitude"), (direction, GPS.GPSImgDirection, "direction")):
         if math.isnan(value) and tag in gps:
