@@ -31,7 +31,7 @@ from mappable.evaluation.setup import Setup
 from mappable.evaluation.style import save
 from mappable.evaluation.summary import Difference, difference
 from mappable.features.about import version_of_mappable
-from mappable.files import write_atomically, write_text
+from mappable.files import write_atomically
 from mappable.formats import Format
 from mappable.learning.settings import with_defaults
 from mappable.progress import track
@@ -114,10 +114,11 @@ def write_report(
     captions = {one.name: one.caption for one in drawings()}
     page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=captions)
     reasons = [f"{what}: {why}" for what, why, _ in failures(view, lost)]
-    data = json.dumps(_data(view, top, sections, reasons), indent=1, allow_nan=False) + "\n"
+    data = _data(view, top, sections, reasons)
+    json.dumps(data, allow_nan=False)  # raises for a NaN before anything is written
     linked = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
     text = markdown_of(setup.name, [top.gain, top.run], sections, linked)
-    write_text(out / DATA, data)
+    FORMAT.write(out / DATA, data)
     write_atomically(out / TEXT, lambda stream: stream.write(text.encode("utf-8", "replace")))
     write_atomically(out / PAGE, lambda stream: stream.write(page.encode("utf-8", "replace")))
     return out / PAGE
@@ -266,7 +267,6 @@ def _page(**facts: Any) -> str:
 def _data(view: View, headline: Headline, sections: Sequence[Section], failed: Sequence[str]) -> dict[str, Any]:
     """All content of the page except its figures."""
     return {
-        **FORMAT.header,
         "mappable": version_of_mappable(),
         "set": view.setup.name,
         "unit": view.unit,
