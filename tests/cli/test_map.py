@@ -170,11 +170,12 @@ def test_landmarks_for_hloc(mappable: Run, wall_map: Path, tmp_path: Path) -> No
 
 
 def test_a_sound_map_and_damaged_ones(mappable: Run, wall_map: Path, copied_map: Path, wall: Path) -> None:
-    assert "undamaged; 60 landmarks in 3 files" in mappable("map", "verify", wall_map).stdout
+    assert "undamaged; 60 landmarks in 4 files" in mappable("map", "verify", wall_map).stdout
     (descriptors,) = copied_map.glob("descriptors-*.npy")
     whole = descriptors.read_bytes()
-    descriptors.write_bytes(whole[:-4] + b"edit")  # of the same length, and so seen only by those who read all of it
+    descriptors.write_bytes(whole[:-4] + b"edit")  # of the same length, so only the checksum tells
     refused(mappable("map", "verify", copied_map), "damaged", descriptors.name)
+    refused(mappable("locate", copied_map, wall / "fog"), "damaged", descriptors.name)
     descriptors.write_bytes(whole[:-4])
     for command in (("verify", copied_map), ("show", copied_map), ("add", copied_map, wall)):
         refused(mappable("map", *command), descriptors.name, "truncated or damaged")
@@ -182,7 +183,7 @@ def test_a_sound_map_and_damaged_ones(mappable: Run, wall_map: Path, copied_map:
     descriptors.write_bytes(whole)
     text = (copied_map / "map.json").read_text()
     (copied_map / "map.json").write_text(text.replace('"unit": "m"', '"unit": "frames"'))
-    refused(mappable("map", "verify", copied_map), "map.json: edited or damaged")
+    refused(mappable("map", "verify", copied_map), "map.json: damaged or edited")
     refused(mappable("map", "show", wall), "no map here")
 
 

@@ -122,8 +122,8 @@ def _refuse_if_changed(saved: Map, folder: Path) -> None:
         return
     if hashlib.sha256(_read_bytes(folder)).hexdigest() != saved.origin.sha256:
         raise BadInputError(
-            f"{folder}: another process changed the map after it was opened here, so nothing was saved; "
-            "run the command again (in Python: open the map again and repeat the change)"
+            f"{folder}: another process changed the map after it was opened, so nothing was saved; "
+            "run the command again, or open the map again"
         )
 
 

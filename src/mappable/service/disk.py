@@ -17,7 +17,7 @@ TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": 
 
 
 def is_inside(path: Path, folders: Iterable[Path]) -> bool:
-    """Whether a path is in one of these folders, after all symbolic links are followed."""
+    """Whether a path is in one of the folders, after all symbolic links are followed."""
     real = path.resolve()
     return any(real.is_relative_to(folder.resolve()) for folder in folders)
 

@@ -26,7 +26,7 @@ class Hosts:
         self._addresses = listening in EVERY_ADDRESS
 
     def allow(self, header: str) -> bool:
-        """Whether the header `Host` of a request, with or without a port, is one of these names."""
+        """Whether the server answers to the header `Host` of a request, which may contain a port."""
         name = _without_port(header.strip().lower()).removesuffix(".")
         return name in self._names or (self._addresses and _is_address(name))
 
