@@ -271,3 +271,33 @@ def test_ranges_of_a_million_pairs_are_read_in_seconds(tmp_path: Path) -> None:
     lines = (f"{row},{row + 1},1.5" for row in range(count))
     ranges: Ranges = read_ranges(text_file(tmp_path, "i,j,metres\n" + "\n".join(lines)))
     assert (len(ranges), ranges.count) == (count, count + 1)
+
+
+def test_a_point_number_that_is_absurd_for_the_table_is_refused_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "ranges.csv"
+    file.write_text("i,j,metres\n0,1,2\n1,99999999,2\n")
+    with pytest.raises(BadInputError, match=r"ranges\.csv, row 3: column 'j' is '99999999'.*10,000.*2 ranges"):
+        read_ranges(file)
+    file.write_text("i,j,metres\n0,1,2\n1,9999,2\n")
+    assert read_ranges(file).count == 10_000
+    file.write_text("i,j,metres\n0,1,2\n1,20000,2\n")
+    assert read_ranges(file, count=20_001).count == 20_001
+
+
+@pytest.mark.parametrize("header", ["'shape': (2, 2), ", "'shape': (1000000, 1000000), }"])
+def test_an_absurd_matrix_is_one_sentence(header: str, tmp_path: Path) -> None:
+    text = ("{'descr': '<f8', 'fortran_order': False, " + header).ljust(117) + "\n"
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + text.encode() + bytes(32))
+    with pytest.raises(BadInputError, match=r"bad\.npy: damaged, or not a \.npy file of numbers"):
+        read_matrix(tmp_path / "bad.npy")
+
+
+@pytest.mark.parametrize("column", ["i", "metres", "sigma", "nosuch"])
+def test_a_long_value_is_cut_in_the_error(column: str, tmp_path: Path) -> None:
+    values = {"i": "1", "j": "2", "metres": "3", "sigma": "1"} | {column: "x" * 5000, "x" * 5000: "1"}
+    if column == "nosuch":
+        del values["metres"]
+    (tmp_path / "ranges.csv").write_text(f"{','.join(values)}\n{','.join(values.values())}\n")
+    with pytest.raises(BadInputError) as refused:
+        read_ranges(tmp_path / "ranges.csv")
+    assert len(str(refused.value)) < 500

@@ -17,6 +17,7 @@ from mappable.places.decoding import RawDecoding
 Fit = Literal["crop", "pad", "stretch"]
 Size = tuple[int, int]  # width, height
 MAX_PIXELS = 178_956_970  # Pillow rejects larger images as decompression bombs (twice a quarter GiB of RGB)
+MAX_PIXELS_AT_FULL_SIZE = 100_000_000  # limit of formats that cannot be decoded at a fraction; 1.2 GB and 1 s at most
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff"})
 UPRIGHT = {  # the operation that makes an image upright, by EXIF orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -82,7 +83,7 @@ def decode_image(
     """
     check_settings(size, fit)
     with _naming(name), Image.open(io.BytesIO(data)) as image:
-        _check_pixel_count(image.width, image.height, name)
+        _check_pixel_count(image.width, image.height, name, image.format)
         if image.format not in SCALABLE:  # PNG may store EXIF data after the pixels; TIFF is made upright by Pillow
             image.load()
         orientation = _orientation(image)
@@ -113,7 +114,7 @@ def check_image(data: bytes, name: str = "image") -> None:
             _check_jpeg(data, name)
             return
         with Image.open(io.BytesIO(data)) as image:
-            _check_pixel_count(image.width, image.height, name)
+            _check_pixel_count(image.width, image.height, name, image.format)
             image.load()
 
 
@@ -137,9 +138,10 @@ def _naming(name: str) -> Iterator[None]:
         raise BadImageError(name, f"damaged or unreadable ({text or type(error).__name__})") from error
 
 
-def _check_pixel_count(width: int, height: int, name: str) -> None:
-    if width * height > MAX_PIXELS:
-        raise BadImageError(name, f"{width}x{height} pixels, more than the limit of {MAX_PIXELS:,}")
+def _check_pixel_count(width: int, height: int, name: str, kind: str | None = "JPEG") -> None:
+    limit = MAX_PIXELS if kind in SCALABLE else MAX_PIXELS_AT_FULL_SIZE
+    if width * height > limit:
+        raise BadImageError(name, f"{width}x{height} pixels, more than the limit of {limit:,} of {kind} files")
 
 
 def _orientation(image: Image.Image) -> int:

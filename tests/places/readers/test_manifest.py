@@ -511,3 +511,14 @@ def test_nordland_is_read_as_its_readme_says():
         assert rows.x.tolist() == list(range(1622))
         assert rows.path.tolist() == [f"{season}/{number:05d}.jpg" for number in range(1622)]
     assert all(file.is_file() for file in places.files)
+
+
+@pytest.mark.parametrize("column", ["path", "x", "time", "split", "role", "yaw", "frame", "place_id"])
+def test_a_long_value_is_cut_in_errors(column: str, tmp_path: Path) -> None:
+    long = "v" * 5000
+    values = {"path": "../a.jpg", "x": "1", "y": "2", "time": "3", "split": "", "role": "", "yaw": "0", "frame": "f"}
+    values |= {"place_id": "p", column: f"../{long}" if column == "path" else long, long: ""}
+    (tmp_path / "places.csv").write_text(f"{','.join(values)}\n{','.join(values.values())}\n")
+    with pytest.raises(BadInputError) as refused:
+        read_places("manifest", tmp_path)
+    assert len(str(refused.value)) < 500 + len(str(tmp_path))
