@@ -64,7 +64,7 @@ def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> 
     with written_together(file) as (temporary,), h5py.File(temporary, "w") as opened:
         rows = zip(places.path, descriptors, strict=True)
         for path, descriptor in track(rows, "writing descriptors", len(places)):
-            opened.create_group(path).create_dataset("global_descriptor", data=descriptor)
+            opened.create_group(path).create_dataset("global_descriptor", data=descriptor, fletcher32=True)
 
 
 def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:

@@ -90,8 +90,8 @@ def _refuse_set_back_clock(points: TrackPoints) -> None:
         if len(twice):
             label = points.labels[start + int(twice[0])]
             raise BadInputError(
-                f"{points.file}, {label}: the time is that of an earlier point {apart[twice[0]]:,.0f} m away, so the "
-                f"clock was set back by {back[start - 1] / 1e9:,.0f} s; split the track there, or correct its times"
+                f"{points.file}, {label}: has the time of a point {apart[twice[0]]:,.0f} m away; "
+                f"the clock was set back by {back[start - 1] / 1e9:,.0f} s, so correct the times"
             )
 
 
