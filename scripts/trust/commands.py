@@ -243,7 +243,12 @@ COMMANDS = {
             scores("result"),
             ("result",),
         ),
-        Command("export", ("export", "{base}/other-model", "encoder.onnx", "--overwrite"), files("encoder.onnx"), ("encoder.onnx",)),
+        Command(
+            "export",
+            ("export", "{base}/other-model", "encoder.onnx", "--overwrite"),
+            files("encoder.onnx"),
+            ("encoder.onnx",),
+        ),
         Command(
             "reproduce",
             (*NORDLAND, "--protocols", "table1", *DEVICE, *(word for one in STUDY for word in ("--set", one))),

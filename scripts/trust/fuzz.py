@@ -29,7 +29,20 @@ from trust.tiny import use_small_backbone
 SECONDS, MEGABYTES = 2.0, 500
 HARD_SECONDS = 20  # then the process is killed, and the input counts as too slow
 NUMBERS = [b"0", b"-1", b"1e308", b"nan", b"inf", b"99999999", b"9223372036854775808", b"1e-320", b"", b"0x10", b"'"]
-WORDS = [b"null", b"{}", b"[]", b'""', b"\x00", b"\xff\xfe", b"\r\n", b",,", b"../", b"[" * 3000, b"9" * 400, b"\xe2\x80\xae"]
+WORDS = [
+    b"null",
+    b"{}",
+    b"[]",
+    b'""',
+    b"\x00",
+    b"\xff\xfe",
+    b"\r\n",
+    b",,",
+    b"../",
+    b"[" * 3000,
+    b"9" * 400,
+    b"\xe2\x80\xae",
+]
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,7 @@ def _copied(source: str, name: str) -> Callable[[Path, Path], Path]:
     def seed(base: Path, folder: Path) -> Path:
         if (base / source).is_dir():
             shutil.copytree(base / source, folder, dirs_exist_ok=True)
-            return next(iter(sorted(folder.glob(name))))
+            return sorted(folder.glob(name))[0]
         return Path(shutil.copy(base / source, folder / name))
 
     return seed
@@ -164,7 +177,8 @@ def _msls(base: Path, folder: Path, mutate: str = "postprocessed.csv") -> Path:
         + "".join(f"{n},{key},{347000 + n}.5,6172000.25,1,False,False,Forward\n" for n, key in enumerate(keys)),
         "raw.csv": ",key,lon,lat,ca,captured_at,pano\n"
         + "".join(f"{n},{key},12.57,55.68,90.0,2018-05-04,False\n" for n, key in enumerate(keys)),
-        "seq_info.csv": ",key,sequence_key,frame_number\n" + "".join(f"{n},{key},s1,{n}\n" for n, key in enumerate(keys)),
+        "seq_info.csv": ",key,sequence_key,frame_number\n"
+        + "".join(f"{n},{key},s1,{n}\n" for n, key in enumerate(keys)),
     }
     for key in keys:
         (side / f"images/{key}.jpg").touch()
@@ -256,7 +270,7 @@ def _hloc(base: Path, folder: Path) -> Any:
     from mappable.features.descriptors import read_descriptors
     from mappable.places.files import load_places
 
-    return read_descriptors(folder / "a.h5", load_places(base / "descriptors"))
+    return read_descriptors(folder / "a.h5", load_places(base / "landmarks.parquet"))
 
 
 def _npy_rows(base: Path, folder: Path) -> Any:
@@ -311,13 +325,14 @@ def _video(base: Path, folder: Path) -> Path:
 GPX = (
     '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     + "".join(
-        f'<trkpt lat="51.5{n}" lon="-1.25"><ele>6{n}.5</ele><time>2024-05-01T12:00:0{n}Z</time></trkpt>' for n in range(5)
+        f'<trkpt lat="51.5{n}" lon="-1.25"><ele>6{n}.5</ele><time>2024-05-01T12:00:0{n}Z</time></trkpt>'
+        for n in range(5)
     )
     + "</trkseg></trk></gpx>"
 )
 FORM = (
-    "--wall\r\nContent-Disposition: form-data; name=\"known\"\r\n\r\n[]\r\n"
-    "--wall\r\nContent-Disposition: form-data; name=\"images\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n"
+    '--wall\r\nContent-Disposition: form-data; name="known"\r\n\r\n[]\r\n'
+    '--wall\r\nContent-Disposition: form-data; name="images"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
     "pixels\r\n--wall--\r\n"
 )
 TARGETS = {
@@ -326,7 +341,9 @@ TARGETS = {
         Target("manifest.csv", _copied("images/places.csv", "places.csv"), _reader("manifest")),
         Target(
             "manifest in degrees",
-            _text("places.csv", "path,latitude,longitude,time,heading\na.jpg,51.75,-1.25,2024-05-01T12:00:00Z,10\n" * 1),
+            _text(
+                "places.csv", "path,latitude,longitude,time,heading\na.jpg,51.75,-1.25,2024-05-01T12:00:00Z,10\n" * 1
+            ),
             _reader("manifest"),
         ),
         Target("kitti poses", _kitti, _reader("kitti")),
@@ -365,8 +382,16 @@ TARGETS = {
         Target("image .tiff", _picture(".tiff"), _load_image),
         Target("image .gif", _picture(".gif"), _load_image),
         Target("image .bmp", _picture(".bmp"), _load_image),
-        Target("ranges.csv", _copied("ranges/ranges.csv", "a.csv"), _call("mappable.recovery.files", "read_ranges", "a.csv")),
-        Target("anchors.csv", _copied("ranges/known.csv", "a.csv"), _call("mappable.recovery.files", "read_anchors", "a.csv")),
+        Target(
+            "ranges.csv",
+            _copied("ranges/ranges.csv", "a.csv"),
+            _call("mappable.recovery.files", "read_ranges", "a.csv"),
+        ),
+        Target(
+            "anchors.csv",
+            _copied("ranges/known.csv", "a.csv"),
+            _call("mappable.recovery.files", "read_anchors", "a.csv"),
+        ),
         Target(
             "odometry.csv",
             _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
@@ -377,24 +402,64 @@ TARGETS = {
             _text("a.csv", "point,radians\n1,0.5\n2,-0.25\n"),
             _call("mappable.recovery.files", "read_turns", "a.csv"),
         ),
-        Target("truth.csv", _copied("ranges/truth.csv", "a.csv"), _call("mappable.recovery.files", "read_truth", "a.csv", 60)),
-        Target("truth.txt", _copied("located.txt", "a.txt"), _call("mappable.recovery.files", "read_truth", "a.txt", 60)),
-        Target("matrix.npy", _copied("ranges/squared.npy", "a.npy"), _call("mappable.recovery.files", "read_matrix", "a.npy")),
-        Target("settings.yaml", _copied("model/settings.yaml", "a.yaml"), _call("mappable.learning.setting_layers", "read_file", "a.yaml")),
-        Target("metrics.jsonl", _copied("model", "metrics.jsonl"), _call("mappable.learning.metrics", "read_metrics", "")),
-        Target("places.parquet", _copied("set/places.parquet", "places.parquet"), _call("mappable.places.files", "load_places", "places.parquet")),
+        Target(
+            "truth.csv",
+            _copied("ranges/truth.csv", "a.csv"),
+            _call("mappable.recovery.files", "read_truth", "a.csv", 60),
+        ),
+        Target(
+            "truth.txt", _copied("located.txt", "a.txt"), _call("mappable.recovery.files", "read_truth", "a.txt", 40)
+        ),
+        Target(
+            "matrix.npy",
+            _copied("ranges/squared.npy", "a.npy"),
+            _call("mappable.recovery.files", "read_matrix", "a.npy"),
+        ),
+        Target(
+            "settings.yaml",
+            _copied("model/settings.yaml", "a.yaml"),
+            _call("mappable.learning.setting_layers", "read_file", "a.yaml"),
+        ),
+        Target(
+            "metrics.jsonl", _copied("model", "metrics.jsonl"), _call("mappable.learning.metrics", "read_metrics", "")
+        ),
+        Target(
+            "places.parquet",
+            _copied("set/places.parquet", "places.parquet"),
+            _call("mappable.places.files", "load_places", "places.parquet"),
+        ),
         Target("places.csv", _copied("csv", "places.csv"), _call("mappable.places.files", "load_places", "places.csv")),
         Target("places.csv.json", _csv_json, _call("mappable.places.files", "load_places", "places.csv")),
         Target("pack.json", _copied("set/pixels/64x48-crop", "pack.json"), _pack),
         Target("index.parquet", _copied("set/pixels/64x48-crop", "index.parquet"), _pack),
         Target("images.npy", _copied("set/pixels/64x48-crop", "images.npy"), _pack),
         Target("journal", _journal, _pack),
-        Target("encoder.safetensors", _copied("model/encoder.safetensors", "a.safetensors"), _call("mappable.features.encoder", "Encoder.load", "a.safetensors")),
-        Target("encoder.onnx", _copied("encoder.onnx", "a.onnx"), _call("mappable.features.onnx_encoder", "OnnxEncoder.load", "a.onnx")),
-        Target("checkpoint.safetensors", _copied("stopped/checkpoint.safetensors", "a.safetensors"), _call("mappable.learning.checkpoint", "Checkpoint.load", "a.safetensors")),
+        Target(
+            "encoder.safetensors",
+            _copied("model/encoder.safetensors", "a.safetensors"),
+            _call("mappable.features.encoder", "Encoder.load", "a.safetensors"),
+        ),
+        Target(
+            "encoder.onnx",
+            _copied("encoder.onnx", "a.onnx"),
+            _call("mappable.features.opening", "open_file", "a.onnx", "cpu"),
+        ),
+        Target(
+            "checkpoint.safetensors",
+            _copied("stopped/checkpoint.safetensors", "a.safetensors"),
+            _call("mappable.learning.checkpoint", "Checkpoint.load", "a.safetensors"),
+        ),
         Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth")),
-        Target("descriptors.json", _copied("descriptors", "descriptors.json"), _call("mappable.features.descriptors", "read_descriptors", "")),
-        Target("descriptors.npy", _copied("descriptors", "descriptors.npy"), _call("mappable.features.descriptors", "read_descriptors", "")),
+        Target(
+            "descriptors.json",
+            _copied("descriptors", "descriptors.json"),
+            _call("mappable.features.descriptors", "read_descriptors", ""),
+        ),
+        Target(
+            "descriptors.npy",
+            _copied("descriptors", "descriptors.npy"),
+            _call("mappable.features.descriptors", "read_descriptors", ""),
+        ),
         Target("foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows),
         Target("hloc .h5", _copied("landmarks.h5", "a.h5"), _hloc),
         Target("map.json", _copied("dense-map", "map.json"), _call("mappable.maps.map", "Map.open", "")),
@@ -403,7 +468,11 @@ TARGETS = {
         Target("map descriptors", _copied("dense-map", "descriptors-*"), _call("mappable.maps.map", "Map.open", "")),
         Target("map index", _copied("indexed-map", "index-*"), _call("mappable.maps.map", "Map.open", "")),
         Target("result.json", _copied("result", "result.json"), _call("mappable.evaluation.result", "Result.load", "")),
-        Target("arrays.safetensors", _copied("result", "arrays.safetensors"), _call("mappable.evaluation.result", "Result.load", "")),
+        Target(
+            "arrays.safetensors",
+            _copied("result", "arrays.safetensors"),
+            _call("mappable.evaluation.result", "Result.load", ""),
+        ),
         Target("summary.json", _copied("recovered", "summary.json"), _recovered),
         Target("positions.csv", _copied("recovered", "positions.csv"), _recovered),
         Target("multipart body", _text("body", FORM), _form),
@@ -432,7 +501,13 @@ def try_input(target: Target, base: Path, folder: Path, file: Path, data: bytes)
         RefusedError = MappableError  # type: ignore[misc] # noqa: N806 - the server is not installed
     named = None
     if target.as_name:
-        name = data.decode("utf-8", "replace").replace("/", "_").replace("\0", "_").encode()[:200].decode("utf-8", "ignore")
+        name = (
+            data.decode("utf-8", "replace")
+            .replace("/", "_")
+            .replace("\0", "_")
+            .encode()[:200]
+            .decode("utf-8", "ignore")
+        )
         named = file.with_name(name if name.strip(".") else "x.jpg")
         named.touch()
     else:
@@ -458,19 +533,34 @@ def try_input(target: Target, base: Path, folder: Path, file: Path, data: bytes)
 
 
 def run_fuzz(
-    base: Path, counters: Counters, inputs: int, slice_seconds: float = 3.0, until: float = float("inf")
+    base: Path,
+    counters: Counters,
+    inputs: int,
+    slice_seconds: float = 3.0,
+    until: float = float("inf"),
+    names: Iterable[str] = TARGETS,
 ) -> None:
-    """Mutate the seeds of all targets in turn, until all counters together have `inputs` inputs."""
-    while counters.total("tried") < inputs and time.monotonic() < until:
-        for name, target in TARGETS.items():
+    """Mutate the seeds of all targets in turn, at least once, until all counters together have `inputs` inputs."""
+    names = list(names)
+    while True:
+        for name in names:
             first = counters.get(name, "tried")
-            tried, failures = _slice(target, base, first, slice_seconds)
+            tried, failures = _slice(TARGETS[name], base, first, slice_seconds)
             counters.add(name, "tried", tried)
             for failure in failures:
                 counters.fail(name, failure)
             counters.save()
-            if counters.total("tried") >= inputs or time.monotonic() > until:
-                break
+        if counters.total("tried") >= inputs or time.monotonic() > until:
+            return
+
+
+def has_seed(target: Target, base: Path) -> bool:
+    """True if the base has what the seed of the target copies."""
+    try:
+        with prepared(target, base):
+            return True
+    except (OSError, IndexError):
+        return False
 
 
 def _slice(target: Target, base: Path, first: int, seconds: float) -> tuple[int, list[str]]:
@@ -502,4 +592,6 @@ def _slice(target: Target, base: Path, first: int, seconds: float) -> tuple[int,
         return tried, failures
     except RuntimeError as error:
         number = struct.unpack("<q", at[:8])[0]
-        return number - first + 1, [f"input {number}: {str(error).strip().splitlines()[-1]} (killed, crashed, or over {HARD_SECONDS} s)"]
+        return number - first + 1, [
+            f"input {number}: {str(error).strip().splitlines()[-1]} (killed, crashed, or over {HARD_SECONDS} s)"
+        ]

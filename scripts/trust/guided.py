@@ -33,7 +33,13 @@ def run_guided(base: Path, work: Path, counters: Counters, inputs: int, until: f
             report.unlink(missing_ok=True)
             seed = counters.get(name, "tried") + 1
             command = [sys.executable, __file__, name, base, report, corpus]
-            flags = [f"-runs={CHUNK}", f"-seed={seed}", "-rss_limit_mb=4000", "-timeout=20", f"-artifact_prefix={work}/"]
+            flags = [
+                f"-runs={CHUNK}",
+                f"-seed={seed}",
+                "-rss_limit_mb=4000",
+                "-timeout=20",
+                f"-artifact_prefix={work}/",
+            ]
             ended = subprocess.run([*map(str, command), *flags], capture_output=True, text=True, check=False)
             found = json.loads(report.read_text()) if report.exists() else {"tried": 0, "failures": []}
             counters.add(name, "tried", found["tried"])
@@ -56,11 +62,10 @@ def main() -> None:
 
     name, base, report = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     with atheris.instrument_imports(include=["mappable"], enable_loader_override=False):
-        from trust import fuzz
-
         import mappable.places.readers
         import mappable.recovery.files
         import mappable.service.app  # noqa: F401 - imported here, so that it is instrumented
+        from trust import fuzz
     target, state = fuzz.TARGETS[name], {"tried": 0, "failures": []}
     warnings.simplefilter("ignore")
     with fuzz.prepared(target, base) as (folder, file):

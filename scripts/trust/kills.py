@@ -3,6 +3,7 @@
 After a kill, each part of the result must be as before or complete, and the same command must end well.
 """
 
+import itertools
 import random
 import re
 import time
@@ -43,9 +44,7 @@ class Killer:
         """Run the command and kill it; `number` is the change of a file, counted from 1."""
         words = self.command.words(self.base)
         exact = number if kind == KINDS[0] else None
-        running = start(
-            words, self.work, self.output, before=lambda: self.command.setup(self.base), kill_before=exact
-        )
+        running = start(words, self.work, self.output, before=lambda: self.command.setup(self.base), kill_before=exact)
         if kind == KINDS[1] and running.wait_for_change(number):
             time.sleep(draw.uniform(0, 0.004))
             running.kill()
@@ -89,25 +88,29 @@ def run_kills(
     base: Path, work: Path, counters: Counters, hits: int, names: Iterable[str] = COMMANDS, until: float = float("inf")
 ) -> None:
     """Kill each command until `hits` kills hit it; counters of earlier runs count."""
-    for name in names:
-        if counters.get(name, "hit") >= hits:
-            continue
-        killer = Killer(COMMANDS[name], base, work / "kill")
-        counters.of(name)["changes"] = killer.changes
-        while counters.get(name, "hit") < hits and time.monotonic() < until:
-            tried = counters.get(name, "tried")
-            draw = random.Random(f"{name} {tried}")
-            kind = KINDS[tried % 3]
-            number = tried // 3 % killer.changes + 1 if kind == KINDS[0] else draw.randint(1, killer.changes)
-            hit, wrong, left = killer.try_once(kind, number, draw)
-            counters.add(name, "tried")
-            counters.add(name, "hit", hit)
-            counters.add(name, "left behind", left)
-            if hit:
-                counters.add(name, kind)
-            if wrong:
-                counters.fail(name, wrong)
-            counters.save()
+    killers: dict[str, Killer] = {}
+    names = list(names)
+    for goal, name in itertools.product(range(5, hits + 5, 5), names):  # in turns: a stopped run has tried all commands
+        while counters.get(name, "hit") < min(goal, hits) and time.monotonic() < until:
+            if name not in killers:
+                killers[name] = Killer(COMMANDS[name], base, work / "kill")
+                counters.of(name)["changes"] = killers[name].changes
+            _kill_once(killers[name], name, counters)
+
+
+def _kill_once(killer: Killer, name: str, counters: Counters) -> None:
+    tried = counters.get(name, "tried")
+    draw, kind = random.Random(f"{name} {tried}"), KINDS[tried % 3]
+    number = tried // 3 % killer.changes + 1 if kind == KINDS[0] else draw.randint(1, killer.changes)
+    hit, wrong, left = killer.try_once(kind, number, draw)
+    counters.add(name, "tried")
+    counters.add(name, "hit", hit)
+    counters.add(name, "left behind", left)
+    if hit:
+        counters.add(name, kind)
+    if wrong:
+        counters.fail(name, wrong)
+    counters.save()
 
 
 def run_pairs(

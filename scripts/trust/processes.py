@@ -24,7 +24,12 @@ LONGEST = 120.0  # seconds of a command; all take under 10
 # A fork has these already. Each takes long to import.
 PRELOADED = (
     *("mappable.cli.app", "mappable.learning.trainer", "mappable.evaluation.reproduce", "mappable.evaluation.report"),
-    *("mappable.maps.build", "mappable.maps.densification", "mappable.features.onnx_export", "mappable.worlds.simulation"),
+    *(
+        "mappable.maps.build",
+        "mappable.maps.densification",
+        "mappable.features.onnx_export",
+        "mappable.worlds.simulation",
+    ),
     *("mappable.recovery.methods", "mappable.service.app", "torch._dynamo", "matplotlib.pyplot", "h5py", "faiss"),
 )
 
@@ -122,6 +127,7 @@ def start(
     code = 99
     try:
         os.close(reader)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(written, 1)
         os.dup2(written, 2)

@@ -31,9 +31,9 @@ def run_schemathesis(base: Path, work: Path, counters: Counters, examples: int, 
     counters.save()
 
 
-def run_document(base: Path, work: Path, counters: Counters, requests: int) -> None:
+def run_document(base: Path, work: Path, counters: Counters, requests: int, served: str = "big-map") -> None:
     """Call every address of the document with random parameters and bodies; each status must be a documented one."""
-    with serving(base, work) as (port, _):
+    with serving(base, work, served) as (port, _):
         document = json.loads(ask_server(port, "GET", "/openapi.json")[1])
         calls = [(path, method, call) for path, of in document["paths"].items() for method, call in of.items()]
         for number in range(counters.get("document", "tried"), requests):
@@ -43,7 +43,9 @@ def run_document(base: Path, work: Path, counters: Counters, requests: int) -> N
             counters.add("document", "tried")
             if status >= 500 and status != 503:
                 counters.fail("document", f"request {number}, {method} {path}: {status} {body[:200]!r}")
-            elif str(status) not in call["responses"] and "default" not in call["responses"] and status not in (404, 405):
+            elif (
+                str(status) not in call["responses"] and "default" not in call["responses"] and status not in (404, 405)
+            ):
                 counters.fail("document", f"request {number}, {method} {path}: {status} is not in the document")
     counters.save()
 
@@ -52,7 +54,7 @@ def _call(port: int, path: str, method: str, call: dict[str, Any], draw: random.
     query = []
     for parameter in call.get("parameters", []):
         if parameter["in"] == "path":
-            path = path.replace("{%s}" % parameter["name"], quote(draw.choice(VALUES) or "x"))
+            path = path.replace(f"{{{parameter['name']}}}", quote(draw.choice(VALUES) or "x"))
         elif draw.random() < 0.5:
             query.append(f"{parameter['name']}={quote(draw.choice(VALUES))}")
     body, headers = None, {}

@@ -23,11 +23,11 @@ BOUNDARY = "wall"
 
 
 @contextmanager
-def serving(base: Path, work: Path, *options: object) -> Iterator[tuple[int, Running]]:
+def serving(base: Path, work: Path, served: str = "big-map") -> Iterator[tuple[int, Running]]:
     """A real `mappable serve` of the made-up map, and its port."""
     work.mkdir(parents=True, exist_ok=True)
     output = work / "serve.txt"
-    words = ["serve", base / "big-map", "--port", "0", "--device", "cpu", *options]
+    words = ["serve", base / served, "--images", base / "images", "--port", "0", "--device", "cpu"]
     running = start(words, base, output, before=lambda: use_small_backbone(base))
     try:
         deadline = time.monotonic() + 60
@@ -58,7 +58,9 @@ def ask_server(
 def form(images: list[Path], boundary: str = BOUNDARY) -> bytes:
     """A multipart body with these images."""
     head = f'--{boundary}\r\nContent-Disposition: form-data; name="images"; filename='
-    parts = [f'{head}"{image.name}"\r\nContent-Type: image/png\r\n\r\n'.encode() + image.read_bytes() for image in images]
+    parts = [
+        f'{head}"{image.name}"\r\nContent-Type: image/png\r\n\r\n'.encode() + image.read_bytes() for image in images
+    ]
     return b"\r\n".join(parts) + f"\r\n--{boundary}--\r\n".encode()
 
 
@@ -76,18 +78,18 @@ def same(first: Any, second: Any) -> bool:
 class Client:
     """Sends requests, and knows the right answers from `mappable locate --json` and `mappable recover`."""
 
-    def __init__(self, base: Path, work: Path, port: int) -> None:
-        self.port, self.base = port, base
+    def __init__(self, base: Path, work: Path, port: int, served: str) -> None:
+        self.port, self.base, self.served = port, base, served
         self.images = sorted((base / "images/wednesday").iterdir())
         self.alone = self._offline(work, *self.images)
         self.together = self._offline(work, base / "images/wednesday", "--sequence")
         self.map = ask_server(port, "GET", "/map")[1]
-        self.landmark = json.loads(self.map)["landmarks"][0]
+        self.landmarks = [landmark["id"] for landmark in json.loads(self.map)["landmarks"]]
         self.first: dict[str, bytes] = {}
 
     def _offline(self, work: Path, *words: object) -> list[Any]:
         ended = run(
-            ["locate", self.base / "big-map", *words, "--device", "cpu", "--json"],
+            ["locate", self.base / self.served, *words, "--device", "cpu", "--json"],
             self.base,
             work / "offline.txt",
             before=lambda: use_small_backbone(self.base),
@@ -123,10 +125,10 @@ class Client:
 
     def health(self, draw: random.Random) -> str:
         status, body = ask_server(self.port, "GET", "/health")
-        return "" if status == 200 and json.loads(body)["landmarks"] == 60 else f"GET /health: {status} {body[:100]!r}"
+        return "" if status == 200 and json.loads(body)["landmarks"] == len(self.landmarks) else f"GET /health: {status} {body[:100]!r}"
 
     def picture(self, draw: random.Random) -> str:
-        status, body = ask_server(self.port, "GET", "/landmarks/monday/00000.png/image")
+        status, body = ask_server(self.port, "GET", f"/landmarks/{self.landmarks[0]}/image")
         return self._repeats("picture", status, body)
 
     def bad(self, draw: random.Random) -> str:
@@ -134,7 +136,11 @@ class Client:
         status, body = self._bad(draw)
         if status >= 500 and status != 503:
             return f"status {status}: {body[:200]!r}"
-        if status >= 400 and status not in (404, 405) and not isinstance(json.loads(body).get("error"), str | type(None)):
+        if (
+            status >= 400
+            and status not in (404, 405)
+            and not isinstance(json.loads(body).get("error"), str | type(None))
+        ):
             return f"status {status} without an error: {body[:200]!r}"
         return ""
 
@@ -146,11 +152,15 @@ class Client:
             case 1:
                 return self._post("/locate", mutated(FORM.encode(), draw))
             case 2:
-                return self._post("/locate?top_k=" + draw.choice(["-1", "x", "9" * 50, "1e3", "%00"]), image, "image/png")
+                return self._post(
+                    "/locate?top_k=" + draw.choice(["-1", "x", "9" * 50, "1e3", "%00"]), image, "image/png"
+                )
             case 3:
                 return ask_server(self.port, draw.choice(["PUT", "DELETE", "PATCH", "OPTIONS"]), "/locate", b"x")
             case 4:
-                return ask_server(self.port, "GET", "/landmarks/" + draw.choice(["../map.json", "%2e%2e/x", "x"]) + "/image")
+                return ask_server(
+                    self.port, "GET", "/landmarks/" + draw.choice(["../map.json", "%2e%2e/x", "x"]) + "/image"
+                )
             case 5:
                 return self._post("/recover", mutated(form(self.images[:3]), draw))
             case 6:
@@ -165,14 +175,20 @@ class Client:
                         answer = b""
                 return (500 if b" 500 " in answer[:20] else 200), answer
 
-    def _post(self, path: str, body: bytes, kind: str = f"multipart/form-data; boundary={BOUNDARY}") -> tuple[int, bytes]:
+    def _post(
+        self, path: str, body: bytes, kind: str = f"multipart/form-data; boundary={BOUNDARY}"
+    ) -> tuple[int, bytes]:
         return ask_server(self.port, "POST", path, body, {"Content-Type": kind})
 
     def _judge(self, status: int, body: bytes, expected: list[Any]) -> str:
         if status != 200:
             return f"status {status}: {body[:200]!r}"
         found = json.loads(body)["positions"]
-        return "" if same(expected, found) else f"differs: {json.dumps(found)[:300]}, expected {json.dumps(expected)[:300]}"
+        return (
+            ""
+            if same(expected, found)
+            else f"differs: {json.dumps(found)[:300]}, expected {json.dumps(expected)[:300]}"
+        )
 
     def _repeats(self, name: str, status: int, body: bytes) -> str:
         if status == 503:
@@ -187,10 +203,12 @@ def memory_of(pid: int) -> float:
     return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def run_soak(base: Path, work: Path, counters: Counters, seconds: float, pause: float = 0.0) -> None:
+def run_soak(
+    base: Path, work: Path, counters: Counters, seconds: float, pause: float = 0.0, served: str = "big-map"
+) -> None:
     """Send good and bad requests for some seconds; the counters hold requests, wrong answers and memory."""
-    with serving(base, work) as (port, running):
-        client = Client(base, work, port)
+    with serving(base, work, served) as (port, running):
+        client = Client(base, work, port, served)
         kinds: dict[str, tuple[int, Callable[[random.Random], str]]] = {
             "locate one image": (6, client.locate_one),
             "locate several images": (3, client.locate_some),

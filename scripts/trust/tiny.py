@@ -73,6 +73,23 @@ STUDY = (
 )
 
 
+WRITTEN = (
+    ("convert", "manifest", "images", "set", "--size", "64x48"),
+    ("train", "set", "model", "--settings", "train.yaml", "--device", "cpu", "--seed", "1"),
+    ("map", "build", "set", "map", "--encoder", "model", "--landmarks", "40"),
+    ("recover", "file", "ranges/ranges.csv", "recovered", "--radius", "9"),  # all above are in the short form
+    ("map", "build", "set", "big-map", "--encoder", "model", "--landmarks", "60"),
+    ("convert", "manifest", "images/other.csv", "other-set", "--size", "64x48"),
+    ("map", "build", "other-set", "other-map", "--encoder", "model", "--all"),
+    ("embed", "model", "set", "descriptors", "--split", "train"),
+    ("evaluate", "map", "set", "result", "--protocols", "table1"),
+    ("locate", "map", "images/wednesday", "--sequence", "--csv", "located.csv", "--tum", "located.txt"),
+    ("train", "set", "other-model", "--settings", "train.yaml", "--device", "cpu", "--seed", "2"),
+    ("export", "model", "encoder.onnx"),
+    ("map", "export", "map", "landmarks.h5"),
+)
+
+
 def use_small_backbone(base: Path) -> None:
     """Let this process find the backbone `small`."""
     from mappable.features import backbones
@@ -153,31 +170,21 @@ def write_ranges(folder: Path) -> None:
     np.save(folder / "squared.npy", squared)
 
 
-def make_base(base: Path) -> Path:
-    """Write everything into `base`, unless this version of Mappable wrote it already."""
+def make_base(base: Path, *, short: bool = False) -> Path:
+    """Write everything into `base`, unless this version of Mappable wrote it already.
+
+    The short form has a set, an encoder, a map and recovered positions.
+    """
     stamp = source_stamp()
     if (base / "complete").exists() and (base / "complete").read_text() == stamp:
         return base
     shutil.rmtree(base, ignore_errors=True)
     (base / "backbones").mkdir(parents=True)
     (base / "backbones/small.py").write_text(BACKBONE)
-    ask(lambda: [draw_images(base / "images"), draw_frames(base / "frames"), write_ranges(base / "ranges")] and None)
+    for write, name in ((draw_images, "images"), (draw_frames, "frames"), (write_ranges, "ranges")):
+        write(base / name)
     (base / "train.yaml").write_text(json.dumps(TRAINING))  # JSON is YAML
-    for words in (
-        ["convert", "manifest", "images", "set", "--size", "64x48"],
-        ["train", "set", "model", "--settings", "train.yaml", "--device", "cpu", "--seed", "1"],
-        ["map", "build", "set", "map", "--encoder", "model", "--landmarks", "40"],
-        ["map", "build", "set", "big-map", "--encoder", "model", "--landmarks", "60"],
-        ["convert", "manifest", "images/other.csv", "other-set", "--size", "64x48"],
-        ["map", "build", "other-set", "other-map", "--encoder", "model", "--all"],
-        ["embed", "model", "set", "descriptors", "--split", "train"],
-        ["recover", "file", "ranges/ranges.csv", "recovered", "--anchors", "ranges/known.csv"],
-        ["evaluate", "map", "set", "result", "--protocols", "table1"],
-        ["locate", "map", "images/wednesday", "--sequence", "--csv", "located.csv", "--tum", "located.txt"],
-        ["train", "set", "other-model", "--settings", "train.yaml", "--device", "cpu", "--seed", "2"],
-        ["export", "model", "encoder.onnx"],
-        ["map", "export", "map", "landmarks.h5"],
-    ):
+    for words in WRITTEN[: 4 if short else None]:
         ended = run_here(base, base, *words)
         if ended.status:
             raise RuntimeError(f"{' '.join(words)}: exit {ended.status}\n{ended.output}")
