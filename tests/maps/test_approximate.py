@@ -3,7 +3,9 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -151,3 +153,24 @@ def test_files_that_are_no_such_index_are_refused(
     save_file(damaged, file, {KEY: json.dumps(about | {"dimensions": DIMENSIONS, "recall": {}})})
     with pytest.raises(BadInputError, match="damaged"):
         Approximate.load(file, exact).nearest(queries, 1)
+    for change, problem in ((_with_other_rows, f"landmark .*{LANDMARKS} landmarks"), (_of_another_kind, "damaged")):
+        changed = tensors | {"index": change(tensors["index"])}
+        save_file(changed, file, {KEY: json.dumps(about | {"dimensions": DIMENSIONS, "recall": {}})})
+        with pytest.raises(BadInputError, match=problem):
+            Approximate.load(file, exact).nearest(queries, 1)
+
+
+def _with_other_rows(index: Any) -> Any:
+    """The same index of FAISS, whose rows are not those of the map."""
+    read = faiss.deserialize_index(index)
+    read.make_direct_map()
+    vectors = read.reconstruct_n(0, read.ntotal)
+    read.set_direct_map_type(faiss.DirectMap.NoMap)
+    read.reset()
+    read.add_with_ids(vectors, np.arange(len(vectors)) + 10 * LANDMARKS)
+    return faiss.serialize_index(read)
+
+
+def _of_another_kind(index: Any) -> Any:
+    flat = faiss.IndexFlatL2(faiss.deserialize_index(index).d)
+    return faiss.serialize_index(flat)

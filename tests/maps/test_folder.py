@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -515,6 +515,20 @@ def test_a_description_that_is_nested_too_deeply_is_refused(small: Map, tmp_path
     small.save(tmp_path)
     (tmp_path / "map.json").write_text(text)
     with pytest.raises(BadInputError, match=r"map\.json: .*nested too deeply"):
+        Map.open(tmp_path)
+
+
+def test_a_covariance_that_cannot_be_is_refused(small: Map, tmp_path: Path) -> None:
+    covariance = np.full((5, 2, 2), np.nan)
+    covariance[3] = np.eye(2)
+    replace(small, covariance=covariance).save(tmp_path)
+    file = file_of(tmp_path, "covariance")
+    content = file.read_bytes()[:-160] + np.full(20, -1.0).tobytes()
+    file.write_bytes(content)
+    facts = json.loads((tmp_path / "map.json").read_text())
+    facts["files"]["covariance"]["sha256"] = hashlib.sha256(content).hexdigest()
+    (tmp_path / "map.json").write_text(edited(facts))
+    with pytest.raises(BadInputError, match=rf"{file}: .*place 0 .'0\.jpg'.*positive definite"):
         Map.open(tmp_path)
 
 

@@ -21,6 +21,8 @@ import pytest
 from mappable.features import Encoder
 from mappable.features.fast_encoder import FastEncoder
 from mappable.maps import Map, build_map
+from mappable.maps.errors import DamagedMapError
+from mappable.maps.locate import Locator
 from mappable.places import Places
 from mappable.service import answers
 from mappable.service.limits import Limits
@@ -234,6 +236,20 @@ def test_a_failure_inside_tells_the_client_nothing(
     assert answer.error == "internal error of the server; its log has the details"
     hindered["embed"] = lambda: None
     assert client.post("/locate", images[0][1]).status == 200
+
+
+def test_damage_that_a_search_finds_is_told_without_a_path(
+    start: Start, map_folder: Path, images: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_damage(*_: Any, **__: Any) -> None:
+        raise DamagedMapError(Path("/home/me/map/descriptors.npy"))
+
+    client = start(map_folder)
+    monkeypatch.setattr(Locator, "locate", find_damage)
+    answer = client.post("/locate", images[0][1])
+    assert answer.status == 500
+    assert "damaged" in answer.error
+    assert "/home/me" not in answer.error
 
 
 def test_concurrent_requests_are_answered_in_batches_each_with_its_own(

@@ -70,7 +70,7 @@ class Approximate:
         if (count, dimensions) != (len(exact), exact.dimensions):
             given = f"{len(exact)} of {exact.dimensions}"
             raise BadInputError(f"{file}: an index of {count} descriptors of {dimensions} numbers, not of {given}")
-        return cls(exact, recall, lambda: _read_index(file, check))
+        return cls(exact, recall, lambda: _read_index(file, exact, check))
 
     def save(self, file: Path) -> None:
         """Write `file` (safetensors) whole or not at all."""
@@ -117,6 +117,8 @@ class Approximate:
         )
         cells = faiss.SearchParametersIVF(nprobe=PROBED, sel=allowed)
         rows: Ints = inverted.search(queries @ shortening, min(count, len(self)), params=cells)[1]
+        if rows.max(initial=-1) >= len(self):
+            raise BadInputError(f"the index has landmark {rows.max()}, but the map has only {len(self)} landmarks")
         return rows
 
     @cached_property
@@ -171,11 +173,15 @@ def _blocks(exact: Exact, rows: Ints, what: str) -> Iterator[Floats32]:
     return (exact.take(rows[start : start + size]) for start in track(starts, what, len(starts)))
 
 
-def _read_index(file: Path, check: Callable[[], None]) -> Index:
+def _read_index(file: Path, exact: Exact, check: Callable[[], None]) -> Index:
     check()
+    faiss = _faiss()
     _, tensors = read_safetensors(file, "numpy")
     try:
-        return tensors["shortening"], _faiss().deserialize_index(tensors["index"])
+        shortening, inverted = tensors["shortening"], faiss.deserialize_index(tensors["index"])
+        if not isinstance(inverted, faiss.IndexIVF) or shortening.shape != (exact.dimensions, inverted.d):
+            raise RuntimeError("it is another kind of index")
+        return shortening, inverted
     except (KeyError, RuntimeError) as error:
         raise BadInputError(f"{file}: the index in it is damaged ({str(error).strip().splitlines()[-1]})") from None
 

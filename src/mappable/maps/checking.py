@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.arrays import Ints
-from mappable.errors import BadInputError
 from mappable.files import reading
+from mappable.maps.errors import DamagedMapError
 from mappable.progress import Advance
 
 BLOCK_BYTES = 2**18  # small, because approximate search reads few rows of each block; large, because each has a sum
@@ -38,14 +38,7 @@ class File:
     def check(self) -> None:
         """Raise if the content is not what was written."""
         if sha256_of(self.path) != self.sha256:
-            raise damaged(self.path)
-
-
-def damaged(file: Path) -> BadInputError:
-    """The error for a file whose checksum is wrong."""
-    return BadInputError(
-        f"{file}: damaged or edited (wrong checksum); restore the map from a copy, or build the map again"
-    )
+            raise DamagedMapError(self.path)
 
 
 def sha256_of(file: Path, advance: Advance = lambda count, note="": None) -> str:
@@ -80,7 +73,7 @@ def checking_blocks(vectors: Vectors, sums: Sums, file: Path) -> Check:
         wanted = unchecked if rows is None else unchecked & _contain(rows, len(blocks), blocks[0].stop)
         for number in np.flatnonzero(wanted):
             if _sum(vectors[blocks[number]]) != sums[number]:
-                raise damaged(file)
+                raise DamagedMapError(file)
             unchecked[number] = False
         finished = not unchecked.any()
 
@@ -97,7 +90,7 @@ def checking_all(vectors: Vectors, header: bytes, file: File) -> Check:
             digest = hashlib.sha256(header)
             digest.update(vectors.data)
             if digest.hexdigest() != file.sha256:
-                raise damaged(file.path)
+                raise DamagedMapError(file.path)
             finished = True
 
     return check

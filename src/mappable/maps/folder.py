@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from mappable.arrays import Floats
 from mappable.containers import parse_json, read_bytes, read_npy
 from mappable.errors import BadInputError
 from mappable.features.about import About
@@ -29,12 +30,12 @@ from mappable.maps.checking import (
     block_count,
     checking_all,
     checking_blocks,
-    damaged,
     sha256_of,
     sums_of,
 )
+from mappable.maps.errors import DamagedMapError
 from mappable.maps.exact import Exact
-from mappable.maps.map import Map, Origin
+from mappable.maps.map import Map, Origin, checked_covariance
 from mappable.maps.store import Store
 from mappable.places.files import load_places, save_places
 from mappable.places.table import Places
@@ -214,10 +215,9 @@ def _opened(folder: Path, text: bytes) -> Map:
         shape = (facts["landmarks"], facts["descriptor"]["dimensions"])
         vectors = _mapped(files["descriptors"].path, shape, facts["descriptor"]["storage"])
         places = _places(files, facts["landmarks"])
-        corners = (len(places), places.dimensions, places.dimensions)
-        covariance = np.full(corners, np.nan)
+        covariance = checked_covariance(None, places)
         if "covariance" in files:
-            covariance = _mapped(files["covariance"].path, corners, "float64")
+            covariance = _covariance(files["covariance"].path, places)
         return Map(
             places,
             _store(Exact(vectors, _check_of(vectors, files)), files.get("index")),
@@ -234,7 +234,7 @@ def _opened(folder: Path, text: bytes) -> Map:
 def _checked_facts(folder: Path, text: bytes) -> dict[str, Any]:
     facts = FORMAT.parse(text, folder / MAP)
     if facts.pop("sha256", None) != _checksum(facts):
-        raise damaged(folder / MAP)
+        raise DamagedMapError(folder / MAP)
     return facts
 
 
@@ -261,6 +261,15 @@ def _places(files: dict[str, File], landmarks: int) -> Places:
         own = replace(places.decoding, undistortion=str(files["undistortion"].path))
         places = places.replace(decoding=own)
     return places
+
+
+def _covariance(file: Path, places: Places) -> Floats:
+    shape = (len(places), places.dimensions, places.dimensions)
+    try:
+        return checked_covariance(read_npy(file, shape=shape, dtype="float64"), places)
+    except BadInputError as error:
+        text = str(error)
+        raise BadInputError(text if text.startswith(str(file)) else f"{file}: {text}") from None
 
 
 def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> "np.memmap[Any, Any]":

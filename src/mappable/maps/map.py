@@ -85,7 +85,7 @@ class Map:
         if len(places.frames) > 1:
             places = places.replace(frames=frame)
         store = Exact(_read_only(descriptors.astype(storage, copy=False)))
-        covariance = _checked_covariance(covariance, places)
+        covariance = checked_covariance(covariance, places)
         return cls(places, store, encoder, covariance, about, calibration, storage)
 
     def __len__(self) -> int:
@@ -307,7 +307,7 @@ def _below(root: Path, places: Places) -> Places:
     return places.replace(path=[file.relative_to(lowest).as_posix() for file in places.files], root=lowest)
 
 
-def _checked_covariance(covariance: Floats | None, places: Places) -> Floats:
+def checked_covariance(covariance: Floats | None, places: Places) -> Floats:
     shape = (len(places), places.dimensions, places.dimensions)
     if covariance is None:
         return _read_only(np.full(shape, np.nan))

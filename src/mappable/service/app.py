@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from mappable.errors import MappableError
+from mappable.maps.errors import DamagedMapError
 from mappable.maps.map import Map
 from mappable.service.answers import Health, KnownPosition, MapAnswer, Positions, Trajectory, describe_map, refusals
 from mappable.service.body import MULTIPART, Form, SentImage, kind_of, parse_form, read_body
@@ -225,6 +226,11 @@ def _add_errors(app: FastAPI, metrics: Metrics) -> None:
     @app.exception_handler(MappableError)
     async def bad_input(request: Request, error: MappableError) -> JSONResponse:
         return await refused(request, RefusedError(422, "bad_input", str(error)))
+
+    @app.exception_handler(DamagedMapError)
+    async def damaged(request: Request, error: DamagedMapError) -> JSONResponse:
+        sentence = "a file of the map is damaged; `mappable map verify` on the server names it"
+        return await refused(request, RefusedError(500, "damaged", sentence))
 
     @app.exception_handler(RequestValidationError)
     async def bad_option(request: Request, error: RequestValidationError) -> JSONResponse:
