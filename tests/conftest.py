@@ -1,9 +1,11 @@
 """Fixtures that several rooms share."""
 
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce, wraps
@@ -150,6 +152,22 @@ def draw() -> Callable[..., Path]:
         return file
 
     return write
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+    """In this context no file can be longer than so many bytes; writing more fails as on a full disk."""
+
+    @contextmanager
+    def limited(room: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 import ast
 import re
-import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ from mappable.recovery.files import RECOVERY, write_positions
 from mappable.recovery.result import Recovered
 from mappable.trajectories import write_tum
 
+FullDisk = Callable[[int], AbstractContextManager[None]]
 COUNT = 500
 POSITIONS = np.random.default_rng(0).normal(size=(COUNT, 2))
 PLACES = Places(
@@ -62,19 +62,10 @@ LIBRARY_WRITERS = {"save", "savefig", "write_table", "save_file", "to_parquet", 
 STREAMS = {"stream", "packed"}  # what write_atomically, or a buffer, is called in our code
 
 
-@contextmanager
-def full_disk(room: int) -> Iterator[None]:
-    """No file can be longer than `room` bytes; writing more fails as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize("name", WRITERS)
-def test_on_a_full_disk_the_old_file_stays_and_the_error_names_it(name: str, tmp_path: Path) -> None:
+def test_on_a_full_disk_the_old_file_stays_and_the_error_names_it(
+    name: str, full_disk: FullDisk, tmp_path: Path
+) -> None:
     file = tmp_path / name
     WRITERS[name](file)
     before = {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()}
@@ -86,14 +77,14 @@ def test_on_a_full_disk_the_old_file_stays_and_the_error_names_it(name: str, tmp
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == before
 
 
-def test_metrics_on_a_full_disk_name_their_file(tmp_path: Path) -> None:
+def test_metrics_on_a_full_disk_name_their_file(full_disk: FullDisk, tmp_path: Path) -> None:
     metrics = Metrics(tmp_path)
     with full_disk(10), pytest.raises(BadInputError, match=r"metrics\.jsonl: cannot be written"):
         metrics.write(1, loss=1.0)
     metrics.stream.close()
 
 
-def test_files_that_are_written_together_are_all_new_or_all_old(tmp_path: Path) -> None:
+def test_files_that_are_written_together_are_all_new_or_all_old(full_disk: FullDisk, tmp_path: Path) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
 
     def write(text: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.evaluation.compare import compare
 from mappable.evaluation.metrics import Spread
@@ -212,7 +213,8 @@ def test_results_without_table1_or_with_half_of_it_raise(write: Write) -> None:
     save_file(arrays | {"table1/errors": np.zeros(59)}, first / "arrays.safetensors")
     facts = json.loads((first / RESULT).read_text())
     packed = (first / "arrays.safetensors").read_bytes()
-    (first / RESULT).write_text(json.dumps(facts | {"arrays": hashlib.sha256(packed).hexdigest()}))
+    facts |= {"arrays": hashlib.sha256(packed).hexdigest(), "checksum": UNSEALED}
+    (first / RESULT).write_bytes(seal(json.dumps(facts).encode()))
     with pytest.raises(BadInputError, match=r"result\.json.*60 queries.*59.*'errors'"):
         compare([first, other])
 

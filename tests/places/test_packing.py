@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from filelock import FileLock
 from PIL import Image
 
 from mappable.errors import BadImageError, BadInputError
-from mappable.places import packing
+from mappable.places import cache, packing
 from mappable.places.cache import PackedImages, find_pack, find_packed, pack_folder
 from mappable.places.decoding import RawDecoding
 from mappable.places.frames import Frame
@@ -201,6 +202,18 @@ def test_a_flipped_bit_in_the_pixels_is_found_when_they_are_read_and_mended_by_t
     assert (bad, len(decoded)) == ([], 1)
     assert mended.damaged() == []
     np.testing.assert_array_equal(mended.load(places), expected)
+
+
+@pytest.mark.parametrize("room", [100, 20 * 24 * 32 * 3])
+def test_a_full_disk_names_the_file_and_the_next_run_goes_on(
+    places: Places, full_disk: Callable[[int], AbstractContextManager[None]], room: int, tmp_path: Path
+) -> None:
+    cache.start_pack(pack_folder(tmp_path / "out", SIZE, "crop"), SIZE, "crop", places)
+    with full_disk(room), pytest.raises(BadInputError, match=r"images\.npy: cannot be written"):
+        pack_images(places, tmp_path / "out", size=SIZE)
+    pack, _ = pack_images(places, tmp_path / "out", size=SIZE)
+    np.testing.assert_array_equal(pack.load(places[:3])[2], load_image(places.files[2], SIZE))
+    assert pack.damaged() == []
 
 
 def test_a_flipped_bit_in_the_index_is_found(places: Places, tmp_path: Path) -> None:

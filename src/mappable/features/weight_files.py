@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mappable import containers
 from mappable.errors import BadInputError
 from mappable.files import reading
 
@@ -50,14 +51,8 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
 
 def read_safetensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a .safetensors file that are among the 26, in their stored type, and the file's metadata."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(file, framework="pt") as opened:
-            names = SHAPES.keys() & set(opened.keys())
-            return {name: opened.get_tensor(name) for name in names}, opened.metadata() or {}
-    except SafetensorError as error:
-        raise BadInputError(f"{file}: incomplete or not a safetensors file ({error})") from None
+    about, tensors = containers.read_safetensors(file, "pt", SHAPES)
+    return tensors, about
 
 
 def _read_torch(file: Path) -> Mapping[Any, Any]:

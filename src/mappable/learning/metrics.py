@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mappable.containers import parse_json
 from mappable.errors import BadInputError
 from mappable.files import write_atomically, writing
 
@@ -51,8 +52,8 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     file, metrics = folder / METRICS, []
     for number, line in enumerate(_lines(file), 1):
         try:
-            metrics.append(dict(json.loads(line)))
-        except (ValueError, TypeError, RecursionError):
+            metrics.append(dict(parse_json(line)))
+        except (ValueError, TypeError):
             raise BadInputError(f"{file}, row {number}: damaged; train again with --overwrite") from None
     return metrics
 

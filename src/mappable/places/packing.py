@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from mappable.checksums import digest
 from mappable.errors import BadImageError, BadInputError
@@ -156,15 +156,22 @@ class _Appender:
 
     def __init__(self, folder: Path, size: Size) -> None:
         self.folder, self.size, self.used = folder, size, False
+        self.streams: list[IO[bytes]] = []
 
     def __enter__(self) -> "_Appender":
-        with writing(self.folder / cache.IMAGES):
-            self._open()
+        try:
+            with writing(self.folder / cache.IMAGES):
+                self._open()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def _open(self) -> None:
         self.images = (self.folder / cache.IMAGES).open("r+b" if (self.folder / cache.IMAGES).exists() else "w+b")
+        self.streams.append(self.images)
         self.journal = (self.folder / cache.JOURNAL).open("ab")
+        self.streams.append(self.journal)
         self.images.write(cache.npy_header(cache.rows_on_disk(self.folder, self.size), self.size))
         self.images.flush()
         sync_folder(self.folder)
@@ -192,12 +199,12 @@ class _Appender:
         os.fsync(self.journal.fileno())
 
     def __exit__(self, *error: object) -> None:
-        nothing_written = (self.folder / cache.JOURNAL).stat().st_size == 0
-        for stream in (self.images, self.journal):
+        for stream in self.streams:
             with suppress(OSError):  # what was not written before is in no journal line
                 stream.close()
-        if nothing_written:
-            (self.folder / cache.JOURNAL).unlink()
+        journal = self.folder / cache.JOURNAL
+        if journal.is_file() and journal.stat().st_size == 0:
+            journal.unlink()
 
 
 def _valid_entries(folder: Path, size: Size) -> dict[str, Entry]:
