@@ -10,6 +10,8 @@ Bools = NDArray[np.bool_]
 Pixels = NDArray[np.uint8]
 Strings = NDArray[np.object_]  # of str
 
+MAX_COORDINATE = 1e9  # a larger number marks a missing value, such as 1e38; squares of 1e200 would overflow
+
 
 def evenly(available: int, count: int, *, nearest: bool = False) -> Ints:
     """Choose at most `count` of the indices 0 to `available` - 1, evenly spaced; the first and the last are included.

@@ -27,7 +27,7 @@ def images() -> np.ndarray:
 def test_a_gpu_describes_images_as_a_cpu_does() -> None:
     shown = images()
     encoder = Encoder.create(weights="random", size=(144, 108), clusters=16)
-    encoder.initialise(shown[:20], most=20, locations=30)
+    encoder.initialize(shown[:20], most=20, locations=30)
     ours = encoder.embed(shown, precision="float32", progress=False)
     encoder.to("cuda")
     for size in (1, 7, 24):
@@ -47,7 +47,7 @@ def test_near_duplicates_among_landmarks_have_the_order_of_their_differences(dev
     """Products alone err by 1e-6, which is more than the squared distances here."""
     shown = images()[:8]
     encoder = Encoder.create(weights="random", size=(144, 108), clusters=8).to(device)
-    encoder.initialise(shown, most=8, locations=30)
+    encoder.initialize(shown, most=8, locations=30)
     described = encoder.embed(shown, precision="float32", progress=False)
     noise = np.random.default_rng(1).normal(size=described.shape).astype(np.float32)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)

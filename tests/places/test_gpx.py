@@ -94,7 +94,7 @@ def drive(first: int, last: int, clock: int = 0, step: float = 1e-4) -> str:
 def test_a_clock_that_is_set_back_is_refused(tmp_path: Path, clock: int, fraction: str) -> None:
     """With equal times the later points would be left out, with others both drives would be interleaved."""
     later = drive(30, 40, clock).replace("Z</time>", f"{fraction}Z</time>")
-    with pytest.raises(BadInputError, match=r"ride\.gpx, point 31: .* m away, .* set back by "):
+    with pytest.raises(BadInputError, match=r"ride\.gpx, point 31: .* m away; .* set back by "):
         read_track(write(tmp_path, gpx(drive(0, 30) + later)))
 
 

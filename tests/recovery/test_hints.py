@@ -53,3 +53,10 @@ def test_odometry_that_cannot_be(i: object, j: object, metres: object, sigma: ob
 def test_turns_that_cannot_be(points: object, radians: object, sigma: object, words: str) -> None:
     with pytest.raises(BadInputError, match=words):
         Turns(points, radians, sigma)  # type: ignore[arg-type]
+
+
+def test_coordinates_whose_squares_overflow_are_refused() -> None:
+    with pytest.raises(BadInputError, match=r"anchor at point 4 has a coordinate beyond 1e\+09"):
+        Anchors([3, 4], [[0.0, 0.0], [0.0, -1e38]], 1.0)
+    with pytest.raises(BadInputError, match=r"from point 0 to 1 has a coordinate beyond 1e\+09"):
+        Odometry([0], [1], [[1e200, 0.0]], 1.0)

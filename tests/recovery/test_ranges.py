@@ -168,3 +168,16 @@ def test_what_the_mask_leaves_out_may_be_anything() -> None:
     mask = np.array([[True, True, False], [True, True, False], [False, False, True]])
     ranges = ranges_of_matrix(squared, 1.0, mask)
     assert (ranges.count, ranges.i.tolist(), ranges.j.tolist(), ranges.metres.tolist()) == (3, [0], [1], [2.0])
+
+
+@pytest.mark.parametrize(
+    ("metres", "sigma", "problem"),
+    [
+        (1e300, 1.0, r"1e\+300 m.*metres must be at most 1e\+09"),
+        (1.0, 1e300, "sigma must be 1e-12 to"),
+        (1.0, 1e-300, "sigma must be 1e-12 to"),
+    ],
+)
+def test_numbers_whose_squares_overflow_are_refused(metres: float, sigma: float, problem: str) -> None:
+    with pytest.raises(BadInputError, match=rf"range 1 \(points 1 and 2, .*{problem}"):
+        Ranges(3, [0, 1], [1, 2], [1.0, metres], [1.0, sigma])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints, Strings
+from mappable.arrays import MAX_COORDINATE, Bools, Floats, Ints, Strings
 from mappable.errors import BadInputError, BadRowError, listed, shown
 from mappable.places import roles
 from mappable.places.angles import wrap
@@ -18,7 +18,6 @@ from mappable.places.frames import Frame
 from mappable.places.notes import Note, warn
 
 NO_TIME = int(np.iinfo(np.int64).min)  # stands for an unknown time
-MAX_COORDINATE = 1e9  # a larger number marks a missing value, such as 1e38; distances of 1e200 would overflow
 SPLITS = ("", "train", "calibration", "test")
 ROLES = ("", "reference", "query")
 TEXT_COLUMNS = ("place_id", "path", "frame", "sequence", "condition", "split", "role")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import MAX_COORDINATE, Floats, Ints
 from mappable.containers import read_npy
 from mappable.errors import BadInputError
 from mappable.files import write_text
@@ -40,7 +40,7 @@ def read_ranges(file: Path | str, count: int | None = None) -> Ranges:
     Without a column sigma, the sigma is 5 % of the distance plus 0.2 m.
     """
     table = read_table(Path(file))
-    i, j, metres = _points(table, "i"), _points(table, "j"), table.numbers("metres", low=0.0)
+    i, j, metres = _points(table, "i"), _points(table, "j"), table.numbers("metres", 0.0, MAX_COORDINATE)
     sigma = _sigma(table, RELATIVE_SIGMA * metres + ABSOLUTE_SIGMA)
     if not len(i):
         raise BadInputError(f"{table.file}: the table has no ranges")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import MAX_COORDINATE, Bools, Floats, Ints
 from mappable.errors import BadInputError
 
 
@@ -30,6 +30,7 @@ class Anchors:
         spread = _sigma("anchors", sigma, len(numbers))
         for wrong, problem in (
             (~np.isfinite(places).all(axis=1), "has a coordinate that is not a number"),
+            ((np.abs(places) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
             (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
         ):
             if wrong.any():
@@ -66,6 +67,7 @@ class Odometry:
         for wrong, problem in (
             (begin == end, "leads from a point to itself"),
             (~np.isfinite(ways).all(axis=1), "has a coordinate that is not a number"),
+            ((np.abs(ways) > MAX_COORDINATE).any(axis=1), f"has a coordinate beyond {MAX_COORDINATE:g}"),
             (~np.isfinite(spread) | (spread <= 0), "has a sigma that is not above 0"),
         ):
             if wrong.any():

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import MAX_COORDINATE, Bools, Floats, Ints
 from mappable.errors import BadInputError
+
+MIN_SIGMA = 1e-12  # metres; weights are 1 / sigma², which would overflow
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ def _check(count: int, i: Ints, j: Ints, metres: Floats, sigma: Floats) -> None:
         (i == j, "a range must join two different points"),
         (~np.isfinite(metres), "metres must be a finite number"),
         (metres < 0, "metres must be 0 or more"),
+        (metres > MAX_COORDINATE, f"metres must be at most {MAX_COORDINATE:g}"),
         (~np.isfinite(sigma) | (sigma <= 0), "sigma must be above 0"),
+        ((sigma < MIN_SIGMA) | (sigma > MAX_COORDINATE), f"sigma must be {MIN_SIGMA:g} to {MAX_COORDINATE:g}"),
     ):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])

@@ -49,13 +49,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from mappable.arrays import Strings
+from mappable.arrays import MAX_COORDINATE, Strings
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.notes import Note, count_beside_paper, warn
 from mappable.places.readers import join, walk
-from mappable.places.table import MAX_COORDINATE, Places
+from mappable.places.table import Places
 
 SIZE = (320, 240)
 

@@ -39,13 +39,13 @@ from PIL import Image
 from PIL.ExifTags import GPS, IFD, Base
 
 from mappable import progress
-from mappable.arrays import Ints
+from mappable.arrays import MAX_COORDINATE, Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import MAX_RADIUS, frame_from_latlon
 from mappable.places.notes import Findings
 from mappable.places.readers import image_files
-from mappable.places.table import MAX_COORDINATE, NO_TIME, Places
+from mappable.places.table import NO_TIME, Places
 from mappable.times import nanoseconds
 
 TO_CONVERT = frozenset((".heic", ".heif", ".hif", ".avif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf"))

@@ -1,0 +1,58 @@
+"""Maps of duplicated images and places: positions stay finite and right, and confidence does not grow."""
+
+import numpy as np
+import pytest
+from tests.maps.conftest import Town
+
+from mappable.arrays import Floats, Floats32
+from mappable.maps.calibrate import calibrate
+from mappable.maps.locate import Locator
+from mappable.maps.location import Location
+from mappable.maps.map import Map
+
+pytestmark = pytest.mark.medium
+
+Drive = tuple[Floats, Floats32]
+
+
+def drive(count: int, seed: int) -> Drive:
+    along = np.linspace(0, 400, count)
+    positions = np.column_stack([along, 30 * np.sin(along / 60)])
+    return positions, Town.describe(positions, seed)
+
+
+def joined(*parts: Drive) -> Drive:
+    return np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+
+
+def copies(of: Drive, count: int) -> Drive:
+    """The first image of a drive, many times."""
+    return np.repeat(of[0][:1], count, axis=0), np.repeat(of[1][:1], count, axis=0)
+
+
+LANDMARKS, KNOWN, ASKED = drive(80, 2), drive(200, 3), drive(60, 5)
+
+
+def located(landmarks: Drive, known: Drive) -> tuple[float, int]:
+    """Median error, and how many of 60 images are confident."""
+    bare = Map.build(Town.places(landmarks[0], "landmarks"), landmarks[1], Town.encoder)
+    calibrated = bare.with_calibration(calibrate(bare, known[1], known[0]))
+    found = [one for one in Locator(calibrated).locate(ASKED[1], encoder=Town.encoder) if isinstance(one, Location)]
+    assert len(found) == len(ASKED[0])
+    errors = np.linalg.norm(np.array([one.coordinates for one in found]) - ASKED[0], axis=1)
+    assert np.isfinite(errors).all()
+    return float(np.median(errors)), sum(one.confident for one in found)
+
+
+def test_duplicates_do_not_make_a_map_wrong_or_surer() -> None:
+    error, confident = located(LANDMARKS, KNOWN)
+    cases = {
+        "each landmark twice": (joined(LANDMARKS, LANDMARKS), KNOWN),
+        "calibrated also by copies of landmarks": (LANDMARKS, joined(LANDMARKS, KNOWN)),
+        "calibrated by copies of landmarks alone": (LANDMARKS, LANDMARKS),
+        "a camera that stood still": (LANDMARKS, joined(copies(KNOWN, 150), KNOWN)),
+    }
+    for name, (landmarks, known) in cases.items():
+        found = located(landmarks, known)
+        assert found[0] <= 2 * error + 0.1, name
+        assert found[1] <= confident + 3, name
