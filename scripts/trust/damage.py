@@ -57,11 +57,12 @@ def _pixels(base: Path, work: Path) -> str:
     """What `embed`, `map build` and `train` read of a pack; without a pack they decode the files."""
     from mappable.places.cache import find_packed
     from mappable.places.files import load_places
+    from mappable.places.images import load_image
 
     places = load_places(work)
     images = find_packed(work, places, (64, 48), "crop")
     if images is None:
-        return "decodes the files"
+        return sha(np.stack([load_image(file, (64, 48)) for file in places.files]).tobytes())
     return sha(np.ascontiguousarray(images.read(np.arange(len(places)))).tobytes())
 
 

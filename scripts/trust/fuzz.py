@@ -484,7 +484,7 @@ TARGETS = {
 @contextmanager
 def prepared(target: Target, base: Path) -> Iterator[tuple[Path, Path]]:
     """A folder in memory with the target's seed, and the file that is mutated."""
-    memory = Path("/dev/shm")  # noqa: S108 - a new folder below it
+    memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="trust-", dir=memory if memory.is_dir() else None) as made:
         folder = Path(made) / "in"
         folder.mkdir()

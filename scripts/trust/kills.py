@@ -17,6 +17,7 @@ from trust.processes import Ended, ask, run, start
 KINDS = ("before a change", "just after a change", "at random")
 LEFT = re.compile(r"\.?.*[0-9a-f]{32}.*")  # names of temporary files
 Parts = dict[str, str]
+Outcomes = dict[tuple[bool, bool], list[Parts]]  # by whether the first and the second process succeeded
 
 
 class Killer:
@@ -116,45 +117,45 @@ def _kill_once(killer: Killer, name: str, counters: Counters) -> None:
 def run_pairs(
     base: Path, work: Path, counters: Counters, pairs: int, names: Iterable[str] = COMMANDS, until: float = float("inf")
 ) -> None:
-    """Run two of each command at once, `pairs` times: both succeed and both count, or one is refused with a sentence."""
+    """Run two of each command at once: both succeed and both count, or one is refused with a sentence."""
     for name in names:
         command = COMMANDS[name]
         if counters.get(name, "tried") >= pairs:
             continue
         outcomes = _outcomes(command, base, work / "pair")
         while counters.get(name, "tried") < pairs and time.monotonic() < until:
-            tried = counters.get(name, "tried")
-            command.prepare(base, work / "pair")
-            draw = random.Random(f"{name} {tried}")
-            both = []
-            for twin in (False, True):
-                out = work / f"pair-{twin}.txt"
-                words = command.words(base, twin=twin)
-                both.append(start(words, work / "pair", out, before=lambda: command.setup(base)))
-                time.sleep(draw.choice([0.0, 0.05, draw.uniform(0, 0.4)]))
-            first, second = (running.wait() for running in both)
-            counters.add(name, "tried")
-            counters.add(name, "both done" if first.status == second.status == 0 else "one refused")
-            wrong = ""
-            for ended in (first, second):
-                if ended.status and not ended.sentence:
-                    wrong = f"exit {ended.status}: {ended.output[-300:]}"
-            expected = outcomes.get((first.status == 0, second.status == 0))
-            try:
-                parts = ask(lambda: (command.setup(base), command.look(work / "pair"))[1])
-            except RuntimeError as error:
-                wrong = str(error).strip().splitlines()[-1]
-            else:
-                if expected is None:
-                    wrong = wrong or f"exits {first.status} and {second.status}"
-                elif parts not in expected:
-                    wrong = wrong or f"exits {first.status} and {second.status}: {parts}, expected one of {expected}"
-            if wrong:
-                counters.fail(name, wrong)
-            counters.save()
+            _pair_once(command, base, work, counters, outcomes)
 
 
-def _outcomes(command: Command, base: Path, work: Path) -> dict[tuple[bool, bool], list[Parts]]:
+def _pair_once(command: Command, base: Path, work: Path, counters: Counters, outcomes: Outcomes) -> None:
+    name, folder = command.name, work / "pair"
+    draw = random.Random(f"{name} {counters.get(name, 'tried')}")
+    command.prepare(base, folder)
+    both = []
+    for twin in (False, True):
+        words, output = command.words(base, twin=twin), work / f"pair-{twin}.txt"
+        both.append(start(words, folder, output, before=lambda: command.setup(base)))
+        time.sleep(draw.choice([0.0, 0.05, draw.uniform(0, 0.4)]))
+    first, second = (running.wait() for running in both)
+    counters.add(name, "tried")
+    counters.add(name, "both done" if first.status == second.status == 0 else "one refused")
+    exits = f"exits {first.status} and {second.status}"
+    wrong = [f"{exits}: {one.output[-300:]}" for one in (first, second) if one.status and not one.sentence]
+    expected = outcomes.get((first.status == 0, second.status == 0))
+    try:
+        parts = ask(lambda: (command.setup(base), command.look(folder))[1])
+        if expected is None:
+            wrong.append(exits)
+        elif parts not in expected:
+            wrong.append(f"{exits}: {parts}, expected one of {expected}")
+    except RuntimeError as error:
+        wrong.append(str(error).strip().splitlines()[-1])
+    if wrong:
+        counters.fail(name, wrong[0])
+    counters.save()
+
+
+def _outcomes(command: Command, base: Path, work: Path) -> Outcomes:
     """What the result may be, by which of the two processes succeeded."""
 
     def result(*twins: bool) -> Parts | None:

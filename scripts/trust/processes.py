@@ -170,7 +170,7 @@ def _hook(folder: str, writer: int, kill_before: int | None) -> Callable[[str, t
             path = arguments[0]
         else:
             return
-        if isinstance(path, int) or not os.path.abspath(os.fsdecode(path)).startswith(folder):
+        if isinstance(path, int) or not os.path.abspath(os.fsdecode(path)).startswith(folder):  # noqa: PTH100
             return
         count += 1
         if count == kill_before:

@@ -7,23 +7,25 @@ from trust import damage, full, fuzz, kills, requests, soak, tiny
 from trust.counters import Counters
 from trust.processes import preload
 
-COMMANDS = ("convert", "places split", "train --overwrite", "map add", "recover")
-SUBJECTS = ("places.parquet", "index.parquet", "images.npy", "encoder.safetensors", "map.json", "map: descriptors")
+COMMANDS = ("convert", "map add")
+SUBJECTS = ("places.parquet", "images.npy", "encoder.safetensors", "map: descriptors")
 
 
 def run_short(out: Path) -> dict[str, Counters]:
     """Run every harness for a moment; returns the counters per part."""
     preload()
     base = tiny.make_base(out / "base", short=True)
-    found = {part: Counters(out / f"{part}.json") for part in ("kill", "pairs", "damage", "fuzz", "http", "full", "soak")}
+    found = {
+        part: Counters(out / f"{part}.json") for part in ("kill", "pairs", "damage", "fuzz", "http", "full", "soak")
+    }
     kills.run_kills(base, out, found["kill"], 2, COMMANDS)
     kills.run_pairs(base, out, found["pairs"], 1, ["map add"])
     damage.run_damages(base, out, found["damage"], 6, SUBJECTS)
-    full.run_full(base, out, found["full"], 1, ["convert"])
+    full.run_full(base, out, found["full"], 1, ["places split"])
     present = [name for name in fuzz.TARGETS if fuzz.has_seed(fuzz.TARGETS[name], base)]
-    fuzz.run_fuzz(base, found["fuzz"], 0, slice_seconds=0.04, names=present)
+    fuzz.run_fuzz(base, found["fuzz"], 0, slice_seconds=0.02, names=present)
     requests.run_document(base, out, found["http"], 40, served="map")
-    soak.run_soak(base, out, found["soak"], 1.0, served="map")
+    soak.run_soak(base, out, found["soak"], 0.5, served="map")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Soak a real server with good and bad requests: each good answer must equal the offline one, and memory must stay flat."""
+"""Soak a real server with good and bad requests: good answers equal the offline ones, and memory stays flat."""
 
 import http.client
 import json
@@ -27,6 +27,7 @@ def serving(base: Path, work: Path, served: str = "big-map") -> Iterator[tuple[i
     """A real `mappable serve` of the made-up map, and its port."""
     work.mkdir(parents=True, exist_ok=True)
     output = work / "serve.txt"
+    output.unlink(missing_ok=True)
     words = ["serve", base / served, "--images", base / "images", "--port", "0", "--device", "cpu"]
     running = start(words, base, output, before=lambda: use_small_backbone(base))
     try:
@@ -125,14 +126,18 @@ class Client:
 
     def health(self, draw: random.Random) -> str:
         status, body = ask_server(self.port, "GET", "/health")
-        return "" if status == 200 and json.loads(body)["landmarks"] == len(self.landmarks) else f"GET /health: {status} {body[:100]!r}"
+        return (
+            ""
+            if status == 200 and json.loads(body)["landmarks"] == len(self.landmarks)
+            else f"GET /health: {status} {body[:100]!r}"
+        )
 
     def picture(self, draw: random.Random) -> str:
         status, body = ask_server(self.port, "GET", f"/landmarks/{self.landmarks[0]}/image")
         return self._repeats("picture", status, body)
 
     def bad(self, draw: random.Random) -> str:
-        """A bad request: any refusal in JSON will do, but not a success of a damaged image as another one, nor a 500."""
+        """A bad request: any answer will do but a failure of the server, or an error that is not JSON."""
         status, body = self._bad(draw)
         if status >= 500 and status != 503:
             return f"status {status}: {body[:200]!r}"

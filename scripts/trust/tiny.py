@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from trust.processes import Ended, ask, run
+from trust.processes import Ended, run
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 120.0
 # Split, first place and distance from one to the next in metres, light.

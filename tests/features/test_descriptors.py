@@ -63,6 +63,16 @@ def test_rows_of_an_array_are_those_of_the_places(places: Places, vectors: Vecto
         np.testing.assert_allclose(found.descriptors, vectors, atol=1e-3 if kind == "<f2" else 1e-7)
 
 
+def test_a_flipped_bit_in_a_file_for_hloc_is_found(places: Places, vectors: Vectors, tmp_path: Path) -> None:
+    file = tmp_path / "d.h5"
+    write_hloc(file, places, vectors)
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(vectors[1].tobytes()) + 2] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(BadInputError, match=r"d\.h5"):
+        read_descriptors(file, places)
+
+
 def test_hloc_files_are_looked_up_by_path(places: Places, vectors: Vectors, tmp_path: Path) -> None:
     write_hloc(tmp_path / "d.h5", places, vectors)
     found = read_descriptors(tmp_path / "d.h5", places[[1, 2]])
