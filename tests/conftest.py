@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import json
 import os
 import resource
 import signal
@@ -150,6 +151,17 @@ def draw() -> Callable[..., Path]:
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(file, **save_options)
         return file
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def rewrite() -> Callable[[Path, dict[str, Any]], None]:
+    """Write other values to a JSON file of ours, with a correct checksum: for what is checked after the checksum."""
+    from mappable.checksums import UNSEALED, seal
+
+    def write(file: Path, values: dict[str, Any]) -> None:
+        file.write_bytes(seal(json.dumps(values | {"checksum": UNSEALED}).encode()))
 
     return write
 

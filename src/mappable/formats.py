@@ -45,8 +45,8 @@ class Format:
     def text(self, values: Mapping[str, Any], *, indent: int | None = 2) -> str:
         """JSON text that begins with the header; `indent=None` puts it on one line.
 
-        If the format has a seal, the text has the place of it, and the file that contains the text must be sealed with
-        `checksums.seal` before it is written.
+        If the format has a seal, the text has its place. Then the file that contains the text must be sealed with
+        `checksums.seal`.
         """
         place = {} if self.sealed_since is None else {CHECKSUM: UNSEALED}
         return json.dumps({**self.header, **place, **values}, indent=indent)

@@ -318,7 +318,13 @@ def test_recordings_that_cannot_be_written_are_refused_before_any_image_is_descr
 
 @pytest.mark.usefixtures("with_rerun")
 def test_what_was_recovered_from_other_images_is_refused(
-    mappable: Run, drive: Drive, wall: Path, wall_map: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mappable: Run,
+    drive: Drive,
+    wall: Path,
+    wall_map: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rewrite: Callable[..., None],
 ) -> None:
     monkeypatch.setattr(Encoder, "embed", lambda *_, **__: pytest.fail("images were described"))
     locate = ("locate", wall_map)
@@ -334,10 +340,13 @@ def test_what_was_recovered_from_other_images_is_refused(
     )
     broken = shutil.copytree(own, tmp_path / "broken")
     (broken / "positions.csv").write_text((broken / "positions.csv").read_text().replace("\n3,0,", "\n3,0,x"))
+    refused(mappable(*locate, drive.table, *recorded, broken), "positions.csv: damaged, or changed")
+    summary = json.loads((own / "summary.json").read_text())
+    del summary["files"]  # as of an earlier version
+    rewrite(broken / "summary.json", summary)
     refused(
         mappable(*locate, drive.table, *recorded, broken),
         "positions.csv, row 5",
     )
-    summary = json.loads((own / "summary.json").read_text())
-    (broken / "summary.json").write_text(json.dumps(summary | {"dimensions": 3}))
+    rewrite(broken / "summary.json", summary | {"dimensions": 3})
     refused(mappable(*locate, drive.table, *recorded, broken), "has 3 dimensions, but the map has 2")

@@ -43,10 +43,12 @@ def test_another_reading_of_the_same_set_is_not_overwritten_unasked(root: Path, 
     assert load_places(tmp_path / "out").unit == "frames"
 
 
-def test_a_damaged_record_of_a_conversion_is_one_sentence(root: Path, tmp_path: Path) -> None:
+def test_a_damaged_record_of_a_conversion_is_one_sentence(
+    root: Path, tmp_path: Path, rewrite: Callable[..., None]
+) -> None:
     convert("manifest", root, tmp_path / "out", pixels=False)
     record = tmp_path / "out/convert.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"options": None}))
+    rewrite(record, json.loads(record.read_text()) | {"options": None})
     with pytest.raises(BadInputError, match=r"convert\.json"):
         convert("manifest", root, tmp_path / "out", pixels=False)
 

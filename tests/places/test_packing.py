@@ -308,7 +308,9 @@ def test_two_processes_cannot_fill_one_pack_at_once(places: Places, tmp_path: Pa
         pack_images(places, tmp_path / "out", size=SIZE)
 
 
-def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(places: Places, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(
+    places: Places, tmp_path: Path, rewrite: Callable[..., None]
+) -> None:
     with pytest.raises(BadInputError, match=r"no pack.*pack\.json"):
         PackedImages(tmp_path)
     (tmp_path / "pack.json").write_text("{")
@@ -318,7 +320,7 @@ def test_a_folder_that_is_no_pack_is_refused_in_one_sentence(places: Places, tmp
     about = next(tmp_path.rglob("pixels/**/pack.json"))
     sound = json.loads(about.read_text())
     for wrong in ({"fit": "round"}, {"width": -1}, {"height": "high"}):
-        about.write_text(json.dumps(sound | wrong))
+        rewrite(about, sound | wrong)
         with pytest.raises(BadInputError, match=r"pack\.json.*damaged"):
             PackedImages(about.parent)
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,7 +148,9 @@ def test_what_is_missing_or_damaged_is_drawn_again_and_nothing_else(written: Pat
 
 
 @pytest.mark.long
-def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: Path) -> None:
+def test_a_world_that_is_whole_is_found_without_looking_at_its_images(
+    tmp_path: Path, rewrite: Callable[..., None]
+) -> None:
     few = 4 * FEW
     assert find_simulated(NAME, tmp_path / "none", every=few) is None
     places = write_simulated(NAME, tmp_path, every=few)
@@ -160,11 +163,11 @@ def test_a_world_that_is_whole_is_found_without_looking_at_its_images(tmp_path: 
     assert find_simulated(NAME, tmp_path, every=few) is None
     (tmp_path / "away").rename(places.files[0])
     record = json.loads((tmp_path / "world.json").read_text())
-    (tmp_path / "world.json").write_text(json.dumps(record | {"device": "cuda"}))
+    rewrite(tmp_path / "world.json", record | {"device": "cuda"})
     assert find_simulated(NAME, tmp_path, every=few) == places  # drawn beforehand, on a GPU
-    (tmp_path / "world.json").write_text(json.dumps(record | {"drawing_code": "other"}))
+    rewrite(tmp_path / "world.json", record | {"drawing_code": "other"})
     assert find_simulated(NAME, tmp_path, every=few) is None
-    (tmp_path / "world.json").write_text(json.dumps({key: record[key] for key in record if key != "image_hash"}))
+    rewrite(tmp_path / "world.json", {key: record[key] for key in record if key != "image_hash"})
     assert find_simulated(NAME, tmp_path, every=few) is None  # stopped before the end
 
 

@@ -171,7 +171,8 @@ def from_images(
 def _recover(
     task: "Task", measure: Callable[[], "Measured"], out: Path, figure: bool, overwrite: bool, as_json: bool
 ) -> None:
-    from mappable.recovery.task import POSITIONS, recover_to_folder
+    from mappable.recovery.files import POSITIONS
+    from mappable.recovery.task import recover_to_folder
 
     check_outputs(overwrite, out / POSITIONS)
     report = recover_to_folder(task, measure, out, figure=figure)

@@ -115,7 +115,7 @@ def write_report(
     page = _page(setup=setup, headline=top, sections=sections, figures=shown, captions=captions)
     reasons = [f"{what}: {why}" for what, why, _ in failures(view, lost)]
     data = _data(view, top, sections, reasons)
-    json.dumps(data, allow_nan=False)  # raises for a NaN before anything is written
+    json.dumps(data, allow_nan=False)  # raises for NaN, which other programs cannot read
     linked = {name: (os.path.relpath(path, out), captions[name]) for name, path in figures.items() if name in captions}
     text = markdown_of(setup.name, [top.gain, top.run], sections, linked)
     FORMAT.write(out / DATA, data)

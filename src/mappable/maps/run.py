@@ -15,10 +15,8 @@ from mappable.places.files import load_places
 from mappable.places.table import Places
 from mappable.places.unposed import is_table
 from mappable.recovery.align import align
-from mappable.recovery.files import RECOVERY
+from mappable.recovery.files import POSITIONS, read_summary
 from mappable.tables import read_csv
-
-POSITIONS, SUMMARY = "positions.csv", "summary.json"  # of `mappable recover`
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +90,7 @@ def known_positions(landmarks: Map, places: Places, paths: Sequence[Path]) -> Fl
 
 def read_shape(folder: Path, places: Places, dimensions: int) -> Shape:
     """What `mappable recover images` wrote about these very places."""
-    summary, table = RECOVERY.read(folder / SUMMARY), read_csv(folder / POSITIONS)
+    summary, table = read_summary(folder, POSITIONS), read_csv(folder / POSITIONS)
     ids = places.place_id.tolist()
     if summary.get("images", ids) != ids or len(table) != len(ids):
         raise BadInputError(f"{folder}: was recovered from {len(table):,} images, but not the {len(ids):,} given here")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from mappable.arrays import MAX_COORDINATE, Floats, Ints
+from mappable.checksums import digest_of_file
 from mappable.containers import read_npy
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, DamagedFileError
 from mappable.files import write_text
 from mappable.formats import Format
 from mappable.recovery.hints import Anchors, Odometry, Turns
@@ -21,7 +22,8 @@ from mappable.recovery.result import Recovered
 from mappable.tables import Table, read_table
 from mappable.trajectories import read_tum
 
-RECOVERY = Format("mappable recovery", 2, "run `mappable recover` again", sealed_since=2, earliest=1)  # summary.json
+RECOVERY = Format("mappable recovery", 2, "run `mappable recover` again", sealed_since=2, earliest=1)
+POSITIONS, TRAJECTORY, SUMMARY = "positions.csv", "trajectory.txt", "summary.json"
 AXES = "xyz"
 # Defaults for tables without a column sigma:
 RELATIVE_SIGMA, ABSOLUTE_SIGMA = 0.05, 0.2  # ranges: share of the distance, plus metres
@@ -137,6 +139,16 @@ def read_truth(file: Path | str, count: int) -> Floats:
     truth: Floats = np.full((count, positions.shape[1]), np.nan)
     truth[points] = positions
     return truth
+
+
+def read_summary(folder: Path, name: str) -> dict[str, Any]:
+    """Read the summary of a recovery in a folder, and check that its file `name` is as it was written."""
+    summary = RECOVERY.read(folder / SUMMARY)
+    with RECOVERY.reading(folder / name):
+        known = dict(summary.pop("files", {}))  # earlier versions wrote no checksums
+        if name in known and known[name] != digest_of_file(folder / name):
+            raise DamagedFileError(f"{folder / name}: damaged, or changed since `mappable recover` wrote it")
+    return summary
 
 
 def write_positions(file: Path | str, recovered: Recovered) -> None:

@@ -6,17 +6,28 @@ from pathlib import Path
 from typing import Any
 
 from mappable.arrays import Floats
+from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
-from mappable.files import check_writable
+from mappable.files import check_writable, written_together
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.figure import draw_recovery
-from mappable.recovery.files import RECOVERY, read_anchors, read_odometry, read_truth, read_turns, write_positions
+from mappable.recovery.files import (
+    POSITIONS,
+    RECOVERY,
+    SUMMARY,
+    TRAJECTORY,
+    read_anchors,
+    read_odometry,
+    read_truth,
+    read_turns,
+    write_positions,
+)
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.report import Report, report
 from mappable.trajectories import write_tum
 
-POSITIONS, TRAJECTORY, SUMMARY, FIGURE = "positions.csv", "trajectory.txt", "summary.json", "recovery.png"
+FIGURE = "recovery.png"
 
 
 @dataclass(frozen=True)
@@ -92,9 +103,11 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         progress=True,
     )
     reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
-    write_positions(out / POSITIONS, recovered)
-    write_tum(out / TRAJECTORY, recovered.positions, measured.seconds)
-    RECOVERY.write(out / SUMMARY, measured.facts | {"method": task.method} | asdict(reported))
+    with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
+        write_positions(positions, recovered)
+        write_tum(trajectory, recovered.positions, measured.seconds)
+        files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
+        RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)

@@ -1,6 +1,7 @@
 """All protocols together: figures, results on disk, and how to add a protocol."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,15 +55,17 @@ def test_results_are_read_as_they_were_written(results: list[Result], tmp_path: 
     }
 
 
-def test_a_result_of_an_earlier_version_or_with_another_type_raises(results: list[Result], tmp_path: Path) -> None:
+def test_a_result_of_an_earlier_version_or_with_another_type_raises(
+    results: list[Result], tmp_path: Path, rewrite: Callable[..., None]
+) -> None:
     results[0].save(tmp_path)
     facts = json.loads((tmp_path / RESULT).read_text())
-    (tmp_path / RESULT).write_text(json.dumps(facts | {"version": 1}))
+    rewrite(tmp_path / RESULT, facts | {"version": 1})
     with pytest.raises(BadInputError, match=r"result\.json.*earlier version.*1.*evaluate again"):
         Result.load(tmp_path)
     for name, value in (("positive", "many"), ("recall", [1]), ("errors", {"array": "table1/queries"})):
         table1 = facts["protocols"]["table1"] | {name: value}
-        (tmp_path / RESULT).write_text(json.dumps(facts | {"protocols": {"table1": table1}}))
+        rewrite(tmp_path / RESULT, facts | {"protocols": {"table1": table1}})
         with pytest.raises(BadInputError, match=r"result\.json"):
             Result.load(tmp_path)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def test_a_region_is_searched_by_landmarks_of_its_own_run(scoring: Scoring) -> N
 
 
 def test_a_stored_result_under_the_former_names_of_a_protocol_and_a_setting_is_still_valid(
-    scoring: Scoring, tmp_path: Path
+    scoring: Scoring, tmp_path: Path, rewrite: Callable[..., None]
 ) -> None:
     assert protocols_named(["generalisation"]) == [PROTOCOLS["generalization"]]  # codespell:ignore
     settings = {"loss": "triplet", "normalized": True}
@@ -124,7 +125,7 @@ def test_a_stored_result_under_the_former_names_of_a_protocol_and_a_setting_is_s
     for part in ("protocols", "keys"):
         stored[part] = {"generalisation": stored[part].pop("generalization")}  # codespell:ignore
     stored["settings"]["normalised"] = stored["settings"].pop("normalized")  # codespell:ignore
-    file.write_text(json.dumps(stored))
+    rewrite(file, stored)
     found = Result.load(tmp_path)
     assert found.settings == settings
     assert found.get(Generalization) is not None

@@ -1,6 +1,7 @@
 """The reader of what `mappable simulate` wrote."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_it_is_converted_like_any_collection(folder: Path, tmp_path: Path) -> No
     assert find_pack(tmp_path / "out").load(places).shape == (len(places), 12, 16, 3)
 
 
-def test_missing_and_damaged_files_are_named(broken: Path) -> None:
+def test_missing_and_damaged_files_are_named(broken: Path, rewrite: Callable[..., None]) -> None:
     record = json.loads((broken / "world.json").read_text())
     table = (broken / "places.parquet").read_bytes()
     (broken / "places.parquet").write_bytes(table[:-100])
@@ -58,11 +59,11 @@ def test_missing_and_damaged_files_are_named(broken: Path) -> None:
         ({"places": 3}, "places.parquet: .* places, expected 3 as in world.json"),
         ({"parts": 3}, "world.json: damaged"),
     ):
-        (broken / "world.json").write_text(json.dumps(record | change))
+        rewrite(broken / "world.json", record | change)
         with pytest.raises(BadInputError, match=message):
             read_places("simulated", broken)
     del record["image_hash"]
-    (broken / "world.json").write_text(json.dumps(record))
+    rewrite(broken / "world.json", record)
     with pytest.raises(BadInputError, match=r"world.json.*did not finish"):
         read_places("simulated", broken)
     (broken / "world.json").unlink()
