@@ -2,23 +2,33 @@
 
 import numpy as np
 import pytest
-from tests.maps.conftest import Town
 
 from mappable.arrays import Floats, Floats32
 from mappable.maps.calibrate import calibrate
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location
 from mappable.maps.map import Map
+from mappable.places.frames import Frame
+from mappable.places.table import Places
 
 pytestmark = pytest.mark.medium
 
 Drive = tuple[Floats, Floats32]
+ENCODER = "made-up"
+
+
+def describe(positions: Floats, seed: int) -> Floats32:
+    """Descriptors of length one that change smoothly along the way, with noise."""
+    waves = np.random.default_rng(0)
+    seen = np.cos(positions @ waves.normal(size=(2, 192)) / 8 + waves.uniform(0, 2 * np.pi, 192))
+    seen += 0.25 * np.random.default_rng(seed).normal(size=seen.shape)
+    return (seen / np.linalg.norm(seen, axis=1, keepdims=True)).astype(np.float32)
 
 
 def drive(count: int, seed: int) -> Drive:
     along = np.linspace(0, 400, count)
     positions = np.column_stack([along, 30 * np.sin(along / 60)])
-    return positions, Town.describe(positions, seed)
+    return positions, describe(positions, seed)
 
 
 def joined(*parts: Drive) -> Drive:
@@ -35,9 +45,11 @@ LANDMARKS, KNOWN, ASKED = drive(80, 2), drive(200, 3), drive(60, 5)
 
 def located(landmarks: Drive, known: Drive) -> tuple[float, int]:
     """Median error, and how many of 60 images are confident."""
-    bare = Map.build(Town.places(landmarks[0], "landmarks"), landmarks[1], Town.encoder)
+    paths = [f"{row}.jpg" for row in range(len(landmarks[0]))]
+    places = Places(path=paths, x=landmarks[0][:, 0], y=landmarks[0][:, 1], frames=Frame("town"))
+    bare = Map.build(places, landmarks[1], ENCODER)
     calibrated = bare.with_calibration(calibrate(bare, known[1], known[0]))
-    found = [one for one in Locator(calibrated).locate(ASKED[1], encoder=Town.encoder) if isinstance(one, Location)]
+    found = [one for one in Locator(calibrated).locate(ASKED[1], encoder=ENCODER) if isinstance(one, Location)]
     assert len(found) == len(ASKED[0])
     errors = np.linalg.norm(np.array([one.coordinates for one in found]) - ASKED[0], axis=1)
     assert np.isfinite(errors).all()
