@@ -154,7 +154,7 @@ def test_a_folder_that_lacks_something_names_it(folder: Path, places: Places) ->
         read_descriptors(folder, strange)
     shutil.copy(folder / "descriptors.npy", folder / "kept.npy")
     (folder / "descriptors.npy").unlink()
-    with pytest.raises(BadInputError, match=r"descriptors\.npy.*file"):
+    with pytest.raises(BadInputError, match=r"descriptors\.npy is missing"):
         read_descriptors(folder)
     (folder / "kept.npy").rename(folder / "descriptors.npy")
     facts = json.loads((folder / "descriptors.json").read_text())
@@ -200,3 +200,36 @@ def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vect
     for shape in ((2, 5), (3,), (3, 0)):
         with pytest.raises(BadInputError, match="3 places"):
             check_descriptors(np.ones(shape, np.float32), places)
+
+
+@pytest.mark.parametrize(
+    ("name", "old"),
+    [
+        ("descriptors-next.npy", True),
+        ("places-next.parquet", True),
+        ("descriptors.json", True),
+        ("descriptors.npy", False),
+        ("places.parquet", False),
+    ],
+)
+def test_killed_writing_leaves_the_old_or_the_new_descriptors(
+    places: Places, vectors: Vectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    replaced = Path.replace
+
+    def stop(self: Path, target: Path) -> Path:
+        if Path(target).name == name:
+            raise Killed
+        return replaced(self, target)
+
+    write_descriptors(tmp_path, places, vectors, ABOUT, "old", "float32")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Path, "replace", stop)
+        write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
+    found = read_descriptors(tmp_path)
+    assert (found.encoder, len(found.places)) == (("old", len(places)) if old else ("new", 2))
+    write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
+    assert {file.name for file in tmp_path.iterdir()} == {"descriptors.npy", "places.parquet", "descriptors.json"}
