@@ -226,9 +226,10 @@ def test_killed_writing_leaves_the_old_or_the_new_descriptors(
         return replaced(self, target)
 
     write_descriptors(tmp_path, places, vectors, ABOUT, "old", "float32")
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", stop)
-        write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
+        with pytest.raises(Killed):
+            write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
     found = read_descriptors(tmp_path)
     assert (found.encoder, len(found.places)) == (("old", len(places)) if old else ("new", 2))
     write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
