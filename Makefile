@@ -14,7 +14,7 @@ help:
 	@echo "make quick      run the quick tests: no process, server, drawing or training; under a minute on 2 cores"
 	@echo "make test       set up (4 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
-	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; two hours on 2 cores, see docs/trust.md"
+	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see docs/trust.md"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
 	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"

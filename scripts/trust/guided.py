@@ -10,6 +10,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))  # this file is also a program
+
 from trust.counters import Counters
 
 TARGETS = (
@@ -94,5 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent))
     main()
