@@ -7,13 +7,14 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo quick test test-long bench docs sbom audit clean
+.PHONY: help demo quick test test-long test-trust bench docs sbom audit clean
 
 help:
 	@echo "make demo       set up, draw a simulated street, train three encoders on it, and write a report into ./demo"
 	@echo "make quick      run the quick tests: no process, server, drawing or training; under a minute on 2 cores"
 	@echo "make test       set up (4 minutes on 2 cores), check style, types and imports, and run the tests (4 minutes)"
 	@echo "make test-long  run the long tests: documented commands at full length, an installed wheel; half an hour on 2 cores"
+	@echo "make test-trust kill, damage, fuzz, fill disks and soak, part of test-long; an hour or more, see docs/trust.md"
 	@echo "make bench      run the benchmarks, each next to the usual alternative"
 	@echo "make docs       build the documentation into ./site"
 	@echo "make sbom       write the bill of materials (CycloneDX) of the environment to sbom.json"
@@ -35,6 +36,11 @@ test: .venv/developing
 
 test-long: .venv/developing
 	$(PYTEST) -m long
+	$(MAKE) test-trust
+
+# A run that was stopped continues: the counters are in ./trust.
+test-trust: .venv/trusting
+	$(BIN)/python scripts/trust --out trust
 
 bench: .venv/developing
 	@for benchmark in $(BENCHMARKS); do echo "== $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
@@ -49,7 +55,7 @@ audit: .audit
 	$(PYTHON) scripts/audit.py .audit/bin/pip-audit requirements-dev.lock
 
 clean:
-	rm -rf .venv .audit demo site sbom.json
+	rm -rf .venv .audit demo site trust sbom.json
 
 # The locks pin every package by version and hash (scripts/lock.py). torch has only its version: its build depends on the
 # machine. Nothing can bring another build of torch, because all else is installed with --no-deps.
@@ -64,6 +70,12 @@ clean:
 .venv/developing: .venv/installed requirements-dev.lock
 	scripts/system-packages $(PYTHON) browser
 	$(LOCKED) requirements-dev.lock
+	@touch $@
+
+# atheris has no wheel for every platform; scripts/trust skips what is not installed.
+.venv/trusting: .venv/developing
+	$(PIP) --constraint constraints.txt schemathesis
+	-$(PIP) --constraint constraints.txt atheris
 	@touch $@
 
 .venv/documenting: .venv/installed requirements-docs.lock

@@ -63,6 +63,16 @@ def test_rows_of_an_array_are_those_of_the_places(places: Places, vectors: Vecto
         np.testing.assert_allclose(found.descriptors, vectors, atol=1e-3 if kind == "<f2" else 1e-7)
 
 
+def test_a_flipped_bit_in_a_file_for_hloc_is_found(places: Places, vectors: Vectors, tmp_path: Path) -> None:
+    file = tmp_path / "d.h5"
+    write_hloc(file, places, vectors)
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(vectors[1].tobytes()) + 2] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(BadInputError, match=r"d\.h5"):
+        read_descriptors(file, places)
+
+
 def test_hloc_files_are_looked_up_by_path(places: Places, vectors: Vectors, tmp_path: Path) -> None:
     write_hloc(tmp_path / "d.h5", places, vectors)
     found = read_descriptors(tmp_path / "d.h5", places[[1, 2]])
@@ -144,7 +154,7 @@ def test_a_folder_that_lacks_something_names_it(folder: Path, places: Places) ->
         read_descriptors(folder, strange)
     shutil.copy(folder / "descriptors.npy", folder / "kept.npy")
     (folder / "descriptors.npy").unlink()
-    with pytest.raises(BadInputError, match=r"descriptors\.npy.*file"):
+    with pytest.raises(BadInputError, match=r"descriptors\.npy is missing"):
         read_descriptors(folder)
     (folder / "kept.npy").rename(folder / "descriptors.npy")
     facts = json.loads((folder / "descriptors.json").read_text())
@@ -190,3 +200,37 @@ def test_descriptors_of_a_map_must_have_length_one(places: Places, vectors: Vect
     for shape in ((2, 5), (3,), (3, 0)):
         with pytest.raises(BadInputError, match="3 places"):
             check_descriptors(np.ones(shape, np.float32), places)
+
+
+@pytest.mark.parametrize(
+    ("name", "old"),
+    [
+        ("descriptors-next.npy", True),
+        ("places-next.parquet", True),
+        ("descriptors.json", True),
+        ("descriptors.npy", False),
+        ("places.parquet", False),
+    ],
+)
+def test_killed_writing_leaves_the_old_or_the_new_descriptors(
+    places: Places, vectors: Vectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    replaced = Path.replace
+
+    def stop(self: Path, target: Path) -> Path:
+        if Path(target).name == name:
+            raise Killed
+        return replaced(self, target)
+
+    write_descriptors(tmp_path, places, vectors, ABOUT, "old", "float32")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", stop)
+        with pytest.raises(Killed):
+            write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
+    found = read_descriptors(tmp_path)
+    assert (found.encoder, len(found.places)) == (("old", len(places)) if old else ("new", 2))
+    write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
+    assert {file.name for file in tmp_path.iterdir()} == {"descriptors.npy", "places.parquet", "descriptors.json"}

@@ -244,3 +244,14 @@ def test_a_backend_is_chosen_by_the_file_or_by_name(exported: Exported, monkeypa
         open_file(exported.file, "cpu", "torch")
     with pytest.raises(BadInputError, match=r"device.*'gpu'"):
         open_file(exported.file, "gpu")
+
+
+def test_metadata_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    same = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "g", [value], [same])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    model.metadata_props.add(key="mappable", value="XXXXXXXX")
+    (tmp_path / "a.onnx").write_bytes(model.SerializeToString().replace(b"XXXXXXXX", b"\xff" * 8))
+    with pytest.raises(BadInputError, match=r"a\.onnx"):
+        OnnxEncoder(tmp_path / "a.onnx")

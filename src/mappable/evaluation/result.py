@@ -13,10 +13,11 @@ from mappable.arrays import Floats, Ints, Strings
 from mappable.evaluation.records import Arrays, from_json, to_json
 from mappable.evaluation.setup import Setup
 from mappable.features.about import version_of_mappable
-from mappable.files import write_atomically
+from mappable.files import write_atomically, writing
 from mappable.formats import Format
 from mappable.learning.settings import with_current_names
 
+<<<<<<< HEAD
 RESULT, ARRAYS = "result.json", "arrays.safetensors"
 FORMAT = Format(
     "mappable result",
@@ -27,6 +28,10 @@ FORMAT = Format(
     limit=2**30,
     if_missing="give a folder that `mappable evaluate` wrote",
 )
+=======
+RESULT, ARRAYS, NEXT_ARRAYS = "result.json", "arrays.safetensors", "arrays-next.safetensors"
+FORMAT = Format("mappable result", 4, "evaluate again", sealed_since=4, earliest=3, limit=2**30)
+>>>>>>> trust-harness
 MAPPINGS = ("settings", "skipped", "failed", "keys", "ran", "map")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 
@@ -106,7 +111,11 @@ class Result:
         return next((one for one in self.scored.values() if isinstance(one, kind)), None)
 
     def save(self, folder: Path) -> None:
-        """Write `result.json` and `arrays.safetensors`; both replace existing files."""
+        """Write `result.json` and `arrays.safetensors`; both replace existing files.
+
+        `result.json` decides which arrays are valid. So the new arrays have another name until it is replaced: a save
+        that is killed leaves the old result or the new one.
+        """
         facts: dict[str, Any] = {"mappable": version_of_mappable()}
         facts |= {name: getattr(self, name) for name in FACTS}
         facts |= {
@@ -121,8 +130,10 @@ class Result:
         queries = {"id": self.ids.tolist(), "condition": self.conditions.tolist(), "block": self.blocks.tolist()}
         packed = save(arrays)
         facts |= {"queries": queries, "arrays": hashlib.sha256(packed).hexdigest()}
-        write_atomically(folder / ARRAYS, lambda stream: stream.write(packed))
+        write_atomically(folder / NEXT_ARRAYS, lambda stream: stream.write(packed))
         FORMAT.write(folder / RESULT, facts)
+        with writing(folder / ARRAYS):
+            (folder / NEXT_ARRAYS).replace(folder / ARRAYS)
 
     @classmethod
     def load(cls, path: Path) -> "Result":
@@ -132,9 +143,7 @@ class Result:
         folder = path.parent if path.name == RESULT else path
         with FORMAT.reading(folder / RESULT):
             facts = FORMAT.read(folder / RESULT)
-            packed = (folder / ARRAYS).read_bytes()
-            if hashlib.sha256(packed).hexdigest() != facts["arrays"]:
-                raise ValueError(f"{ARRAYS} does not match its checksum in {RESULT}")
+            packed = _packed(folder, facts["arrays"])
             arrays, queries, kinds = load(packed), facts["queries"], get_type_hints(cls)
             facts = {"failed": {}, "map": {}} | facts  # earlier versions lack these
             mappings = {name: from_json(dict[str, Any], facts[name], arrays) for name in MAPPINGS}
@@ -150,6 +159,16 @@ class Result:
                 blocks=np.array(queries["block"], dtype=np.int64),
                 scored={name: from_json(PROTOCOLS[name].kind, one, arrays) for name, one in protocols.items()},
             )
+
+
+def _packed(folder: Path, expected: str) -> bytes:
+    """The bytes of the arrays; a save that was killed left them under the name for the next ones."""
+    for name in (ARRAYS, NEXT_ARRAYS):
+        file = folder / name
+        if file.exists() and hashlib.sha256(packed := file.read_bytes()).hexdigest() == expected:
+            return packed
+    (folder / ARRAYS).read_bytes()  # raises if it is missing
+    raise ValueError(f"{ARRAYS} does not match its checksum in {RESULT}")
 
 
 def fingerprint_of(setup: Setup, images: str) -> str:

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.arrays import Floats, Floats32
-from mappable.checksums import digest_of_file
 from mappable.containers import read_npy
-from mappable.errors import BadInputError, DamagedFileError, shown
+from mappable.errors import BadInputError, shown
 from mappable.features.about import About
-from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, check_hloc
+from mappable.features.export import ABOUT, DESCRIPTORS, FORMAT, check_hloc, valid_file
 from mappable.places.files import TABLE, load_places
 from mappable.places.notes import Note, warn
 from mappable.places.table import Places
@@ -103,11 +102,10 @@ def _read_folder(folder: Path, places: Places | None) -> Described:
     with FORMAT.reading(folder / ABOUT):
         facts = FORMAT.read(folder / ABOUT)
         encoder, about = str(facts["encoder"]), About.from_json(facts["about"])
-        for name, checksum in facts.get("files", {}).items():  # earlier versions wrote no checksums
-            if name in (DESCRIPTORS, TABLE) and digest_of_file(folder / name) != checksum:
-                raise DamagedFileError(f"{folder / name}: damaged, or not written together with {ABOUT}")
-    table = load_places(folder)
-    descriptors = _read_array(folder / DESCRIPTORS, table)
+        checksums = dict(facts.get("files", {}))
+        numbers, rows = (valid_file(folder, name, checksums.get(name)) for name in (DESCRIPTORS, TABLE))
+    table = load_places(rows)
+    descriptors = _read_array(numbers, table)
     if places is None:
         return Described(table, descriptors, encoder, about)
     row_of = {place_id: row for row, place_id in enumerate(table.place_id)}

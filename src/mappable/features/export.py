@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.checksums import digest_of_file
+<<<<<<< HEAD
 from mappable.errors import BadInputError, install_extra
+=======
+from mappable.errors import BadInputError, DamagedFileError
+>>>>>>> trust-harness
 from mappable.features.about import About
-from mappable.files import write_atomically, written_together
+from mappable.files import write_atomically, writing, written_together
 from mappable.formats import Format
 from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
@@ -16,6 +20,7 @@ from mappable.progress import track
 
 FORMAT = Format("mappable descriptors", 2, "write the folder again with `mappable embed`", sealed_since=2, earliest=1)
 DESCRIPTORS, ABOUT = "descriptors.npy", "descriptors.json"
+NEXT = {DESCRIPTORS: "descriptors-next.npy", TABLE: "places-next.parquet"}  # names of new files
 
 
 def check_folder(out: Path) -> None:
@@ -31,18 +36,39 @@ def write_descriptors(
 ) -> None:
     """Write descriptors.npy (n, D), places.parquet with the same rows, and descriptors.json.
 
-    descriptors.json records the encoder and the precision of its backbone. The files of an earlier run are replaced
-    only after all new files are on disk.
+    descriptors.json records the encoder and the precision of its backbone, and decides which files are valid, by their
+    checksums. So the new files have other names until it is replaced: a command that is killed leaves the old
+    descriptors or the new ones.
     """
     check_folder(out)
     _check_rows(places, descriptors)
     count, dimensions = descriptors.shape
     facts = {"descriptors": count, "dimensions": dimensions, "encoder": fingerprint, "precision": precision}
-    with written_together(out / DESCRIPTORS, out / TABLE, out / ABOUT) as (numbers, table, description):
+    numbers, table = out / NEXT[DESCRIPTORS], out / NEXT[TABLE]
+    try:
         write_atomically(numbers, lambda stream: np.save(stream, descriptors))
         save_places(places, table)
-        checksums = {DESCRIPTORS: digest_of_file(numbers), TABLE: digest_of_file(table)}
-        FORMAT.write(description, facts | {"files": checksums, "about": about.to_json()})
+    except BaseException:
+        numbers.unlink(missing_ok=True)
+        table.unlink(missing_ok=True)
+        raise
+    checksums = {DESCRIPTORS: digest_of_file(numbers), TABLE: digest_of_file(table)}
+    FORMAT.write(out / ABOUT, facts | {"files": checksums, "about": about.to_json()})
+    with writing(out):
+        numbers.replace(out / DESCRIPTORS)
+        table.replace(out / TABLE)
+
+
+def valid_file(folder: Path, name: str, checksum: str | None) -> Path:
+    """The file of a folder with this checksum; a command that was killed left it under its other name."""
+    files = [folder / name, folder / NEXT[name]]
+    if checksum is None:  # earlier versions wrote no checksums
+        return files[0]
+    for file in files:
+        if file.exists() and digest_of_file(file) == checksum:
+            return file
+    files[0].stat()  # raises if it is missing
+    raise DamagedFileError(f"{files[0]}: damaged, or not written together with {ABOUT}")
 
 
 def check_hloc(file: Path) -> None:
@@ -64,7 +90,7 @@ def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> 
     with written_together(file) as (temporary,), h5py.File(temporary, "w") as opened:
         rows = zip(places.path, descriptors, strict=True)
         for path, descriptor in track(rows, "writing descriptors", len(places)):
-            opened.create_group(path).create_dataset("global_descriptor", data=descriptor)
+            opened.create_group(path).create_dataset("global_descriptor", data=descriptor, fletcher32=True)
 
 
 def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:

@@ -38,10 +38,11 @@ class OnnxEncoder:
             check_seal(content, Path(file))
         try:
             self._session = open_session(content, threads=threads, providers=providers)
+            described = self._session.get_modelmeta().custom_metadata_map.get(KEY)
         except Exception as error:  # onnxruntime's errors have no common base class
             reason = str(error).splitlines()[0]
             raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None
-        self.facts = Facts.from_text(self._session.get_modelmeta().custom_metadata_map.get(KEY), Path(file))
+        self.facts = Facts.from_text(described, Path(file))
         self.about = self.facts.about
 
     @property

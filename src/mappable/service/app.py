@@ -19,7 +19,16 @@ from starlette.types import ASGIApp
 from mappable.errors import MappableError
 from mappable.maps.errors import DamagedMapError
 from mappable.maps.map import Map
-from mappable.service.answers import Health, KnownPosition, MapAnswer, Positions, Trajectory, describe_map, refusals
+from mappable.service.answers import (
+    Error,
+    Health,
+    KnownPosition,
+    MapAnswer,
+    Positions,
+    Trajectory,
+    describe_map,
+    refusals,
+)
 from mappable.service.body import MULTIPART, Form, SentImage, kind_of, parse_form, read_body
 from mappable.service.connections import Connections
 from mappable.service.disk import picture
@@ -112,6 +121,7 @@ def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
         responses={
             207: {"model": Positions, "description": "Some of the images cannot be used."},
             **refusals(*_IMAGE_ERRORS),
+            422: {"model": Positions | Error, "description": "An option is wrong, or no image can be used."},
         },
         openapi_extra={"requestBody": {"required": True, "content": PICTURE | _FILES}},
     )

@@ -34,6 +34,7 @@ import numpy as np
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame
+from mappable.places.matlab import read_matlab
 from mappable.places.notes import Note, warn
 from mappable.places.readers import image_files
 from mappable.places.table import Places
@@ -150,21 +151,13 @@ def _listed(files: list[Path]) -> tuple[list[_View], list[Note]]:
 
 def _load(file: Path) -> dict[str, Any]:
     """The fields of the struct in a .mat file, or the variables of the file if it has no struct."""
-    import scipy.io
-
-    try:
-        content: dict[str, Any] = scipy.io.loadmat(file)
-    except NotImplementedError:
-        raise BadInputError(f"{file}: unsupported .mat version 7.3 (HDF5); save the file as version 7") from None
-    except Exception as error:  # a damaged file can make SciPy raise almost any exception
-        reason = " ".join(str(error).split())
-        raise BadInputError(f"{file}: not a readable .mat file ({type(error).__name__}: {reason})") from None
-    struct = content.get("dbStruct")
-    if struct is None:
+    content = read_matlab(file)
+    if "dbStruct" not in content:
         return content
-    if not struct.dtype.names or struct.size != 1:
+    fields = content["dbStruct"]
+    if not isinstance(fields, dict):
         raise BadInputError(f"{file}: dbStruct is not a single struct")
-    return {name: struct.flat[0][name] for name in struct.dtype.names}
+    return fields
 
 
 def _field(file: Path, name: str, fields: dict[str, Any]) -> Any:

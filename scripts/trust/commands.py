@@ -1,0 +1,259 @@
+"""Every command that writes files: its arguments on the made-up set, and what counts as a good result.
+
+`look` describes a result by our own readers, as text: a kill must leave the text of before or the text of after.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trust.tiny import STUDY, use_small_backbone, use_tiny_demo
+
+ABSENT = "absent"
+Look = Callable[[Path], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes. Its arguments are relative to the work folder; `{base}` is the folder of the made-up set.
+
+    `copies` are copied from the base before it runs. `look` tells what is there, part by part. `twin` has arguments of
+    a second process that works on the same result, if not the same ones. `settles` is False for a command that refuses
+    to run twice, such as `map add` of the same images.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    look: Look
+    copies: tuple[str, ...] = ()
+    twin: tuple[str, ...] = ()
+    settles: bool = True
+    setup: Callable[[Path], None] = field(default=use_small_backbone)
+
+    def words(self, base: Path, *, twin: bool = False) -> list[object]:
+        return [word.replace("{base}", str(base)) for word in (self.twin or self.arguments if twin else self.arguments)]
+
+    def prepare(self, base: Path, work: Path) -> None:
+        """Make the work folder as it is before the command."""
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        for name in self.copies:
+            (shutil.copytree if (base / name).is_dir() else shutil.copy)(base / name, work / name)
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def files(*names: str) -> Look:
+    """The bytes of files that are written as a whole."""
+
+    def look(work: Path) -> dict[str, str]:
+        return {name: sha((work / name).read_bytes()) if (work / name).exists() else ABSENT for name in names}
+
+    return look
+
+
+def table(work: Path) -> dict[str, str]:
+    """The table of a set, and its packed pixels by their checksums."""
+    from mappable.places.cache import find_pack
+    from mappable.places.files import load_places
+
+    if not (work / "set/places.parquet").exists():
+        return {"set": ABSENT}
+    places = load_places(work / "set")
+    pack = find_pack(work / "set", (64, 48))
+    if pack.damaged():
+        raise RuntimeError(f"packed pixels do not match their checksums: {pack.damaged()[:3]}")
+    rows = zip(places.path, places.x, places.split, places.sequence, strict=True)
+    return {"set": sha(repr(list(rows)).encode() + pack.load(places).tobytes())}
+
+
+def world(work: Path) -> dict[str, str]:
+    return table(work)
+
+
+def run_folder(work: Path) -> dict[str, str]:
+    """The encoder of a training run."""
+    from mappable.features.encoder import Encoder
+
+    file = work / "model/encoder.safetensors"
+    return {"encoder": Encoder.load(file).fingerprint if file.exists() else ABSENT}
+
+
+def described(work: Path) -> dict[str, str]:
+    """The folder of `embed`: descriptors with the places of the same rows."""
+    import numpy as np
+
+    from mappable.features.descriptors import read_descriptors
+    from mappable.features.export import DESCRIPTORS
+
+    if not (work / "descriptors" / DESCRIPTORS).exists():
+        return {"descriptors": ABSENT}
+    loaded = read_descriptors(work / "descriptors")
+    rows = [*zip(loaded.places.path, loaded.places.split, strict=True)]
+    return {"descriptors": sha(repr(rows).encode() + np.asarray(loaded.descriptors).tobytes())}
+
+
+def landmarks(work: Path, name: str = "map") -> dict[str, str]:
+    """A map that passes `map verify`."""
+    import numpy as np
+
+    from mappable.maps.map import Map
+
+    if not (work / name / "map.json").exists():
+        return {"map": ABSENT}
+    opened = Map.verify(work / name)
+    rows = [*zip(opened.places.place_id, opened.places.x, opened.places.y, strict=True)]
+    return {"map": sha(repr(rows).encode() + np.asarray(opened.store.take(np.arange(len(rows)))).tobytes())}
+
+
+def scores(folder: str) -> Look:
+    """The results below a folder, with their arrays, and the report."""
+
+    def look(work: Path) -> dict[str, str]:
+        from mappable.evaluation.result import RESULT, Accuracy, Result
+
+        seen = {}
+        for file in sorted((work / folder).rglob(RESULT)):
+            result = Result.load(file.parent)
+            found = result.get(Accuracy)
+            assert found is not None
+            seen[file.parent.name] = sha(repr(result.ids.tolist()).encode() + found.errors.tobytes())
+        report = work / folder / "report.json"
+        seen["report"] = str(len(json.loads(report.read_text())["sections"])) if report.exists() else ABSENT
+        page = work / folder / "report.html"
+        seen["page"] = "</html>" if page.exists() and "</html>" in page.read_text()[-20:] else ABSENT
+        return seen
+
+    return look
+
+
+def study(work: Path) -> dict[str, str]:
+    """A study: its table and pixels, its encoders, its results."""
+    from mappable.features.encoder import Encoder
+    from mappable.places.cache import find_pack
+    from mappable.places.files import load_places
+
+    seen = scores("out")(work)
+    for file in sorted((work / "out/models").glob("*/encoder.safetensors")):
+        seen[f"encoder {file.parent.name}"] = Encoder.load(file).fingerprint
+    if (work / "out/places/places.parquet").exists():
+        places = load_places(work / "out/places")
+        seen["places"] = sha(repr(places.path.tolist()).encode())
+        if (work / "out/report.html").exists():
+            assert not find_pack(work / "out/places", (64, 48)).damaged()
+    if (work / "out/map/map.json").exists():
+        seen |= landmarks(work, "out/map")
+    return seen
+
+
+SET = ("{base}/set",)
+DEVICE = ("--device", "cpu")
+NORDLAND = ("reproduce", "nordland", "out", "--images", "{base}/frames", "--rows", "off-the-shelf,triplet+huber")
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("convert", ("convert", "manifest", "{base}/images", "set", "--size", "64x48"), table),
+        Command(
+            "convert --overwrite",
+            ("convert", "manifest", "{base}/images/half.csv", "set", "--size", "64x48", "--overwrite"),
+            table,
+            ("set",),
+        ),
+        Command("places split", ("places", "split", "set", "--calibration", "thursday"), table, ("set",)),
+        Command(
+            "simulate",
+            ("simulate", "street-v1-3d", "set", "--every", "60", "--size", "64x48"),
+            world,
+        ),
+        Command("train", ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE), run_folder),
+        Command(
+            "train --overwrite",
+            ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE, "--overwrite"),
+            run_folder,
+            ("model",),
+        ),
+        Command("embed", ("embed", "{base}/model", *SET, "descriptors", "--overwrite"), described, ("descriptors",)),
+        Command(
+            "map build",
+            ("map", "build", *SET, "map", "--encoder", "{base}/model", "--landmarks", "60", "--overwrite"),
+            landmarks,
+            ("map",),
+        ),
+        Command(
+            "map add",
+            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            landmarks,
+            ("map",),
+            ("map", "add", "map", *SET, "--sequence", "wednesday"),
+            settles=False,
+        ),
+        Command(
+            "map remove",
+            ("map", "remove", "big-map", "monday/00020.png"),
+            lambda work: landmarks(work, "big-map"),
+            ("big-map",),
+            ("map", "add", "big-map", *SET, "--sequence", "wednesday"),
+            settles=False,
+        ),
+        Command(
+            "map merge",
+            ("map", "merge", "map", "{base}/other-map"),
+            landmarks,
+            ("map",),
+            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            settles=False,
+        ),
+        Command(
+            "densify",
+            ("densify", "map", "{base}/images/wednesday", "--sequence", "--within", "50"),
+            landmarks,
+            ("map",),
+            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            settles=False,
+        ),
+        Command(
+            "recover",
+            ("recover", "file", "{base}/ranges/ranges.csv", "recovered", "--overwrite"),
+            files("recovered/positions.csv", "recovered/trajectory.txt", "recovered/summary.json"),
+            ("recovered",),
+        ),
+        Command(
+            "locate",
+            (
+                *("locate", "{base}/big-map", "{base}/images/wednesday", "--sequence"),
+                *("--csv", "located.csv", "--tum", "located.txt", "--overwrite"),
+            ),
+            files("located.csv", "located.txt"),
+            ("located.csv", "located.txt"),
+        ),
+        Command(
+            "map export",
+            ("map", "export", "{base}/big-map", "landmarks.h5", "--overwrite"),
+            files("landmarks.h5"),
+            ("landmarks.h5",),
+        ),
+        Command(
+            "evaluate",
+            ("evaluate", "{base}/big-map", *SET, "result", "--protocols", "table1", "--overwrite"),
+            scores("result"),
+            ("result",),
+        ),
+        Command(
+            "export",
+            ("export", "{base}/other-model", "encoder.onnx", "--overwrite"),
+            files("encoder.onnx"),
+            ("encoder.onnx",),
+        ),
+        Command(
+            "reproduce",
+            (*NORDLAND, "--protocols", "table1", *DEVICE, *(word for one in STUDY for word in ("--set", one))),
+            study,
+        ),
+        Command("demo", ("demo", "out", "--every", "60"), study, setup=use_tiny_demo),
+    )
+}

@@ -1,0 +1,597 @@
+"""Feed every reader mutated files: no exception but MappableError, at most 2 s, at most 500 MB of memory more.
+
+The mutations are seeded: input number N of a target is always the same. `guided.py` adds inputs by code coverage.
+"""
+
+import mmap
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import struct
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trust.counters import Counters
+from trust.processes import ask
+from trust.tiny import use_small_backbone
+
+SECONDS, MEGABYTES = 2.0, 500
+HARD_SECONDS = 20  # then the process is killed, and the input counts as too slow
+NUMBERS = [b"0", b"-1", b"1e308", b"nan", b"inf", b"99999999", b"9223372036854775808", b"1e-320", b"", b"0x10", b"'"]
+WORDS = [
+    b"null",
+    b"{}",
+    b"[]",
+    b'""',
+    b"\x00",
+    b"\xff\xfe",
+    b"\r\n",
+    b",,",
+    b"../",
+    b"[" * 3000,
+    b"9" * 400,
+    b"\xe2\x80\xae",
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader. `seed` writes a valid input below a folder and returns its file; `read` reads that folder."""
+
+    name: str
+    seed: Callable[[Path, Path], Path]
+    read: Callable[[Path, Path], Any]
+    as_name: bool = False  # the input is the name of a file, not its content
+
+
+def mutated(data: bytes, draw: random.Random) -> bytes:
+    """The data with one to six mutations."""
+    for _ in range(draw.choice([1, 1, 1, 2, 3, 6])):
+        data = _mutate(data, draw)
+    return data
+
+
+def _mutate(data: bytes, draw: random.Random) -> bytes:
+    if not data:
+        return draw.choice(WORDS)
+    at = draw.randrange(len(data))
+    match draw.randrange(10):
+        case 0:
+            return data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
+        case 1:
+            return data[:at] + bytes([draw.choice([0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)])]) + data[at + 1 :]
+        case 2:
+            return data[:at]
+        case 3:
+            return data[:at] + data[min(len(data), at + draw.choice([1, 2, 8, 64, 1000])) :]
+        case 4:
+            piece = data[at : at + draw.choice([1, 8, 64, 1000])]
+            return data[:at] + piece * draw.choice([2, 3, 50]) + data[at + len(piece) :]
+        case 5:
+            return data[:at] + draw.choice(WORDS) + data[at:]
+        case 6:
+            found = list(re.finditer(rb"-?[0-9]+(\.[0-9]+)?", data[:100_000]))
+            if found:
+                one = draw.choice(found)
+                return data[: one.start()] + draw.choice(NUMBERS) + data[one.end() :]
+            return data[at:]
+        case 7:
+            lines = data.split(b"\n")
+            line = draw.randrange(len(lines))
+            other = draw.randrange(len(lines))
+            lines[line], lines[other] = lines[other], lines[line]
+            return b"\n".join(lines[: draw.randrange(1, len(lines) + 1)] if draw.random() < 0.3 else lines)
+        case 8:
+            value = draw.choice([0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x80000000, len(data), 1 << 24])
+            return data[:at] + struct.pack("<I", value) + data[at + 4 :]
+        case _:
+            fields = data.split(b",")
+            if len(fields) > 2:
+                fields[draw.randrange(len(fields))] = draw.choice([*NUMBERS, *WORDS])
+                return b",".join(fields)
+            return data[at:] + data[:at]
+
+
+def _text(name: str, text: str) -> Callable[[Path, Path], Path]:
+    def seed(base: Path, folder: Path) -> Path:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    return seed
+
+
+def _copied(source: str, name: str) -> Callable[[Path, Path], Path]:
+    """A copy of a file or folder of the base; `name` is the file in it that is mutated."""
+
+    def seed(base: Path, folder: Path) -> Path:
+        if (base / source).is_dir():
+            shutil.copytree(base / source, folder, dirs_exist_ok=True)
+            return sorted(folder.glob(name))[0]
+        return Path(shutil.copy(base / source, folder / name))
+
+    return seed
+
+
+def _reader(name: str, **options: Any) -> Callable[[Path, Path], Any]:
+    def read(base: Path, folder: Path) -> Any:
+        from mappable.places.readers import read_places
+
+        return read_places(name, folder, **options)
+
+    return read
+
+
+def _kitti(base: Path, folder: Path, mutate: str = "poses/00.txt") -> Path:
+    (folder / "sequences/00/image_2").mkdir(parents=True)
+    (folder / "poses").mkdir()
+    for number in range(4):
+        (folder / f"sequences/00/image_2/{number:06d}.png").touch()
+    (folder / "sequences/00/times.txt").write_text("".join(f"{number / 10:e}\n" for number in range(4)))
+    poses = "".join(f"1 0 0 {number} 0 1 0 0 0 0 1 {2 * number}\n" for number in range(4))
+    (folder / "poses/00.txt").write_text(poses)
+    return folder / mutate
+
+
+def _tum(base: Path, folder: Path, mutate: str = "groundtruth.txt") -> Path:
+    (folder / "rgb").mkdir()
+    for number in range(4):
+        (folder / f"rgb/{number}.500000.png").touch()
+    (folder / "rgb.txt").write_text("# a\n# b\n# c\n" + "".join(f"{n}.500000 rgb/{n}.500000.png\n" for n in range(4)))
+    poses = "".join(f"{n / 10:.2f} {n} 2 3 0.5 -0.5 0.5 -0.5\n" for n in range(50))
+    (folder / "groundtruth.txt").write_text("# timestamp tx ty tz qx qy qz qw\n" + poses)
+    return folder / mutate
+
+
+def _robotcar(base: Path, folder: Path) -> Path:
+    name, start = "2014-12-02-15-30-08", 1417534208000000
+    (folder / f"{name}_stereo_centre_01").mkdir()
+    lines = ["timestamp,ins_status,latitude,longitude,altitude,northing,easting,down,utm_zone,yaw"]
+    for step in range(6):
+        (folder / f"{name}_stereo_centre_01" / f"{start + step * 500_000}.png").touch()
+        place = f"51.76,-1.26,113.5,{5735000 + step},{619500 + 5 * step},-112.2,30U,1.57"
+        lines.append(f"{start + step * 500_000},INS_SOLUTION_GOOD,{place}")
+    (folder / name / "gps").mkdir(parents=True)
+    (folder / name / "gps/ins.csv").write_text("\n".join(lines) + "\n")
+    return folder / name / "gps/ins.csv"
+
+
+def _msls(base: Path, folder: Path, mutate: str = "postprocessed.csv") -> Path:
+    side = folder / "train_val/cph/database"
+    (side / "images").mkdir(parents=True)
+    keys = [f"key{number}" for number in range(4)]
+    tables = {
+        "postprocessed.csv": ",key,easting,northing,unique_cluster,control_panel,night,view_direction\n"
+        + "".join(f"{n},{key},{347000 + n}.5,6172000.25,1,False,False,Forward\n" for n, key in enumerate(keys)),
+        "raw.csv": ",key,lon,lat,ca,captured_at,pano\n"
+        + "".join(f"{n},{key},12.57,55.68,90.0,2018-05-04,False\n" for n, key in enumerate(keys)),
+        "seq_info.csv": ",key,sequence_key,frame_number\n"
+        + "".join(f"{n},{key},s1,{n}\n" for n, key in enumerate(keys)),
+    }
+    for key in keys:
+        (side / f"images/{key}.jpg").touch()
+    for name, text in tables.items():
+        (side / name).write_text(text)
+    return side / mutate
+
+
+def _pittsburgh(base: Path, folder: Path) -> Path:
+    import scipy.io
+
+    def cells(names: list[str]) -> Any:
+        column = np.empty((len(names), 1), dtype=object)
+        column[:, 0] = names
+        return column
+
+    names = [f"000/{number:06d}_pitch1_yaw1.jpg" for number in range(3)]
+    where = np.stack([584_321.125 + np.arange(3.0), 4_476_543.75 + np.arange(3.0)])
+    fields = {"whichSet": "train", "dbImageFns": cells(names), "utmDb": where}
+    fields |= {"qImageFns": cells(names[:1]), "utmQ": where[:, :1], "numImages": 3.0, "numQueries": 1.0}
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).touch()
+    file = folder / "datasets/pitts30k_train.mat"
+    file.parent.mkdir()
+    scipy.io.savemat(file, {"dbStruct": fields}, do_compression=False)
+    return file
+
+
+def _picture(suffix: str, **options: Any) -> Callable[[Path, Path], Path]:
+    def seed(base: Path, folder: Path) -> Path:
+        from PIL import Image
+
+        pixels = np.random.default_rng(0).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+        file = folder / f"image{suffix}"
+        picture = Image.fromarray(pixels).resize((64, 48))
+        if suffix == ".jpg":
+            exif = Image.Exif()
+            exif.get_ifd(0x8825).update({1: "N", 2: (51.0, 45.0, 7.2), 3: "W", 4: (1.0, 15.0, 27.7), 16: "T", 17: 0.0})
+            exif.get_ifd(0x8769).update({0x9003: "2026:05:01 12:00:00", 0x9011: "+00:00"})
+            options["exif"] = exif
+        picture.save(file, **options)
+        return file
+
+    return seed
+
+
+def _load_image(base: Path, folder: Path) -> Any:
+    from mappable.places.images import load_image
+
+    return load_image(next(folder.iterdir()), (64, 48))
+
+
+def _call(module: str, function: str, name: str, *arguments: Any) -> Callable[[Path, Path], Any]:
+    def read(base: Path, folder: Path) -> Any:
+        from importlib import import_module
+
+        owner: Any = import_module(module)
+        for part in function.split("."):
+            owner = getattr(owner, part)
+        return owner(folder / name if name else folder, *arguments)
+
+    return read
+
+
+def _csv_json(base: Path, folder: Path) -> Path:
+    shutil.copytree(base / "csv", folder, dirs_exist_ok=True)
+    return folder / "places.csv.json"
+
+
+def _pack(base: Path, folder: Path) -> Any:
+    from mappable.places.cache import PackedImages
+
+    pack = PackedImages(folder)
+    return pack.damaged()
+
+
+def _journal(base: Path, folder: Path) -> Path:
+    shutil.copytree(base / "set/pixels/64x48-crop", folder, dirs_exist_ok=True)
+    from mappable.places.cache import JOURNAL, journal_line, read_entries
+
+    entries = list(read_entries(folder).values())[:5]
+    (folder / "index.parquet").unlink()
+    (folder / JOURNAL).write_bytes(journal_line(entries[:3]) + journal_line(entries[3:]))
+    return folder / JOURNAL
+
+
+def _hloc(base: Path, folder: Path) -> Any:
+    from mappable.features.descriptors import read_descriptors
+    from mappable.places.files import load_places
+
+    return read_descriptors(folder / "a.h5", load_places(base / "landmarks.parquet"))
+
+
+def _npy_rows(base: Path, folder: Path) -> Any:
+    from mappable.features.descriptors import read_descriptors
+    from mappable.places.files import load_places
+
+    return read_descriptors(folder / "a.npy", load_places(base / "descriptors"))
+
+
+def _pth(base: Path, folder: Path) -> Path:
+    import torch
+
+    torch.save({"features.0.weight": torch.zeros(2, 3, 3, 3), "features.0.bias": torch.zeros(2)}, folder / "a.pth")
+    return folder / "a.pth"
+
+
+def _form(base: Path, folder: Path) -> Any:
+    from mappable.service.body import parse_form
+
+    return parse_form((folder / "body").read_bytes(), "multipart/form-data; boundary=wall", ("known",))
+
+
+def _known_field(base: Path, folder: Path) -> Any:
+    from mappable.service.app import _known
+
+    return _known((folder / "known").read_bytes())
+
+
+def _recovered(base: Path, folder: Path) -> Any:
+    from mappable.maps.run import read_shape
+    from mappable.places.files import load_places
+
+    return read_shape(folder, load_places(base / "set")[np.arange(60)], 2)
+
+
+def _video(base: Path, folder: Path) -> Path:
+    import av
+
+    with av.open(str(folder / "drive.mp4"), "w") as container:
+        container.metadata["creation_time"] = "2024-05-01T12:00:00Z"
+        stream = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(12):
+            picture = np.full((48, 64, 3), 20 * number, dtype=np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+    lines = [f"2024-05-01T12:00:{second:02d}Z,{3 * second},0" for second in range(4)]
+    (folder / "drive.csv").write_text("\n".join(["time,x,y", *lines]) + "\n")
+    return folder / "drive.mp4"
+
+
+GPX = (
+    '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
+    + "".join(
+        f'<trkpt lat="51.5{n}" lon="-1.25"><ele>6{n}.5</ele><time>2024-05-01T12:00:0{n}Z</time></trkpt>'
+        for n in range(5)
+    )
+    + "</trkseg></trk></gpx>"
+)
+FORM = (
+    '--wall\r\nContent-Disposition: form-data; name="known"\r\n\r\n[]\r\n'
+    '--wall\r\nContent-Disposition: form-data; name="images"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
+    "pixels\r\n--wall--\r\n"
+)
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("manifest.csv", _copied("images/places.csv", "places.csv"), _reader("manifest")),
+        Target(
+            "manifest in degrees",
+            _text(
+                "places.csv", "path,latitude,longitude,time,heading\na.jpg,51.75,-1.25,2024-05-01T12:00:00Z,10\n" * 1
+            ),
+            _reader("manifest"),
+        ),
+        Target("kitti poses", _kitti, _reader("kitti")),
+        Target("kitti times", lambda base, folder: _kitti(base, folder, "sequences/00/times.txt"), _reader("kitti")),
+        Target("tum trajectory", _tum, _reader("tum")),
+        Target("tum list", lambda base, folder: _tum(base, folder, "rgb.txt"), _reader("tum")),
+        Target("robotcar ins.csv", _robotcar, _reader("robotcar")),
+        Target("msls postprocessed.csv", _msls, _reader("msls")),
+        Target("msls raw.csv", lambda base, folder: _msls(base, folder, "raw.csv"), _reader("msls")),
+        Target("msls seq_info.csv", lambda base, folder: _msls(base, folder, "seq_info.csv"), _reader("msls")),
+        Target("pittsburgh .mat", _pittsburgh, _reader("pittsburgh")),
+        Target(
+            "cold names",
+            _text("freiburg/seq2_sunny3/std_cam/t1152886490.040076_x0.205133_y-1.000557_a0.002507.jpeg", ""),
+            _reader("cold"),
+            as_name=True,
+        ),
+        Target(
+            "utm names",
+            _text("@0544388.51@4172758.25@10@S@037.70098@-122.49646@kP@03@210@@@12.5@20160612_081530@n@.jpg", ""),
+            _reader("utm_names"),
+            as_name=True,
+        ),
+        Target("photos", _picture(".jpg"), _reader("photos")),
+        Target("video", _video, _reader("video")),
+        Target("world.json", _copied("world", "world.json"), _reader("simulated")),
+        Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
+        Target(
+            "track .csv",
+            _text("a.csv", "time,x,y\n2024-05-01T12:00:00Z,1,2\n2024-05-01T12:00:01Z,3,4\n"),
+            _call("mappable.places.gpx", "read_track", "a.csv"),
+        ),
+        Target("image .png", _picture(".png"), _load_image),
+        Target("image .jpg", _picture(".jpg"), _load_image),
+        Target("image .webp", _picture(".webp"), _load_image),
+        Target("image .tiff", _picture(".tiff"), _load_image),
+        Target("image .gif", _picture(".gif"), _load_image),
+        Target("image .bmp", _picture(".bmp"), _load_image),
+        Target(
+            "ranges.csv",
+            _copied("ranges/ranges.csv", "a.csv"),
+            _call("mappable.recovery.files", "read_ranges", "a.csv"),
+        ),
+        Target(
+            "anchors.csv",
+            _copied("ranges/known.csv", "a.csv"),
+            _call("mappable.recovery.files", "read_anchors", "a.csv"),
+        ),
+        Target(
+            "odometry.csv",
+            _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
+            _call("mappable.recovery.files", "read_odometry", "a.csv"),
+        ),
+        Target(
+            "turns.csv",
+            _text("a.csv", "point,radians\n1,0.5\n2,-0.25\n"),
+            _call("mappable.recovery.files", "read_turns", "a.csv"),
+        ),
+        Target(
+            "truth.csv",
+            _copied("ranges/truth.csv", "a.csv"),
+            _call("mappable.recovery.files", "read_truth", "a.csv", 60),
+        ),
+        Target(
+            "truth.txt", _copied("located.txt", "a.txt"), _call("mappable.recovery.files", "read_truth", "a.txt", 40)
+        ),
+        Target(
+            "matrix.npy",
+            _copied("ranges/squared.npy", "a.npy"),
+            _call("mappable.recovery.files", "read_matrix", "a.npy"),
+        ),
+        Target(
+            "settings.yaml",
+            _copied("model/settings.yaml", "a.yaml"),
+            _call("mappable.learning.setting_layers", "read_file", "a.yaml"),
+        ),
+        Target(
+            "metrics.jsonl", _copied("model", "metrics.jsonl"), _call("mappable.learning.metrics", "read_metrics", "")
+        ),
+        Target(
+            "places.parquet",
+            _copied("set/places.parquet", "places.parquet"),
+            _call("mappable.places.files", "load_places", "places.parquet"),
+        ),
+        Target("places.csv", _copied("csv", "places.csv"), _call("mappable.places.files", "load_places", "places.csv")),
+        Target("places.csv.json", _csv_json, _call("mappable.places.files", "load_places", "places.csv")),
+        Target("pack.json", _copied("set/pixels/64x48-crop", "pack.json"), _pack),
+        Target("index.parquet", _copied("set/pixels/64x48-crop", "index.parquet"), _pack),
+        Target("images.npy", _copied("set/pixels/64x48-crop", "images.npy"), _pack),
+        Target("journal", _journal, _pack),
+        Target(
+            "encoder.safetensors",
+            _copied("model/encoder.safetensors", "a.safetensors"),
+            _call("mappable.features.encoder", "Encoder.load", "a.safetensors"),
+        ),
+        Target(
+            "encoder.onnx",
+            _copied("encoder.onnx", "a.onnx"),
+            _call("mappable.features.opening", "open_file", "a.onnx", "cpu"),
+        ),
+        Target(
+            "checkpoint.safetensors",
+            _copied("stopped/checkpoint.safetensors", "a.safetensors"),
+            _call("mappable.learning.checkpoint", "Checkpoint.load", "a.safetensors"),
+        ),
+        Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth")),
+        Target(
+            "descriptors.json",
+            _copied("descriptors", "descriptors.json"),
+            _call("mappable.features.descriptors", "read_descriptors", ""),
+        ),
+        Target(
+            "descriptors.npy",
+            _copied("descriptors", "descriptors.npy"),
+            _call("mappable.features.descriptors", "read_descriptors", ""),
+        ),
+        Target("foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows),
+        Target("hloc .h5", _copied("landmarks.h5", "a.h5"), _hloc),
+        Target("map.json", _copied("dense-map", "map.json"), _call("mappable.maps.map", "Map.open", "")),
+        Target("map landmarks", _copied("dense-map", "landmarks-*"), _call("mappable.maps.map", "Map.open", "")),
+        Target("map covariance", _copied("dense-map", "covariance-*"), _call("mappable.maps.map", "Map.open", "")),
+        Target("map descriptors", _copied("dense-map", "descriptors-*"), _call("mappable.maps.map", "Map.open", "")),
+        Target("map index", _copied("indexed-map", "index-*"), _call("mappable.maps.map", "Map.open", "")),
+        Target("result.json", _copied("result", "result.json"), _call("mappable.evaluation.result", "Result.load", "")),
+        Target(
+            "arrays.safetensors",
+            _copied("result", "arrays.safetensors"),
+            _call("mappable.evaluation.result", "Result.load", ""),
+        ),
+        Target("summary.json", _copied("recovered", "summary.json"), _recovered),
+        Target("positions.csv", _copied("recovered", "positions.csv"), _recovered),
+        Target("multipart body", _text("body", FORM), _form),
+        Target("field known", _text("known", '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]'), _known_field),
+    )
+}
+
+
+@contextmanager
+def prepared(target: Target, base: Path) -> Iterator[tuple[Path, Path]]:
+    """A folder in memory with the target's seed, and the file that is mutated."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="trust-", dir=memory if memory.is_dir() else None) as made:
+        folder = Path(made) / "in"
+        folder.mkdir()
+        yield folder, target.seed(base, folder)
+
+
+def try_input(target: Target, base: Path, folder: Path, file: Path, data: bytes) -> str:
+    """Give the reader this input: "" if it behaves, else what happened."""
+    from mappable.errors import MappableError
+
+    try:
+        from mappable.service.limits import RefusedError
+    except ImportError:
+        RefusedError = MappableError  # type: ignore[misc] # noqa: N806 - the server is not installed
+    named = None
+    if target.as_name:
+        name = (
+            data.decode("utf-8", "replace")
+            .replace("/", "_")
+            .replace("\0", "_")
+            .encode()[:200]
+            .decode("utf-8", "ignore")
+        )
+        named = file.with_name(name if name.strip(".") else "x.jpg")
+        named.touch()
+    else:
+        file.write_bytes(data)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wall, computed = time.perf_counter(), time.process_time()
+    wrong = ""
+    try:
+        target.read(base, folder)
+    except (MappableError, RefusedError) as error:
+        if "\n" in str(error):
+            wrong = f"several lines: {str(error)[:200]!r}"
+    except Exception as error:
+        wrong = f"{type(error).__name__}: {str(error)[:200]}"
+    if min(time.perf_counter() - wall, time.process_time() - computed) > SECONDS:
+        wrong = wrong or f"took {time.process_time() - computed:.1f} s"
+    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+    if more > MEGABYTES:
+        wrong = wrong or f"took {more:.0f} MB"
+    if named is not None:
+        named.unlink(missing_ok=True)
+    return wrong
+
+
+def run_fuzz(
+    base: Path,
+    counters: Counters,
+    inputs: int,
+    slice_seconds: float = 3.0,
+    until: float = float("inf"),
+    names: Iterable[str] = TARGETS,
+) -> None:
+    """Mutate the seeds of all targets in turn, at least once, until all counters together have `inputs` inputs."""
+    names = list(names)
+    while True:
+        for name in names:
+            first = counters.get(name, "tried")
+            tried, failures = _slice(TARGETS[name], base, first, slice_seconds)
+            counters.add(name, "tried", tried)
+            for failure in failures:
+                counters.fail(name, failure)
+            counters.save()
+        if counters.total("tried") >= inputs or time.monotonic() > until:
+            return
+
+
+def has_seed(target: Target, base: Path) -> bool:
+    """True if the base has what the seed of the target copies."""
+    try:
+        with prepared(target, base):
+            return True
+    except (OSError, IndexError):
+        return False
+
+
+def _slice(target: Target, base: Path, first: int, seconds: float) -> tuple[int, list[str]]:
+    """Try inputs from number `first` on for some seconds, in a fork; a fork that dies is a failure."""
+    at = mmap.mmap(-1, 8)  # the number of the input that is being tried, for the case that the process dies
+
+    def work() -> tuple[int, list[str]]:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        warnings.simplefilter("ignore")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of libraries
+        use_small_backbone(base)
+        failures, number, end = [], first, time.monotonic() + seconds
+        with prepared(target, base) as (folder, file):
+            data = file.name.encode() if target.as_name else file.read_bytes()
+            if target.as_name:
+                file.unlink()
+            while time.monotonic() < end:
+                at[:8] = struct.pack("<q", number)
+                signal.alarm(HARD_SECONDS)
+                wrong = try_input(target, base, folder, file, mutated(data, random.Random(f"{target.name} {number}")))
+                signal.alarm(0)
+                if wrong:
+                    failures.append(f"input {number}: {wrong}")
+                number += 1
+        return number - first, failures
+
+    try:
+        tried, failures = ask(work)
+        return tried, failures
+    except RuntimeError as error:
+        number = struct.unpack("<q", at[:8])[0]
+        return number - first + 1, [
+            f"input {number}: {str(error).strip().splitlines()[-1]} (killed, crashed, or over {HARD_SECONDS} s)"
+        ]
