@@ -17,8 +17,7 @@ from mappable.files import write_atomically, writing
 from mappable.formats import Format
 from mappable.learning.settings import with_current_names
 
-<<<<<<< HEAD
-RESULT, ARRAYS = "result.json", "arrays.safetensors"
+RESULT, ARRAYS, NEXT_ARRAYS = "result.json", "arrays.safetensors", "arrays-next.safetensors"
 FORMAT = Format(
     "mappable result",
     4,
@@ -28,10 +27,6 @@ FORMAT = Format(
     limit=2**30,
     if_missing="give a folder that `mappable evaluate` wrote",
 )
-=======
-RESULT, ARRAYS, NEXT_ARRAYS = "result.json", "arrays.safetensors", "arrays-next.safetensors"
-FORMAT = Format("mappable result", 4, "evaluate again", sealed_since=4, earliest=3, limit=2**30)
->>>>>>> trust-harness
 MAPPINGS = ("settings", "skipped", "failed", "keys", "ran", "map")
 FACTS = ("set", "frame", "unit", "positive_radius", "negative_radius", "row", "title", "seed", "encoder", "setup")
 

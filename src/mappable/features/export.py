@@ -6,11 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappable.checksums import digest_of_file
-<<<<<<< HEAD
-from mappable.errors import BadInputError, install_extra
-=======
-from mappable.errors import BadInputError, DamagedFileError
->>>>>>> trust-harness
+from mappable.errors import BadInputError, DamagedFileError, install_extra
 from mappable.features.about import About
 from mappable.files import write_atomically, writing, written_together
 from mappable.formats import Format
