@@ -8,6 +8,8 @@ from mappable.arrays import Bools, Floats
 DEGREES_OF_FREEDOM = 2.0  # of Student's t distribution of the errors, which makes outliers count little
 ITERATIONS = 10  # of iteratively reweighted least squares
 STEP_QUANTILE = 0.3  # quantile of the steps along a drive that counts as its step
+JUMP_STEPS, JUMP_RADII = 3.0, 3.5  # a jump is longer than these usual steps and radii of a place together
+LASTING = 0.8  # a jump lasts if medians before and after are at least this share of it apart; by scripts/real.py
 WINDOW, LEAST_WINDOW = 9, 4  # images before and after a jump that show whether it lasts, and their smallest number
 
 
@@ -43,8 +45,8 @@ def step_along(measured: Floats) -> float:
 def lasting_jumps(measured: Floats, step: float, radius: float) -> Bools:
     """Images (n,) before which positions (n, k) jump to another place and stay there, because images are missing.
 
-    At such a jump, the medians of the images before and after are far apart. Their distance exceeds twice the usual way
-    between them, plus two radii of a place. A few images at a wrong place are not such a jump.
+    Such a jump is longer than `JUMP_STEPS` usual steps plus `JUMP_RADII` radii of a place. The medians of the images
+    before and after are nearly as far apart. A few images at a wrong place are not such a jump.
     """
     count = len(measured)
     jumps = np.zeros(count, dtype=bool)
@@ -55,5 +57,5 @@ def lasting_jumps(measured: Floats, step: float, radius: float) -> Bools:
     inside = np.arange(LEAST_WINDOW, count - LEAST_WINDOW + 1)
     apart = np.linalg.norm(medians[inside + WINDOW] - medians[inside], axis=1)
     jumped = np.linalg.norm(measured[inside] - measured[inside - 1], axis=1)
-    jumps[inside] = (apart > 2 * WINDOW * step + 2 * radius) & (jumped > apart / 2)
+    jumps[inside] = (jumped > JUMP_STEPS * step + JUMP_RADII * radius) & (apart > LASTING * jumped)
     return jumps
