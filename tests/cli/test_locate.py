@@ -276,7 +276,7 @@ def test_images_without_positions_become_landmarks(
     assert some.exit_code == 3
     assert "bad.png: not an image" in some.stderr
     assert len(Map.open(again)) > 60
-    refused(mappable("densify", again, tmp_path / "drive"), "already, whose position stays as it is")
+    refused(mappable("densify", again, tmp_path / "drive"), "already has a landmark", "00020.png")
 
 
 @pytest.mark.medium

@@ -282,7 +282,7 @@ def test_no_step_is_repeated_and_no_stale_result_is_used(run: Run, nordland: Pat
     few = {"rows": ["triplet"], "protocols": ["table1", "curves"]}
     study, models, (first,) = run("nordland", nordland, **few)
     encoder = study.out / MODELS / models[0].folder / "encoder.safetensors"
-    (descriptors,) = (study.out / DESCRIPTORS / models[0].folder).iterdir()
+    (descriptors,) = (study.out / DESCRIPTORS / models[0].folder).glob("*.f16")
     files = (encoder, descriptors)
     times = [file.stat().st_mtime_ns for file in files]
     _, _, (again,) = run("nordland", nordland, **few)
@@ -313,7 +313,7 @@ def _settings_of(model: PlannedModel, margin: str) -> list[str]:
 def test_descriptors_of_a_stopped_run_are_resumed_unless_the_images_changed(run: Run, nordland: Path) -> None:
     few = {"rows": ["off-the-shelf"], "protocols": ["table1"]}
     study, models, (first,) = run("nordland", nordland, **few)
-    (file,) = (study.out / DESCRIPTORS / models[0].folder).iterdir()
+    (file,) = (study.out / DESCRIPTORS / models[0].folder).glob("*.f16")
     whole, result = file.read_bytes(), study.out / RESULTS / models[0].folder / "result.json"
     result.unlink()
     file.rename(file.with_suffix(".f16.part"))
