@@ -83,7 +83,6 @@ UNRUN = {
     "mappable weights vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",
     "pip": "needs a package index: the extra must exist",
     ".": "activates an environment",
-    "scripts/vendor": "fetches plotly.js: the file must exist",
 }
 RUN = {"mappable", "curl", "openssl"}
 # Pages that also run at full length. The others begin with images that only their reader has, or need a GPU.
@@ -592,8 +591,9 @@ def check_unrun(line: str, words: list[str]) -> None:
         parse(words[words.index("mappable") + 1 :])
     elif words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE), line
-    elif words[0] in ("python", "scripts/vendor"):
-        text = (ROOT / words[words[0] == "python"]).read_text()
+    elif words[0] == "python":
+        named = ROOT / words[1]
+        text = (named / "__main__.py" if named.is_dir() else named).read_text()
         for option in (word for word in words if word.startswith("--")):
             assert f'"{option}"' in text, f"{line}: there is no {option}"
     elif words[0] == "pip":

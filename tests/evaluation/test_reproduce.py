@@ -321,10 +321,9 @@ def test_descriptors_of_a_stopped_run_are_resumed_unless_the_images_changed(run:
     run("nordland", nordland, **few)
     assert file.read_bytes() == whole
     result.unlink()
-    file.write_bytes(whole[:-2])
-    with pytest.raises(BadInputError, match="damaged"):
-        run("nordland", nordland, **few)
-    file.write_bytes(whole)
+    file.write_bytes(whole[:-2])  # damaged: they are computed again
+    run("nordland", nordland, **few)
+    assert file.read_bytes() == whole
     test = study.setup.places.files[study.setup.queries[3]]
     before = test.read_bytes()
     photograph(test, 999.0)
