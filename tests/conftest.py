@@ -168,7 +168,7 @@ def rewrite() -> Callable[[Path, dict[str, Any]], None]:
 
 @pytest.fixture
 def full_disk() -> Callable[[int], AbstractContextManager[None]]:
-    """In this context no file can be longer than so many bytes; writing more fails as on a full disk."""
+    """In this context no file can be longer than this many bytes; writing more fails as on a full disk."""
 
     @contextmanager
     def limited(room: int) -> Iterator[None]:

@@ -30,7 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="trust")
     parser.add_argument("parts", nargs="*", help=f"parts to run: {', '.join(PARTS)} (default: all)")
     parser.add_argument("--out", type=Path, default=Path("trust"), help="folder of counters and work files")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each part after so many seconds")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop each part after this many seconds")
     parser.add_argument("--only", default="", help="commands to kill, separated by commas (default: all)")
     parser.add_argument("--short", action="store_true", help="run the short form, as `make test` does")
     given = parser.parse_args()
