@@ -31,6 +31,11 @@ class Layout:
         return self.positives * (self.positives + 1) // 2 if self.all_pairs else self.positives
 
     @property
+    def distant(self) -> list[int]:
+        """Positions in the tuple of the anchor and of all images that are far from it."""
+        return [0, *range(1 + self.positives, self.images)]
+
+    @property
     def images(self) -> int:
         """Images per tuple, including the anchor."""
         return 1 + self.positives + self.negatives + self.other

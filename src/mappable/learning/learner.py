@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from mappable.features.recording import Recording, record
 from mappable.learning.changes import Changes
 from mappable.learning.distributed import Group
 from mappable.learning.losses import Loss, Terms
+from mappable.learning.losses.terms import among
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
@@ -29,10 +31,11 @@ class Batch:
     inputs: Tensor  # (b, images, ...), inputs of the network
     squared_distances: Tensor  # (b, pairs), squared distances in the world between anchor and positives
     weights: Tensor  # (b,), weight of each anchor in the mean over the valid tuples of the whole batch
+    known: Tensor  # (b, pairs), squared feature distances before training, for distillation; else (b, 0)
 
     def split(self, size: int) -> Iterator["Batch"]:
         """Split into parts of at most `size` tuples."""
-        parts = (torch.split(tensor, size) for tensor in (self.inputs, self.squared_distances, self.weights))
+        parts = (torch.split(getattr(self, field.name), size) for field in fields(self))
         return (Batch(*part) for part in zip(*parts, strict=True))
 
 
@@ -65,8 +68,10 @@ class Learner:
         self.network: Callable[[Tensor], Tensor] = encoder if settings.trainable == "all" else encoder.upper
         self.parameters = self._choose_parameters()
         self.records = device.type == "cuda"  # there, Python would take longer than the work that it starts
-        self.optimizer = _optimizer(self.parameters, settings, fused=self.records)
+        self.optimizer = _optimizer(self._groups(), settings, fused=self.records)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
+        self.start: list[Tensor] = []  # parameters before training, if a setting needs them
+        self.known: Tensor | None = None  # descriptors of all training images before training, for distillation
         self._recorded: dict[tuple[Loss, int], _Recorded] = {}
 
     def _choose_parameters(self) -> list[nn.Parameter]:
@@ -82,6 +87,20 @@ class Learner:
             parameter.requires_grad_(gradient is not None)
         return [parameter for parameter in all_parameters if parameter.requires_grad]
 
+    def _groups(self) -> list[dict[str, Any]]:
+        """The parameters with their learning rates: `layer_decay` times the rate of the layer above."""
+        settings = self.settings
+        if settings.layer_decay == 1.0:
+            return [{"params": self.parameters}]
+        layers: dict[str, list[nn.Parameter]] = {}  # from the input to the output
+        for name, parameter in self.encoder.named_parameters():
+            if parameter.requires_grad:
+                layers.setdefault("" if name.startswith("aggregator") else name.rpartition(".")[0], []).append(
+                    parameter
+                )
+        rates = [settings.learning_rate * settings.layer_decay**above for above in reversed(range(len(layers)))]
+        return [{"params": own, "lr": rate} for own, rate in zip(layers.values(), rates, strict=True)]
+
     @property
     def feature_scale_squared(self) -> float:
         """F², which `start_learner` sets or measures."""
@@ -89,6 +108,23 @@ class Learner:
         if scale is None:
             raise ValueError("the feature scale is not known yet")
         return scale
+
+    @torch.no_grad()
+    def remember_start(self, rows: int) -> None:
+        """Keep the weights before training, and the descriptors of the first `rows` inputs, if a setting needs them.
+
+        Also call this after `restore`: the descriptors are then computed with the restored weights of the start.
+        """
+        if not (self.settings.towards_start or self.settings.distillation):
+            return
+        current = [parameter.detach().clone() for parameter in self.parameters]
+        self.start = self.start or current
+        if self.settings.distillation:
+            for parameter, start in zip(self.parameters, self.start, strict=True):
+                parameter.copy_(start)
+            self.known = self.describe(np.arange(rows), "descriptors before training").half()
+            for parameter, value in zip(self.parameters, current, strict=True):
+                parameter.copy_(value)
 
     def describe(self, rows: Ints, title: str | None = None) -> Tensor:
         """Descriptors (k, D) of rows with the current weights. Processes share the work, and each gets all of them."""
@@ -118,10 +154,17 @@ class Learner:
         squared_distances = torch.stack([batch.squared_distances[share] for batch in tuples]).to(self.device)
         valid = torch.stack([batch.valid for batch in tuples])
         weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, share].to(self.device)
+        known = (self._known_distances(batch[share]) for batch in tuples)
         with closing(self.inputs.batches(rows, self.device)) as read:
-            for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, strict=True)):
+            for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, known, strict=True)):
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][share](grouped) if changes else grouped, *others)
+
+    def _known_distances(self, tuples: Tuples) -> Tensor:
+        """Squared feature distances before training between the distant images of each tuple; (b, 0) if not needed."""
+        if self.known is None:
+            return torch.empty(len(tuples.rows), 0, device=self.device)
+        return among(self.known[tuples.rows[:, tuples.layout.distant].to(self.device)].float())
 
     def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
         """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this process's share.
@@ -149,13 +192,17 @@ class Learner:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Copy the averaged weights, if there are any, to the encoder. No steps can be taken afterwards.
+        """Copy the averaged weights, if there are any, to the encoder, and move them towards the start, if set.
+
+        No steps can be taken afterwards.
 
         Recordings and gradients are freed. Recordings take many gigabytes and refer back to the learner: without this,
         they would stay until a garbage collection finds the cycle.
         """
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
+        for start, parameter in zip(self.start, self.parameters, strict=False):
+            parameter.lerp_(start, self.settings.towards_start)
         self._recorded.clear()
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -163,7 +210,11 @@ class Learner:
         """Add the gradients of the batch's tuples, and return their TERMS."""
         with backbone_precision(self.device, self.settings.precision):
             descriptors = self.network(batch.inputs.flatten(0, 1))
-        terms = loss(descriptors.view(*batch.inputs.shape[:2], -1), batch.squared_distances)
+        descriptors = descriptors.view(*batch.inputs.shape[:2], -1)
+        terms = loss(descriptors, batch.squared_distances)
+        if batch.known.shape[1]:
+            changed = (among(descriptors[:, loss.layout.distant]) - batch.known).square().mean(dim=1)
+            terms = replace(terms, total=terms.total + self.settings.distillation * changed)
         with backbone_precision(self.device, self.settings.precision):
             torch.autograd.backward((terms.total * batch.weights).sum())
         return torch.stack([getattr(terms, name).detach() for name in TERMS], -1)
@@ -191,12 +242,13 @@ class Learner:
         tensors = {f"encoder.{name}": tensor for name, tensor in self.encoder.state_dict().items()}
         for number, entries in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": tensor for name, tensor in entries.items() if tensor is not None}
-        return tensors | {f"average.{number}": average for number, average in enumerate(self.average)}
+        kept = {"average": self.average, "start": self.start}
+        return tensors | {f"{kind}.{number}": one for kind, own in kept.items() for number, one in enumerate(own)}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore the tensors that `state` returned."""
         states: dict[int, dict[str, Tensor]] = {}
-        averages: dict[int, Tensor] = {}
+        kept: dict[str, dict[int, Tensor]] = {"average": {}, "start": {}}
         encoder = {}
         for name, tensor in tensors.items():
             kind, _, rest = name.partition(".")
@@ -207,16 +259,16 @@ class Learner:
                 parameter = self.parameters[int(number)].detach()
                 if tensor.shape == parameter.shape:  # a fused optimizer needs the same memory layout
                     tensor = torch.empty_like(parameter).copy_(tensor)
-                if kind == "average":
-                    averages[int(number)] = tensor
+                if kind in kept:
+                    kept[kind][int(number)] = tensor
                 else:
                     states.setdefault(int(number), {})[entry] = tensor
-        self.average = [averages[number] for number in range(len(averages))]
+        self.average, self.start = ([own[number] for number in range(len(own))] for own in kept.values())
         self.encoder.load_state_dict(encoder)
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": states})
 
 
-def _optimizer(parameters: list[nn.Parameter], settings: Settings, fused: bool) -> torch.optim.Optimizer:
+def _optimizer(parameters: list[dict[str, Any]], settings: Settings, fused: bool) -> torch.optim.Optimizer:
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, rate, momentum=settings.momentum, weight_decay=decay, fused=fused)

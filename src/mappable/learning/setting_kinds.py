@@ -45,6 +45,7 @@ def _size(value: Any) -> tuple[int, int]:
 Positive = Annotated[float, "a number above 0", BeforeValidator(_number), Field(gt=0)]
 NotNegative = Annotated[float, "a number, 0 or more", BeforeValidator(_number), Field(ge=0)]
 Share = Annotated[float, "a number, 0 or more and below 1", BeforeValidator(_number), Field(ge=0, lt=1)]
+Fraction = Annotated[float, "a number above 0 and at most 1", BeforeValidator(_number), Field(gt=0, le=1)]
 Angle = Annotated[
     float,
     "an angle in radians, above 0 and at most pi (30 degrees are 0.5236)",

@@ -19,6 +19,7 @@ from mappable.learning.setting_kinds import (
     Angle,
     Count,
     CountOrZero,
+    Fraction,
     ImageSize,
     LossName,
     NotNegative,
@@ -122,6 +123,11 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     light: Share = 0.0
     """Strength of random changes to contrast, brightness and color per image: factors from exp(-light) to
     exp(light)."""
+    views: Share = 0.0
+    """Strength of random changes to the view of each image, as by another camera: crop, scale, rotation, perspective
+    and blur. A crop keeps at least 1 - views of width and height. Positions stay true."""
+    occlusion: Share = 0.0
+    """Largest width and height of a random gray box in each image, as fractions of the image."""
 
     # Duration and speed
     iterations: CountOrZero | None = None
@@ -139,9 +145,21 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     """Momentum of SGD. Adam does not use it."""
     weight_decay: NotNegative = 0.0
     """Weight decay. With SGD, 0.001 is usual."""
+    layer_decay: Fraction = 1.0
+    """Factor between the learning rates of a layer and the layer above it. The aggregator has `learning_rate`, lower
+    layers have less."""
     trainable: Literal["all", "conv5"] = "all"
     """Layers to train: `all`, or `conv5` for a laptop. `conv5` freezes the layers below the last block of the backbone
     and computes their output once."""
+
+    # Keeping what the weights know
+    distillation: NotNegative = 0.0
+    """Weight of a term that keeps the squared feature distances between anchor and negatives as they were before
+    training."""
+    towards_start: Share = 0.0
+    """Moves the weights this far back to those before training, after the last step; 0.5 is half-way."""
+    foreign: Text | None = None
+    """Folder of another converted set, whose images are used as additional negatives."""
 
     # Network
     weights: Text = "vgg16-v1"
@@ -227,12 +245,13 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
                 ["micro_batch", "anchors"],
                 f"micro_batch is {self.micro_batch}, expected at most anchors ({self.anchors})",
             )
-        if self.trainable != "all" and (self.mirrored or self.light):
-            raise WrongSettingsError(
-                ["mirrored", "light", "trainable"],
-                f"mirrored is {self.mirrored:g} and light is {self.light:g}, expected 0 for both, because trainable "
-                f"{self.trainable} reads every image only once",
-            )
+        for change in ("mirrored", "light", "views", "occlusion"):
+            if self.trainable != "all" and getattr(self, change):
+                raise WrongSettingsError(
+                    [change, "trainable"],
+                    f"{change} is {getattr(self, change):g}, expected 0, because trainable {self.trainable} reads "
+                    "every image only once",
+                )
         if self.clusters > self.init_images * self.init_locations:
             raise WrongSettingsError(
                 ["clusters", "init_images", "init_locations"],
