@@ -58,6 +58,15 @@ def evaluate(
             metavar="NAME,NAME",
         ),
     ] = None,
+    away: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--away",
+            help="Also score the encoder on another set: a folder written by `mappable convert` or `mappable simulate`, "
+            "and the radius within which a query counts as found; may be repeated.",
+            metavar="PLACES[:RADIUS]",
+        ),
+    ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -90,6 +99,7 @@ def evaluate(
         block=block,
         protocols=None if protocols is None else [one.strip() for one in protocols.split(",")],
         command=command,
+        away=away or (),
     )
     result.save(out)
     figures, failed = draw_all([result], setup, images.read, out / "figures")

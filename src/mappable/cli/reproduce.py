@@ -86,6 +86,15 @@ def reproduce(
             help="Keep every N-th image of each run of a simulated set, for a quicker result.", metavar="N", min=1
         ),
     ] = 1,
+    away: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--away",
+            help="Also score every model on another set: a folder written by `mappable convert` or `mappable simulate`, "
+            "and the radius within which a query counts as found; may be repeated.",
+            metavar="PLACES[:RADIUS]",
+        ),
+    ] = None,
     device: Device = "auto",
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Do not train; write the report on the finished models.")
@@ -140,6 +149,7 @@ def reproduce(
         lean=lean,
         as_printed=as_printed,
         command=command,
+        away=away or (),
     )
     if not report_only:
         try:

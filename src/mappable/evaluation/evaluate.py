@@ -12,9 +12,11 @@ import numpy as np
 import torch
 
 from mappable.errors import BadInputError
+from mappable.evaluation.away import away_place, off_the_shelf
 from mappable.evaluation.failures import reason_of
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import MAP_PROTOCOLS, PROTOCOLS, protocols_named
+from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
 from mappable.evaluation.protocols.timing import hardware
 from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
@@ -90,11 +92,13 @@ def evaluate_map(
     block: float | None = None,
     protocols: Sequence[str] | None = None,
     command: str = "",
+    away: Sequence[str] = (),
 ) -> tuple[Result, Setup, Images]:
     """Measure how well a map locates images whose positions are known; radii default to those of the encoder.
 
-    `protocols` defaults to the protocols that are meant for maps (`Protocol.of_a_map`). Returns the result, and the
-    setup and the images that a report needs.
+    `protocols` defaults to the protocols that are meant for maps (`Protocol.of_a_map`). `away` are folders of other
+    sets, see `away_place`: the encoder is then scored on them too. Returns the result, and the setup and the images
+    that a report needs.
     """
     landmarks.check_encoder(encoder.fingerprint)
     queries = queries.decoded_as(landmarks.places.decoding)
@@ -112,7 +116,18 @@ def evaluate_map(
     described = encoder.embed(queries)
     known = landmarks.store.take(np.arange(len(landmarks)))
     descriptors = Descriptors(np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint)
-    scoring = Scoring(setup, descriptors, encoder.about, lambda: (encoder, images), landmarks.calibration)
+    others = tuple(away_place(one, radius=radii[0], unit=landmarks.unit) for one in away)
+    shelf = off_the_shelf(encoder, landmarks.places) if others else None
+    scoring = Scoring(
+        setup,
+        descriptors,
+        encoder.about,
+        lambda: (encoder, images),
+        landmarks.calibration,
+        away=others,
+        shelf=None if shelf is None else lambda: shelf,
+        own_images=False,
+    )
     started = empty_result(
         setup,
         row=name,
@@ -121,7 +136,8 @@ def evaluate_map(
         encoder=encoder.fingerprint,
         settings=with_current_names(encoder.about.settings),
     )
-    wanted = protocols_named(MAP_PROTOCOLS if protocols is None else protocols)
+    usual = [*MAP_PROTOCOLS, *([HOME_AND_AWAY] if away else [])]
+    wanted = protocols_named(usual if protocols is None else protocols)
     started = replace(started, ran=run_facts(encoder.device, command), map=_digests(landmarks))
     result = score_all(scoring, started, wanted)
     return result, setup, images

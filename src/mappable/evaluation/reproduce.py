@@ -17,10 +17,12 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
+from mappable.evaluation.away import away_place, drawn_worlds
 from mappable.evaluation.embedding import image_digest, load_descriptors
 from mappable.evaluation.evaluate import run_facts, score_all, still_known
 from mappable.evaluation.protocol import Protocol
 from mappable.evaluation.protocols import PROTOCOLS, protocols_named
+from mappable.evaluation.protocols.home_and_away import NAME as HOME_AND_AWAY
 from mappable.evaluation.report import PAGE, draw_all, write_report
 from mappable.evaluation.result import RESULT, Result, empty_result, fingerprint_of
 from mappable.evaluation.rows import PAPER_SETTINGS, Row
@@ -99,6 +101,7 @@ class Study:
     lean: bool = False  # describe only images that the protocols need; delete descriptors once a model is scored
     as_printed: bool = False  # the models start as in the paper, see `printed_settings`
     command: str = ""
+    away: tuple[Setup, ...] = ()  # places of other sets, on which models are scored too
 
     def run(self, models: Sequence[PlannedModel], seconds: float = math.inf) -> Iterator[Result]:
         """Train, describe and score one model after the other; yield each result after it is saved.
@@ -159,7 +162,7 @@ class Study:
             return None
         nothing = Descriptors(self.rows, np.empty((0, 0), dtype=np.float16), encoder.fingerprint, self.digest)
         trained = encoder.to(find_device(self.device))  # a protocol's key may depend on the device
-        scoring = Scoring(self.setup, nothing, encoder.about, lambda: (trained, self.images))
+        scoring = Scoring(self.setup, nothing, encoder.about, lambda: (trained, self.images), away=self.away)
         done = set(still_known(scoring, before))
         if failed and before.encoder == encoder.fingerprint:
             done |= set(before.failed)
@@ -168,7 +171,7 @@ class Study:
     def _run(self, model: PlannedModel) -> Result:
         settings, out = model.settings, self.out
         encoder, made = self.describe(model)
-        scoring = Scoring(self.setup, made, encoder.about, lambda: (encoder, self.images))
+        scoring = Scoring(self.setup, made, encoder.about, lambda: (encoder, self.images), away=self.away)
         home = out / RESULTS / model.folder
         empty = empty_result(
             self.setup,
@@ -255,15 +258,19 @@ def load_study(
     lean: bool = False,
     as_printed: bool = False,
     command: str = "",
+    away: Sequence[str] = (),
 ) -> Study:
-    """Read or render a set, ready to train its models."""
+    """Read or render a set, ready to train its models. `away` are folders of other sets, see `away_place`."""
     if not models:
         raise BadInputError("nothing to train; give at least one row and one seed")
     wanted = protocols_named(protocols)
     check_writable(out / PAGE)
     with wait_for(out / ".lock", "reads or renders the images"):
         setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
-    return Study(setup, images, out, wanted, device, overwrite, lean, as_printed, command)
+        others = [away_place(one, radius=setup.positive_radius, unit=setup.unit) for one in away]
+        if any(one.name == HOME_AND_AWAY for one in wanted):
+            others += drawn_worlds(named.away, out, every=every)
+    return Study(setup, images, out, wanted, device, overwrite, lean, as_printed, command, tuple(others))
 
 
 def _before(home: Path) -> Result | None:

@@ -49,6 +49,8 @@ class Scoring:
     """One model on one set. `load` returns the encoder and the images, for protocols that measure time.
 
     `calibration` comes from a map that is evaluated as it is. Without it, protocols calibrate with images of the set.
+    `away` are places of other sets. `shelf` makes the off-the-shelf encoder to compare with, if it is not a model.
+    `own_images` is False if only the queries have images, and landmarks only descriptors.
     """
 
     setup: Setup
@@ -56,6 +58,9 @@ class Scoring:
     about: About
     load: "Callable[[], tuple[ImageEncoder, Images]] | None" = None
     calibration: Calibration | None = None
+    away: tuple[Setup, ...] = ()
+    shelf: "Callable[[], ImageEncoder] | None" = None
+    own_images: bool = True
 
     def squared(self, first: Ints, second: Ints) -> Floats32:
         """Squared feature distances (n, m) between rows of the table."""

@@ -24,6 +24,7 @@ from mappable.worlds.simulation import find_simulated, write_simulated
 
 # For the paper's rows on our sets: 1,200 steps of 8 anchors (Oxford: 15,006 of 2), at ten times the paper's rate.
 OUR_SCHEDULE = ("iterations=1200", "learning_rate=1e-5")
+WORLDS = ("street-v1", "rooms-v1")  # on which the models of the other sets are scored too
 PLACES = "places"  # folder of the table and the packed images, inside the folder of a study
 STREET_BLOCK, ROOMS_BLOCK, FRAMES_BLOCK = 25.0, 2.0, 20.0  # block lengths of the bootstrap, in the unit of the places
 
@@ -45,6 +46,7 @@ class NamedSet:
     read: Callable[[Path], Places] | None = None
     choosing: Callable[[Places], Places] | None = None
     paper: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()  # other worlds, on which its models are scored too
 
     def load(
         self,
@@ -128,7 +130,8 @@ def _drawn(world: Preset) -> NamedSet:
 
     preset = "street-laptop" if world.name.endswith("-demo") else world.world
     paper = OUR_SCHEDULE if preset == world.world else ()
-    return NamedSet(world.name, world.summary, preset, block, special, choosing=_by_calibration, paper=paper)
+    away = tuple(name for name in WORLDS if name != world.name) if world.name in WORLDS else ()
+    return NamedSet(world.name, world.summary, preset, block, special, choosing=_by_calibration, paper=paper, away=away)
 
 
 def _by_calibration(places: Places) -> Places:
@@ -257,6 +260,7 @@ SETS: Mapping[str, NamedSet] = {
             lambda root: read_places("manifest", root, unit="frames", other_splits="clear"),
             choosing=_by_stretch,
             paper=OUR_SCHEDULE,
+            away=WORLDS,
         ),
     )
 }

@@ -8,6 +8,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.protocol import Protocol
 
 MODULES = (  # in the order of the report
+    "home_and_away",
     "table1",
     "curves",
     "proportionality",
