@@ -449,7 +449,7 @@ TARGETS = {
             _copied("stopped/checkpoint.safetensors", "a.safetensors"),
             _call("mappable.learning.checkpoint", "Checkpoint.load", "a.safetensors"),
         ),
-        Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth")),
+        Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth", "vgg16")),
         Target(
             "descriptors.json",
             _copied("descriptors", "descriptors.json"),

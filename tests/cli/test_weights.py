@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mappable.features.weight_files import SHAPES
+from mappable.features.weight_files import shapes_of
 from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
 Weights = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -36,12 +36,12 @@ def test_import_then_show(weights: Weights, tmp_path: Path) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MAPPABLE_CACHE": str(cache)})
     assert shown.returncode == 0, shown.stderr
     assert shown.stderr == ""
-    assert shown.stdout.count("cached  no; fetch it with: mappable weights vgg16-") == 2
+    assert shown.stdout.count("cached  no; fetch it with: mappable weights ") == 4
     imported = weights(cache, "vgg16-v1", "--file", original)
     assert imported.returncode == 0, imported.stderr
     assert imported.stdout == f"{cache / 'vgg16-v1.safetensors'}\n"
     assert weights(cache, "vgg16-v1").stdout == imported.stdout
-    first, second = weights(cache).stdout.split("\n\n")
+    first, second, third, fourth = weights(cache).stdout.split("\n\n")
     for text in (
         "vgg16-v1: torchvision's own training",
         "mean 0.485 0.456 0.406, std 0.229 0.224 0.225",
@@ -52,6 +52,8 @@ def test_import_then_show(weights: Weights, tmp_path: Path) -> None:
     assert "vgg16-caffe: the original weights" in second
     assert "mean 0.48235 0.45882 0.40784, std 0.00392157" in second
     assert "cached  no" in second
+    assert "network resnet50_keras\n  license believed MIT" in third
+    assert "network resnet50\n" in fourth
 
 
 def test_a_damaged_file_in_the_cache_is_shown_as_such(weights: Weights, tmp_path: Path) -> None:
@@ -62,7 +64,7 @@ def test_a_damaged_file_in_the_cache_is_shown_as_such(weights: Weights, tmp_path
 @pytest.mark.medium
 def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_path: Path) -> None:
     file = tmp_path / "other.safetensors"
-    save_file({name: torch.zeros(shape) for name, shape in SHAPES.items()}, file)
+    save_file({name: torch.zeros(shape) for name, shape in shapes_of("vgg16").items()}, file)
     refused = weights(tmp_path, "vgg16-caffe", "--file", file)
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"error: {file}: not vgg16-caffe (")
@@ -74,10 +76,13 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_
     ("arguments", "part"),
     [
         (("vgg16-v1", "--sha256", "ab"), "--sha256 'ab': needs --file, the file with this SHA-256"),
-        (("vgg19",), "unknown weight set 'vgg19'; the sets are vgg16-v1 and vgg16-caffe"),
+        (
+            ("vgg19",),
+            "unknown weight set 'vgg19'; the sets are vgg16-v1, vgg16-caffe, resnet50-keras, resnet50-torchvision",
+        ),
         (
             ("--file", "mine.pth"),
-            "--file mine.pth: needs SET, the name of the set in the file: vgg16-v1 or vgg16-caffe",
+            f"--file mine.pth: needs SET, the name of the set in the file: {', '.join(WEIGHT_SETS)}",
         ),
     ],
 )

@@ -36,7 +36,7 @@ from mappable.evaluation.scoring import Scoring
 from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
 from mappable.features.encoder import Encoder
-from mappable.features.weight_files import SHAPES
+from mappable.features.weight_files import shapes_of
 from mappable.features.weight_sources import UnavailableError
 from mappable.features.weights import WEIGHT_SETS
 from mappable.learning.folder import OtherRunError
@@ -172,7 +172,7 @@ def test_oxford(run: Run, oxford: Path) -> None:
 def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random weights in the layout of the Caffe file, except for the values that identify the file."""
     random, weights = torch.Generator().manual_seed(0), {}
-    for name, shape in SHAPES.items():
+    for name, shape in shapes_of("vgg16").items():
         spread = (2 / (9 * shape[1])) ** 0.5 if name.endswith("weight") else 0.0
         weights[name] = spread * torch.randn(shape, generator=random)
     weights["features.0.weight"][:3, :, 0, 0] = torch.tensor(WEIGHT_SETS["vgg16-caffe"].corner)

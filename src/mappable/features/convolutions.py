@@ -1,8 +1,9 @@
-"""A convolution with its ReLU and max-pooling: in single steps, or fused on a GPU.
+"""A convolution with its sum, ReLU and max-pooling: in single steps, or fused on a GPU.
 
 The operations between convolutions are a third of the work of a VGG on a GPU, because each reads and writes all maps.
-In bfloat16 they are fused. The ReLU is part of the convolution. The backward pass does pooling, ReLU and the sum for
-the bias together. Fused and single steps compute the same, except for NaN. In bfloat16 they round at different places.
+In bfloat16 they are fused. Sum and ReLU are part of the convolution. The backward pass does pooling, ReLU and the sum
+for the bias together. Fused and single steps compute the same, except for NaN. In bfloat16 they round at different
+places.
 """
 
 import warnings
@@ -19,12 +20,17 @@ from mappable.features.embedding import has_bfloat16
 CHANNEL_MULTIPLE = 8  # tensor cores take 8 channels at once; zero channels fill up the rest
 
 
-def convolve(maps: Tensor, layer: nn.Conv2d, *, pool: bool = False) -> Tensor:
-    """ReLU of the convolution `layer` of maps (n, channels, height, width); with `pool`, also 2 x 2 max-pooling."""
+def convolve(maps: Tensor, layer: nn.Conv2d, *, plus: Tensor | None = None, pool: bool = False) -> Tensor:
+    """ReLU of the convolution `layer` of maps (n, channels, height, width), in which `plus` is added before the ReLU.
+
+    With `pool`, also 2 x 2 max-pooling.
+    """
     if _can_fuse_layer(maps, layer):
-        result: Tensor = _Fused.apply(maps, layer.weight, layer.bias, layer, pool)  # type: ignore[no-untyped-call]
+        tensors = (maps, layer.weight, layer.bias, plus)
+        result: Tensor = _Fused.apply(*tensors, layer, pool)  # type: ignore[no-untyped-call]
         return result
-    activations = layer(maps).relu_()
+    activations = layer(maps)
+    activations = (activations if plus is None else activations.add_(plus)).relu_()
     return nn.functional.max_pool2d(activations, 2) if pool else activations
 
 
@@ -53,17 +59,30 @@ def _can_fuse(device: torch.device) -> bool:
 
 
 class _Fused(torch.autograd.Function):
-    """Convolution, ReLU and optional pooling in bfloat16, channels last. Parameters may have any type."""
+    """Convolution, optional sum, ReLU and optional pooling in bfloat16, channels last. Parameters may have any type."""
 
     @staticmethod
-    def forward(context: Any, maps: Tensor, weight: Tensor, bias: Tensor, layer: nn.Conv2d, pool: bool) -> Tensor:
+    def forward(
+        context: Any,
+        maps: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        plus: Tensor | None,
+        layer: nn.Conv2d,
+        pool: bool,
+    ) -> Tensor:
         from mappable.features import kernels
 
         missing = -weight.shape[1] % CHANNEL_MULTIPLE
         inputs, weights = (_padded(_bfloat16(tensor), missing) for tensor in (maps, weight))
         strides = (layer.stride, layer.padding, layer.dilation)
         biases = bias.to(torch.bfloat16)
-        activations: Tensor = torch.ops.aten.cudnn_convolution_relu(inputs, weights, biases, *strides, 1)
+        activations: Tensor
+        if plus is None:
+            activations = torch.ops.aten.cudnn_convolution_relu(inputs, weights, biases, *strides, 1)
+        else:
+            operands = (inputs, weights, _bfloat16(plus), 1.0, biases)
+            activations = torch.ops.aten.cudnn_convolution_add_relu(*operands, *strides, 1)
         context.save_for_backward(inputs, weights, activations)
         context.strides, context.pool, context.channels, context.kind = strides, pool, weight.shape[1], weight.dtype
         with torch.cuda.device_of(activations):  # type: ignore[no-untyped-call]
@@ -85,7 +104,8 @@ class _Fused(torch.autograd.Function):
         )
         of_maps, of_weight = (None if one is None else one[:, : context.channels] for one in (of_maps, of_weight))
         of_weight = None if of_weight is None else of_weight.to(context.kind)
-        return of_maps, of_weight, of_bias.to(context.kind), None, None
+        of_plus = gradient if context.needs_input_grad[3] else None
+        return of_maps, of_weight, of_bias.to(context.kind), of_plus, None, None
 
 
 def _bfloat16(tensor: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from mappable.features.embedding import Precision, actual_precision, describe, e
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
 from mappable.features.vectors import unit
-from mappable.features.weights import find_weights, load_weights
+from mappable.features.weights import check_backbone, find_weights, load_weights
 from mappable.features.whitening import Whitening
 from mappable.places.images import Fit, Size, check_settings
 from mappable.places.pixels import AnyImages, images_of
@@ -67,17 +67,20 @@ class Encoder(nn.Module):
         size: Size = (240, 180),
         fit: Fit = "crop",
         clusters: int = 64,
-        backbone: str = "vgg16",
+        backbone: str | None = None,
         aggregator: str = "netvlad",
         seed: int = 0,
     ) -> "Encoder":
         """Make a new encoder for images of `size` (width, height), with a named weight set, or "random" ones by `seed`.
 
-        `weights_file` is a file with the weight set, to use instead of a download.
+        `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by default that of
+        the weight set; random weights are by default those of VGG-16.
         """
         if weights == RANDOM_WEIGHTS and weights_file is not None:
             raise BadInputError(f"{weights_file}: random weights need no file; set weights to the name of its set")
         chosen = find_weights(DEFAULT_WEIGHTS if weights == RANDOM_WEIGHTS else weights)
+        backbone = backbone or chosen.backbone
+        check_backbone(weights, backbone)
         about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
         encoder = cls(replace(about, backbone=backbone, aggregator=aggregator))
         if weights == RANDOM_WEIGHTS:

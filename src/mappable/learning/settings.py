@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from mappable.errors import BadInputError
+from mappable.features.weights import WEIGHT_SETS, check_backbone
 from mappable.learning.losses import LOSS_NAMES, Loss
 from mappable.learning.setting_kinds import (
     Angle,
@@ -163,15 +164,16 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
 
     # Network
     weights: Text = "vgg16-v1"
-    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), or `random`."""
+    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), `resnet50-keras`, `resnet50-torchvision`, or
+    `random`."""
     weights_file: Text | None = None
     """File with these weights, used instead of a download."""
     backbone: Text = "vgg16"
-    """Network that turns pixels into local features."""
+    """Network that turns pixels into local features. By default, that of the weights; it is `vgg16` for random ones."""
     aggregator: Text = "netvlad"
     """Layer that turns local features into one descriptor."""
     clusters: Count = 64
-    """Clusters of the aggregator. A descriptor has 512 numbers per cluster."""
+    """Clusters of the aggregator. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
     size: ImageSize = (240, 180)
     """Width and height of the network's input images, in pixels."""
     fit: Fit = "crop"
@@ -219,6 +221,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     @classmethod
     def _report_one_problem(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
         """Raise for one problem only. Unknown names come first, because a mistyped setting is also missing."""
+        if isinstance(values, Mapping) and values.get("backbone") is None:
+            weights = WEIGHT_SETS.get(str(values.get("weights")), WEIGHT_SETS["vgg16-v1"])
+            values = {**values, "backbone": weights.backbone}
         try:
             settings = check(values)
         except ValidationError as error:
@@ -240,6 +245,10 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
         if (self.iterations is None) == (self.epochs is None):
             given = "neither is set" if self.iterations is None else "both are set"
             raise WrongSettingsError(["iterations", "epochs"], f"set either iterations or epochs; {given}")
+        try:
+            check_backbone(self.weights, self.backbone)
+        except BadInputError as error:
+            raise WrongSettingsError(["backbone", "weights"], str(error)) from None
         if self.micro_batch is not None and self.micro_batch > self.anchors:
             raise WrongSettingsError(
                 ["micro_batch", "anchors"],

@@ -81,7 +81,7 @@ def test_real_weights_fit(vgg16_v1: dict[str, Tensor], shapes_only: VGG16) -> No
 
 
 def test_a_backbone_is_one_file(small_backbone: str) -> None:
-    assert backbone_names() == [small_backbone, "vgg16"]
+    assert backbone_names() == ["resnet50", "resnet50_keras", small_backbone, "vgg16"]
     network = find_backbone(small_backbone)()
     assert network.upper(network.lower(torch.zeros(2, 3, 16, 24))).shape == (2, network.channels, 2, 3)
 

@@ -33,7 +33,7 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def upper(self, activations: Tensor) -> Tensor:
-        """Maps (n, channels, height // stride, width // stride) for the output of `lower`."""
+        """Maps (n, channels, rows, columns) for the output of `lower`; rows and columns are `stride` pixels apart."""
 
 
 def backbone_names() -> list[str]:
