@@ -62,7 +62,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--away",
-            help="Also score the encoder on another set: a folder written by `mappable convert` or `mappable simulate`, "
+            help="Also score the encoder on another set: a folder of `mappable convert` or `mappable simulate`, "
             "and the radius within which a query counts as found; may be repeated.",
             metavar="PLACES[:RADIUS]",
         ),

@@ -90,7 +90,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             "--away",
-            help="Also score every model on another set: a folder written by `mappable convert` or `mappable simulate`, "
+            help="Also score every model on another set: a folder of `mappable convert` or `mappable simulate`, "
             "and the radius within which a query counts as found; may be repeated.",
             metavar="PLACES[:RADIUS]",
         ),
