@@ -72,3 +72,40 @@ def test_what_is_mirrored_and_the_light_are_drawn_by_themselves(settings: NewSet
 def test_some_of_the_tuples_are_changed_as_among_all(settings: NewSettings, pixels: Tensor) -> None:
     changes = drawn(settings(mirrored=0.5, light=0.2))
     assert changes[5:9](pixels[5:9]).equal(changes(pixels)[5:9])
+
+
+def test_a_view_is_a_crop_whose_pixels_come_from_the_image(settings: NewSettings) -> None:
+    """Each image has a view of its own. On a ramp, a crop is a ramp with a smaller slope."""
+    ramp = torch.arange(200, dtype=torch.float32).to(torch.uint8).expand(40, 200)[..., None].expand(-1, -1, 3)
+    changes = drawn(settings(views=0.3, size="200x40"), tuples=3, images=2)
+    assert changes.views is not None
+    found = changes(ramp.expand(3, 2, -1, -1, -1))
+    assert found.shape == (3, 2, 40, 200, 3)
+    middle = found[:, :, 20, 80:120, 0].float()
+    slopes = (middle[..., -1] - middle[..., 0]) / 39
+    assert len(slopes.unique()) > 3
+    assert float(slopes.min()) > 0.6
+    assert float(slopes.max()) <= 1.1
+
+
+def test_views_without_strength_in_any_number_leave_an_image_alone(settings: NewSettings, pixels: Tensor) -> None:
+    plain = torch.eye(3).expand(TUPLES, IMAGES, 3, 3)
+    changes = drawn(settings(light=0.0, mirrored=0.1))
+    same = Changes(torch.zeros(TUPLES, dtype=torch.bool), changes.light, plain, torch.zeros(TUPLES, IMAGES))
+    np.testing.assert_allclose(same(pixels).numpy(), pixels.numpy(), atol=1)
+
+
+def test_a_box_hides_a_part_of_each_image(settings: NewSettings) -> None:
+    white = torch.full((TUPLES, IMAGES, 40, 60, 3), 255, dtype=torch.uint8)
+    hidden = (drawn(settings(occlusion=0.5))(white) == 128).all(-1).float().mean((-1, -2))
+    assert 0.0 <= float(hidden.min()) < 0.02
+    assert 0.15 < float(hidden.max()) <= 0.27
+
+
+def test_changes_of_a_batch_are_a_part_of_all(settings: NewSettings) -> None:
+    changes = drawn(settings(views=0.2, occlusion=0.2))
+    part = changes[3:5]
+    assert changes.views is not None
+    assert part.views is not None
+    assert part.views.equal(changes.views[3:5])
+    assert drawn(settings(views=0.2), tuples=4, images=3).views.equal(changes.views[:4, :3])  # type: ignore[union-attr]

@@ -214,3 +214,80 @@ def test_descriptors_of_rows_are_those_of_the_encoder(toy: Toy, new_learner: Cal
 def test_the_feature_scale_is_asked_for_too_early(new_learner: Callable[..., Learner]) -> None:
     with pytest.raises(ValueError, match="not known yet"):
         _ = new_learner().feature_scale_squared
+
+
+# What keeps the knowledge of the weights
+
+
+def test_lower_layers_learn_more_slowly_with_layer_decay(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    plain, learner = new_learner(), new_learner(layer_decay=0.5)
+    before = [parameter.detach().clone() for parameter in plain.parameters]
+    for one in (plain, learner):
+        step(one, loss, tuples)
+    layers: dict[str, list[float]] = {}
+    names = [name for name, parameter in plain.encoder.named_parameters() if parameter.requires_grad]
+    for name, start, fast, slow in zip(names, before, plain.parameters, learner.parameters, strict=True):
+        ratio = float((slow - start).detach().norm() / (fast - start).detach().norm())
+        layers.setdefault("aggregator" if name.startswith("aggregator") else name.rpartition(".")[0], []).append(ratio)
+    for above, ratios in enumerate(reversed(layers.values())):
+        np.testing.assert_allclose(ratios, 0.5**above, rtol=0.02)
+    assert len(layers) > 2
+
+
+def test_the_weights_end_a_part_of_the_way_back_to_the_start(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner = new_learner(towards_start=0.25)
+    learner.remember_start(60)
+    start = [parameter.detach().clone() for parameter in learner.parameters]
+    step(learner, loss, tuples)
+    trained = [parameter.detach().clone() for parameter in learner.parameters]
+    learner.finish()
+    for first, last, found in zip(start, trained, learner.parameters, strict=True):
+        torch.testing.assert_close(found.detach(), 0.75 * last + 0.25 * first)
+
+
+def test_distillation_adds_the_change_of_distances_between_distant_images(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    """At the start nothing has changed; after other weights the term is the mean squared change of all pairs."""
+    learner, plain = new_learner(distillation=3.0, learning_rate=1e-9), new_learner(learning_rate=1e-9)
+    learner.remember_start(60)
+    torch.testing.assert_close(step(learner, loss, tuples), step(plain, loss, tuples), atol=1e-4, rtol=1e-4)
+    with torch.no_grad():
+        for one in (learner, plain):
+            for parameter in one.parameters:
+                parameter.mul_(1.1)
+    known = learner.known
+    assert known is not None
+    more = step(learner, loss, tuples)[:, 0] - step(plain, loss, tuples)[:, 0]
+    now = plain.describe(np.arange(60))
+    for number, rows in enumerate(tuples.rows):
+        distant = [int(rows[0]), *map(int, rows[3:])]
+        changes = []
+        for at, first in enumerate(distant):
+            for second in distant[at + 1 :]:
+                before = float((known[first].float() - known[second].float()).square().sum())
+                changes.append((float((now[first] - now[second]).square().sum()) - before) ** 2)
+        assert float(more[number]) == pytest.approx(3.0 * np.mean(changes), rel=0.02, abs=1e-5)
+
+
+def test_a_restored_learner_remembers_the_start(
+    new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
+) -> None:
+    learner, other = (new_learner(distillation=1.0, towards_start=0.5) for _ in range(2))
+    learner.remember_start(60)
+    step(learner, loss, tuples)
+    other.restore(learner.state())
+    other.remember_start(60)
+    assert learner.known is not None
+    assert other.known is not None
+    torch.testing.assert_close(other.known, learner.known)
+    step(learner, loss, tuples, 2)
+    step(other, loss, tuples, 2)
+    for one in (learner, other):
+        one.finish()
+    for first, second in zip(learner.parameters, other.parameters, strict=True):
+        torch.testing.assert_close(first, second)

@@ -91,7 +91,8 @@ def reproduce(
         typer.Option(
             "--away",
             help="Also score every model on another set: a folder of `mappable convert` or `mappable simulate`, "
-            "and the radius within which a query counts as found; may be repeated.",
+            "and the radius within which a query counts as found; may be repeated. Some sets have other simulated "
+            "worlds by default.",
             metavar="PLACES[:RADIUS]",
         ),
     ] = None,
@@ -149,7 +150,7 @@ def reproduce(
         lean=lean,
         as_printed=as_printed,
         command=command,
-        away=away or (),
+        away=[*named.away, *(away or ())],
     )
     if not report_only:
         try:

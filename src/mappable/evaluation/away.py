@@ -1,6 +1,5 @@
 """Places away from home: other sets with maps of their own, on which an encoder is scored too."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,13 +52,12 @@ def away_place(given: str, *, radius: float | None = None, unit: str | None = No
     return replace(made, counts=())
 
 
-def drawn_worlds(names: Sequence[str], out: Path, *, every: int = 1) -> list[Setup]:
-    """Other worlds as away places, drawn into `out` with one image in ten."""
-    for name in names:
-        folder = out / FOLDER / name
-        if find_simulated(name, folder, every=EVERY * every) is None:
-            write_simulated(name, folder, every=EVERY * every, overwrite=True)
-    return [away_place(str(out / FOLDER / name)) for name in names]
+def drawn(world: str, out: Path, every: int) -> str:
+    """The folder of a world, drawn into `out` with one image in ten, or fewer with `every`."""
+    folder = out / FOLDER / world
+    if find_simulated(world, folder, every=EVERY * every) is None:
+        write_simulated(world, folder, every=EVERY * every, overwrite=True)
+    return str(folder)
 
 
 def off_the_shelf(encoder: ImageEncoder, images: AnyImages) -> Encoder | None:

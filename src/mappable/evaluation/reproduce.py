@@ -17,7 +17,7 @@ import numpy as np
 
 from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.evaluation.away import away_place, drawn_worlds
+from mappable.evaluation.away import away_place, drawn
 from mappable.evaluation.embedding import image_digest, load_descriptors
 from mappable.evaluation.evaluate import run_facts, score_all, still_known
 from mappable.evaluation.protocol import Protocol
@@ -42,6 +42,7 @@ from mappable.learning.settings import SYNONYMS, Settings, load_settings, with_d
 from mappable.learning.trainer import train
 from mappable.locks import take, wait_for
 from mappable.places.pixels import Images
+from mappable.worlds.presets import PRESETS
 
 HARMLESS = WATCHING | DIVIDING  # settings that do not change the weights
 MODELS, DESCRIPTORS, RESULTS, FIGURES = "models", "descriptors", "results", "figures"
@@ -260,16 +261,17 @@ def load_study(
     command: str = "",
     away: Sequence[str] = (),
 ) -> Study:
-    """Read or render a set, ready to train its models. `away` are folders of other sets, see `away_place`."""
+    """Read or render a set, ready to train its models. `away` are worlds to draw, or see `away_place`."""
     if not models:
         raise BadInputError("nothing to train; give at least one row and one seed")
     wanted = protocols_named(protocols)
     check_writable(out / PAGE)
     with wait_for(out / ".lock", "reads or renders the images"):
         setup, images = named.load(root, out, models[0].settings, every=every, overwrite=overwrite, choose=choose)
-        others = [away_place(one, radius=setup.positive_radius, unit=setup.unit) for one in away]
+        others: list[Setup] = []
         if any(one.name == HOME_AND_AWAY for one in wanted):
-            others += drawn_worlds(named.away, out, every=every)
+            folders = [drawn(one, out, every) if one in PRESETS else one for one in away]
+            others = [away_place(one, radius=setup.positive_radius, unit=setup.unit) for one in folders]
     return Study(setup, images, out, wanted, device, overwrite, lean, as_printed, command, tuple(others))
 
 

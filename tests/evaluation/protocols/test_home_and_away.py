@@ -1,0 +1,163 @@
+"""Home and away: other sets and other views are scored as table I is, and compared with off-the-shelf."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mappable.arrays import Floats32, Ints, Pixels
+from mappable.errors import BadInputError
+from mappable.evaluation.away import away_place
+from mappable.evaluation.protocol import View
+from mappable.evaluation.protocols.home_and_away import (
+    HOME,
+    MEAN,
+    MIRRORED,
+    PROTOCOL,
+    SHIFTED,
+    HomeAndAway,
+    sections,
+    shifted,
+)
+from mappable.evaluation.result import Result, empty_result
+from mappable.evaluation.scoring import NotApplicableError, Scoring
+from mappable.evaluation.setup import Setup, setup_of
+from mappable.features.about import About
+from mappable.places.files import save_places
+from mappable.places.frames import Frame
+from mappable.places.pixels import AnyImages
+from mappable.places.table import Places
+
+NUMBERS = 48  # of a descriptor, as in the made-up street
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """An encoder of tests: descriptors of places are their positions along the route, with noise."""
+
+    about: About
+    noise: float
+
+    def embed(self, images: AnyImages, **options: object) -> Floats32:
+        if isinstance(images, Places):
+            random = np.random.default_rng([ord(letter) for letter in images.sequence[0]])
+            angles = images.x / 20 + self.noise * random.normal(size=len(images))
+        else:
+            angles = np.asarray(images)[:, 0, 0, 0] / 255.0  # type: ignore[index]
+        seen = np.zeros((len(angles), NUMBERS), dtype=np.float32)
+        seen[:, 0], seen[:, 1] = np.cos(angles), np.sin(angles)
+        return seen
+
+
+@dataclass(frozen=True)
+class Gray:
+    """Images as bright as their row number."""
+
+    def read(self, rows: Ints) -> Pixels:
+        return np.repeat(rows % 256, 8 * 10 * 3).reshape(-1, 8, 10, 3).astype(np.uint8)
+
+
+def other(name: str = "elsewhere", count: int = 40) -> Places:
+    x = np.tile(np.arange(count), 2)
+    return Places(
+        path=[f"{name}/{row}.jpg" for row in range(2 * count)],
+        x=x,
+        y=0.0 * x,
+        sequence=np.repeat(["one", "two"], count),
+        frames=Frame(name, "frames"),
+    )
+
+
+def place(name: str = "elsewhere") -> Setup:
+    places = other(name)
+    role = np.where(places.sequence == "one", "reference", "query")
+    made = setup_of(name, places.replace(role=role), positive_radius=2.0, negative_radius=5.0)
+    return replace(made, counts=())
+
+
+def scored(scoring: Scoring, noise: float, **changes: object) -> HomeAndAway:
+    encoder = Seeing(scoring.about, noise)
+    with_images = replace(scoring, load=lambda: (encoder, Gray()), away=(place(),), **changes)
+    return PROTOCOL.score(with_images)
+
+
+def result_of(scoring: Scoring, row: str, found: HomeAndAway) -> Result:
+    facts = {"row": row, "title": row.capitalize(), "seed": 0, "encoder": row, "settings": {}}
+    return replace(empty_result(scoring.setup, **facts), scored={PROTOCOL.name: found})  # type: ignore[arg-type]
+
+
+def test_home_regions_views_and_other_sets_are_scored(scoring: Scoring) -> None:
+    found = scored(scoring, 0.0)
+    assert list(found.away) == ["b", MIRRORED, SHIFTED, "elsewhere"]
+    assert found.away["elsewhere"].percent == 100.0
+    assert found.away["elsewhere"].unit == "frames"
+    assert len(found.home.errors) == len(scoring.setup.queries)
+    assert 50 < found.home.percent <= 100
+    assert not found.shelf
+
+
+def test_a_map_has_no_images_of_landmarks_and_makes_its_own_off_the_shelf(scoring: Scoring) -> None:
+    found = scored(scoring, 0.0, own_images=False, shelf=lambda: Seeing(scoring.about, 5.0))
+    assert MIRRORED not in found.away
+    assert found.shelf["elsewhere"].percent < 60
+
+
+def test_descriptors_alone_are_not_enough(scoring: Scoring) -> None:
+    with pytest.raises(NotApplicableError, match="only descriptors"):
+        PROTOCOL.score(scoring)
+
+
+def test_the_key_changes_with_the_away_places(scoring: Scoring) -> None:
+    keys = {PROTOCOL.key(replace(scoring, away=away)) for away in ((), (place(),), (place("third"),))}
+    assert len(keys) == 3
+
+
+def test_the_report_leads_with_percentages_and_gains_over_off_the_shelf(scoring: Scoring) -> None:
+    results = [
+        result_of(scoring, "off-the-shelf", scored(scoring, 1.0)),
+        result_of(scoring, "triplet", scored(scoring, 0.0)),
+    ]
+    view = View(results, scoring.setup)
+    (section,) = sections(view, view.models(HomeAndAway))
+    assert section.leads
+    percentages, gains = (one.to_json() for one in section.tables)
+    titles = [title.rpartition(": ")[2] for title in percentages["columns"]]
+    assert titles == ["Model", HOME, MEAN, "b", MIRRORED, SHIFTED, "elsewhere"]
+    shelf, trained = (dict(zip(titles, row, strict=True)) for row in percentages["rows"])
+    away = [trained[title]["mean"] for title in titles[3:]]
+    assert trained[MEAN]["mean"] == pytest.approx(np.mean(away))
+    (row,) = gains["rows"]
+    gained = dict(zip(gains["columns"], row, strict=True))
+    assert gained["elsewhere: points"] == pytest.approx(trained["elsewhere"]["mean"] - shelf["elsewhere"]["mean"])
+    assert gained["elsewhere: 95 % interval"]["low"] > 0
+    assert gained[f"{HOME}: points"] == 0
+    assert gained[f"{MEAN}: points"] == pytest.approx(trained[MEAN]["mean"] - shelf[MEAN]["mean"])
+
+
+def test_a_shifted_view_shows_four_fifths_at_an_edge() -> None:
+    ramp = np.tile(np.arange(0, 200, 2, dtype=np.uint8)[None, :, None], (60, 1, 3))
+    right, left = shifted(np.stack([ramp, ramp]))
+    assert (left[30, 0, 0], left[30, -1, 0]) == (0, 158)
+    assert (right[30, 0, 0], right[30, -1, 0]) == (40, 198)
+
+
+def test_a_folder_without_splits_is_a_map_of_its_first_sequence(tmp_path: Path) -> None:
+    save_places(other(), tmp_path / "walks" / "places.parquet")
+    found = away_place(f"{tmp_path / 'walks'}:2")
+    assert (found.name, found.positive_radius, found.unit) == ("walks", 2.0, "frames")
+    assert set(found.places.sequence[found.references]) == {"one"}
+    assert set(found.places.sequence[found.queries]) == {"two"}
+    assert away_place(str(tmp_path / "walks"), radius=3.0, unit="frames").positive_radius == 3.0
+    for given, unit in ((tmp_path / "walks", "m"), (f"{tmp_path / 'walks'}:0", "frames")):
+        with pytest.raises(BadInputError, match="RADIUS"):
+            away_place(str(given), radius=3.0, unit=unit)
+
+
+def test_a_folder_whose_test_region_is_elsewhere_is_a_map_of_the_first_test_sequence(tmp_path: Path) -> None:
+    places = other(count=100)
+    split = np.where(places.x < 50, "train", "test")
+    save_places(places.replace(split=split), tmp_path / "line" / "places.parquet")
+    found = away_place(f"{tmp_path / 'line'}:2")
+    assert found.places.x[found.references].min() == 50
+    assert set(found.places.sequence[found.queries]) == {"two"}
