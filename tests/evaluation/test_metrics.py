@@ -15,6 +15,7 @@ from mappable.evaluation.metrics import (
     interval_scores,
     percent_within,
     precision_recall,
+    reach_of_metres,
     recall_at,
     tolerance_curve,
 )
@@ -161,3 +162,14 @@ def test_perfect_wrong_and_no_answers() -> None:
     assert precision_recall(score, np.zeros(3, dtype=bool), 0)[2].tolist() == [0.0, 0.0, 0.0]
     thresholds, precision, recall, average = precision_recall(score[:0], np.zeros(0, dtype=bool), 2)
     assert (len(thresholds), len(precision), len(recall), average) == (0, 0, 0, 0.0)
+
+
+def test_metres_reach_as_far_as_features_tell_distances() -> None:
+    """Features that follow metres up to 35 m and are constant beyond."""
+    at = np.arange(0.0, 400.0, 2.0)
+    metres = np.abs(at[:, None] - at)
+    assert reach_of_metres(np.minimum(metres, 35.0), metres, 10.0) == pytest.approx(35.0, abs=5.0)
+    assert reach_of_metres(metres, metres, 10.0) == 100.0
+    noise = np.random.default_rng(0).normal(size=metres.shape)
+    assert reach_of_metres(noise, metres, 10.0) == 0.0
+    assert reach_of_metres(metres[:4, :4], metres[:4, :4], 10.0) is None

@@ -60,11 +60,11 @@ def drawn(world: str, out: Path, every: int) -> str:
     return str(folder)
 
 
-def off_the_shelf(encoder: ImageEncoder, images: AnyImages) -> Encoder | None:
-    """The same network before training, with clusters from these images; None for another kind of encoder."""
+def off_the_shelf(encoder: ImageEncoder, images: AnyImages) -> Encoder:
+    """The same network before training, with clusters from these images; raises for another kind of encoder."""
     about = encoder.about
     if not isinstance(encoder, Encoder):
-        return None
+        raise BadInputError("the encoder is not a file encoder.safetensors, so it has no weights before training")
     made = Encoder.create(
         weights=about.weights,
         size=about.size,

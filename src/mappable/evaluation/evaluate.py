@@ -117,7 +117,6 @@ def evaluate_map(
     known = landmarks.store.take(np.arange(len(landmarks)))
     descriptors = Descriptors(np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint)
     others = tuple(away_place(one, radius=radii[0], unit=landmarks.unit) for one in away)
-    shelf = off_the_shelf(encoder, landmarks.places) if others else None
     scoring = Scoring(
         setup,
         descriptors,
@@ -125,7 +124,7 @@ def evaluate_map(
         lambda: (encoder, images),
         landmarks.calibration,
         away=others,
-        shelf=None if shelf is None else lambda: shelf,
+        shelf=(lambda: off_the_shelf(encoder, landmarks.places)) if others else None,
         own_images=False,
     )
     started = empty_result(

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
 from mappable.arrays import Bools, Floats, Floats32, evenly
+
+MOST_RADII = 10  # how far metres may reach, in positive radii
+LARGEST_ERROR = 0.2  # median relative error up to which metres reach
+FEWEST_TO_CALIBRATE = 20  # pairs of images
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,35 @@ def correlations(
         Correlation(_correlation(feature, metres), _correlation(feature**2, metres**2), *pearson),
         Correlation(ranks, ranks, *spearman),
     )
+
+
+def reach_of_metres(feature: Floats | Floats32, metres: Floats, radius: float) -> float | None:
+    """Distance on the ground up to which feature distances, calibrated in metres, err by less than 20 %.
+
+    `feature` and `metres` (images, images) are distances between the images of a sequence, in order. The calibration
+    is the increasing function from feature to metres that fits the pairs of the first half best. Pairs of the second
+    half then give the median of the relative error, for distances of `radius` / 2 to 10 `radius`, in steps of
+    `radius` / 2. The result is the end of the last step before the error exceeds 20 %, or 0. None: too few pairs.
+    """
+    middle = len(feature) // 2
+    pairs = []
+    for half in (slice(0, middle), slice(middle, None)):
+        upper = np.triu_indices(len(metres[half]), 1)
+        far, near = np.asarray(feature, dtype=np.float64)[half, half][upper], metres[half, half][upper]
+        kept = near <= MOST_RADII * radius
+        pairs.append((far[kept], near[kept]))
+    (known, at), (asked, truth) = pairs
+    if min(len(known), len(asked)) < FEWEST_TO_CALIBRATE:
+        return None
+    order = np.argsort(known, kind="stable")
+    found = np.interp(asked, known[order], isotonic_regression(at[order]).x)
+    reach = 0.0
+    for low in radius * np.arange(0.5, MOST_RADII, 0.5):
+        own = (truth >= low) & (truth < low + radius / 2)
+        if not own.any() or np.median(np.abs(found[own] - truth[own]) / truth[own]) >= LARGEST_ERROR:
+            break
+        reach = float(low + radius / 2)
+    return reach
 
 
 def interval_scores(low: Floats, high: Floats, truth: Floats) -> tuple[float, float] | tuple[None, None]:

@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from mappable.arrays import Floats, Floats32, Ints, Pixels, evenly
+from mappable.errors import BadInputError
 from mappable.evaluation.away import MOST_QUERIES
 from mappable.evaluation.bootstrap import Interval, block_bootstrap
 from mappable.evaluation.metrics import percent_within
@@ -44,11 +45,15 @@ class PlaceAccuracy:
 
 @dataclass(frozen=True)
 class HomeAndAway:
-    """Accuracy at home and by away place. `shelf` has the same places for off-the-shelf, if it is not a model."""
+    """Accuracy at home and by away place.
+
+    If off-the-shelf is not a model, `shelf` has its accuracy on the places of other sets, or `missing` says why not.
+    """
 
     home: PlaceAccuracy
     away: dict[str, PlaceAccuracy]
     shelf: dict[str, PlaceAccuracy]
+    missing: str = ""
 
 
 def rows(setup: Setup) -> Ints:
@@ -76,8 +81,12 @@ def score(scoring: Scoring) -> HomeAndAway:
     found[SHIFTED] = _located(setup, landmarks, some, known, encoder.embed(shifted(images.read(some)), progress=False))
     found |= _places(encoder, scoring.away)
     home = _located(setup, landmarks, queries, known, scoring.descriptors[queries])
-    shelf = {} if scoring.shelf is None else _places(scoring.shelf(), scoring.away)
-    return HomeAndAway(home, found, shelf)
+    if scoring.shelf is None:
+        return HomeAndAway(home, found, {})
+    try:
+        return HomeAndAway(home, found, _places(scoring.shelf(), scoring.away))
+    except BadInputError as error:
+        return HomeAndAway(home, found, {}, str(error))
 
 
 def depends(scoring: Scoring) -> str:
@@ -135,13 +144,17 @@ def sections(view: View, models: list[Model]) -> list[Section]:
         "Percent of the queries found, on the set itself and on places and views that no model trained on. The mean "
         "counts every away place once. A model that loses away has learned this set at the cost of all others.",
     ]
+    clusters = "map" if first.shelf else "training set and the same seed"
     places = "; ".join(f"{name}: {len(one.errors):,} queries" for name, one in first.away.items())
     notes = [
         f"A query is found if its nearest landmark by feature is within the radius of its place. {places}.",
         "Mirrored: landmarks and queries are mirrored. Shifted view: each query shows 80 % of its width and height, at "
         "the left or right edge in turn. Regions have one landmark per positive radius.",
-        "Off-the-shelf has the same clusters. Gains are paired by query and seed; brackets hold 95 % intervals.",
+        f"Off-the-shelf is the network before training, with clusters from the images of the {clusters}. Gains are "
+        "paired by query and seed; brackets hold 95 % intervals.",
     ]
+    if first.missing:
+        notes[-1] = f"There is no off-the-shelf encoder to compare with: {first.missing}."
     return [Section(NAME, "Home and away", sentences, tables, notes=notes, leads=True)]
 
 
