@@ -21,6 +21,7 @@ from mappable.learning.setting_kinds import (
     Count,
     CountOrZero,
     ImageSize,
+    Layers,
     LossName,
     NotNegative,
     Positive,
@@ -28,6 +29,7 @@ from mappable.learning.setting_kinds import (
     Share,
     Text,
     Truth,
+    current_layers,
     kind_text,
 )
 from mappable.learning.setting_layers import FORMER_NAMES, current_name, read_file, read_overrides, read_preset
@@ -140,9 +142,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     """Momentum of SGD. Adam does not use it."""
     weight_decay: NotNegative = 0.0
     """Weight decay. With SGD, 0.001 is usual."""
-    trainable: Literal["all", "conv5"] = "all"
-    """Layers to train: `all`, or `conv5` for a laptop. `conv5` freezes the layers below the last block of the backbone
-    and computes their output once."""
+    trainable: Layers = "all"
+    """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last block of the backbone
+    (conv5 of VGG-16, conv4 of ResNet-50) and computes their output once."""
 
     # Network
     weights: Text = "vgg16-v1"
@@ -286,8 +288,9 @@ def load_settings(
 
 
 def with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Recorded settings of a result or a run, under the names of this version."""
-    return {current_name(name): value for name, value in values.items()}
+    """Recorded settings of a result or a run, with the names of this version."""
+    renamed = {current_name(name): value for name, value in values.items()}
+    return renamed | {name: current_layers(value) for name, value in renamed.items() if name == "trainable"}
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
