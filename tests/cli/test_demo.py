@@ -62,7 +62,7 @@ def test_the_demo_makes_what_it_says_and_nothing_twice(tmp_path: Path, mappable:
         with Image.open(street / name) as picture:
             assert picture.width > 400
     about = Encoder.load(model / "encoder.safetensors").about
-    assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == ("vgg16-v1", "conv5", 3)
+    assert (about.weights, about.settings["trainable"], about.settings["iterations"]) == ("vgg16-v1", "last", 3)
     assert Map.open(out / "map").encoder == Encoder.load(model / "encoder.safetensors").fingerprint
     report = json.loads((out / "report.json").read_text())
     assert report["set"] == "street-v1-3d"

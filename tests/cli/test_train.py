@@ -113,12 +113,12 @@ def test_queries_of_a_folder_without_splits_do_not_train(
 def test_settings_come_from_preset_file_and_command_line_in_that_order(
     toy_folder: Path, small: Path, tmp_path: Path
 ) -> None:
-    flags = ["--loss", "huber", "--iterations", 7, "--trainable", "conv5", "--seed", 9, "--set", "margin=0.3"]
+    flags = ["--loss", "huber", "--iterations", 7, "--trainable", "last", "--seed", 9, "--set", "margin=0.3"]
     shown = run(toy_folder, tmp_path / "out", "--preset", "cold", "--settings", small, *flags, "--show-settings")
     assert shown.exit_code == 0, shown.output
     (tmp_path / "shown.yaml").write_text(shown.stdout)
     found = load_settings(file=tmp_path / "shown.yaml")
-    assert (found.loss, found.iterations, found.trainable, found.seed, found.margin) == ("huber", 7, "conv5", 9, 0.3)
+    assert (found.loss, found.iterations, found.trainable, found.seed, found.margin) == ("huber", 7, "last", 9, 0.3)
     assert (found.clusters, found.size) == (2, (64, 48))
     assert found.yaw_limit == load_settings("cold").yaw_limit
     assert not (tmp_path / "out").exists()
@@ -175,10 +175,10 @@ def test_an_image_that_vanishes_while_they_are_packed_is_named(
 
 
 def test_frozen_activations_are_kept_beside_the_images(unpacked: Path, small: Path, tmp_path: Path) -> None:
-    assert run(unpacked, tmp_path / "one", "--settings", small, "--trainable", "conv5").exit_code == 0
+    assert run(unpacked, tmp_path / "one", "--settings", small, "--trainable", "last").exit_code == 0
     (file,) = (unpacked / "activations").glob("*.bin")
     modified = file.stat().st_mtime_ns
-    flags = ["--trainable", "conv5", "--loss", "lazy-quadruplet"]
+    flags = ["--trainable", "last", "--loss", "lazy-quadruplet"]
     assert run(unpacked, tmp_path / "two", "--settings", small, *flags).exit_code == 0
     assert list((unpacked / "activations").glob("*.bin")) == [file]
     assert file.stat().st_mtime_ns == modified

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.medium
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 3, 4, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
 
 
-@pytest.fixture(scope="module")
-def encoder() -> Encoder:
-    encoder = Encoder.create(weights="random", size=(32, 24), clusters=4)
+@pytest.fixture(scope="module", params=["vgg16", "resnet50"])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    encoder = Encoder.create(weights="random", size=(32, 24), clusters=4, backbone=request.param)
     encoder.initialize(IMAGES, most=5, locations=2)
     return encoder
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_answered_is_refused(encoder: Encoder) -> None:
     for count in (0, 6):
         with pytest.raises(BadInputError, match=rf"{count}.*5"):
             FastEncoder(encoder, landmarks).nearest(IMAGES, count)
-    with pytest.raises(BadInputError, match=r"5 x 7.*2048"):
+    with pytest.raises(BadInputError, match=rf"5 x 7.*{encoder.dimensions}"):
         FastEncoder(encoder, landmarks[:, :7])
     with pytest.raises(BadInputError, match="landmark 3"):
         FastEncoder(encoder, np.where(np.arange(5)[:, None] == 3, np.nan, landmarks))

@@ -165,6 +165,18 @@ def test_all_ways_of_describing_an_image_stay_within_their_bounds(
             assert ((theirs @ ours[:10].T).argmax(1)[:10] == np.arange(10)).all(), name
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("backbone", ["vgg16", "resnet50", "resnet50_keras"])
+def test_real_backbones_are_exported_in_both_precisions(backbone: str, pictures: Pixels, tmp_path: Path) -> None:
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=backbone)
+    encoder.initialize(pictures)
+    assert export_onnx(encoder, tmp_path / "float32.onnx") < 1e-4
+    (tmp_path / "int8.onnx").write_bytes(to_int8((tmp_path / "float32.onnx").read_bytes(), pictures))
+    ours, theirs = encoder.embed(pictures, precision="float32"), OnnxEncoder(tmp_path / "int8.onnx").embed(pictures)
+    assert np.linalg.norm(theirs - ours, axis=1).max() <= (BOUNDS["int8"][0] if backbone == "vgg16" else 0.5)
+    assert ((theirs @ ours.T).argmax(1) == np.arange(10)).all()
+
+
 def test_int8_has_the_same_fingerprint_each_time(exported: Exported, in_int8: Path, pictures: Pixels) -> None:
     again = facts_of(to_int8(exported.file.read_bytes(), pictures))
     assert again.fingerprint == OnnxEncoder(in_int8).fingerprint

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from mappable.arrays import Pixels
+from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
+from mappable.features.weights import fetch_weights
 from mappable.places.table import Places
 
 SIZE = (112, 84)
@@ -29,6 +31,11 @@ def accuracy(weights: str, places: Places, pixels: Pixels) -> float:
 
 
 @pytest.mark.medium
-def test_off_the_shelf_weights_beat_random_ones_clearly(street: tuple[Places, Pixels]) -> None:
-    learned, drawn = accuracy("vgg16-v1", *street), accuracy("random", *street)
+@pytest.mark.parametrize("weights", ["vgg16-v1", pytest.param("resnet50-keras", marks=pytest.mark.long)])
+def test_off_the_shelf_weights_beat_random_ones_clearly(weights: str, street: tuple[Places, Pixels]) -> None:
+    try:
+        fetch_weights(weights)
+    except BadInputError as error:
+        pytest.skip(str(error))
+    learned, drawn = accuracy(weights, *street), accuracy("random", *street)
     assert learned > drawn + 0.3

@@ -6,7 +6,7 @@ from torch import nn
 
 pytest.importorskip("triton", reason="no Triton here")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-SHAPES = [(2, 64, 5, 7), (3, 128, 6, 4), (1, 512, 9, 9), (40, 64, 91, 61)]
+SHAPES = [(2, 64, 5, 7), (3, 128, 6, 4), (1, 512, 9, 9), (2, 1024, 3, 5), (40, 64, 91, 61)]
 
 
 def half_maps(*shape: int) -> torch.Tensor:
@@ -55,12 +55,15 @@ def gradients(network: nn.Module, pixels: torch.Tensor, half: bool) -> list[torc
     return [descriptors.detach(), *found]
 
 
-def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backbone", ["vgg16", "resnet50", "resnet50_keras"])
+def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(
+    backbone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mappable.features import convolutions
     from mappable.features.encoder import Encoder
 
     torch.manual_seed(0)
-    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8).to("cuda")
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to("cuda")
     pixels = torch.randint(0, 256, (6, 48, 64, 3), dtype=torch.uint8, device="cuda")
     encoder.initialize(pixels.cpu().numpy(), most=6, locations=12)
     exact = gradients(encoder, pixels, half=False)
@@ -74,6 +77,25 @@ def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(monkeypat
 
     assert max(error(fused)) < 0.3
     assert sum(error(fused)) < 1.1 * sum(error(single))
+
+
+def test_a_sum_is_part_of_the_convolution() -> None:
+    from mappable.features.convolutions import convolve
+
+    torch.manual_seed(0)
+    layer = nn.Conv2d(64, 256, 1).to("cuda")
+    maps, plus = half_maps(3, 64, 6, 7).requires_grad_(), half_maps(3, 256, 6, 7).requires_grad_()
+    with torch.autocast("cuda", torch.bfloat16):
+        found = convolve(maps, layer, plus=plus)
+    expected = (layer(maps.float()) + plus.float()).relu()
+    torch.testing.assert_close(found.float(), expected, atol=0.03, rtol=0.02)
+    gradient = torch.randn_like(found)
+    leaves = (maps, plus, layer.weight, layer.bias)
+    ours = torch.autograd.grad(found, leaves, gradient)
+    theirs = torch.autograd.grad(expected, leaves, gradient.float())
+    for one, right in zip(ours, theirs, strict=True):
+        assert (one.float() - right.float()).norm() < 0.1 * right.norm()
+    assert torch.equal(ours[1], torch.where(found > 0, gradient, 0))
 
 
 def test_what_lay_in_memory_before_does_not_matter() -> None:

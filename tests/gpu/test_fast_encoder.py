@@ -11,10 +11,11 @@ from mappable.features.fast_encoder import FastEncoder
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
 
-def test_queries_of_any_number_find_what_the_encoder_finds() -> None:
+@pytest.mark.parametrize("backbone", ["vgg16", "resnet50_keras"])
+def test_queries_of_any_number_find_what_the_encoder_finds(backbone: str) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (40, 6, 8, 3), dtype=np.uint8).repeat(8, axis=1).repeat(8, axis=2)
-    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8).to("cuda")
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=8, backbone=backbone).to("cuda")
     encoder.initialize(images, most=40, locations=12)
     described = encoder.embed(images, progress=False)
     fast = FastEncoder(encoder, described)

@@ -91,7 +91,7 @@ def start_two(start: Callable[..., Any]) -> Callable[..., list[Any]]:
 @pytest.mark.parametrize(
     ("trainable", "loss"),
     [
-        ("conv5", "triplet+huber"),
+        ("last", "triplet+huber"),
         pytest.param("all", "lazy-quadruplet", marks=pytest.mark.long),
         pytest.param("all", "distance", marks=pytest.mark.long),
     ],
@@ -114,7 +114,7 @@ def test_five_anchors_among_two_processes(
     assert results[1][1] == ""
     alone, before = train(*toy, chosen, out=tmp_path / "alone"), train(*toy, settings(**changes, iterations=0))
     found = load_file(out / "encoder.safetensors")
-    assert_same_steps(found, alone, before, frozen="first" if trainable == "conv5" else "none")
+    assert_same_steps(found, alone, before, frozen="first" if trainable == "last" else "none")
     assert found["whitening.projection"].shape == (5, 24)
     of_two, of_one = (
         [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

@@ -37,7 +37,7 @@ def new_learner(toy: Toy, settings: NewSettings) -> Callable[..., Learner]:
         encoder.initialize(toy[1][:8])
         rows = ImageRows(toy[1], np.arange(60))
         inputs: Inputs = HostInputs(rows)
-        if chosen.trainable == "conv5":
+        if chosen.trainable == "last":
             inputs = frozen_activations(encoder, rows, device=CPU, precision="float32", folder=None)
         return Learner(encoder, inputs, chosen, CPU)
 
@@ -91,7 +91,7 @@ def test_a_step_follows_the_mean_loss_of_the_valid_tuples(
         torch.testing.assert_close(parameter.detach(), before[name] - 0.1 * found[name])
 
 
-@pytest.mark.parametrize("trainable", ["all", "conv5"])
+@pytest.mark.parametrize("trainable", ["all", "last"])
 def test_batches_hold_the_inputs_of_their_tuples_and_the_weights_of_the_mean(
     trainable: str, new_learner: Callable[..., Learner], tuples: Tuples
 ) -> None:
@@ -132,7 +132,7 @@ def test_the_processes_of_a_group_share_a_batch(new_learner: Callable[..., Learn
         assert torch.cat([getattr(share, name) for share in shares]).equal(getattr(whole, name))
 
 
-@pytest.mark.parametrize("trainable", ["all", "conv5"])
+@pytest.mark.parametrize("trainable", ["all", "last"])
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
 def test_micro_batches_have_the_gradients_of_the_whole_batch(
     trainable: str, micro_batch: int, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
@@ -156,7 +156,7 @@ def test_a_batch_without_a_valid_tuple_changes_nothing(
     assert learner.encoder.fingerprint == before
 
 
-@pytest.mark.parametrize("trainable", ["all", "conv5"])
+@pytest.mark.parametrize("trainable", ["all", "last"])
 def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
     trainable: str, new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
@@ -176,7 +176,7 @@ def test_averaged_weights_are_those_after_the_steps_each_counting_as_told(
 def test_only_what_follows_the_frozen_layers_learns(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner = new_learner(trainable="conv5")
+    learner = new_learner(trainable="last")
     before = {name: tensor.clone() for name, tensor in learner.encoder.state_dict().items()}
     step(learner, loss, tuples)
     after = learner.encoder.state_dict()
@@ -207,7 +207,7 @@ def test_a_restored_learner_takes_the_same_steps(
 def test_descriptors_of_rows_are_those_of_the_encoder(toy: Toy, new_learner: Callable[..., Learner]) -> None:
     rows = np.array([7, 3, 59])
     expected = torch.from_numpy(new_learner().encoder.embed(toy[1][rows], precision="float32"))
-    for trainable in ("all", "conv5"):
+    for trainable in ("all", "last"):
         torch.testing.assert_close(new_learner(trainable=trainable).describe(rows), expected)
 
 

@@ -61,8 +61,8 @@ def reports(folder: Path) -> list[dict[str, Any]]:
     [
         pytest.param("all", "adam", "float32", marks=pytest.mark.long),
         pytest.param("all", "sgd", "bfloat16", marks=pytest.mark.long),
-        ("conv5", "adam", "bfloat16"),
-        pytest.param("conv5", "sgd", "float32", marks=pytest.mark.long),
+        ("last", "adam", "bfloat16"),
+        pytest.param("last", "sgd", "float32", marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
@@ -80,7 +80,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
     whole = train(*toy, chosen, out=tmp_path / "whole")
     out = tmp_path / "killed"
     command = train_arguments(chosen, out)
-    for name, count in [WHILE_FREEZING, *MOMENTS] if trainable == "conv5" else MOMENTS:
+    for name, count in [WHILE_FREEZING, *MOMENTS] if trainable == "last" else MOMENTS:
         code, text = start(*command, moment=(signal.SIGKILL, name, count)).wait()
         assert code == -signal.SIGKILL, (name, text)
     assert {"checkpoint.safetensors", "encoder.safetensors"} <= {file.name for file in out.iterdir()}
@@ -142,7 +142,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
 def test_ctrl_c_before_the_first_step_keeps_the_activations_that_are_computed(
     settings: NewSettings, start: Callable[..., Any], train_arguments: Callable[..., list[object]], tmp_path: Path
 ) -> None:
-    chosen, out = settings(trainable="conv5", seed=77), tmp_path / "out"
+    chosen, out = settings(trainable="last", seed=77), tmp_path / "out"
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, *WHILE_FREEZING)).wait()
     assert (code, text.splitlines()[-1]) == (
         130,

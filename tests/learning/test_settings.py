@@ -66,6 +66,24 @@ def test_single_values_are_texts_or_values_and_the_later_of_two_texts_counts() -
     assert by_text == load_settings("street", None, values)
 
 
+def test_the_last_block_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("trainable: conv5\n")
+    for layers in ((file,), (None, ["trainable=conv5"]), (None, {"trainable": "conv5"})):
+        assert load_settings("oxford", *layers).trainable == "last"
+    assert with_defaults({"trainable": "conv5"})["trainable"] == "last"
+    assert refusal("oxford", None, ["trainable=conv4"]).endswith("trainable is 'conv4', expected all or last")
+
+
+def test_the_weights_choose_the_backbone() -> None:
+    assert load_settings("street").backbone == "vgg16"
+    assert load_settings("street", None, ["weights=resnet50-keras"]).backbone == "resnet50_keras"
+    assert load_settings("street", None, ["weights=resnet50-torchvision", "backbone=none"]).backbone == "resnet50"
+    assert load_settings("street", None, ["weights=random", "backbone=resnet50"]).backbone == "resnet50"
+    problem = refusal("street", None, ["weights=resnet50-keras", "backbone=vgg16"])
+    assert problem.startswith("--set: weights resnet50-keras belong to backbone resnet50_keras, but backbone is vgg16")
+
+
 def test_a_setting_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
     assert FORMER_NAMES == {"normalised": "normalized"}  # codespell:ignore
     file = tmp_path / "mine.yaml"
@@ -240,10 +258,10 @@ def test_a_long_value_is_shortened() -> None:
         (["negatives=0", "hard_negatives=0"], "negatives must be 1 or more for the loss 'triplet+huber', got 0"),
         (["second_hinge=residuals"], "second_hinge 'residuals' needs a quadruplet loss"),
         (
-            ["mirrored=0.5", "trainable=conv5"],
+            ["mirrored=0.5", "trainable=last"],
             "mirrored is 0.5, expected 0, because trainable",
         ),
-        (["light=0.2", "trainable=conv5"], "light is 0.2, expected 0, because trainable"),
+        (["light=0.2", "trainable=last"], "light is 0.2, expected 0, because trainable"),
     ],
 )
 def test_values_that_do_not_go_together_are_named_with_where_the_last_came_from(

@@ -41,7 +41,7 @@ def test_clusters_of_another_set(
     assert "clusters: k-means on images of the training set\n" in capsys.readouterr().err
     assert not clusters(own).equal(clusters(found))
     for source, expected in (("train", own), (str(toy_folder), found)):
-        frozen = train(*toy, settings(iterations=0, trainable="conv5", init_source=source))
+        frozen = train(*toy, settings(iterations=0, trainable="last", init_source=source))
         torch.testing.assert_close(clusters(frozen), clusters(expected))
 
 
@@ -56,7 +56,7 @@ def test_another_set_whose_images_are_gone(toy: Toy, settings: NewSettings, toy_
 
 
 def test_what_is_frozen_is_computed_once_for_all_runs(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
-    chosen = settings(trainable="conv5", iterations=2)
+    chosen = settings(trainable="last", iterations=2)
     first = train(*toy, chosen, activations=tmp_path / "kept")
     (file,) = (tmp_path / "kept").glob("*.bin")
     before = file.stat()

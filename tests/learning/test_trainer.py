@@ -224,7 +224,7 @@ def test_the_last_look_of_the_monitor_is_at_whitened_descriptors(
 
 
 def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:
-    chosen = settings(backbone="vgg16", trainable="conv5", iterations=1, feature_scale_squared=1.0, monitor_queries=0)
+    chosen = settings(backbone="vgg16", trainable="last", iterations=1, feature_scale_squared=1.0, monitor_queries=0)
     encoder = train(*toy, chosen)
     created = Encoder.create(weights="random", size=(64, 48), clusters=4).state_dict()
     changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(created[name])}
@@ -368,7 +368,7 @@ def test_too_little_memory_says_what_to_lower(toy: Toy, settings: NewSettings, m
     with monkeypatch.context() as patch:
         patch.setattr(start, "frozen_activations", fail)
         with pytest.raises(BadInputError, match=r"memory.*size.*64x48"):
-            train(*toy, settings(trainable="conv5"))
+            train(*toy, settings(trainable="last"))
     monkeypatch.setattr(Encoder, "forward", fail)
     with pytest.raises(BadInputError, match=r"memory.*cpu"):
         train(*toy, settings())

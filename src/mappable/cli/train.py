@@ -40,8 +40,8 @@ def train(
     trainable: Annotated[
         str | None,
         typer.Option(
-            help="Layers to train (default: from the settings). all: every layer; conv5: only the last block and "
-            "NetVLAD, for a laptop."
+            help="Layers to train (default: from the settings). all: every layer; last: only the last block and the "
+            "aggregator, for a laptop."
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all random choices (default: from the settings).")] = None,

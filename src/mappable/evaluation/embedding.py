@@ -76,7 +76,7 @@ def _write(
     """Append blocks to a partial file, which gets its final name when it is complete."""
     partial = file.with_suffix(f"{SUFFIX}.part")
     wanted = images.take(rows)
-    frozen = encoder.about.settings.get("trainable") == "conv5"
+    frozen = encoder.about.settings.get("trainable", "all") != "all"
     inputs: Inputs = HostInputs(wanted)
     if frozen:
         inputs = frozen_activations(encoder, wanted, device=encoder.device, precision=precision, folder=activations)

@@ -56,7 +56,7 @@ class _Recorded:
 class Learner:
     """Trains an encoder step by step.
 
-    `inputs` has the network's inputs of all rows: pixels, or activations of the frozen layers (`trainable: conv5`).
+    `inputs` has the network's inputs of all rows: pixels, or activations of the frozen layers (`trainable: last`).
     Every process of the `group` has its own learner. All of them have the same weights at any time.
     """
 

@@ -22,6 +22,7 @@ from mappable.learning.setting_kinds import (
     CountOrZero,
     Fraction,
     ImageSize,
+    Layers,
     LossName,
     NotNegative,
     Positive,
@@ -29,6 +30,7 @@ from mappable.learning.setting_kinds import (
     Share,
     Text,
     Truth,
+    current_layers,
     kind_text,
 )
 from mappable.learning.setting_layers import FORMER_NAMES, current_name, read_file, read_overrides, read_preset
@@ -149,9 +151,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     layer_decay: Fraction = 1.0
     """Factor between the learning rates of a layer and the layer above it. The aggregator has `learning_rate`, lower
     layers have less."""
-    trainable: Literal["all", "conv5"] = "all"
-    """Layers to train: `all`, or `conv5` for a laptop. `conv5` freezes the layers below the last block of the backbone
-    and computes their output once."""
+    trainable: Layers = "all"
+    """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last block of the backbone
+    (conv5 of VGG-16, conv4 of ResNet-50) and computes their output once."""
 
     # Keeping what the weights know
     distillation: NotNegative = 0.0
@@ -305,8 +307,9 @@ def load_settings(
 
 
 def with_current_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Recorded settings of a result or a run, under the names of this version."""
-    return {current_name(name): value for name, value in values.items()}
+    """Recorded settings of a result or a run, with the names of this version."""
+    renamed = {current_name(name): value for name, value in values.items()}
+    return renamed | {name: current_layers(value) for name, value in renamed.items() if name == "trainable"}
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def train(
     with the same settings and images, training resumes and gives exactly the same weights. A run with other settings or
     images is an error, unless `overwrite` replaces it.
 
-    `activations` is a folder that keeps the activations of frozen layers (`trainable: conv5`) for other runs. Under
+    `activations` is a folder that keeps the activations of frozen layers (`trainable: last`) for other runs. Under
     `torchrun`, all processes train one encoder together.
     """
     chosen, folder = find_device(device), Path(out) if out is not None else None
