@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -30,10 +33,9 @@ class Layout:
         """Pairs that the geometric term compares: anchor with each positive, then positives with each other."""
         return self.positives * (self.positives + 1) // 2 if self.all_pairs else self.positives
 
-    @property
-    def distant(self) -> list[int]:
-        """Positions in the tuple of the anchor and of all images that are far from it."""
-        return [0, *range(1 + self.positives, self.images)]
+    def distant(self, tuples: Tensor) -> Tensor:
+        """Of tuples (B, images, ...), the anchor and all images that are far from it: (B, images - positives, ...)."""
+        return torch.cat([tuples[:, :1], tuples[:, 1 + self.positives :]], dim=1)
 
     @property
     def images(self) -> int:

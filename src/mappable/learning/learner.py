@@ -17,7 +17,7 @@ from mappable.features.recording import Recording, record
 from mappable.learning.changes import Changes
 from mappable.learning.distributed import Group
 from mappable.learning.losses import Loss, Terms
-from mappable.learning.losses.terms import among
+from mappable.learning.losses.terms import squared_distance
 from mappable.learning.settings import Settings
 from mappable.learning.tuples import Tuples
 
@@ -31,7 +31,7 @@ class Batch:
     inputs: Tensor  # (b, images, ...), inputs of the network
     squared_distances: Tensor  # (b, pairs), squared distances in the world between anchor and positives
     weights: Tensor  # (b,), weight of each anchor in the mean over the valid tuples of the whole batch
-    known: Tensor  # (b, pairs), squared feature distances before training, for distillation; else (b, 0)
+    known: Tensor  # (b, n, n), squared feature distances before training, for distillation; else (b, 0, 0)
 
     def split(self, size: int) -> Iterator["Batch"]:
         """Split into parts of at most `size` tuples."""
@@ -161,10 +161,10 @@ class Learner:
                 yield Batch(changes[number][share](grouped) if changes else grouped, *others)
 
     def _known_distances(self, tuples: Tuples) -> Tensor:
-        """Squared feature distances before training between the distant images of each tuple; (b, 0) if not needed."""
+        """Squared feature distances before training between the distant images of each tuple, if they are needed."""
         if self.known is None:
-            return torch.empty(len(tuples.rows), 0, device=self.device)
-        return among(self.known[tuples.rows[:, tuples.layout.distant].to(self.device)].float())
+            return torch.empty(len(tuples.rows), 0, 0, device=self.device)
+        return _between(self.known[tuples.layout.distant(tuples.rows).to(self.device)].float())
 
     def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
         """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this process's share.
@@ -212,9 +212,10 @@ class Learner:
             descriptors = self.network(batch.inputs.flatten(0, 1))
         descriptors = descriptors.view(*batch.inputs.shape[:2], -1)
         terms = loss(descriptors, batch.squared_distances)
-        if batch.known.shape[1]:
-            changed = (among(descriptors[:, loss.layout.distant]) - batch.known).square().mean(dim=1)
-            terms = replace(terms, total=terms.total + self.settings.distillation * changed)
+        if count := batch.known.shape[1]:
+            changes = (_between(loss.layout.distant(descriptors)) - batch.known).square().sum(dim=(1, 2))
+            mean = changes / (count * (count - 1))  # over pairs of different images
+            terms = replace(terms, total=terms.total + self.settings.distillation * mean)
         with backbone_precision(self.device, self.settings.precision):
             torch.autograd.backward((terms.total * batch.weights).sum())
         return torch.stack([getattr(terms, name).detach() for name in TERMS], -1)
@@ -266,6 +267,11 @@ class Learner:
         self.average, self.start = ([own[number] for number in range(len(own))] for own in kept.values())
         self.encoder.load_state_dict(encoder)
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": states})
+
+
+def _between(descriptors: Tensor) -> Tensor:
+    """Squared distances (B, n, n) between the n descriptors (B, n, D) of each tuple."""
+    return squared_distance(descriptors[:, :, None], descriptors[:, None])
 
 
 def _optimizer(parameters: list[dict[str, Any]], settings: Settings, fused: bool) -> torch.optim.Optimizer:

@@ -37,11 +37,11 @@ def tuple_distances(descriptors: Tensor, layout: Layout) -> TupleDistances:
         squared_distance(anchor, positives),
         squared_distance(anchor, negatives),
         squared_distance(negatives, other) if layout.other else negatives.new_empty(len(negatives), 0),
-        among(positives) if layout.all_pairs else None,
+        _among(positives) if layout.all_pairs else None,
     )
 
 
-def among(descriptors: Tensor) -> Tensor:
+def _among(descriptors: Tensor) -> Tensor:
     """Squared distances (B, n (n - 1) / 2) of all pairs of the n descriptors (B, n, D) in each tuple."""
     count = descriptors.shape[1]
     first, second = torch.triu_indices(count, count, 1, device=descriptors.device)
