@@ -14,6 +14,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.evaluate import evaluate_map
 from mappable.evaluation.protocol import Protocol, Section
 from mappable.evaluation.protocols import PROTOCOLS
+from mappable.evaluation.protocols.home_and_away import HomeAndAway
 from mappable.evaluation.protocols.localization import Localization
 from mappable.evaluation.protocols.localization.rules import RULES
 from mappable.evaluation.result import Accuracy
@@ -78,6 +79,26 @@ def test_what_fails_is_named_and_the_exit_code_is_3(
     assert shown.exit_code == 3
     assert shown.stderr.count("error: protocol curves: KeyError: 'masked' (") == 1
     assert f"report: {tmp_path / 'found' / 'report.html'}" in shown.output
+
+
+def test_an_encoder_is_scored_away_from_home_too(mappable: Invoke, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    """The wall itself is the away place: the same encoder finds as much there, and is compared with off-the-shelf."""
+    shown = mappable(
+        "evaluate", wall_map, wall, tmp_path, *RADII, "--protocols", "table1,home-and-away", "--away", f"{wall}:5"
+    )
+    assert shown.exit_code == 0, shown.output
+    result = Found.load(tmp_path)
+    found, accuracy = result.get(HomeAndAway), result.get(Accuracy)
+    assert found is not None
+    assert accuracy is not None
+    assert list(found.away) == ["shifted view", wall.name]
+    assert found.home.percent == accuracy.positive[0]
+    assert list(found.shelf) == [wall.name]
+    assert found.missing == ""
+    first = json.loads((tmp_path / "report.json").read_text())["sections"][0]
+    assert first["name"] == "home-and-away"
+    wrong = mappable("evaluate", wall_map, wall, tmp_path / "other", *RADII, "--away", tmp_path / "nothing")
+    assert wrong.exit_code != 0
 
 
 @pytest.fixture
