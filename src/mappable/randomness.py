@@ -18,7 +18,7 @@ class Purpose(IntEnum):
     POSITIVES = auto()
     NEGATIVES = auto()
     OTHERS = auto()
-    WHITENING = auto()
+    REDUCTION_IMAGES = auto()
     MONITOR = auto()
     BOOTSTRAP = auto()
     ROUTE = auto()
@@ -35,6 +35,7 @@ class Purpose(IntEnum):
     LIGHT = auto()
     BOOTSTRAP_RUNS = auto()
     SELF_CHECK = auto()
+    REDUCTION = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -24,6 +24,7 @@ class About:
 
     - `weights`: the weight set from which training started, or "random".
     - `size`: (width, height) of the images. `mean` and `std` normalize RGB in [0, 1] as the weight set expects.
+    - `dimensions`: numbers in a descriptor after the reduction; None if it keeps all numbers of the aggregator.
     - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no clusters yet.
     - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F². All of them are
       unknown before training.
@@ -35,6 +36,7 @@ class About:
     backbone: str = "vgg16"
     aggregator: str = "netvlad"
     clusters: int = 64
+    dimensions: int | None = None
     weights: str
     size: Size
     fit: Fit
@@ -65,7 +67,8 @@ class About:
     def architecture(self) -> dict[str, Any]:
         """The fields on which the descriptor of an image depends, in addition to the weights."""
         names = ("backbone", "aggregator", "clusters", "size", "fit", "mean", "std")
-        return {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        return found if self.dimensions is None else found | {"dimensions": self.dimensions}  # as in earlier versions
 
     def to_json(self) -> dict[str, Any]:
         """All fields and lambda, as JSON values."""
@@ -74,7 +77,7 @@ class About:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
         """Inverse of `to_json`. Raises KeyError, TypeError or ValueError for other values."""
-        values = {"sequences": (), **values}  # earlier versions did not record sequences
+        values = {"sequences": (), "dimensions": None, **values}  # earlier versions did not record them
         known = {field.name: values[field.name] for field in fields(cls)}
         width, height = (int(side) for side in known["size"])
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))

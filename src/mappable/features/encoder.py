@@ -20,15 +20,16 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
+from mappable.features.reduction import Reduction, Whitening
 from mappable.features.vectors import unit
 from mappable.features.weights import check_backbone, find_weights, load_weights
-from mappable.features.whitening import Whitening
 from mappable.places.images import Fit, Size, check_settings
 from mappable.places.pixels import AnyImages, images_of
 from mappable.randomness import Purpose, generator
 
 DEFAULT_WEIGHTS = "vgg16-v1"
 RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as for the default one
+Network = Callable[[Tensor], Tensor]
 NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
 
 
@@ -41,7 +42,7 @@ class Encoder(nn.Module):
 
     backbone: Backbone
     aggregator: Aggregator
-    whitening: Whitening | None
+    reduction: Reduction | Whitening | None
 
     def __init__(self, about: About) -> None:
         super().__init__()
@@ -49,7 +50,9 @@ class Encoder(nn.Module):
         self.about = about
         self.backbone = find_backbone(about.backbone)()
         self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
-        self.whitening = None
+        self.reduction = None
+        if about.dimensions is not None:
+            self.reduction = Reduction(self.aggregator.dimensions, self.aggregator.parts, about.dimensions)
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
             raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
@@ -69,12 +72,14 @@ class Encoder(nn.Module):
         clusters: int = 64,
         backbone: str | None = None,
         aggregator: str = "netvlad",
+        dimensions: int | None = None,
         seed: int = 0,
     ) -> "Encoder":
         """Make a new encoder for images of `size` (width, height), with a named weight set, or "random" ones by `seed`.
 
         `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by default that of
-        the weight set; random weights are by default those of VGG-16.
+        the weight set; random weights are by default those of VGG-16. `dimensions` is the
+        length of a descriptor (default: all numbers that the aggregator gives).
         """
         if weights == RANDOM_WEIGHTS and weights_file is not None:
             raise BadInputError(f"{weights_file}: random weights need no file; set weights to the name of its set")
@@ -82,7 +87,7 @@ class Encoder(nn.Module):
         backbone = backbone or chosen.backbone
         check_backbone(weights, backbone)
         about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
-        encoder = cls(replace(about, backbone=backbone, aggregator=aggregator))
+        encoder = cls(replace(about, backbone=backbone, aggregator=aggregator, dimensions=dimensions))
         if weights == RANDOM_WEIGHTS:
             _draw_weights(encoder.backbone, seed)
         else:
@@ -98,7 +103,7 @@ class Encoder(nn.Module):
     @property
     def dimensions(self) -> int:
         """The length of a descriptor."""
-        return self.aggregator.dimensions if self.whitening is None else self.whitening.dimensions
+        return self.aggregator.dimensions if self.reduction is None else self.reduction.dimensions
 
     def lower(self, pixels: Tensor) -> Tensor:
         """Activations of the backbone's general layers for uint8 images (n, height, width, 3)."""
@@ -112,8 +117,12 @@ class Encoder(nn.Module):
 
     def upper(self, activations: Tensor) -> Tensor:
         """Descriptors (n, dimensions) of `lower`'s output, float32 and of length one."""
-        descriptors = self.aggregator.forward(self._maps(activations))
-        return descriptors if self.whitening is None else self.whitening.forward(descriptors)
+        descriptors = self.aggregate(activations)
+        return descriptors if self.reduction is None else self.reduction.forward(descriptors)
+
+    def aggregate(self, activations: Tensor) -> Tensor:
+        """Descriptors of `lower`'s output before the reduction, float32 and of length one."""
+        return self.aggregator.forward(self._maps(activations))
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Descriptors (n, dimensions) for uint8 images (n, height, width, 3) on the encoder's device."""
@@ -176,20 +185,37 @@ class Encoder(nn.Module):
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
 
-        def local(batch: Tensor) -> Tensor:
-            return self.local(self.lower(batch))
+        def compute(network: Network, rows: Ints) -> Tensor:
+            def whole(batch: Tensor) -> Tensor:
+                return network(self.lower(batch))
 
-        def local_of(rows: Ints) -> Tensor:
-            return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
+            return describe(whole, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
-        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        self.initialize_by(compute, len(pixels), source=source, most=most, locations=locations, seed=seed)
 
     def initialize_by(
-        self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
+        self,
+        compute: Callable[[Network, Ints], Tensor],
+        available: int,
+        *,
+        source: str,
+        most: int,
+        locations: int,
+        seed: int,
+        clusters: bool = True,
     ) -> None:
-        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
-        sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
-        self.aggregator.initialize(sample, seed)
+        """Like `initialize`, with a function that applies a network to `lower`'s output of some `available` images.
+
+        Without `clusters`, the aggregator keeps its parameters, and only the reduction is fitted.
+        """
+        if clusters:
+            sample = sample_local(
+                lambda rows: compute(self.local, rows), available, images=most, locations=locations, seed=seed
+            )
+            self.aggregator.initialize(sample, seed)
+        if isinstance(self.reduction, Reduction):
+            order = generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)
+            self.reduction.fit(compute(self.aggregate, np.sort(order[:most])), seed)
         self.about = replace(self.about, init_source=source)
 
     @property
@@ -214,7 +240,7 @@ class Encoder(nn.Module):
         def build() -> Encoder:
             encoder = cls(about)
             if projection is not None:
-                encoder.whitening = Whitening(encoder.aggregator.dimensions, len(projection))
+                encoder.reduction = Whitening(encoder.aggregator.dimensions, len(projection))
             return encoder
 
         try:
@@ -232,7 +258,10 @@ class Encoder(nn.Module):
 
     def _tensors(self) -> dict[str, Tensor]:
         """All learned tensors by their names in the file. The backbone's names are those of torchvision's files."""
-        return {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
+        tensors = {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
+        if isinstance(self.reduction, Whitening):  # its name in earlier versions, which counts in fingerprints
+            tensors = {name.replace("reduction.", "whitening."): tensor for name, tensor in tensors.items()}
+        return tensors
 
 
 @torch.no_grad()

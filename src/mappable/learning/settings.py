@@ -155,9 +155,12 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     backbone: Text = "vgg16"
     """Network that turns pixels into local features. By default, that of the weights; it is `vgg16` for random ones."""
     aggregator: Text = "netvlad"
-    """Layer that turns local features into one descriptor."""
+    """Layer that turns local features into one descriptor: `netvlad`, `transport` or `gem`."""
     clusters: Count = 64
     """Clusters of the aggregator. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
+    dimensions: Count | None = None
+    """Numbers in a descriptor, such as 1,024: a linear projection reduces what the aggregator gives. It is fitted to
+    `init_images` images and trained along. none keeps all numbers."""
     size: ImageSize = (240, 180)
     """Width and height of the network's input images, in pixels."""
     fit: Fit = "crop"
@@ -165,11 +168,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     init_source: Text = "train"
     """Images for the initial clusters: `train`, or the folder of another converted set (the paper uses Pittsburgh)."""
     init_images: Count = 500
-    """Number of images for the initial clusters."""
+    """Number of images for the initial clusters, and for the reduction."""
     init_locations: Count = 100
     """Random local features per image for the initial clusters."""
-    whitening: Count | None = None
-    """Dimensions of the descriptors after PCA-whitening, which is fitted after training; none turns it off."""
 
     # Monitor and checkpoints
     landmarks: Count = 200
