@@ -20,8 +20,9 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import Reduction, Whitening
+from mappable.features.reduction import Reduction, Whitening, images_to_fit, usable_dimensions
 from mappable.features.vectors import unit
+from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
 from mappable.places.images import Fit, Size, check_settings
 from mappable.places.pixels import AnyImages, images_of
@@ -48,7 +49,10 @@ class Encoder(nn.Module):
         super().__init__()
         check_settings(about.size, about.fit)
         self.about = about
-        self.backbone = find_backbone(about.backbone)()
+        if about.model is None:
+            self.backbone = find_backbone(about.backbone)()
+        else:
+            self.backbone = VisionModel(about.model, about.backbone)
         self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
         self.reduction = None
         if about.dimensions is not None:
@@ -65,7 +69,7 @@ class Encoder(nn.Module):
     def create(
         cls,
         *,
-        weights: str = DEFAULT_WEIGHTS,
+        weights: str | None = None,
         weights_file: Path | None = None,
         size: Size = (240, 180),
         fit: Fit = "crop",
@@ -78,9 +82,14 @@ class Encoder(nn.Module):
         """Make a new encoder for images of `size` (width, height), with a named weight set, or "random" ones by `seed`.
 
         `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by default that of
-        the weight set; random weights are by default those of VGG-16. `dimensions` is the
-        length of a descriptor (default: all numbers that the aggregator gives).
+        the weight set; random weights are by default those of VGG-16. The weights of a backbone "transformers:NAME" are
+        by default its own, "pretrained". `dimensions` is the length of a descriptor (default: all numbers that the
+        aggregator gives).
         """
+        if backbone is not None and backbone.startswith(PREFIX):
+            about = About(weights=weights or PRETRAINED, size=size, fit=fit, backbone=backbone, aggregator=aggregator)
+            return cls._with_model(replace(about, clusters=clusters, dimensions=dimensions), weights_file, seed)
+        weights = weights or DEFAULT_WEIGHTS
         if weights == RANDOM_WEIGHTS and weights_file is not None:
             raise BadInputError(f"{weights_file}: random weights need no file; set weights to the name of its set")
         chosen = find_weights(DEFAULT_WEIGHTS if weights == RANDOM_WEIGHTS else weights)
@@ -93,6 +102,22 @@ class Encoder(nn.Module):
         else:
             tensors = load_weights(weights, weights_file)
             copy_tensors(encoder.backbone.state_dict(), tensors, f"weights {weights!r} for backbone {backbone!r}")
+        return encoder
+
+    @classmethod
+    def _with_model(cls, about: About, weights_file: Path | None, seed: int) -> "Encoder":
+        """Make a new encoder with a model of transformers, which brings its weights and its normalization."""
+        if about.weights not in (PRETRAINED, RANDOM_WEIGHTS) or weights_file is not None:
+            given = weights_file or about.weights
+            raise BadInputError(f"weights of {about.backbone} must be {PRETRAINED} or {RANDOM_WEIGHTS}, got {given}")
+        found = fetch_model(about.backbone.removeprefix(PREFIX))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)  # of random weights
+            encoder = cls(replace(about, model=found.configuration, mean=found.mean, std=found.std))
+        if isinstance(encoder.backbone, VisionModel):
+            encoder.backbone.check(about.size, about.backbone)
+        if about.weights == PRETRAINED:
+            copy_tensors(encoder.backbone.state_dict(), found.tensors, about.backbone)
         return encoder
 
     @property
@@ -181,9 +206,15 @@ class Encoder(nn.Module):
     ) -> None:
         """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
 
+        A reduction is fitted to at least twice as many images as it has dimensions. With fewer, it keeps fewer numbers.
         `source` records where the images come from: "train", or a folder.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
+
+        dimensions = usable_dimensions(self.about.dimensions, len(pixels))
+        if dimensions is not None and dimensions != self.about.dimensions:
+            self.reduction = Reduction(self.aggregator.dimensions, self.aggregator.parts, dimensions).to(self.device)
+            self.about = replace(self.about, dimensions=dimensions)
 
         def compute(network: Network, rows: Ints) -> Tensor:
             def whole(batch: Tensor) -> Tensor:
@@ -215,7 +246,8 @@ class Encoder(nn.Module):
             self.aggregator.initialize(sample, seed)
         if isinstance(self.reduction, Reduction):
             order = generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)
-            self.reduction.fit(compute(self.aggregate, np.sort(order[:most])), seed)
+            count = images_to_fit(self.reduction.dimensions, most)
+            self.reduction.fit(compute(self.aggregate, np.sort(order[:count])), seed)
         self.about = replace(self.about, init_source=source)
 
     @property
