@@ -26,7 +26,6 @@ import torch
 from mappable.arrays import Floats32
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
-from mappable.features.whitening import Whitening
 from mappable.learning.settings import load_settings
 from mappable.maps.map import Map
 from mappable.places.frames import Frame
@@ -49,12 +48,9 @@ def parsed(name: str) -> tuple[str, int, int | None]:
 
 def make_encoder(name: str, files: dict[str, Path], images: Any) -> Encoder:
     weights, clusters, numbers = parsed(name)
-    encoder = Encoder.create(weights=weights, weights_file=files.get(weights), size=SIZE, clusters=clusters)
+    chosen = {"weights_file": files.get(weights), "size": SIZE, "clusters": clusters, "dimensions": numbers}
+    encoder = Encoder.create(weights=weights, **chosen)  # type: ignore[arg-type]
     encoder.initialize(images)
-    if numbers:
-        projection = Whitening(encoder.aggregator.dimensions, numbers)
-        torch.nn.init.normal_(projection.projection, generator=torch.Generator().manual_seed(0))
-        encoder.whitening = projection
     return encoder
 
 

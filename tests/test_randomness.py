@@ -26,7 +26,7 @@ def test_purposes_keep_their_streams() -> None:
         "POSITIVES": 8,
         "NEGATIVES": 9,
         "OTHERS": 10,
-        "WHITENING": 11,
+        "REDUCTION_IMAGES": 11,
         "MONITOR": 12,
         "BOOTSTRAP": 13,
         "ROUTE": 14,
@@ -43,6 +43,7 @@ def test_purposes_keep_their_streams() -> None:
         "LIGHT": 25,
         "BOOTSTRAP_RUNS": 26,
         "SELF_CHECK": 27,
+        "REDUCTION": 28,
     }
     expected = np.random.default_rng([3, 7, 2]).random(4)
     np.testing.assert_array_equal(generator(3, Purpose.CACHE, 2).random(4), expected)

@@ -18,7 +18,7 @@ class Purpose(IntEnum):
     POSITIVES = auto()
     NEGATIVES = auto()
     OTHERS = auto()
-    WHITENING = auto()
+    REDUCTION_IMAGES = auto()
     MONITOR = auto()
     BOOTSTRAP = auto()
     ROUTE = auto()
@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     SELF_CHECK = auto()
     VIEWS = auto()
     OCCLUSION = auto()
+    REDUCTION = auto()
 
 
 def generator(seed: int, purpose: Purpose, number: int = 0) -> np.random.Generator:

@@ -46,7 +46,7 @@ def test_all_rows_of_the_table_have_the_papers_settings(name: str, tmp_path: Pat
         assert (one.margin, one.second_margin, one.huber_delta, one.clusters) == (0.1, 0.2, 1, 64)
         assert (one.geometric_weight, one.feature_scale_squared) == (0.5, 2)
         assert (one.geometric_pairs, one.positives_from, one.normalized) == ("anchor", "all", True)
-        assert (one.mirrored, one.light, one.averaging, one.whitening) == (0, 0, 0, None)
+        assert (one.mirrored, one.light, one.averaging, one.dimensions) == (0, 0, 0, None)
         assert one.iterations == 0 if never_trained else one.epochs == {"oxford": 2, "cold": 1}[name]
         assert one.cache_every == {"oxford": 1000, "cold": 400}[name]
         assert one.landmarks == {"oxford": 200, "cold": 100}[name]

@@ -18,7 +18,7 @@ from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.encoder import Encoder
-from mappable.features.whitening import fit_whitening
+from mappable.features.reduction import Whitening
 
 
 @pytest.fixture
@@ -51,8 +51,45 @@ def test_what_is_saved_and_loaded_gives_the_same_descriptors_to_the_last_bit(pic
     assert (loaded.fingerprint, loaded.about) == (encoder.fingerprint, encoder.about)
 
 
-def test_whitening_travels_along(encoder: Encoder, pictures: Pixels, tmp_path: Path) -> None:
-    encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
+@pytest.mark.parametrize("aggregator", ["netvlad", "transport", "gem"])
+def test_a_reduction_travels_along(aggregator: str, small_backbone: str, pictures: Pixels, tmp_path: Path) -> None:
+    chosen = {"backbone": small_backbone, "aggregator": aggregator, "clusters": 4}
+    encoder = Encoder.create(weights="random", size=(64, 48), dimensions=5, **chosen)  # type: ignore[arg-type]
+    whole = Encoder.create(weights="random", size=(64, 48), **chosen)  # type: ignore[arg-type]
+    encoder.initialize(pictures)
+    whole.initialize(pictures)
+    encoder.save(tmp_path / "encoder.safetensors")
+    loaded = Encoder.load(tmp_path / "encoder.safetensors")
+    descriptors = loaded.embed(pictures)
+    assert descriptors.shape == (10, 5)
+    assert (descriptors == encoder.embed(pictures)).all()
+    np.testing.assert_allclose(np.linalg.norm(descriptors, axis=1), 1, rtol=1e-6)
+    assert loaded.about.dimensions == loaded.dimensions == 5
+    assert encoder.fingerprint == loaded.fingerprint != whole.fingerprint
+
+
+def test_few_images_allow_few_numbers(
+    small_backbone: str, pictures: Pixels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=20)
+    encoder.initialize(pictures)
+    assert "note: 10 images allow descriptors of 9 numbers, not 20\n" in capsys.readouterr().err
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert Encoder.load(tmp_path / "encoder.safetensors").embed(pictures).shape == (10, 9)
+
+
+def test_a_reduction_reduces(small_backbone: str) -> None:
+    with pytest.raises(BadInputError, match="dimensions is 24, expected less than the 24 numbers"):
+        Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=24)
+
+
+def test_whitening_of_earlier_versions_travels_along(encoder: Encoder, pictures: Pixels, tmp_path: Path) -> None:
+    encoder.reduction = Whitening(24, 5)
+    encoder.reduction.projection.copy_(torch.randn(5, 24, generator=torch.Generator().manual_seed(0)))
+    encoder.save(tmp_path / "encoder.safetensors")
+    assert "whitening.projection" in load_file(tmp_path / "encoder.safetensors")
+    rewritten(tmp_path / "encoder.safetensors", lambda tensors, header: header["about"].pop("dimensions"))
+    assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == encoder.fingerprint
     encoder.save(tmp_path / "encoder.safetensors")
     loaded = Encoder.load(tmp_path / "encoder.safetensors")
     descriptors = loaded.embed(pictures)

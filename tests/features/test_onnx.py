@@ -21,7 +21,6 @@ from mappable.features.onnx_export import export_onnx
 from mappable.features.onnx_file import FORMAT
 from mappable.features.onnx_int8 import facts_of, to_int8, with_accuracy
 from mappable.features.opening import open_file
-from mappable.features.whitening import fit_whitening
 
 pytestmark = pytest.mark.medium
 
@@ -35,15 +34,14 @@ class Exported:
 
 @pytest.fixture(scope="module")
 def exported(small_backbone: str, pictures: Pixels, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """A small encoder with whitening, for which black is zero all through the network; descriptors of 5 numbers.
+    """A small encoder with a reduction, for which black is zero all through the network; descriptors of 5 numbers.
 
     It is exported to an empty cache, but for a file that is damaged; an export takes seconds, so there is but this one.
     """
-    small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone)
+    small = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=5)
     encoder = Encoder(replace(small.about, mean=(0.0, 0.0, 0.0), positive_radius=10.0))
     encoder.load_state_dict(small.state_dict())
     encoder.initialize(pictures)
-    encoder.whitening = fit_whitening(torch.from_numpy(encoder.embed(pictures)), 5)
     folder = tmp_path_factory.mktemp("onnx")
     own, file = folder / "encoder.safetensors", folder / f"onnx/{encoder.fingerprint}-v{FORMAT.version}.onnx"
     encoder.save(own)

@@ -108,14 +108,14 @@ def test_five_anchors_among_two_processes(
     changes = {"trainable": trainable, "loss": loss, "anchors": 5, "optimizer": "sgd", "learning_rate": 0.1}
     chosen = settings(**changes, iterations=3, cache_every=2)
     out = tmp_path / "out"
-    results = start_two(*train_arguments(chosen.model_copy(update={"micro_batch": 2, "whitening": 5}), out))
+    results = start_two(*train_arguments(chosen.model_copy(update={"micro_batch": 2, "dimensions": 5}), out))
     assert [code for code, _ in results] == [0, 0], results
     assert "encoder: " in results[0][1]
     assert results[1][1] == ""
     alone, before = train(*toy, chosen, out=tmp_path / "alone"), train(*toy, settings(**changes, iterations=0))
     found = load_file(out / "encoder.safetensors")
     assert_same_steps(found, alone, before, frozen="first" if trainable == "last" else "none")
-    assert found["whitening.projection"].shape == (5, 24)
+    assert found["reduction.projection"].shape == (5, 24)
     of_two, of_one = (
         [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         for folder in (out, tmp_path / "alone")

@@ -120,7 +120,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     train_arguments: Callable[..., list[object]],
     tmp_path: Path,
 ) -> None:
-    chosen, out = settings(checkpoint_every=100, whitening=5), tmp_path / "out"
+    chosen, out = settings(checkpoint_every=100, dimensions=5), tmp_path / "out"
     code, text = start(*train_arguments(chosen, out), moment=(signal.SIGINT, STEP, 6)).wait()
     sentence = f"stopped at iteration 6 of 10, which is saved in {out}; the same command continues from there"
     assert (code, text.splitlines()[-1]) == (130, sentence)

@@ -85,16 +85,18 @@ def test_the_weights_choose_the_backbone() -> None:
 
 
 def test_a_setting_is_read_by_the_name_that_it_had_in_an_earlier_version(tmp_path: Path) -> None:
-    assert FORMER_NAMES == {"normalised": "normalized"}  # codespell:ignore
+    assert FORMER_NAMES == {"normalised": "normalized", "whitening": "dimensions"}  # codespell:ignore
     file = tmp_path / "mine.yaml"
-    for former, current in FORMER_NAMES.items():
-        file.write_text(f"{former}: false\n")
-        for layers in ((file,), (None, [f"{former}=false"]), (None, {former: False})):
-            assert getattr(load_settings("street", *layers), current) is False
-        assert getattr(load_settings("street", file, [f"{current}=true"]), current) is True
-        assert with_defaults({former: False})[current] is False
-        assert former not in with_defaults({former: False})
-        file.write_text(f"{former}: false\n{current}: true\n")
+    for (former, current), value in zip(FORMER_NAMES.items(), (False, 256), strict=True):
+        text = str(value).lower()
+        file.write_text(f"{former}: {text}\n")
+        for layers in ((file,), (None, [f"{former}={text}"]), (None, {former: value})):
+            assert getattr(load_settings("street", *layers), current) == value
+        other = {False: True, 256: 512}[value]
+        assert getattr(load_settings("street", file, [f"{current}={str(other).lower()}"]), current) == other
+        assert with_defaults({former: value})[current] == value
+        assert former not in with_defaults({former: value})
+        file.write_text(f"{former}: {text}\n{current}: {text}\n")
         assert refusal("street", file).endswith(f"{current} occurs twice, first in {file}, line 1")
 
 
@@ -152,7 +154,7 @@ momentum:  .5
     assert (settings.size, settings.feature_scale_squared, settings.cache_size) == ((160, 120), "measure", "all")
     assert (settings.yaw_limit, settings.learning_rate, settings.iterations) == (0.5236, 1e-6, 1000)
     assert (settings.geometric_weight, settings.normalized, settings.momentum) == (5.0, False, 0.5)
-    assert (settings.whitening, settings.weights_file) == (None, None)
+    assert (settings.dimensions, settings.weights_file) == (None, None)
     assert type(settings.iterations) is int
 
 

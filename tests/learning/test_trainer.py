@@ -16,10 +16,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from mappable.arrays import Ints, Pixels
+from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.features.monitor import Monitor
+from mappable.features.reduction import Reduction
 from mappable.learning import start, trainer
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import select
@@ -157,7 +157,7 @@ def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) 
         ({"loss": "huber"}, True),
         ({"loss": "lazy-quadruplet"}, False),
         ({"iterations": 0}, False),
-        ({"whitening": 5}, False),
+        ({"dimensions": 5}, True),
     ],
 )
 def test_distances_are_proportional_after_a_geometric_loss_alone(
@@ -195,32 +195,18 @@ def test_a_table_without_splits_is_trained_on_as_a_whole(
     assert not [line for line in lines(tmp_path) if "accuracy" in line]
 
 
-def test_a_trained_encoder_may_whiten(toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
-    places, pixels = toy
-    train(places, pixels, settings(iterations=3, whitening=6), out=tmp_path)
+@pytest.mark.parametrize("aggregator", ["netvlad", "transport", "gem"])
+def test_a_reduction_is_trained_along(aggregator: str, toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    chosen = settings(iterations=0, aggregator=aggregator, dimensions=5)
+    before = train(*toy, chosen)
+    train(*toy, chosen.model_copy(update={"iterations": 3}), out=tmp_path)
     encoder = Encoder.load(tmp_path / "encoder.safetensors")
-    assert encoder.embed(pixels[:3]).shape == (3, 6)
-    assert encoder.whitening is not None
-    whitening, encoder.whitening = encoder.whitening, None
-    raw = torch.from_numpy(encoder.embed(pixels[places.split == "train"], precision="float32"))
-    white = (raw - whitening.mean) @ whitening.projection.T
-    torch.testing.assert_close(torch.cov(white.T), torch.eye(6), atol=1e-3, rtol=0)
-
-
-@pytest.mark.parametrize("iterations", [0, 3])
-def test_the_last_look_of_the_monitor_is_at_whitened_descriptors(
-    iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def look(monitor: Monitor, describe: Callable[[Ints], Tensor]) -> float:
-        seen.append(describe(monitor.queries).shape)
-        return 0.5
-
-    monkeypatch.setattr(Monitor, "accuracy", look)
-    train(*toy, settings(iterations=iterations, whitening=6), out=tmp_path)
-    assert seen == [(4, 24), (4, 6)]
-    assert [line["iteration"] for line in lines(tmp_path) if "accuracy" in line] == [0, iterations]
+    assert encoder.embed(toy[1][:3]).shape == (3, 5)
+    assert isinstance(before.reduction, Reduction)
+    assert isinstance(encoder.reduction, Reduction)
+    assert not before.reduction.projection.equal(encoder.reduction.projection)
+    changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(before.state_dict()[name])}
+    assert changed == {name for name, _ in encoder.named_parameters()}
 
 
 def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:
@@ -245,7 +231,7 @@ def test_what_cannot_be_trained_on_is_refused_at_once(toy: Toy, settings: NewSet
         (places, pixels, {"positive_radius": 1.0}, r"none of the 40 training places has another place within 1 m"),
         (places, pixels, {"negative_radius": 99.0}, r"none of the 40 training places has 3 places at least 99 m away"),
         (places, pixels, {"anchors": 41}, r"41 anchors.*40 places"),
-        (places, pixels, {"whitening": 40}, r"whitening is 40, .*39.*40 images"),
+        (places, pixels, {"dimensions": 24}, r"dimensions is 24, expected less than the 24 numbers"),
         (places, pixels, {"weights": "vgg19"}, "vgg19"),
     ):
         with pytest.raises(BadInputError, match=problem):

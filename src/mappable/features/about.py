@@ -24,6 +24,8 @@ class About:
 
     - `weights`: the weight set from which training started, or "random".
     - `size`: (width, height) of the images. `mean` and `std` normalize RGB in [0, 1] as the weight set expects.
+    - `dimensions`: numbers in a descriptor after the reduction; None if it keeps all numbers of the aggregator.
+    - `model`: configuration of a backbone that is a vision model of transformers.
     - `init_source`: images that gave the clusters: "train", or a folder; "" if there are no clusters yet.
     - `positive_radius` and `negative_radius`: in `unit`. `feature_scale_squared`: the paper's F². All of them are
       unknown before training.
@@ -35,11 +37,13 @@ class About:
     backbone: str = "vgg16"
     aggregator: str = "netvlad"
     clusters: int = 64
+    dimensions: int | None = None
     weights: str
     size: Size
     fit: Fit
-    mean: Channels
-    std: Channels
+    mean: Channels = (0.0, 0.0, 0.0)
+    std: Channels = (1.0, 1.0, 1.0)
+    model: Mapping[str, Any] | None = None
     init_source: str = ""
     unit: str = ""
     positive_radius: float | None = None
@@ -65,7 +69,12 @@ class About:
     def architecture(self) -> dict[str, Any]:
         """The fields on which the descriptor of an image depends, in addition to the weights."""
         names = ("backbone", "aggregator", "clusters", "size", "fit", "mean", "std")
-        return {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        if self.dimensions is not None:  # without it, fingerprints are those of earlier versions
+            found["dimensions"] = self.dimensions
+        if self.model is not None:
+            found |= {"backbone": "transformers", "model": self.model}  # wherever the model came from
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """All fields and lambda, as JSON values."""
@@ -74,7 +83,7 @@ class About:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
         """Inverse of `to_json`. Raises KeyError, TypeError or ValueError for other values."""
-        values = {"sequences": (), **values}  # earlier versions did not record sequences
+        values = {"sequences": (), "dimensions": None, "model": None, **values}  # earlier versions did not record them
         known = {field.name: values[field.name] for field in fields(cls)}
         width, height = (int(side) for side in known["size"])
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))

@@ -20,15 +20,17 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
+from mappable.features.reduction import Reduction, Whitening, images_to_fit, usable_dimensions
 from mappable.features.vectors import unit
+from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
-from mappable.features.whitening import Whitening
 from mappable.places.images import Fit, Size, check_settings
 from mappable.places.pixels import AnyImages, images_of
 from mappable.randomness import Purpose, generator
 
 DEFAULT_WEIGHTS = "vgg16-v1"
 RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as for the default one
+Network = Callable[[Tensor], Tensor]
 NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
 
 
@@ -41,15 +43,20 @@ class Encoder(nn.Module):
 
     backbone: Backbone
     aggregator: Aggregator
-    whitening: Whitening | None
+    reduction: Reduction | Whitening | None
 
     def __init__(self, about: About) -> None:
         super().__init__()
         check_settings(about.size, about.fit)
         self.about = about
-        self.backbone = find_backbone(about.backbone)()
+        if about.model is None:
+            self.backbone = find_backbone(about.backbone)()
+        else:
+            self.backbone = VisionModel(about.model, about.backbone)
         self.aggregator = find_aggregator(about.aggregator)(self.backbone.channels, about.clusters)
-        self.whitening = None
+        self.reduction = None
+        if about.dimensions is not None:
+            self.reduction = Reduction(self.aggregator.dimensions, self.aggregator.parts, about.dimensions)
         if min(about.size) < self.backbone.stride:
             size, smallest = f"{about.size[0]}x{about.size[1]}", self.backbone.stride
             raise BadInputError(f"size is {size}, expected at least {smallest}x{smallest} for {about.backbone}")
@@ -62,32 +69,55 @@ class Encoder(nn.Module):
     def create(
         cls,
         *,
-        weights: str = DEFAULT_WEIGHTS,
+        weights: str | None = None,
         weights_file: Path | None = None,
         size: Size = (240, 180),
         fit: Fit = "crop",
         clusters: int = 64,
         backbone: str | None = None,
         aggregator: str = "netvlad",
+        dimensions: int | None = None,
         seed: int = 0,
     ) -> "Encoder":
         """Make a new encoder for images of `size` (width, height), with a named weight set, or "random" ones by `seed`.
 
         `weights_file` is a file with the weight set, to use instead of a download. `backbone` is by default that of
-        the weight set; random weights are by default those of VGG-16.
+        the weight set; random weights are by default those of VGG-16. The weights of a backbone "transformers:NAME" are
+        by default its own, "pretrained". `dimensions` is the length of a descriptor (default: all numbers that the
+        aggregator gives).
         """
+        if backbone is not None and backbone.startswith(PREFIX):
+            about = About(weights=weights or PRETRAINED, size=size, fit=fit, backbone=backbone, aggregator=aggregator)
+            return cls._with_model(replace(about, clusters=clusters, dimensions=dimensions), weights_file, seed)
+        weights = weights or DEFAULT_WEIGHTS
         if weights == RANDOM_WEIGHTS and weights_file is not None:
             raise BadInputError(f"{weights_file}: random weights need no file; set weights to the name of its set")
         chosen = find_weights(DEFAULT_WEIGHTS if weights == RANDOM_WEIGHTS else weights)
         backbone = backbone or chosen.backbone
         check_backbone(weights, backbone)
         about = About(weights=weights, size=size, fit=fit, clusters=clusters, mean=chosen.mean, std=chosen.std)
-        encoder = cls(replace(about, backbone=backbone, aggregator=aggregator))
+        encoder = cls(replace(about, backbone=backbone, aggregator=aggregator, dimensions=dimensions))
         if weights == RANDOM_WEIGHTS:
             _draw_weights(encoder.backbone, seed)
         else:
             tensors = load_weights(weights, weights_file)
             copy_tensors(encoder.backbone.state_dict(), tensors, f"weights {weights!r} for backbone {backbone!r}")
+        return encoder
+
+    @classmethod
+    def _with_model(cls, about: About, weights_file: Path | None, seed: int) -> "Encoder":
+        """Make a new encoder with a model of transformers, which brings its weights and its normalization."""
+        if about.weights not in (PRETRAINED, RANDOM_WEIGHTS) or weights_file is not None:
+            given = weights_file or about.weights
+            raise BadInputError(f"weights of {about.backbone} must be {PRETRAINED} or {RANDOM_WEIGHTS}, got {given}")
+        found = fetch_model(about.backbone.removeprefix(PREFIX))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)  # of random weights
+            encoder = cls(replace(about, model=found.configuration, mean=found.mean, std=found.std))
+        if isinstance(encoder.backbone, VisionModel):
+            encoder.backbone.check(about.size, about.backbone)
+        if about.weights == PRETRAINED:
+            copy_tensors(encoder.backbone.state_dict(), found.tensors, about.backbone)
         return encoder
 
     @property
@@ -98,7 +128,7 @@ class Encoder(nn.Module):
     @property
     def dimensions(self) -> int:
         """The length of a descriptor."""
-        return self.aggregator.dimensions if self.whitening is None else self.whitening.dimensions
+        return self.aggregator.dimensions if self.reduction is None else self.reduction.dimensions
 
     def lower(self, pixels: Tensor) -> Tensor:
         """Activations of the backbone's general layers for uint8 images (n, height, width, 3)."""
@@ -112,8 +142,12 @@ class Encoder(nn.Module):
 
     def upper(self, activations: Tensor) -> Tensor:
         """Descriptors (n, dimensions) of `lower`'s output, float32 and of length one."""
-        descriptors = self.aggregator.forward(self._maps(activations))
-        return descriptors if self.whitening is None else self.whitening.forward(descriptors)
+        descriptors = self.aggregate(activations)
+        return descriptors if self.reduction is None else self.reduction.forward(descriptors)
+
+    def aggregate(self, activations: Tensor) -> Tensor:
+        """Descriptors of `lower`'s output before the reduction, float32 and of length one."""
+        return self.aggregator.forward(self._maps(activations))
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Descriptors (n, dimensions) for uint8 images (n, height, width, 3) on the encoder's device."""
@@ -172,24 +206,48 @@ class Encoder(nn.Module):
     ) -> None:
         """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
 
+        A reduction is fitted to at least twice as many images as it has dimensions. With fewer, it keeps fewer numbers.
         `source` records where the images come from: "train", or a folder.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
 
-        def local(batch: Tensor) -> Tensor:
-            return self.local(self.lower(batch))
+        dimensions = usable_dimensions(self.about.dimensions, len(pixels))
+        if dimensions is not None and dimensions != self.about.dimensions:
+            self.reduction = Reduction(self.aggregator.dimensions, self.aggregator.parts, dimensions).to(self.device)
+            self.about = replace(self.about, dimensions=dimensions)
 
-        def local_of(rows: Ints) -> Tensor:
-            return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
+        def compute(network: Network, rows: Ints) -> Tensor:
+            def whole(batch: Tensor) -> Tensor:
+                return network(self.lower(batch))
 
-        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+            return describe(whole, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
+
+        self.initialize_by(compute, len(pixels), source=source, most=most, locations=locations, seed=seed)
 
     def initialize_by(
-        self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
+        self,
+        compute: Callable[[Network, Ints], Tensor],
+        available: int,
+        *,
+        source: str,
+        most: int,
+        locations: int,
+        seed: int,
+        clusters: bool = True,
     ) -> None:
-        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
-        sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
-        self.aggregator.initialize(sample, seed)
+        """Like `initialize`, with a function that applies a network to `lower`'s output of some `available` images.
+
+        Without `clusters`, the aggregator keeps its parameters, and only the reduction is fitted.
+        """
+        if clusters:
+            sample = sample_local(
+                lambda rows: compute(self.local, rows), available, images=most, locations=locations, seed=seed
+            )
+            self.aggregator.initialize(sample, seed)
+        if isinstance(self.reduction, Reduction):
+            order = generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)
+            count = images_to_fit(self.reduction.dimensions, most)
+            self.reduction.fit(compute(self.aggregate, np.sort(order[:count])), seed)
         self.about = replace(self.about, init_source=source)
 
     @property
@@ -214,7 +272,7 @@ class Encoder(nn.Module):
         def build() -> Encoder:
             encoder = cls(about)
             if projection is not None:
-                encoder.whitening = Whitening(encoder.aggregator.dimensions, len(projection))
+                encoder.reduction = Whitening(encoder.aggregator.dimensions, len(projection))
             return encoder
 
         try:
@@ -232,7 +290,10 @@ class Encoder(nn.Module):
 
     def _tensors(self) -> dict[str, Tensor]:
         """All learned tensors by their names in the file. The backbone's names are those of torchvision's files."""
-        return {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
+        tensors = {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
+        if isinstance(self.reduction, Whitening):  # its name in earlier versions, which counts in fingerprints
+            tensors = {name.replace("reduction.", "whitening."): tensor for name, tensor in tensors.items()}
+        return tensors
 
 
 @torch.no_grad()

@@ -67,7 +67,7 @@ class FastEncoder:
 
     def _answer(self, images: Pixels, count: int) -> tuple[Tensor, ...]:
         """Rows and distances of the `count` nearest landmarks, or the descriptors if `count` is 0, on the host."""
-        if self.device.type != "cuda" or not len(images):
+        if self.device.type != "cuda" or not self.encoder.backbone.recordable or not len(images):
             results = self._compute(torch.tensor(images.copy(), device=self.device), count)
             return tuple(tensor.cpu() for tensor in results)
         key = (len(images), count)

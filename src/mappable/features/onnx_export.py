@@ -1,4 +1,4 @@
-"""Export an encoder to one ONNX file, with normalization, backbone, aggregator and whitening."""
+"""Export an encoder to one ONNX file, with normalization, backbone, aggregator and reduction."""
 
 import logging
 import warnings

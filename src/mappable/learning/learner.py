@@ -67,8 +67,9 @@ class Learner:
         self.group = group or Group()
         self.network: Callable[[Tensor], Tensor] = encoder if settings.trainable == "all" else encoder.upper
         self.parameters = self._choose_parameters()
-        self.records = device.type == "cuda"  # there, Python would take longer than the work that it starts
-        self.optimizer = _optimizer(self._groups(), settings, fused=self.records)
+        on_gpu = device.type == "cuda"
+        self.records = on_gpu and encoder.backbone.recordable  # Python would take longer than the work that it starts
+        self.optimizer = _optimizer(self._groups(), settings, fused=on_gpu)
         self.average: list[Tensor] = []  # moving average of the parameters after the first step, if it is turned on
         self.start: list[Tensor] = []  # parameters before training, if a setting needs them
         self.known: Tensor | None = None  # descriptors of all training images before training, for distillation

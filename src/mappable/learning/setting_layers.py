@@ -13,7 +13,7 @@ from mappable.files import reading
 PRESETS = resources.files("mappable") / "presets"
 LONGEST_SHOWN = 80  # characters of a value in an error message
 # Names in settings files, encoder files and results of earlier versions.
-FORMER_NAMES = {"normalised": "normalized"}  # codespell:ignore
+FORMER_NAMES = {"normalised": "normalized", "whitening": "dimensions"}  # codespell:ignore
 
 
 class Given(NamedTuple):

@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from mappable.errors import BadInputError
+from mappable.features.vision_models import PREFIX, PRETRAINED
 from mappable.features.weights import WEIGHT_SETS, check_backbone
 from mappable.learning.losses import LOSS_NAMES, Loss
 from mappable.learning.setting_kinds import (
@@ -153,7 +154,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     layers have less."""
     trainable: Layers = "all"
     """Layers to train: `all`, or `last` for a laptop. `last` freezes the layers below the last block of the backbone
-    (conv5 of VGG-16, conv4 of ResNet-50) and computes their output once."""
+    (conv5 of VGG-16, conv4 of ResNet-50; all of a model of transformers) and computes their output once."""
 
     # Keeping what the weights know
     distillation: NotNegative = 0.0
@@ -166,16 +167,20 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
 
     # Network
     weights: Text = "vgg16-v1"
-    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), `resnet50-keras`, `resnet50-torchvision`, or
-    `random`."""
+    """Weights to start from: `vgg16-v1`, `vgg16-caffe` (the paper's), `resnet50-keras`, `resnet50-torchvision`,
+    `random`, or `pretrained` (the default) for a model of transformers."""
     weights_file: Text | None = None
     """File with these weights, used instead of a download."""
     backbone: Text = "vgg16"
-    """Network that turns pixels into local features. By default, that of the weights; it is `vgg16` for random ones."""
+    """Network that turns pixels into local features. By default, that of the weights; it is `vgg16` for random ones. Or
+    a vision model of transformers, such as `transformers:facebook/dinov2-small`, or `transformers:FOLDER`."""
     aggregator: Text = "netvlad"
-    """Layer that turns local features into one descriptor."""
+    """Layer that turns local features into one descriptor: `netvlad`, `transport` or `gem`."""
     clusters: Count = 64
     """Clusters of the aggregator. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
+    dimensions: Count | None = None
+    """Numbers in a descriptor, such as 1,024: a linear projection reduces what the aggregator gives. It is fitted to
+    images of `init_source` before training, and trained along. none keeps all numbers."""
     size: ImageSize = (240, 180)
     """Width and height of the network's input images, in pixels."""
     fit: Fit = "crop"
@@ -183,11 +188,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     init_source: Text = "train"
     """Images for the initial clusters: `train`, or the folder of another converted set (the paper uses Pittsburgh)."""
     init_images: Count = 500
-    """Number of images for the initial clusters."""
+    """Number of images for the initial clusters. The reduction takes at least twice its dimensions."""
     init_locations: Count = 100
     """Random local features per image for the initial clusters."""
-    whitening: Count | None = None
-    """Dimensions of the descriptors after PCA-whitening, which is fitted after training; none turns it off."""
 
     # Monitor and checkpoints
     landmarks: Count = 200
@@ -223,7 +226,9 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     @classmethod
     def _report_one_problem(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
         """Raise for one problem only. Unknown names come first, because a mistyped setting is also missing."""
-        if isinstance(values, Mapping) and values.get("backbone") is None:
+        if isinstance(values, Mapping) and str(values.get("backbone")).startswith(PREFIX):
+            values = {"weights": PRETRAINED, **values}
+        elif isinstance(values, Mapping) and values.get("backbone") is None:
             weights = WEIGHT_SETS.get(str(values.get("weights")), WEIGHT_SETS["vgg16-v1"])
             values = {**values, "backbone": weights.backbone}
         try:

@@ -19,7 +19,6 @@ from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.features.monitor import Monitor
-from mappable.features.whitening import fit_whitening
 from mappable.interruption import held_back
 from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
@@ -37,14 +36,12 @@ from mappable.places.files import load_places
 from mappable.places.pixels import AnyImages, Images, images_of
 from mappable.places.table import Places
 from mappable.progress import progress_bar
-from mappable.randomness import Purpose, generator
 
 # Loss terms go from the GPU to the host in groups of steps. A group is read only after some more groups have been sent,
 # because reading a number at once would make the GPU wait.
 STEPS_PER_GROUP = {"cpu": 1, "cuda": 20}
 GROUPS_IN_FLIGHT = {"cpu": 0, "cuda": 1}
 STOPPING = "finishing this step and saving; a second Ctrl-C stops at once"
-MAX_WHITENING_IMAGES = 5000  # random training images to which PCA-whitening is fitted
 
 
 class TrainingStopped(MappableError):  # noqa: N818 - nothing went wrong
@@ -196,7 +193,7 @@ class _Run:
                 reason = "because none of their tuples has an other negative beyond the negative radius"
                 print(f"skipped {self.skipped:,} of {self.total:,} steps {reason}", file=sys.stderr)
             self._finish()
-            if self.total or self.settings.whitening is not None:
+            if self.total:
                 self._run_monitor()
 
     def _draw(self) -> Tuples:
@@ -275,13 +272,10 @@ class _Run:
             raise TrainingStopped(f"{at}, which is saved in {self.folder}")
 
     def _finish(self) -> None:
-        """Average and whiten, if set. Record whether feature distances were trained to follow those in the world."""
+        """Average, if set. Record whether feature distances were trained to follow those in the world."""
         self.learner.finish()
-        encoder, whitening = self.learner.encoder, self.settings.whitening
-        if whitening is not None:
-            order = generator(self.settings.seed, Purpose.WHITENING).permutation(len(self.data.train))
-            encoder.whitening = fit_whitening(self.learner.describe(np.sort(order[:MAX_WHITENING_IMAGES])), whitening)
-        proportional = self.loss.is_geometric and self.total > 0 and whitening is None
+        encoder = self.learner.encoder
+        proportional = self.loss.is_geometric and self.total > 0
         encoder.about = replace(encoder.about, proportional=proportional)
 
     def _send(self) -> None:
@@ -364,9 +358,6 @@ def iterations_of(settings: Settings, sampler: Sampler) -> int:
 def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
     """Raise now for problems that would otherwise appear only after hours of training."""
     iterations_of(settings, sampler)
-    images = min(len(data.train), MAX_WHITENING_IMAGES)
-    if settings.whitening is not None and settings.whitening > images - 1:
-        raise BadInputError(f"whitening is {settings.whitening}, expected at most {images - 1:,} for {images:,} images")
 
 
 def _images_in(folder: Path, settings: Settings) -> Images:

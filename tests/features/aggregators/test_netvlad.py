@@ -208,7 +208,7 @@ def mean_aggregator(tmp_path: Path) -> Iterator[str]:
 
 
 def test_an_aggregator_is_one_file(mean_aggregator: str, small_backbone: str, tmp_path: Path) -> None:
-    assert aggregator_names() == [mean_aggregator, "netvlad"]
+    assert aggregator_names() == ["gem", mean_aggregator, "netvlad", "transport"]
     size, pixels = (16, 16), np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
     encoder = Encoder.create(weights="random", size=size, backbone=small_backbone, aggregator=mean_aggregator)
     encoder.initialize(pixels)
@@ -218,5 +218,5 @@ def test_an_aggregator_is_one_file(mean_aggregator: str, small_backbone: str, tm
 
 
 def test_an_unknown_aggregator_lists_the_known_ones() -> None:
-    with pytest.raises(BadInputError, match=r"aggregator.*'gem'"):
-        find_aggregator("gem")
+    with pytest.raises(BadInputError, match=r"aggregator 'mean'.*gem, netvlad, transport"):
+        find_aggregator("mean")

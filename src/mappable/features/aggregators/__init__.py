@@ -14,9 +14,14 @@ from mappable.errors import BadInputError
 
 
 class Aggregator(nn.Module, ABC):
-    """Turns a map of local descriptors into one descriptor of `dimensions` numbers."""
+    """Turns a map of local descriptors into one descriptor of `dimensions` numbers.
+
+    A descriptor consists of `parts` of equal length and meaning, such as one per cluster. The encoder's reduction
+    treats all parts alike.
+    """
 
     dimensions: int
+    parts: int = 1
 
     @abstractmethod
     def initialize(self, local: Tensor, seed: int) -> None:

@@ -23,7 +23,7 @@ class NetVLAD(Aggregator):
         super().__init__()
         if clusters < 2:
             raise BadInputError(f"clusters must be 2 or more for NetVLAD, got {clusters}")
-        self.dimensions = clusters * channels
+        self.dimensions, self.parts = clusters * channels, clusters
         self.assignment = nn.Parameter(torch.zeros(clusters, channels))
         self.centres = nn.Parameter(torch.zeros(clusters, channels))  # this name is a key in encoder files
 
@@ -42,11 +42,15 @@ class NetVLAD(Aggregator):
         self.centres.copy_(centers)
         self.assignment.copy_(-math.log(WEIGHT_RATIO) / gap * directions)
 
+    def assign(self, local: Tensor) -> Tensor:
+        """Soft assignments (n, clusters, locations) of local descriptors (n, locations, channels)."""
+        return (local @ self.assignment.T).softmax(-1).transpose(1, 2)
+
     def forward(self, maps: Tensor) -> Tensor:
         """V_k = sum_i a_ik (x_i - c_k) with a_i = softmax(w x_i). Each V_k, then the whole, is scaled to length one."""
         with torch.autocast(maps.device.type, enabled=False):
             local = unit(maps.float().permute(0, 2, 3, 1).flatten(1, 2))  # (n, locations, channels)
-            weights = (local @ self.assignment.T).softmax(-1).transpose(1, 2)  # (n, clusters, locations)
+            weights = self.assign(local)
             residuals = weights @ local - weights.sum(-1, keepdim=True) * self.centres
             return unit(unit(residuals).flatten(1))
 

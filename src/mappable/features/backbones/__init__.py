@@ -20,12 +20,13 @@ class Backbone(nn.Module, ABC):
     the general ones only once. `channels` is the length of a local descriptor. `stride` is the distance in pixels
     between neighboring local descriptors.
 
-    On a GPU, training records both steps and replays them. They must not read a number from the GPU. They must not keep
-    state between calls, as batch normalization does.
+    On a GPU, training records both steps and replays them, unless `recordable` is false. They must not read a number
+    from the GPU. They must not keep state between calls, as batch normalization does.
     """
 
     channels: int
     stride: int
+    recordable: bool = True
 
     @abstractmethod
     def lower(self, images: Tensor) -> Tensor:

@@ -1,0 +1,73 @@
+"""The reduction: principal components first, and random directions that keep the distances of all other images."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mappable.errors import BadInputError
+from mappable.features import reduction
+from mappable.features.reduction import Reduction
+from mappable.features.vectors import unit
+
+
+def descriptors(count: int, numbers: int, seed: int = 0) -> Tensor:
+    """Random ones whose numbers are correlated, and some much stronger than others."""
+    random = np.random.default_rng(seed)
+    mixing = random.normal(size=(numbers, numbers)) * 0.7 ** np.arange(numbers)[:, None]
+    return unit(torch.from_numpy(random.normal(size=(count, numbers)) @ mixing + random.normal(size=numbers)).float())
+
+
+def fitted(vectors: Tensor, parts: int, dimensions: int, seed: int = 0) -> Reduction:
+    layer = Reduction(vectors.shape[1], parts, dimensions)
+    layer.fit(vectors, seed)
+    return layer.requires_grad_(False)
+
+
+@pytest.mark.parametrize(("count", "numbers"), [(200, 20), (12, 200), (30, 30)])
+def test_numbers_are_the_principal_components_half_whitened(count: int, numbers: int) -> None:
+    vectors = descriptors(count, numbers).double().numpy()
+    layer = fitted(descriptors(count, numbers), 1, 6)
+    variances, components = np.linalg.eigh(np.cov(vectors.T))
+    outcome = vectors @ layer.projection.double().numpy().T + layer.offset.double().numpy()
+    np.testing.assert_allclose(outcome.mean(0), 0, atol=1e-5)
+    expected = (vectors - vectors.mean(0)) @ components[:, :-7:-1] * (variances[:-7:-1] / variances[-1]) ** -0.25
+    signs = np.sign((outcome * expected).sum(0))
+    np.testing.assert_allclose(outcome * signs, expected, atol=1e-4)
+
+
+def test_descriptors_come_out_at_length_one_in_float32() -> None:
+    vectors = descriptors(40, 20)
+    layer = fitted(vectors, 1, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        outcome = layer(vectors)
+    assert (outcome.shape, outcome.dtype) == ((40, 5), torch.float32)
+    torch.testing.assert_close(outcome.norm(dim=1), torch.ones(40))
+
+
+def test_the_first_step_keeps_the_distances_of_all_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reduction is fitted to images that vary in few dimensions, and asked for images that vary in all."""
+    monkeypatch.setattr(reduction, "INNER", 1024)
+    narrow = torch.zeros(30, 4096)
+    narrow[:, :40] = torch.randn(30, 40, generator=torch.Generator().manual_seed(0))
+    layer = fitted(unit(narrow), 16, 8)
+    assert layer.first is not None
+    assert layer.first.shape == (16, 256, 64)
+    wide = unit(torch.randn(20, 4096, generator=torch.Generator().manual_seed(1)))
+    other = unit(wide[:, None] + torch.randn(20, 20, 4096, generator=torch.Generator().manual_seed(2)) / 64)
+    before = (wide[:, None] - other).norm(dim=2)
+    after = (layer.shortened(wide)[:, None] - layer.shortened(other.flatten(0, 1)).view(20, 20, -1)).norm(dim=2)
+    assert (after / before).mean().item() == pytest.approx(1, abs=0.02)
+    assert (after / before).std().item() < 0.04
+
+
+def test_a_seed_gives_one_projection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "INNER", 9)
+    first, second, other = (fitted(descriptors(20, 30), 3, 7, seed=seed) for seed in (0, 0, 1))
+    assert first.projection.equal(second.projection)
+    assert not first.projection.equal(other.projection)
+
+
+def test_images_that_hardly_differ_are_refused() -> None:
+    with pytest.raises(BadInputError, match="the 10 images for the reduction vary in fewer than 3 dimensions"):
+        fitted(torch.eye(2, 20).repeat(5, 1), 1, 3)
