@@ -104,7 +104,7 @@ def locate(
     if paths:
         places = find_images(paths, landmarks.places.decoding)
     elif descriptors is None:
-        raise BadInputError("no images given; give image files or folders, or --descriptors FILE")
+        raise typer.BadParameter("give image files or folders, or --descriptors FILE", param_hint="IMAGES")
     elif pairs is not None or rerun is not None:
         raise BadInputError("--pairs and --rerun need the images of the descriptors: give IMAGES too")
     else:

@@ -112,9 +112,10 @@ def check_description(values: Mapping[Any, Any], name: str) -> Description:
     try:
         found = Description(**(HUB_DEFAULTS if "hub" in values else {}) | {str(key): values[key] for key in values})
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False)[0]
+        problems = error.errors(include_url=False, include_context=False)
+        problem = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
         key = str(problem["loc"][0])
-        if problem["type"] == "missing":
+        if problem["type"] == "missing" and key not in values:
             raise BadInputError(f"{name}: the key {key!r} is missing; see docs/encoders.md for all keys") from None
         if problem["type"] == "extra_forbidden":
             known = ", ".join(Description.model_fields)
