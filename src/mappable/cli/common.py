@@ -151,6 +151,9 @@ def encoder_or_descriptors(
         typer.echo(f"warning: {note}", err=True)
     filed = FiledDescriptors(descriptors, described, fingerprint)
     opened.check_encoder(filed.fingerprint)
+    if filed.dimensions != opened.store.dimensions:
+        needed = f"but those of the map have {opened.store.dimensions:,}"
+        raise BadInputError(f"{descriptors}: descriptors have {filed.dimensions:,} numbers, {needed}")
     return filed
 
 
