@@ -141,3 +141,18 @@ def test_descriptors_that_do_not_fit_are_refused(mappable: Run, wall: Path, wall
     np.save(tmp_path / "some.npy", numbers[:, :7])
     refused(mappable(*some, wall, *own), "some.npy: descriptors have 7 numbers, but those of the map have 192")
     refused(mappable("locate", wall_map, "--descriptors", tmp_path / "none.h5", *own), "none.h5")
+
+
+def test_encoders_are_listed_with_size_license_and_time(
+    mappable: Run, foreign_hub: Path, foreign_onnx: Callable[..., Path], wall_map: Path
+) -> None:
+    listed = succeeded(mappable("encoders")).stdout
+    assert all(word in listed for word in ("vgg16-v1", "netvlad", "hub:OWNER/REPO:ENTRY"))
+    assert json.loads(succeeded(mappable("encoders", "--json")).stdout)["backbones"]
+    sources = (foreign_hub, foreign_onnx(), wall_map)
+    shown = json.loads(succeeded(mappable("encoders", *sources, "--time", "--trust-code", "--json")).stdout)
+    assert [one["dimensions"] for one in shown] == [144, 144, 192]
+    assert [one["license"] for one in shown[:2]] == ["MIT", "MIT"]
+    assert all(one["megabytes"] > 0 and one["milliseconds"] > 0 for one in shown)
+    assert "64x48" in succeeded(mappable("encoders", wall_map)).stdout
+    refused(mappable("encoders", "--time"), "give ENCODER")

@@ -20,6 +20,7 @@ from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
+from mappable.features.foreign.filed import FiledDescriptors
 from mappable.features.image_encoder import ImageEncoder
 from mappable.learning.settings import with_current_names
 from mappable.maps.map import Map
@@ -112,7 +113,8 @@ def evaluate_map(
     described = encoder.embed(queries)
     known = landmarks.store.take(np.arange(len(landmarks)))
     descriptors = Descriptors(np.arange(len(setup.places)), np.concatenate([known, described]), encoder.fingerprint)
-    scoring = Scoring(setup, descriptors, encoder.about, lambda: (encoder, images), landmarks.calibration)
+    load = None if isinstance(encoder, FiledDescriptors) else lambda: (encoder, images)
+    scoring = Scoring(setup, descriptors, encoder.about, load, landmarks.calibration)
     started = empty_result(
         setup,
         row=name,

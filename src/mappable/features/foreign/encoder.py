@@ -26,8 +26,8 @@ class ForeignEncoder:
     """Describes images with a network of others: a torch.hub model, or an ONNX file with a description.
 
     `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the layout NHWC. It
-    returns (n, D). `inputs` is the device of its images. `copy` gives the suffix and the content of the file that a map
-    keeps. Errors begin with `name`; the description of the encoder has its `title`.
+    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives the suffix and the content of
+    the file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
 
     The constructor describes three generated images. It raises if the network fails, or if it describes an image
     differently when asked again. If the descriptor of an image depends on the other images in its batch, images are
@@ -44,12 +44,13 @@ class ForeignEncoder:
         entry: str,
         code: str,
         weights: str,
+        weight_bytes: int,
         copy: Callable[[], tuple[str, bytes]],
         device: torch.device,
         inputs: torch.device,
         precisions: tuple[str, ...] = ("float32",),
     ) -> None:
-        self.name, self.description, self.copy = name, description, copy
+        self.name, self.description, self.copy, self.weight_bytes = name, description, copy, weight_bytes
         self.about = description.about(title, code)
         self.fingerprint = description.fingerprint(entry, code, weights)
         self.device, self._inputs, self._network, self._precisions = device, inputs, network, precisions

@@ -88,6 +88,7 @@ def open_described(
         entry=source.entry,
         code=source.code,
         weights=_digest_of(model),
+        weight_bytes=sum(tensor.nbytes for tensor in [*model.parameters(), *model.buffers()]),
         copy=copy,
         device=chosen,
         inputs=chosen,

@@ -78,6 +78,7 @@ def _encoder(
         entry="",
         code="",
         weights=weights,
+        weight_bytes=model.ByteSize(),
         copy=copy,
         device=device,
         inputs=torch.device("cpu"),
