@@ -33,8 +33,8 @@ ImagePaths = Annotated[
     ),
 ]
 ENCODER_HELP = (
-    "File encoder.safetensors, an .onnx file, the folder of a training run or a map, the description (.yaml) of a "
-    "foreign encoder, or hub:OWNER/REPO:ENTRY for a torch.hub model."
+    "File encoder.safetensors, an .onnx file, or the folder of a training run or a map. "
+    "For an encoder of others, also its description (.yaml), or hub:OWNER/REPO:ENTRY."
 )
 EncoderSource = Annotated[str, typer.Argument(metavar="ENCODER", help=ENCODER_HELP)]
 Split = Literal["train", "calibration", "test"]

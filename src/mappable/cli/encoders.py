@@ -24,7 +24,7 @@ QUERIES, WARM_UP = 20, 3  # images that are described for a time
 
 def encoders(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[ENCODER]...", help=f"Encoders to show. {ENCODER_HELP}")
+        list[str] | None, typer.Argument(metavar="ENCODER...", help=f"Encoders to show. {ENCODER_HELP}")
     ] = None,
     measure: Annotated[
         bool, typer.Option("--time", help="Measure the time to describe one image, as the median of 20 images.")

@@ -41,7 +41,7 @@ def locate(
     images: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[IMAGES]...",
+            metavar="IMAGES...",
             help="Image files, folders of images, or folders written by `mappable convert`. With --descriptors, the "
             "images that the file describes, which are not read (default: all in the file).",
         ),

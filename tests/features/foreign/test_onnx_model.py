@@ -98,7 +98,7 @@ def describe(file: Path, old: str, new: str) -> None:
         ("size: [64, 48]\n", "", r"model\.yaml: the key 'size' is missing"),
         ("license: MIT\n", "", "the key 'license' is missing"),
         ("layout: NCHW\n", "", "the key 'layout' is missing"),
-        ("license", "licence", "unknown key 'licence'; the keys are .*license"),
+        ("license", "licensed", "unknown key 'licensed'; the keys are .*license"),
         ("[64, 48]", "[64]", r"model\.yaml: size is \[64\]; "),
         ("[64, 48]", "[0, 48]", "size is"),
         ("[64, 48]", "[32, 48]", r"input has the shape .*48, 64.*layout NCHW and size 32x48"),

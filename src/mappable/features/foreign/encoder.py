@@ -26,8 +26,8 @@ class ForeignEncoder:
     """Describes images with a network of others: a torch.hub model, or an ONNX file with a description.
 
     `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the layout NHWC. It
-    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives the suffix and the content of
-    the file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
+    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives suffix and content of the file
+    that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
 
     The constructor describes three generated images. It raises if the network fails, or if it describes an image
     differently when asked again. If the descriptor of an image depends on the other images in its batch, images are

@@ -38,13 +38,19 @@ def open_kept(file: Path, content: bytes, providers: list[Any] | None) -> Foreig
     require("onnx", "onnxruntime")
     with FORMAT.reading(file):
         check_seal(content, file)
-        model = _parsed(content, file)
-        values = FORMAT.parse(next((one.value for one in model.metadata_props if one.key == KEY), None), file)
-        description = check_description(values["description"], str(file))
-        name, weights = str(values["name"]), str(values["weights"])
+    model = _parsed(content, file)
+    text = next((one.value for one in model.metadata_props if one.key == KEY), None)
+    name, weights, description = parse_kept(text, file)
     if any(True for _ in _external(model)):
         raise BadInputError(f"{file}: the copy in a map must not refer to other files")
     return _encoder(name, file, model, description, weights, providers)
+
+
+def parse_kept(text: str | None, file: Path) -> tuple[str, str, Description]:
+    """Name, hash of the weights, and description, from the metadata of a copy."""
+    with FORMAT.reading(file):
+        values = FORMAT.parse(text, file)
+        return str(values["name"]), str(values["weights"]), check_description(dict(values["description"]), str(file))
 
 
 def _encoder(
