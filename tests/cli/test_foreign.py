@@ -45,6 +45,7 @@ def whole_round(mappable: Run, wall: Path, folder: Path, encoder: object) -> Non
     """Build a map with an encoder, and use it with nothing but its folder."""
     shown = succeeded(mappable("map", "build", wall, folder / "map", "--encoder", encoder, "--landmarks", 60))
     assert "kept with the map; 144 numbers" in shown.stdout
+    assert "license: MIT" in succeeded(mappable("map", "show", folder / "map")).stdout
     assert share_found(mappable("locate", folder / "map", wall / "fog", "--json"), wall) > 0.9
     assert share_found(mappable("locate", folder / "map", wall / "fog", "--sequence", "--json"), wall) > 0.9
     evaluated = succeeded(mappable("evaluate", folder / "map", wall, folder / "evaluated", *RADII, "--json"))

@@ -1,7 +1,10 @@
 """torch.hub models as encoders: consent before their code runs, a pinned commit, and errors in one sentence."""
 
+import importlib.util
 import io
 import json
+import os
+import py_compile
 import sys
 import threading
 import zipfile
@@ -182,6 +185,27 @@ def test_two_repositories_may_have_modules_of_the_same_name(foreign_hub: Path, t
         described.write_text(foreign_hub.read_text().replace("/repository:", f"/{folder.name}:"))
         sizes.append(open_file(described, "cpu", trust_code=True).dimensions)
     assert sizes == [144, 36]
+
+
+def test_compiled_code_in_the_folder_is_not_used(foreign_hub: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    (folder / "cells.py").write_text("CELL = 8\n")
+    edit(folder, "cell=8", "cell=__import__('cells').CELL")
+    assert open_file(foreign_hub, "cpu", trust_code=True).dimensions == 144
+    assert not (folder / "__pycache__").exists()
+    other = tmp_path / "other.py"
+    other.write_text("CELL = 4\n")
+    os.utime(other, ns=((folder / "cells.py").stat().st_mtime_ns,) * 2)
+    compiled = importlib.util.cache_from_source(str(folder / "cells.py"))
+    py_compile.compile(str(other), compiled, dfile=str(folder / "cells.py"), doraise=True)
+    assert open_file(foreign_hub, "cpu").dimensions == 144
+
+
+def test_a_link_to_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "repository/linked").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInputError, match="linked: a link to a folder"):
+        open_file(foreign_hub, "cpu", trust_code=True)
 
 
 @pytest.mark.parametrize("text", ["hub:", "hub:owner", "hub:owner/repo", "hub:owner/repo:not a name", "hub:a/b/c:d"])

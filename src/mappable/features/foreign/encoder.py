@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadInputError
-from mappable.features.embedding import Precision, embed_images
+from mappable.features.embedding import Precision, backbone_precision, embed_images
 from mappable.features.foreign.description import Description
 from mappable.features.vectors import unit
 from mappable.places.images import resize_image
@@ -26,8 +26,8 @@ class ForeignEncoder:
     """Describes images with a network of others: a torch.hub model, or an ONNX file with a description.
 
     `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the layout NHWC. It
-    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives suffix and content of the file
-    that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
+    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives suffix and content of the
+    file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
 
     The constructor describes three generated images. It raises if the network fails, or if it describes an image
     differently when asked again. If the descriptor of an image depends on the other images in its batch, images are
@@ -135,14 +135,14 @@ class ForeignEncoder:
         coarse = random.integers(0, 256, (PROBES, 8, 8, 3), dtype=np.uint8)
         pixels = np.stack([resize_image(one, self.about.size, "stretch") for one in coarse])
         images = torch.from_numpy(pixels).to(self._inputs)
-        outputs = [self._raw(images[:1]) for _ in range(2)]
+        with backbone_precision(self._inputs, "float32"):
+            outputs, together = [self._raw(images[:1]) for _ in range(2)], unit(self._raw(images))
         alone, again = (unit(output) for output in outputs)
         if not float(torch.linalg.vector_norm(alone - again)) <= TOLERANCE:
             raise BadInputError(f"{self.name}: describes the same image differently each time; it is no encoder")
         length = float(torch.linalg.vector_norm(outputs[0]))
         if abs(length - 1) > TOLERANCE and not self.description.normalize:
             self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
-        together = unit(self._raw(images))
         if together.shape[1] != alone.shape[1]:
             raise BadInputError(f"{self.name}: the length of a descriptor changes with the number of images")
         difference = float(torch.linalg.vector_norm(together[:1] - alone))

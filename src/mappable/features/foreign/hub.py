@@ -33,7 +33,7 @@ MAX_ARCHIVE, MAX_CODE = 2**28, 2**30  # bytes of a repository: compressed, and o
 REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<commit>[\w./-]+))?:(?P<entry>[A-Za-z_]\w*)")
 FOLDER = re.compile(r"(?P<folder>[~./].*|[A-Za-z]:[\\/].*):(?P<entry>[A-Za-z_]\w*)")
 COMMIT = re.compile(r"[0-9a-f]{40}")
-IGNORED = {"__pycache__", ".git"}  # folders whose files do not count in the hash of a folder
+IGNORED = {"__pycache__", ".git"}  # folders whose files are not used, and do not count in the hash of a folder
 
 _trusted: set[str] = set()  # keys of consents in this process, in case that the cache cannot be written
 _imported: set[str] = set()  # modules that hub code imported
@@ -150,6 +150,8 @@ def digest_of_code(folder: Path) -> str:
         if IGNORED.intersection(path.parts):
             continue
         if file.is_symlink():
+            if file.is_dir():
+                raise BadInputError(f"{file}: a link to a folder, whose code cannot be pinned; copy the folder instead")
             digest.update(f"link {path.as_posix()} {file.readlink()}\n".encode())
         if file.is_file():
             content = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -219,10 +221,12 @@ def _load(folder: Path, entry: str, arguments: Mapping[str, Any], name: str) -> 
         sys.modules.pop(module, None)
     _imported.clear()
     before = set(sys.modules)
+    compiled, sys.pycache_prefix = sys.pycache_prefix, str(cache_folder() / "hub-compiled")  # not from the folder
     try:
         with _foreign_errors(name, "cannot be loaded"):
             model = torch.hub.load(str(folder), entry, source="local", **arguments)  # type: ignore[no-untyped-call]
     finally:
+        sys.pycache_prefix = compiled
         own = (module for module in set(sys.modules) - before if _is_below(sys.modules[module], folder))
         _imported.update(own)
     if not isinstance(model, nn.Module):
