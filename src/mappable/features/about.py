@@ -82,6 +82,14 @@ class About:
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:
             raise ValueError("mean and std must have three values")
+        foreign = {name: str(known["foreign"][name]) for name in ("name", "code", "license") if known["foreign"]}
         return cls(
-            **known | {"size": (width, height), "mean": mean, "std": std, "sequences": tuple(known["sequences"])}
+            **known
+            | {
+                "size": (width, height),
+                "mean": mean,
+                "std": std,
+                "sequences": tuple(known["sequences"]),
+                "foreign": foreign,
+            }
         )
