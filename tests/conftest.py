@@ -305,3 +305,83 @@ def small_backbone(backbones_folder: Path) -> Iterator[str]:
     yield "small"
     backbones.__path__.remove(str(backbones_folder))
     sys.modules.pop("mappable.features.backbones.small", None)
+
+
+FOREIGN_YAML = """
+size: [64, 48]
+mean: [0.5, 0.5, 0.5]
+std: [0.25, 0.25, 0.25]
+layout: NCHW
+colors: RGB
+normalize: true
+license: MIT
+"""
+HUBCONF = """
+import torch
+
+dependencies = ["torch"]
+
+
+class Coarse(torch.nn.Module):
+    def __init__(self, cell):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.cell = cell
+
+    def forward(self, images):
+        return self.weight * torch.nn.functional.avg_pool2d(images, self.cell).flatten(1)
+
+
+def coarse(cell=8):
+    print("loading weights")  # not on standard output
+    return Coarse(cell)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_consent() -> Iterator[None]:
+    """Consent to foreign code ends with the test."""
+    yield
+    if hub := sys.modules.get("mappable.features.foreign.hub"):
+        hub._trusted.clear()
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def foreign_hub(tmp_path: Path) -> Path:
+    """The description of a torch.hub model in a folder; a descriptor is a coarse image of 64x48 pixels."""
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository/hubconf.py").write_text(HUBCONF)
+    file = tmp_path / "hub.yaml"
+    file.write_text(f"hub: ./repository:coarse\n{FOREIGN_YAML}")
+    return file
+
+
+@pytest.fixture
+def foreign_onnx(tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes an ONNX file with its description: the same network as `foreign_hub`."""
+    from onnx import TensorProto, helper, save
+
+    def write(name: str = "model", batch: int | str = "batch", **save_options: Any) -> Path:
+        nodes = [
+            helper.make_node("AveragePool", ["images"], ["cells"], kernel_shape=[8, 8], strides=[8, 8]),
+            helper.make_node("Mul", ["cells", "weight"], ["scaled"]),
+            helper.make_node("Flatten", ["scaled"], ["descriptors"]),
+        ]
+        ones = np.ones((3, 6, 8), np.float32)
+        weight = helper.make_tensor("weight", TensorProto.FLOAT, ones.shape, ones.tobytes(), raw=True)
+        images = helper.make_tensor_value_info("images", TensorProto.FLOAT, [batch, 3, 48, 64])
+        made = helper.make_tensor_value_info("descriptors", TensorProto.FLOAT, [batch, 144])
+        graph = helper.make_graph(nodes, "coarse", [images], [made], [weight])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        save(model, tmp_path / f"{name}.onnx", **save_options)
+        (tmp_path / f"{name}.yaml").write_text(FOREIGN_YAML)
+        return tmp_path / f"{name}.onnx"
+
+    return write

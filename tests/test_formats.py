@@ -16,6 +16,7 @@ from mappable.errors import BadInputError
 from mappable.evaluation.result import Result
 from mappable.features.descriptors import read_descriptors
 from mappable.features.files import read_encoder
+from mappable.features.foreign.onnx_model import parse_kept
 from mappable.features.onnx_file import Facts
 from mappable.formats import KEY, Format, LaterVersionError
 from mappable.learning.checkpoint import Checkpoint
@@ -78,6 +79,7 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable frames": ("video.json", in_json, video.FORMAT.read),
     "mappable encoder": ("encoder.safetensors", in_safetensors, read_encoder),
     "mappable onnx encoder": ("encoder.onnx", in_json, lambda file: Facts.from_text(file.read_text(), file)),
+    "mappable foreign onnx encoder": ("kept.onnx", in_json, lambda file: parse_kept(file.read_text(), file)),
     "mappable descriptors": ("descriptors.json", in_json, lambda file: read_descriptors(file.parent)),
     "mappable checkpoint": ("checkpoint.safetensors", in_safetensors, Checkpoint.load),
     "mappable index": ("index.safetensors", in_safetensors, read_index),
@@ -138,7 +140,9 @@ def test_a_file_that_was_cut_off_is_refused_in_one_sentence(name: str, share: fl
     sentence(read, tmp_path / file_name)
 
 
-@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"mappable conversion", "mappable onnx encoder"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(FORMATS) - {"mappable conversion", "mappable onnx encoder", "mappable foreign onnx encoder"})
+)
 def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
     file_name, _, read = FORMATS[name]
     sentence(read, tmp_path / file_name)

@@ -103,6 +103,12 @@ def _mutate(data: bytes, draw: random.Random) -> bytes:
             return data[at:] + data[:at]
 
 
+def _npy_body(base: Path, folder: Path) -> Path:
+    with (folder / "npy").open("wb") as stream:
+        np.save(stream, np.array([[0.6, 0.8]], dtype=np.float32))
+    return folder / "npy"
+
+
 def _text(name: str, text: str) -> Callable[[Path, Path], Path]:
     def seed(base: Path, folder: Path) -> Path:
         file = folder / name
@@ -294,9 +300,16 @@ def _form(base: Path, folder: Path) -> Any:
 
 
 def _known_field(base: Path, folder: Path) -> Any:
-    from mappable.service.app import _known
+    from mappable.service.app import _known, _parsed
 
-    return _known((folder / "known").read_bytes())
+    return _known(_parsed((folder / "known").read_bytes()))
+
+
+def _descriptors_body(base: Path, folder: Path) -> Any:
+    from mappable.service.body import JSON, NPY, parse_descriptors
+
+    (file,) = folder.iterdir()
+    return parse_descriptors(file.read_bytes(), NPY if file.name == "npy" else JSON, 2)
 
 
 def _recovered(base: Path, folder: Path) -> Any:
@@ -476,6 +489,13 @@ TARGETS = {
         Target("summary.json", _copied("recovered", "summary.json"), _recovered),
         Target("positions.csv", _copied("recovered", "positions.csv"), _recovered),
         Target("multipart body", _text("body", FORM), _form),
+        Target("descriptors body", _text("json", '{"descriptors": [[0.6, 0.8]], "images": ["a"]}'), _descriptors_body),
+        Target("descriptors body .npy", _npy_body, _descriptors_body),
+        Target(
+            "description .yaml",
+            _text("a.yaml", "hub: a/b@c:d\narguments: {n: 5}\nsize: [224, 224]\nmean: [0.5, 0.5, 0.5]\noutput: 0\n"),
+            _call("mappable.features.foreign.description", "read_description", "a.yaml"),
+        ),
         Target("field known", _text("known", '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]'), _known_field),
     )
 }

@@ -1,5 +1,6 @@
 """Read JSON, .npy, Parquet and safetensors from anyone: check sizes before memory is used, then the checksum."""
 
+import io
 import json
 import mmap
 from collections.abc import Collection, Iterator
@@ -65,6 +66,20 @@ def read_npy(
     except (ValueError, EOFError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it ends in its header"
         raise DamagedFileError(f"{file}: damaged, or not a .npy file of numbers ({reason})") from None
+
+
+def npy_from_bytes(content: bytes) -> NDArray[Any]:
+    """An array of numbers from the content of a .npy file; raise a ValueError if it is damaged or something else."""
+    stream = io.BytesIO(content)
+    try:
+        shape, fortran, kind = _npy_header(stream)
+    except EOFError:
+        raise ValueError("it ends in its header") from None
+    expected = stream.tell() + prod(shape) * kind.itemsize
+    if len(content) != expected:
+        raise ValueError(f"it has {len(content):,} bytes, expected {expected:,}")
+    order: Literal["C", "F"] = "F" if fortran else "C"
+    return np.frombuffer(content, kind, prod(shape), stream.tell()).reshape(shape, order=order)
 
 
 def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -48,6 +48,7 @@ MISTAKES = {
     "simulate": "simulate no out",
     "weights": "weights no",
     "train": "train no out",
+    "encoders": "encoders no",
     "embed": "embed no no out",
     "export": "export no out.onnx",
     "map build": "map build no out --encoder no",

@@ -126,7 +126,11 @@ def test_descriptors_made_before(mappable: Run, wall: Path, wall_encoder: Path, 
     assert (
         "encoder others, not kept" in mappable(*build, embedded / "descriptors.npy", "--fingerprint", "others").stdout
     )
-    refused(mappable("locate", out, wall / "fog"), "made outside Mappable, by others", "encoder='others'")
+    refused(
+        mappable("locate", out, wall / "fog"),
+        "made outside Mappable, by others",
+        "--fingerprint others",
+    )
     refused(mappable("map", "build", wall, tmp_path / "none"), "--encoder FILE")
 
 

@@ -186,7 +186,7 @@ def test_int8_has_the_same_fingerprint_each_time(exported: Exported, in_int8: Pa
         (lambda file, out: None, "no such ONNX file"),
         (lambda file, out: out.write_text("hello"), "truncated, damaged or not an ONNX file"),
         (lambda file, out: out.write_bytes(file.read_bytes()[:-200]), "damaged, or changed by another program"),
-        (lambda file, out: onnx.save(_foreign(), out), "damaged, or not in the format 'mappable onnx encoder'"),
+        (lambda file, out: onnx.save(_foreign(), out), "an ONNX file that `mappable export` did not write"),
         (lambda file, out: edited(file, out, lambda facts: facts.pop("fingerprint")), "damaged"),
         (lambda file, out: edited(file, out, lambda facts: facts["about"].pop("size")), "damaged"),
     ],

@@ -69,7 +69,7 @@ class BrightnessEncoder:
 def test_another_kind_of_encoder_is_one_class_and_one_line(
     toy: tuple[Places, Pixels], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(OPENERS, ".brightness", lambda file, device, backend: BrightnessEncoder(file))
+    monkeypatch.setitem(OPENERS, ".brightness", lambda file, *options: BrightnessEncoder(file))
     file = tmp_path / "my.brightness"
     file.write_text("64 48")
     places, pixels = toy

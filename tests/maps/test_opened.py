@@ -140,7 +140,7 @@ def test_the_encoder_opens_once_and_not_before_it_is_needed(
 ) -> None:
     asked: list[tuple[Any, ...]] = []
 
-    def encoder_of(*arguments: Any) -> Any:
+    def encoder_of(*arguments: Any, trust_code: bool) -> Any:
         asked.append(arguments[1:])
         return town_map.encoder
 

@@ -18,6 +18,7 @@ from PIL import Image
 
 from mappable.features import Encoder
 from mappable.maps import Map, build_map
+from mappable.maps.encoders import encoder_of
 from mappable.places import Frame, Places
 from mappable.service.app import create_app
 from mappable.service.connections import Connections
@@ -167,8 +168,8 @@ def start(small_backbone: str) -> Iterator[Start]:
         hosts: Hosts | None = None,
     ) -> Client:
         opened = Map.open(folder)
-        assert opened.encoder_file is not None
-        engine = Engine(opened, Encoder.load(opened.encoder_file), limits, Metrics())
+        encoder = None if opened.encoder_file is None else encoder_of(opened, device="cpu")
+        engine = Engine(opened, encoder, limits, Metrics())
         connections, bound, up = Connections(limits), bind("127.0.0.1", 0), threading.Event()
         app = create_app(
             engine,

@@ -12,6 +12,7 @@ from mappable.cli import (
     demo,
     densify,
     embed,
+    encoders,
     evaluate,
     export,
     locate,
@@ -59,6 +60,7 @@ RECOVERY, EVALUATION, INSTALLATION = "Recovery", "Evaluation", "Installation"
 app.add_typer(convert.app, name="convert", rich_help_panel=IMAGES)
 app.add_typer(places.app, name="places", rich_help_panel=IMAGES)
 app.command(rich_help_panel=IMAGES)(simulate.simulate)
+app.command(rich_help_panel=ENCODERS)(encoders.encoders)
 app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(weights.weights)
 app.command(rich_help_panel=ENCODERS, cls=ListingCommand)(train.train)
 app.command(rich_help_panel=ENCODERS)(embed.embed)

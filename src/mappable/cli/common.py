@@ -32,8 +32,11 @@ ImagePaths = Annotated[
         metavar="IMAGES...", help="Image files, folders of images, or folders written by `mappable convert`."
     ),
 ]
-ENCODER_HELP = "File encoder.safetensors, an .onnx file, or the folder of a training run or a map."
-EncoderPath = Annotated[Path, typer.Argument(metavar="ENCODER", help=ENCODER_HELP)]
+ENCODER_HELP = (
+    "File encoder.safetensors, an .onnx file, or the folder of a training run or a map. "
+    "For an encoder of others, also its description (.yaml), or hub:OWNER/REPO:ENTRY."
+)
+EncoderSource = Annotated[str, typer.Argument(metavar="ENCODER", help=ENCODER_HELP)]
 Split = Literal["train", "calibration", "test"]
 OnlySplit = Annotated[Split | None, typer.Option("--split", help="Use only the places of this split (default: all).")]
 Device = Annotated[
@@ -48,8 +51,27 @@ BackendOption = Annotated[
     ),
 ]
 EncoderFile = Annotated[
+    str | None,
+    typer.Option("--encoder", help="Encoder, for a map that keeps no copy (default: the map's).", metavar="FILE"),
+]
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Run the code of a torch.hub model without asking. Read the code first."),
+]
+DescriptorsFile = Annotated[
     Path | None,
-    typer.Option("--encoder", help="Encoder file, for a map that keeps no copy (default: the map's).", metavar="FILE"),
+    typer.Option(
+        "--descriptors",
+        help="Descriptors of the images, to use instead of an encoder. A folder written by `mappable embed`, an .npy "
+        "file with one row per image, or an .h5 file of hloc.",
+        metavar="FILE",
+    ),
+]
+Fingerprint = Annotated[
+    str | None,
+    typer.Option(
+        "--fingerprint", help="Name of the encoder, if the descriptor file does not record one.", metavar="NAME"
+    ),
 ]
 AsSequence = Annotated[
     bool,
@@ -82,8 +104,11 @@ def check_outputs(overwrite: bool, *files: Path | None) -> None:
 
 def packed_images(table: Path, places: "Places", encoder: "ImageEncoder") -> "Images | None":
     """The packed images of the places at the encoder's size, or None if the table's folder does not have them."""
+    from mappable.features.foreign.filed import FiledDescriptors
     from mappable.places.cache import find_packed
 
+    if isinstance(encoder, FiledDescriptors):
+        return None  # its descriptors are found by id, and pixels have none
     return find_packed(table, places, encoder.about.size, encoder.about.fit)
 
 
@@ -97,6 +122,39 @@ def packed_or_files(
     places = places.decoded_as(decoding)
     images = packed_images(table, places, encoder)
     return places if images is None else images
+
+
+def encoder_or_descriptors(
+    opened: "Map",
+    places: "Places | None",
+    *,
+    encoder: str | None,
+    descriptors: Path | None,
+    fingerprint: str | None,
+    device: str,
+    backend: Literal["torch", "onnx"] | None = None,
+    trust_code: bool = False,
+) -> "ImageEncoder":
+    """The encoder of a map, or the descriptors of `places` in a file; raise if they do not fit the map."""
+    from mappable.features.descriptors import read_descriptors
+    from mappable.features.foreign.filed import FiledDescriptors
+    from mappable.maps.encoders import encoder_of
+
+    if descriptors is None:
+        if fingerprint is not None:
+            raise BadInputError("--fingerprint needs --descriptors FILE, whose encoder it names: give both")
+        return encoder_of(opened, encoder, device, backend, trust_code=trust_code)
+    if encoder is not None:
+        raise BadInputError("--encoder and --descriptors exclude each other: give one of them")
+    described = read_descriptors(descriptors, places)
+    for note in described.notes:
+        typer.echo(f"warning: {note}", err=True)
+    filed = FiledDescriptors(descriptors, described, fingerprint)
+    opened.check_encoder(filed.fingerprint)
+    if filed.dimensions != opened.store.dimensions:
+        needed = f"but those of the map have {opened.store.dimensions:,}"
+        raise BadInputError(f"{descriptors}: descriptors have {filed.dimensions:,} numbers, {needed}")
+    return filed
 
 
 def load_some_places(table: Path) -> "Places":

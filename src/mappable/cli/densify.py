@@ -7,10 +7,14 @@ import typer
 from mappable.cli.common import (
     AsJson,
     AsSequence,
+    DescriptorsFile,
     Device,
     EncoderFile,
+    Fingerprint,
     ImagePaths,
     MapFolder,
+    TrustCode,
+    encoder_or_descriptors,
     packed_images,
     print_json,
     report_failures,
@@ -29,7 +33,10 @@ def densify(
             metavar="METRES",
         ),
     ] = None,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -38,14 +45,21 @@ def densify(
     The map marks their positions as estimated. Landmarks with measured positions do not change. If the command is
     killed, the map stays as it was.
     """
-    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.maps.queries import densify_images
     from mappable.places.unposed import find_images
 
     opened = Map.verify(folder)
     places = find_images(images, opened.places.decoding)
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_or_descriptors(
+        opened,
+        places,
+        encoder=encoder,
+        descriptors=descriptors,
+        fingerprint=fingerprint,
+        device=device,
+        trust_code=trust_code,
+    )
     pixels = packed_images(images[0], places, loaded) if len(images) == 1 else None
     placed = densify_images(opened, loaded, places, pixels, sequence=sequence, within=within)
     saved = placed.map.save(folder) if placed.added else opened

@@ -10,10 +10,11 @@ from mappable.cli.common import (
     AsJson,
     BackendOption,
     Device,
-    EncoderPath,
+    EncoderSource,
     OnlySplit,
     Overwrite,
     Table,
+    TrustCode,
     check_outputs,
     print_json,
 )
@@ -21,7 +22,7 @@ from mappable.errors import BadInputError
 
 
 def embed(
-    encoder_file: EncoderPath,
+    source: EncoderSource,
     table: Table,
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="Folder to write; with --format hloc, a file with the suffix .h5.")
@@ -42,6 +43,7 @@ def embed(
         typer.Option(help="Precision of the convolutions; auto: bfloat16 if the device supports it. Not for .onnx."),
     ] = "auto",
     backend: BackendOption = None,
+    trust_code: TrustCode = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -57,13 +59,13 @@ def embed(
 
     (check_hloc if file_format == "hloc" else check_folder)(out)
     check_outputs(overwrite, out if file_format == "hloc" else out / DESCRIPTORS)
-    places = load_places(table).decoded_as(decoding_of(encoder_file))
+    places = load_places(table).decoded_as(decoding_of(source))
     if split is not None:
         listed = ", ".join(sorted(name or "none" for name in set(places.split)))
         places = places.where(split=split)
         if not len(places):
             raise BadInputError(f"{table}: no place has the split {split!r}; the splits of the table are: {listed}")
-    encoder = open_encoder(encoder_file, device, backend)
+    encoder = open_encoder(source, device, backend, trust_code=trust_code)
     images = find_packed(table, places, encoder.about.size, encoder.about.fit)
     start = time.perf_counter()
     descriptors = encoder.embed(places if images is None else images, batch_size=batch_size, precision=precision)

@@ -9,11 +9,15 @@ import typer
 
 from mappable.cli.common import (
     AsJson,
+    DescriptorsFile,
     Device,
     EncoderFile,
+    Fingerprint,
     MapFolder,
     Overwrite,
+    TrustCode,
     check_outputs,
+    encoder_or_descriptors,
     load_queries,
     report_failures,
 )
@@ -67,7 +71,10 @@ def evaluate(
             metavar="PLACES[:RADIUS]",
         ),
     ] = None,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
     device: Device = "auto",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -81,13 +88,21 @@ def evaluate(
     from mappable.evaluation.evaluate import evaluate_map
     from mappable.evaluation.report import PAGE, draw_all, failures_of, write_report
     from mappable.evaluation.result import RESULT
-    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
+    from mappable.places.files import load_places
 
     check_outputs(overwrite, out / RESULT, out / PAGE)
     opened = Map.open(folder)
     places = load_queries(queries)
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_or_descriptors(
+        opened,
+        load_places(queries),  # an .npy file has a row for each of them
+        encoder=encoder,
+        descriptors=descriptors,
+        fingerprint=fingerprint,
+        device=device,
+        trust_code=trust_code,
+    )
     command = shlex.join(["mappable", *sys.argv[1:]])
     result, setup, images = evaluate_map(
         opened,

@@ -14,7 +14,7 @@ from mappable.errors import BadInputError
 
 def export(
     encoder_file: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="ENCODER",
             help="File encoder.safetensors, or the folder of a training run or a map; with --int8 also an .onnx file.",
@@ -67,7 +67,7 @@ def export(
     check_outputs(overwrite, out)
     if int8 != (calibrate is not None):
         raise BadInputError("--int8 and --calibrate PLACES go together: give both, because images calibrate int8")
-    source = given = find_encoder(encoder_file)
+    source = given = _exportable(find_encoder(encoder_file))
     if given.suffix == ".onnx" and not int8:
         raise BadInputError(f"{given}: is an ONNX file already; give --int8 to convert it to int8")
     facts: dict[str, Any] = {}
@@ -84,6 +84,22 @@ def export(
         print_json(facts)
     else:
         _print(facts, written.about.unit or "m")
+
+
+def _exportable(source: Path | str) -> Path:
+    """The file of an encoder of ours; raise for a foreign one."""
+    from mappable.features.foreign.hub import PREFIX
+    from mappable.features.onnx_file import FORMAT
+    from mappable.files import reading
+
+    file = Path(source)
+    foreign = str(source).startswith(PREFIX) or file.suffix == ".yaml"
+    if not foreign and file.suffix == ".onnx":
+        with reading(file):
+            foreign = FORMAT.name.encode() not in file.read_bytes()
+    if foreign:
+        raise BadInputError(f"{source}: is a foreign encoder; export writes only encoders that `mappable train` made")
+    return file
 
 
 def _quantize(

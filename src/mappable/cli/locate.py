@@ -13,12 +13,15 @@ from mappable.cli.common import (
     AsJson,
     AsSequence,
     BackendOption,
+    DescriptorsFile,
     Device,
     EncoderFile,
-    ImagePaths,
+    Fingerprint,
     MapFolder,
     OverwriteFiles,
+    TrustCode,
     check_outputs,
+    encoder_or_descriptors,
     print_json,
     report_failures,
 )
@@ -35,7 +38,14 @@ if TYPE_CHECKING:
 
 def locate(
     folder: MapFolder,
-    images: ImagePaths,
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="IMAGES...",
+            help="Image files, folders of images, or folders written by `mappable convert`. With --descriptors, the "
+            "images that the file describes, which are not read (default: all in the file).",
+        ),
+    ] = None,
     sequence: AsSequence = False,
     coverage: Annotated[
         float | None,
@@ -69,9 +79,12 @@ def locate(
             metavar="FOLDER",
         ),
     ] = None,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: BackendOption = None,
+    trust_code: TrustCode = False,
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
@@ -82,12 +95,20 @@ def locate(
     """
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
     from mappable.maps.location import NotLocated
-    from mappable.maps.opened import open_map
+    from mappable.maps.map import Map
+    from mappable.maps.opened import OpenMap
     from mappable.places.unposed import find_images
 
-    opened = open_map(folder, encoder=encoder, device=device, backend=backend)
-    landmarks = opened.map
-    places = find_images(images, landmarks.places.decoding)
+    landmarks = Map.open(folder)
+    paths = images or []
+    if paths:
+        places = find_images(paths, landmarks.places.decoding)
+    elif descriptors is None:
+        raise typer.BadParameter("give image files or folders, or --descriptors FILE", param_hint="IMAGES")
+    elif pairs is not None or rerun is not None:
+        raise BadInputError("--pairs and --rerun need the images of the descriptors: give IMAGES too")
+    else:
+        places = _described_images(descriptors)
     files = [file for file in (csv, tum, pairs, rerun) if file is not None]
     check_outputs(overwrite, *files)
     if len({file.resolve() for file in files}) < len(files):
@@ -96,10 +117,21 @@ def locate(
         check_drive(places)
     if pairs is not None:
         check_words(landmarks, places)
-    recording = None if rerun is None else _Recording(rerun, landmarks, images, places, recovered)
+    recording = None if rerun is None else _Recording(rerun, landmarks, paths, places, recovered)
     if recovered is not None and rerun is None:
         raise BadInputError("--recovered needs --rerun FILE, the recording that shows it: give both")
-    pixels = opened.packed(images, places)
+    loaded = encoder_or_descriptors(
+        landmarks,
+        places,
+        encoder=encoder,
+        descriptors=descriptors,
+        fingerprint=fingerprint,
+        device=device,
+        backend=backend,
+        trust_code=trust_code,
+    )
+    opened = OpenMap(landmarks, encoder=loaded)
+    pixels = opened.packed(paths, places)
     found = opened.locate_places(places, pixels, sequence=sequence, coverage=coverage)
     if csv is not None:
         export_csv(csv, found, landmarks.dimensions)
@@ -118,6 +150,17 @@ def locate(
     if recording is not None:
         recording.write(found, pixels)
     report_failures([one.error for one in found if isinstance(one, NotLocated)])
+
+
+def _described_images(file: Path) -> "Places":
+    """The images of a descriptor file: those of its table, or numbers for the rows of an .npy file."""
+    from mappable.containers import read_npy
+    from mappable.features.descriptors import read_descriptors
+    from mappable.places.unposed import numbered_images
+
+    if file.suffix == ".npy" and file.is_file():
+        return numbered_images(len(read_npy(file, mapped=True)))
+    return read_descriptors(file).places
 
 
 def _note_images_located_alone(found: "Sequence[Outcome]") -> None:

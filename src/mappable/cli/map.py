@@ -7,15 +7,19 @@ import typer
 
 from mappable.cli.common import (
     AsJson,
+    DescriptorsFile,
     Device,
     EncoderFile,
+    Fingerprint,
     MapFolder,
     OnlySplit,
     Overwrite,
     Seed,
     Split,
     Table,
+    TrustCode,
     check_outputs,
+    encoder_or_descriptors,
     load_queries,
     load_some_places,
     packed_or_files,
@@ -53,7 +57,10 @@ def add(
         float | None,
         typer.Option(help="Instead of --landmarks: add one place per METRES along each sequence.", metavar="METRES"),
     ] = None,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
     seed: Seed = 0,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -64,22 +71,29 @@ def add(
     as it was.
     """
     from mappable.maps.build import choose
-    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
 
     if landmarks is not None and spacing is not None:
         raise BadInputError("--landmarks and --spacing exclude each other: give one of them")
     opened = Map.verify(folder)
     filters = {"split": split, "sequence": sequence, "condition": condition}
-    places = load_some_places(table).replace(notes=())  # the notes describe the whole collection
-    places = places.decoded_as(opened.places.decoding)
+    table_places = load_some_places(table).replace(notes=())  # the notes describe the whole collection
+    places = table_places.decoded_as(opened.places.decoding)
     places = places.where(**{name: value for name, value in filters.items() if value is not None})
     if not len(places):
         given = ", ".join(f"{name} {value!r}" for name, value in filters.items() if value is not None)
         raise BadInputError(f"{table}: no place has {given}; `mappable places show` lists the names")
     every = landmarks is None and spacing is None
     places = places[choose(places, landmarks=landmarks, spacing=spacing, every=every, seed=seed)]
-    loaded = encoder_of(opened, encoder, device)
+    loaded = encoder_or_descriptors(
+        opened,
+        table_places,
+        encoder=encoder,
+        descriptors=descriptors,
+        fingerprint=fingerprint,
+        device=device,
+        trust_code=trust_code,
+    )
     grown = opened.add(places, loaded.embed(packed_or_files(table, places, loaded)), loaded.fingerprint)
     print_map(grown.save(folder), as_json)
     warn_if_paths_changed(opened, grown)
@@ -137,12 +151,14 @@ def reliability(
     elsewhere: Annotated[
         Path | None, typer.Option(help="Also draw these places, which are not on the map.", metavar="PLACES")
     ] = None,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
     device: Device = "auto",
     overwrite: Overwrite = False,
 ) -> None:
     """Draw how reliable the map's intervals and confidence are, measured on images with known positions."""
-    from mappable.maps.encoders import encoder_of
     from mappable.maps.map import Map
     from mappable.maps.reliability import draw_reliability
     from mappable.places.files import load_places
@@ -155,7 +171,16 @@ def reliability(
     if set(places.frame) != {opened.frame.name}:
         other = next(name for name in places.frame if name != opened.frame.name)
         raise BadInputError(f"{table}: has places in frame {other!r}, expected the map's frame {opened.frame.name!r}")
-    loaded, raw = encoder_of(opened, encoder, device), opened.places.decoding
+    raw = opened.places.decoding
+    loaded = encoder_or_descriptors(
+        opened,
+        load_places(table),
+        encoder=encoder,
+        descriptors=descriptors,
+        fingerprint=fingerprint,
+        device=device,
+        trust_code=trust_code,
+    )
     absent = (
         None
         if elsewhere is None

@@ -9,10 +9,13 @@ from mappable.cli.common import (
     ENCODER_HELP,
     AsJson,
     BackendOption,
+    DescriptorsFile,
     Device,
+    Fingerprint,
     Overwrite,
     Seed,
     Table,
+    TrustCode,
     check_outputs,
     load_some_places,
     packed_images,
@@ -30,24 +33,14 @@ def build(
     table: Table,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the map.")],
     encoder: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             help=f"Required unless --descriptors is given. {ENCODER_HELP}",
             metavar="FILE",
         ),
     ] = None,
-    descriptors: Annotated[
-        Path | None,
-        typer.Option(
-            help="Descriptors to use instead of an encoder. A folder written by `mappable embed`, an .npy file with "
-            "one row per place, or an .h5 file of hloc.",
-            metavar="FILE",
-        ),
-    ] = None,
-    fingerprint: Annotated[
-        str | None,
-        typer.Option(help="Name of the encoder, if the descriptor file does not record one.", metavar="NAME"),
-    ] = None,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     landmarks: Annotated[
         int | None,
         typer.Option(
@@ -94,6 +87,7 @@ def build(
     seed: Seed = 0,
     device: Device = "auto",
     backend: BackendOption = None,
+    trust_code: TrustCode = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -103,7 +97,8 @@ def build(
     The split `calibration` calibrates the map; without that split, references that are not landmarks do. In that case,
     at most half of the references become landmarks by default.
 
-    The map contains a copy of the encoder: `mappable locate` needs only the folder of the map.
+    The map contains a copy of the encoder: `mappable locate` needs only the folder of the map. Of a torch.hub model,
+    the map contains only the name and the commit.
     """
     from mappable.features.descriptors import read_descriptors
     from mappable.maps.build import Options, build_map, build_map_of
@@ -130,7 +125,7 @@ def build(
     elif encoder_file is None:
         raise BadInputError("a map needs an encoder or descriptors: give --encoder FILE or --descriptors FILE")
     else:
-        loaded = open_encoder(encoder_file, device, backend)
+        loaded = open_encoder(encoder_file, device, backend, trust_code=trust_code)
         absent_images = None
         if elsewhere is not None:
             absent_images = packed_or_files(elsewhere, load_some_places(elsewhere), loaded, places.decoding)

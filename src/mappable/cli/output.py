@@ -278,6 +278,9 @@ def print_map(shown: "Map", as_json: bool = False) -> None:
     typer.echo(f"frame {one.frame}: {sides} {one.unit}")
     kept = "kept with the map" if one.encoder_kept else "not kept with the map"
     typer.echo(f"encoder {one.encoder}, {kept}; {one.descriptor:,} numbers per descriptor, {one.storage}")
+    if one.foreign:
+        code = ", whose code the map does not contain" if one.foreign["code"] else ""
+        typer.echo(f"the encoder is {one.foreign['name']}{code}; license: {one.foreign['license']}")
     if one.recall:
         recall = ", ".join(f"{name} {100 * share:.1f} %" for name, share in one.recall.items())
         typer.echo(f"search is approximate: {recall}")

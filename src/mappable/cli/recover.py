@@ -9,12 +9,16 @@ import typer
 
 from mappable.cli.common import (
     AsJson,
+    DescriptorsFile,
     Device,
     EncoderFile,
+    Fingerprint,
     MapFolder,
     Overwrite,
     Seed,
+    TrustCode,
     check_outputs,
+    encoder_or_descriptors,
     packed_images,
     print_json,
 )
@@ -23,6 +27,9 @@ from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
+    from mappable.features.image_encoder import ImageEncoder
+    from mappable.maps.map import Map
+    from mappable.places.table import Places
     from mappable.recovery.task import Measured, Task
 
 OutFolder = Annotated[
@@ -139,7 +146,10 @@ def from_images(
         ),
     ],
     out: OutFolder,
+    descriptors: DescriptorsFile = None,
+    fingerprint: Fingerprint = None,
     encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
     device: Device = "auto",
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
@@ -165,7 +175,19 @@ def from_images(
     from mappable.recovery.task import Task
 
     task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _read_truth)
-    _recover(task, lambda: _from_images(path, folder, encoder, device, not unordered), out, figure, overwrite, as_json)
+
+    def load(opened: "Map", places: "Places") -> "ImageEncoder":
+        return encoder_or_descriptors(
+            opened,
+            places,
+            encoder=encoder,
+            descriptors=descriptors,
+            fingerprint=fingerprint,
+            device=device,
+            trust_code=trust_code,
+        )
+
+    _recover(task, lambda: _from_images(path, folder, load, not unordered), out, figure, overwrite, as_json)
 
 
 def _recover(
@@ -184,8 +206,7 @@ def _recover(
     typer.echo(f"written to {out}")
 
 
-def _from_images(path: Path, folder: Path, encoder: Path | None, device: str, ordered: bool) -> "Measured":
-    from mappable.maps.encoders import encoder_of
+def _from_images(path: Path, folder: Path, load: "Callable[[Map, Places], ImageEncoder]", ordered: bool) -> "Measured":
     from mappable.maps.export import seconds_of
     from mappable.maps.map import Map
     from mappable.maps.queries import ranges_of_images
@@ -194,7 +215,7 @@ def _from_images(path: Path, folder: Path, encoder: Path | None, device: str, or
 
     opened = Map.open(folder)
     places = find_images([path], opened.places.decoding)
-    loaded = encoder_of(opened, encoder, device)
+    loaded = load(opened, places)
     ranges = ranges_of_images(opened, loaded, places, packed_images(path, places, loaded), ordered=ordered)
     facts = {"map": str(folder), "encoder": opened.encoder, "images": places.place_id.tolist()}
     return Measured(ranges, str(path), facts, seconds_of(places))

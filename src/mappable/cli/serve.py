@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mappable.cli.common import BackendOption, Device, EncoderFile, MapFolder
+from mappable.cli.common import BackendOption, Device, EncoderFile, MapFolder, TrustCode
 from mappable.errors import BadInputError, install_extra
 from mappable.files import reading
 
@@ -51,6 +51,7 @@ def serve(
         ),
     ] = None,
     encoder: EncoderFile = None,
+    trust_code: TrustCode = False,
     device: Device = "auto",
     backend: BackendOption = None,
     max_body: Annotated[int, typer.Option(help="Largest body of a request, in MB.", min=1)] = 64,
@@ -67,6 +68,8 @@ def serve(
     ] = 20.0,
 ) -> None:
     """Serve a map over HTTP: a web page that shows the map, and POST /locate to locate images.
+
+    A map without an encoder locates descriptors only: POST /locate/descriptors.
 
     By default, only this machine can connect; see --host. Ctrl-C or SIGTERM stops the server after it has finished
     the requests in progress.
@@ -110,14 +113,19 @@ def serve(
             typer.echo(f"warning: {problem}; require a token with --token-file", err=True)
         if lacking := missing():
             typer.echo(f"warning: {lacking}", err=True)
-        engine = Engine(opened, encoder_of(opened, encoder, device, backend), limits, Metrics())
+        loaded = None
+        if encoder is not None or opened.encoder_file is not None:
+            loaded = encoder_of(opened, encoder, device, backend, trust_code=trust_code)
+        engine = Engine(opened, loaded, limits, Metrics())
         counted = Connections(limits)
         app = create_app(engine, counted, token=secret, study=view, images=images or (), hosts=hosts)
 
         def ready(address: str) -> None:
-            size = engine.batch_size
             typer.echo(f"{len(opened):,} landmarks, frame {opened.frame.name} ({opened.unit})")
-            typer.echo(f"the encoder describes {size.per_second:,.1f} images/s in batches of {size.images}")
+            if size := engine.batch_size:
+                typer.echo(f"the encoder describes {size.per_second:,.1f} images/s in batches of {size.images}")
+            else:
+                typer.echo(f"no encoder: the server locates only descriptors of encoder {opened.encoder}")
             typer.echo(f"serving at {address}")
 
         server_of(app, bound, counted, ready).run()

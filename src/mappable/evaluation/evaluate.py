@@ -22,6 +22,7 @@ from mappable.evaluation.result import Result, empty_result
 from mappable.evaluation.scoring import Descriptors, NotApplicableError, Scoring
 from mappable.evaluation.setup import Setup, setup_of
 from mappable.features.about import version_of_mappable
+from mappable.features.foreign.filed import FiledDescriptors
 from mappable.features.image_encoder import ImageEncoder
 from mappable.learning.settings import with_current_names
 from mappable.maps.map import Map
@@ -121,7 +122,7 @@ def evaluate_map(
         setup,
         descriptors,
         encoder.about,
-        lambda: (encoder, images),
+        None if isinstance(encoder, FiledDescriptors) else lambda: (encoder, images),
         landmarks.calibration,
         away=others,
         shelf=(lambda: off_the_shelf(encoder, landmarks.places)) if others else None,

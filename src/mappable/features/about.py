@@ -31,6 +31,7 @@ class About:
       unknown before training.
     - `proportional`: whether a geometric loss made squared feature distances follow squared distances in the world.
     - `data`: fingerprint of the training images. `sequences`: the sequences of the training images.
+    - `foreign`: name, code version and license of an encoder that is not ours; {} for ours.
     - `version`: version of mappable.
     """
 
@@ -54,6 +55,7 @@ class About:
     seed: int | None = None
     data: str = ""
     sequences: tuple[str, ...] = ()
+    foreign: Mapping[str, str] = field(default_factory=dict)
     version: str = field(default_factory=version_of_mappable)
 
     @property
@@ -83,12 +85,21 @@ class About:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "About":
         """Inverse of `to_json`. Raises KeyError, TypeError or ValueError for other values."""
-        values = {"sequences": (), "dimensions": None, "model": None, **values}  # earlier versions did not record them
+        unrecorded: dict[str, Any] = {"sequences": (), "dimensions": None, "model": None, "foreign": {}}
+        values = unrecorded | dict(values)  # earlier versions did not record these
         known = {field.name: values[field.name] for field in fields(cls)}
         width, height = (int(side) for side in known["size"])
         mean, std = (tuple(float(value) for value in known[name]) for name in ("mean", "std"))
         if len(mean) != 3 or len(std) != 3:
             raise ValueError("mean and std must have three values")
+        foreign = {name: str(known["foreign"][name]) for name in ("name", "code", "license") if known["foreign"]}
         return cls(
-            **known | {"size": (width, height), "mean": mean, "std": std, "sequences": tuple(known["sequences"])}
+            **known
+            | {
+                "size": (width, height),
+                "mean": mean,
+                "std": std,
+                "sequences": tuple(known["sequences"]),
+                "foreign": foreign,
+            }
         )

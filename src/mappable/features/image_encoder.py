@@ -12,7 +12,7 @@ from mappable.places.pixels import AnyImages
 
 
 class ImageEncoder(Protocol):
-    """Describes images. `Encoder` (torch) and `OnnxEncoder` (onnxruntime) implement it.
+    """Describes images. `Encoder` (torch), `OnnxEncoder` (onnxruntime) and the classes in `foreign` implement it.
 
     Maps, evaluation and the service need only these members. To add a kind of encoder, add a file with such a class,
     and one line in `opening.OPENERS`.

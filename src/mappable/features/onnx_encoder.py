@@ -42,6 +42,9 @@ class OnnxEncoder:
         except Exception as error:  # onnxruntime's errors have no common base class
             reason = str(error).splitlines()[0]
             raise BadInputError(f"{file}: truncated, damaged or not an ONNX file ({reason})") from None
+        if described is None:
+            remedy = f"describe its images in {Path(file).with_suffix('.yaml').name} beside it (docs/encoders.md)"
+            raise BadInputError(f"{file}: an ONNX file that `mappable export` did not write; {remedy}")
         self.facts = Facts.from_text(described, Path(file))
         self.about = self.facts.about
 

@@ -1,4 +1,4 @@
-"""Open an encoder from its file, or from the folder of a training run."""
+"""Open an encoder from its file, from the folder of a training run, or from torch.hub."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,28 +8,40 @@ from mappable.errors import BadInputError
 from mappable.features.devices import find_device
 from mappable.features.encoder import Encoder
 from mappable.features.files import encoder_file
+from mappable.features.foreign.description import read_description
+from mappable.features.foreign.hub import PREFIX, open_described, open_hub
+from mappable.features.foreign.onnx_model import FORMAT as KEPT
+from mappable.features.foreign.onnx_model import open_kept, open_onnx
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.onnx_encoder import CPU, CUDA, OnnxEncoder
 from mappable.features.onnx_export import export_onnx
 from mappable.features.onnx_file import FORMAT, require
 from mappable.features.weights import cache_folder
+from mappable.files import reading
 
 Backend = Literal["torch", "onnx"]
 
 
-def open_file(source: Path | str, device: str = "auto", backend: Backend | None = None) -> ImageEncoder:
-    """Open the encoder in a file (.safetensors, .onnx) or in a training run's folder, on `device`.
+def open_file(
+    source: Path | str, device: str = "auto", backend: Backend | None = None, *, trust_code: bool = False
+) -> ImageEncoder:
+    """Open the encoder in a file, in a training run's folder or on torch.hub, on `device`.
 
     torch computes a .safetensors file. With `backend` "onnx", onnxruntime computes it, from an ONNX file that is
-    exported once to the user's cache. onnxruntime computes an .onnx file.
+    exported once to the user's cache. onnxruntime computes an .onnx file. If `mappable export` did not write that file,
+    a description is beside it, with the suffix .yaml. A description can also name a torch.hub model; so does a source
+    like hub:OWNER/REPO:ENTRY. Foreign code runs only after consent, which `trust_code` gives.
     """
+    if str(source).startswith(PREFIX):
+        _refuse_onnx(str(source), backend)
+        return open_hub(str(source), device, trust_code=trust_code)
     file = encoder_file(source)
     if file.suffix not in OPENERS:
         raise BadInputError(f"{file}: not an encoder file; its name must end in {' or '.join(OPENERS)}")
-    return OPENERS[file.suffix](file, device, backend)
+    return OPENERS[file.suffix](file, device, backend, trust_code)
 
 
-def _open_torch(file: Path, device: str, backend: Backend | None) -> ImageEncoder:
+def _open_torch(file: Path, device: str, backend: Backend | None, trust_code: bool) -> ImageEncoder:
     encoder = Encoder.load(file)
     if backend != "onnx":
         return encoder.to(find_device(device))
@@ -38,15 +50,39 @@ def _open_torch(file: Path, device: str, backend: Backend | None) -> ImageEncode
     return opened
 
 
-def _open_onnx(file: Path, device: str, backend: Backend | None) -> ImageEncoder:
+def _open_onnx(file: Path, device: str, backend: Backend | None, trust_code: bool) -> ImageEncoder:
     if backend == "torch":
         raise BadInputError(f"{file}: torch cannot compute ONNX files; give encoder.safetensors, or use --backend onnx")
-    return OnnxEncoder(file, providers=_providers(device))
+    providers, described = _providers(device), file.with_suffix(".yaml")
+    with reading(file):
+        content = file.read_bytes()
+    if KEPT.name.encode() in content:
+        return open_kept(file, content, providers)
+    if FORMAT.name.encode() in content or not described.is_file():
+        return OnnxEncoder(file, providers=providers)
+    return _open_description(described, device, backend, trust_code)
 
 
-OPENERS: dict[str, Callable[[Path, str, Backend | None], ImageEncoder]] = {
+def _open_description(file: Path, device: str, backend: Backend | None, trust_code: bool) -> ImageEncoder:
+    description = read_description(file)
+    if description.hub is not None:
+        _refuse_onnx(str(file), backend)
+        return open_described(description, device, below=file.parent, trust_code=trust_code)
+    model = file.parent / (description.onnx or file.with_suffix(".onnx").name)
+    if model.parent != file.parent or not model.is_file():
+        raise BadInputError(f"{file}: describes {model.name}, but there is no such file beside it")
+    return open_onnx(model, description, _providers(device))
+
+
+def _refuse_onnx(source: str, backend: Backend | None) -> None:
+    if backend == "onnx":
+        raise BadInputError(f"{source}: torch computes torch.hub models, onnxruntime cannot; leave out --backend")
+
+
+OPENERS: dict[str, Callable[[Path, str, Backend | None, bool], ImageEncoder]] = {
     ".safetensors": _open_torch,
     ".onnx": _open_onnx,
+    ".yaml": _open_description,
 }
 
 

@@ -1,9 +1,10 @@
-"""Open encoders from a file, a training run's folder, or a map's folder."""
+"""Open encoders from a file, a training run's folder, torch.hub, or a map's folder."""
 
 from pathlib import Path
 
 from mappable.errors import BadInputError
 from mappable.features.files import encoder_file
+from mappable.features.foreign.hub import PREFIX
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.opening import Backend, open_file
 from mappable.maps.folder import MAP
@@ -11,13 +12,20 @@ from mappable.maps.map import Map
 from mappable.places.decoding import RawDecoding
 
 
-def open_encoder(source: Path | str, device: str = "auto", backend: Backend | None = None) -> ImageEncoder:
-    """Open the encoder of a file (.safetensors, .onnx), a training run's folder, or a map's folder; see `open_file`."""
-    return open_file(find_encoder(source), device, backend)
+def open_encoder(
+    source: Path | str, device: str = "auto", backend: Backend | None = None, *, trust_code: bool = False
+) -> ImageEncoder:
+    """Open the encoder of a file, a training run's folder, torch.hub, or a map's folder; see `open_file`."""
+    return open_file(find_encoder(source), device, backend, trust_code=trust_code)
 
 
-def find_encoder(source: Path | str) -> Path:
-    """The file of an encoder: `source` itself, or the file in the folder of a training run or a map."""
+def find_encoder(source: Path | str) -> Path | str:
+    """The file of an encoder: `source` itself, or the file in the folder of a training run or a map.
+
+    The name of a torch.hub model is returned as it is.
+    """
+    if str(source).startswith(PREFIX):
+        return str(source)
     if not (Path(source) / MAP).is_file():
         return encoder_file(source)
     return _kept(Map.open(source))
@@ -29,11 +37,16 @@ def decoding_of(source: Path | str) -> RawDecoding | None:
 
 
 def encoder_of(
-    landmarks: Map, source: Path | str | None = None, device: str = "auto", backend: Backend | None = None
+    landmarks: Map,
+    source: Path | str | None = None,
+    device: str = "auto",
+    backend: Backend | None = None,
+    *,
+    trust_code: bool = False,
 ) -> ImageEncoder:
     """The encoder in the map's folder, or the one of `source` (see `open_encoder`); raise if it is not the map's."""
     file = _kept(landmarks) if source is None else find_encoder(source)
-    encoder = open_file(file, device, backend)
+    encoder = open_file(file, device, backend, trust_code=trust_code)
     if encoder.fingerprint != landmarks.encoder:
         raise BadInputError(f"{file}: is encoder {encoder.fingerprint}, but the map needs encoder {landmarks.encoder}")
     return encoder
@@ -46,6 +59,6 @@ def _kept(landmarks: Map) -> Path:
     if landmarks.about is None:
         raise BadInputError(
             f"the map has no encoder, because its descriptors were made outside Mappable, by {name}. "
-            f"Use the map from Python: Locator(map).locate(descriptors, encoder={name!r})"
+            f"Give descriptors of the images: --descriptors FILE --fingerprint {name}"
         )
     raise BadInputError(f"the map has no copy of its encoder: give the file of encoder {name} (--encoder, or encoder=)")

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -54,7 +55,7 @@ SUFFIXES = {
     "landmarks": ".parquet",
     "covariance": ".npy",
     "index": ".safetensors",
-    "encoder": ".safetensors",  # or .onnx
+    "encoder": ".safetensors",  # or .onnx, or .yaml for a torch.hub model
     "undistortion": ".bin",
 }
 # Names of a map's files. While a file is being written, its name has a dot in front and a suffix.
@@ -74,17 +75,20 @@ def check_folder(folder: Path) -> None:
         raise BadInputError(f"{folder}: contains files, but no map; use a new or an empty folder for the map")
 
 
-def save_map(saved: Map, folder: Path, encoder_file: Path | None) -> Map:
+def save_map(saved: Map, folder: Path, encoder: Path | str | None) -> Map:
     """See `Map.save`."""
     check_folder(folder)
-    if encoder_file is not None:
-        _check_encoder(encoder_file, saved.encoder)
+    kept = None if encoder is None else _checked_encoder(encoder, saved.encoder)
     with alone_in(folder, "saving a map"):
         _refuse_if_changed(saved, folder)
         _tidy(folder)
         try:
-            parts, kept = _parts(saved, encoder_file), encoder_file or saved.encoder_file
-            suffixes = SUFFIXES if kept is None else SUFFIXES | {"encoder": kept.suffix}
+            if kept is None and saved.encoder_file is not None:
+                kept = saved.encoder_file.suffix, partial(_copy, saved.encoder_file)
+            parts = _parts(saved)
+            suffixes = dict(SUFFIXES)
+            if kept is not None:
+                suffixes["encoder"], parts["encoder"] = kept
             files: dict[str, File] = {}
             for part, write in parts.items():
                 files[part] = _written(saved, part, write, folder, suffixes[part])
@@ -133,8 +137,8 @@ def _refuse_if_changed(saved: Map, folder: Path) -> None:
         )
 
 
-def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], None]]:
-    """Functions that write each part of the map to a file."""
+def _parts(saved: Map) -> dict[str, Callable[[Path], None]]:
+    """Functions that write each part of the map to a file, except the encoder."""
     parts: dict[str, Callable[[Path], None]] = {
         "descriptors": lambda file: write_atomically(file, lambda stream: _write_descriptors(saved, stream)),
         "landmarks": lambda file: save_places(saved.places, file),
@@ -146,9 +150,6 @@ def _parts(saved: Map, encoder_file: Path | None) -> dict[str, Callable[[Path], 
 
         if isinstance(saved.store, Approximate):
             parts["index"] = saved.store.save
-    encoder = encoder_file or saved.encoder_file
-    if encoder is not None:
-        parts["encoder"] = lambda file: _copy(encoder, file)
     lens = saved.undistortion_file
     if lens is not None and lens.is_file():  # if it was lost, images in color can still be located
         parts["undistortion"] = lambda file: _copy(lens, file)
@@ -187,12 +188,19 @@ def _copy(source: Path, file: Path) -> None:
         write_atomically(file, lambda stream: shutil.copyfileobj(content, stream))
 
 
-def _check_encoder(file: Path, fingerprint: str) -> None:
-    from mappable.features.opening import open_file  # imported here, because only this check needs the network
+def _checked_encoder(source: Path | str, fingerprint: str) -> tuple[str, Callable[[Path], None]]:
+    """The suffix of the file that the map keeps for an encoder, and a function that writes this file."""
+    from mappable.features.foreign.encoder import ForeignEncoder  # here, because only this check needs the network
+    from mappable.features.opening import open_file
 
-    found = open_file(file, "cpu").fingerprint
-    if found != fingerprint:
-        raise BadInputError(f"{file}: is encoder {found}, but encoder {fingerprint} made the map's descriptors")
+    encoder = open_file(source, "cpu")
+    if encoder.fingerprint != fingerprint:
+        problem = f"is encoder {encoder.fingerprint}, but encoder {fingerprint} made the map's descriptors"
+        raise BadInputError(f"{source}: {problem}")
+    if isinstance(encoder, ForeignEncoder):
+        suffix, content = encoder.copy()
+        return suffix, lambda file: write_atomically(file, lambda stream: stream.write(content))
+    return Path(source).suffix, partial(_copy, Path(source))
 
 
 def _facts(saved: Map, files: dict[str, File]) -> dict[str, Any]:

@@ -266,15 +266,16 @@ class Map:
     def save(self, folder: Path | str, encoder_file: Path | str | None = None) -> "Map":
         """Write the map to a folder of its own, and return the saved map. A map already there is replaced.
 
-        `encoder_file` is the file of the encoder. The folder gets a copy, so it is all that localization needs. If the
-        process is killed, the older map stays intact. Files that already store parts of this map are not written again.
+        `encoder_file` is the file of the encoder, or hub:... for a torch.hub model. The folder gets a copy, so it is
+        all that localization needs; of a torch.hub model, it gets the name and the commit. If the process is killed,
+        the older map stays intact. Files that already store parts of this map are not written again.
 
         A map that was opened in this folder is not saved if the map there changed in the meantime: saving would undo
         that change. Open the map again, and repeat your change.
         """
         from mappable.maps.folder import save_map  # imported here, so that a map in memory needs no library for files
 
-        return save_map(self, Path(folder), None if encoder_file is None else Path(encoder_file))
+        return save_map(self, Path(folder), encoder_file)
 
     @classmethod
     def open(cls, folder: Path | str) -> "Map":

@@ -9,6 +9,7 @@ import numpy as np
 
 from mappable.arrays import Pixels
 from mappable.errors import BadImageError, BadInputError
+from mappable.features.foreign.filed import FiledDescriptors
 from mappable.features.image_encoder import ImageEncoder
 from mappable.features.opening import Backend
 from mappable.maps.encoders import encoder_of
@@ -31,14 +32,15 @@ def open_map(
     encoder: Path | str | ImageEncoder | None = None,
     device: str = "auto",
     backend: Backend | None = None,
+    trust_code: bool = False,
 ) -> "OpenMap":
     """Open the map in a folder, to locate images in it.
 
     By default, the encoder is the copy in the map's folder. `encoder` can be a file or a folder with the encoder, or
     the encoder itself. It opens on `device` ("auto", "cpu", "cuda", "cuda:N") when the first image is located, and
-    stays open.
+    stays open. If it is a torch.hub model, its code runs only with `trust_code`, or after earlier consent.
     """
-    return OpenMap(Map.open(folder), encoder=encoder, device=device, backend=backend)
+    return OpenMap(Map.open(folder), encoder=encoder, device=device, backend=backend, trust_code=trust_code)
 
 
 class OpenMap:
@@ -51,9 +53,10 @@ class OpenMap:
         encoder: Path | str | ImageEncoder | None = None,
         device: str = "auto",
         backend: Backend | None = None,
+        trust_code: bool = False,
     ) -> None:
         self.map = landmarks
-        self._encoder, self._device, self._backend = encoder, device, backend
+        self._encoder, self._device, self._backend, self._trust_code = encoder, device, backend, trust_code
 
     def __repr__(self) -> str:
         return f"<OpenMap of {self.map!r}>"
@@ -62,7 +65,7 @@ class OpenMap:
     def encoder(self) -> ImageEncoder:
         """The encoder of the map."""
         if self._encoder is None or isinstance(self._encoder, str | Path):
-            return encoder_of(self.map, self._encoder, self._device, self._backend)
+            return encoder_of(self.map, self._encoder, self._device, self._backend, trust_code=self._trust_code)
         self.map.check_encoder(self._encoder.fingerprint)
         return self._encoder
 
@@ -117,9 +120,11 @@ class OpenMap:
         raise BadImageError(str(paths[0]), found[0].error.removeprefix(f"{places.files[0]}: "))
 
     def packed(self, paths: Sequence[Path], places: Places) -> Images | None:
-        """The images of a single folder as packed for the encoder; None if not packed, or with several paths."""
+        """The images of a single folder as packed for the encoder; None if not packed, or with several or no paths."""
         about = self.encoder.about
-        return find_packed(paths[0], places, about.size, about.fit) if len(paths) == 1 else None
+        if len(paths) != 1 or isinstance(self.encoder, FiledDescriptors):
+            return None
+        return find_packed(paths[0], places, about.size, about.fit)
 
     def locate_places(
         self, places: Places, images: Images | None = None, *, sequence: bool = False, coverage: float | None = None

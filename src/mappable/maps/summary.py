@@ -40,6 +40,7 @@ class MapSummary:
     high: tuple[float, ...]
     encoder: str
     encoder_kept: bool
+    foreign: dict[str, str]  # name, code version and license of an encoder of others; {} for ours
     descriptor: int  # numbers per descriptor
     storage: str
     recall: dict[str, float]  # recall of approximate search; {} if search is exact
@@ -68,6 +69,7 @@ def summarize_map(landmarks: Map) -> MapSummary:
         high=tuple(positions.max(axis=0).tolist()),
         encoder=landmarks.encoder,
         encoder_kept="encoder" in landmarks.files,
+        foreign={} if landmarks.about is None else dict(landmarks.about.foreign),
         descriptor=landmarks.store.dimensions,
         storage=landmarks.storage,
         recall=dict(getattr(landmarks.store, "recall", {})),

@@ -40,6 +40,12 @@ def find_images(paths: Sequence[Path], decoding: RawDecoding | None = None) -> P
     return parts[0] if len(parts) == 1 else concatenate(_without_repeats(parts))
 
 
+def numbered_images(count: int) -> Places:
+    """Images without files, whose ids are their numbers from 0; all of them are one sequence."""
+    names = [str(number) for number in range(count)]
+    return Places(path=names, place_id=names, x=np.zeros(count), y=np.zeros(count), frames=NOWHERE, root=Path())
+
+
 def _table(path: Path) -> Places:
     places = load_places(path)
     if not len(places):

@@ -29,13 +29,26 @@ from mappable.service.answers import (
     describe_map,
     refusals,
 )
-from mappable.service.body import MULTIPART, Form, SentImage, kind_of, parse_form, read_body
+from mappable.service.body import (
+    IMAGES,
+    JSON_MEMORY,
+    MULTIPART,
+    NPY,
+    Form,
+    SentDescriptors,
+    SentImage,
+    kind_of,
+    parse_descriptors,
+    parse_form,
+    read_body,
+)
+from mappable.service.body import JSON as JSON_BODY
 from mappable.service.connections import Connections
 from mappable.service.disk import picture
 from mappable.service.engine import Engine
 from mappable.service.guard import Guard, answer
 from mappable.service.hosts import Hosts
-from mappable.service.limits import Budget, RefusedError
+from mappable.service.limits import Budget, RefusedError, Reserve
 from mappable.service.metrics import CONTENT_TYPE, Metrics
 from mappable.service.page import JSON, PICTURE, File, add_page, add_study
 
@@ -57,6 +70,55 @@ _KNOWN = {
     "description": "Known positions as JSON; sigma is their standard deviation in metres",
     "example": '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]',
 }
+_DESCRIPTORS: dict[str, Any] = {
+    JSON_BODY: {
+        "schema": {
+            "type": "object",
+            "required": ["descriptors"],
+            "additionalProperties": False,
+            "properties": {
+                "descriptors": {
+                    "type": "array",
+                    "items": {"type": "array", "items": {"type": "number"}},
+                    "description": "One row per image, with as many numbers as the map's descriptors",
+                },
+                "images": {"type": "array", "items": {"type": "string"}, "description": "Names of the images"},
+            },
+        },
+        "example": {"descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], "images": ["0001.jpg", "0002.jpg"]},
+    },
+    NPY: {"schema": {"type": "string", "format": "binary", "description": "A .npy file of shape (n, D)"}},
+}
+TopK = Annotated[
+    int, Query(ge=1, le=MOST_CANDIDATES, description="Number of candidate landmarks per image.", examples=[3])
+]
+AsSequence = Annotated[
+    bool, Query(description="The images are one drive, in order, and are located together.", examples=[True])
+]
+Coverage = Annotated[
+    float | None,
+    Query(
+        gt=0,
+        lt=1,
+        description="Share of intervals that contain the true distance (default: the map's).",
+        examples=[0.95],
+    ),
+]
+Dimensions = Annotated[int, Query(ge=2, le=3, description="Number of coordinates of the trajectory.", examples=[3])]
+Ordered = Annotated[
+    bool,
+    Query(
+        description="The images are one drive, in order. A usual step is assumed where no range connects two.",
+        examples=[False],
+    ),
+]
+EncoderName = Annotated[
+    str,
+    Query(
+        description="Fingerprint or name of the encoder that made the descriptors; GET /map returns the map's.",
+        examples=["0f3c9a51d2b7e684"],
+    ),
+]
 _IMAGE_ERRORS = (400, 401, 408, 413, 415, 422, 503)  # statuses of a failed request with images
 
 
@@ -98,6 +160,7 @@ def create_app(
         ("mappable_received_bytes", "Bytes of requests in memory."): lambda: memory.taken,
     }
     _add_image_requests(app, engine, memory)
+    _add_descriptor_requests(app, engine, memory)
     _add_map_requests(app, engine, folders)
     add_study(app, study, folders)
     add_page(app)
@@ -128,24 +191,12 @@ def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
     async def locate(
         request: Request,
         response: Response,
-        top_k: Annotated[
-            int, Query(ge=1, le=MOST_CANDIDATES, description="Number of candidate landmarks per image.", examples=[3])
-        ] = 5,
-        sequence: Annotated[
-            bool, Query(description="The images are one drive, in order, and are located together.", examples=[True])
-        ] = False,
-        coverage: Annotated[
-            float | None,
-            Query(
-                gt=0,
-                lt=1,
-                description="Share of intervals that contain the true distance (default: the map's).",
-                examples=[0.95],
-            ),
-        ] = None,
+        top_k: TopK = 5,
+        sequence: AsSequence = False,
+        coverage: Coverage = None,
     ) -> Positions:
         """Find where images were taken. Send one image as the body, or several as parts with file names."""
-        kind = kind_of(request, single=True)
+        kind = kind_of(request, (*IMAGES, MULTIPART))
         with memory.reserving() as reserve:
             body = await read_body(request, limits, reserve)
             if kind == MULTIPART:
@@ -168,28 +219,63 @@ def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
     )
     async def recover(
         request: Request,
-        dimensions: Annotated[
-            int, Query(ge=2, le=3, description="Number of coordinates of the trajectory.", examples=[3])
-        ] = 2,
-        ordered: Annotated[
-            bool,
-            Query(
-                description="The images are one drive, in order. A usual step is assumed where no range connects two.",
-                examples=[False],
-            ),
-        ] = True,
+        dimensions: Dimensions = 2,
+        ordered: Ordered = True,
     ) -> Trajectory:
         """Recover the trajectory of images from the distances between them.
 
         If some positions are `known`, the trajectory is in the coordinates of the map.
         """
-        kind_of(request, single=False)
+        kind_of(request, (MULTIPART,))
         with memory.reserving() as reserve:
             body = await read_body(request, limits, reserve)
             form: Form = await engine.run(parse_form, body, request.headers["content-type"], ("known",))
             del body
-            known = _known(form.fields.get("known", b"[]"))
+            known = _known(_parsed(form.fields.get("known", b"[]")))
             return await engine.recover(form.images, known, dimensions=dimensions, ordered=ordered)
+
+
+def _add_descriptor_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
+    """Add the addresses that receive descriptors instead of images."""
+
+    async def received(request: Request, reserve: Reserve) -> SentDescriptors:
+        kind = kind_of(request, (JSON_BODY, NPY))
+        body = await read_body(request, engine.limits, reserve)
+        reserve((JSON_MEMORY if kind == JSON_BODY else 1) * len(body))
+        return await engine.run(parse_descriptors, body, kind, engine.map.store.dimensions)
+
+    @app.post(
+        "/locate/descriptors",
+        responses=refusals(*_IMAGE_ERRORS),
+        openapi_extra={"requestBody": {"required": True, "content": _DESCRIPTORS}},
+    )
+    async def locate_descriptors(
+        request: Request,
+        encoder: EncoderName,
+        top_k: TopK = 5,
+        sequence: AsSequence = False,
+        coverage: Coverage = None,
+    ) -> Positions:
+        """Find where images were taken, by descriptors that the client computed. They are scaled to length one."""
+        with memory.reserving() as reserve:
+            sent = await received(request, reserve)
+            if sent.known:
+                raise RefusedError(422, "known", "known: only /recover/descriptors takes known positions")
+            return await engine.locate_descriptors(sent, encoder, top_k=top_k, sequence=sequence, coverage=coverage)
+
+    @app.post(
+        "/recover/descriptors",
+        responses=refusals(*_IMAGE_ERRORS),
+        openapi_extra={"requestBody": {"required": True, "content": _descriptors_with_known()}},
+    )
+    async def recover_descriptors(
+        request: Request, encoder: EncoderName, dimensions: Dimensions = 2, ordered: Ordered = True
+    ) -> Trajectory:
+        """Recover the trajectory of images from their descriptors. JSON may contain `known` positions."""
+        with memory.reserving() as reserve:
+            sent = await received(request, reserve)
+            known = _known(sent.known)
+            return await engine.recover_descriptors(sent, encoder, known, dimensions=dimensions, ordered=ordered)
 
 
 def _add_map_requests(app: FastAPI, engine: Engine, folders: Sequence[Path]) -> None:
@@ -281,13 +367,27 @@ def _with_known() -> dict[str, Any]:
     return {MULTIPART: {"schema": schema | {"properties": schema["properties"] | {"known": _KNOWN}}}}
 
 
-def _known(text: bytes) -> list[KnownPosition]:
+def _descriptors_with_known() -> dict[str, Any]:
+    schema = _DESCRIPTORS[JSON_BODY]["schema"]
+    example = {"descriptors": [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], "known": [{"point": 0, "coordinates": [12.0, 3.5]}]}
+    known = {"type": "array", "items": KnownPosition.model_json_schema()}
+    return _DESCRIPTORS | {
+        JSON_BODY: {"schema": schema | {"properties": schema["properties"] | {"known": known}}, "example": example}
+    }
+
+
+def _parsed(text: bytes) -> Any:
     try:
-        return KNOWN.validate_python(json.loads(text))
-    except ValidationError as error:
-        raise RefusedError(422, "known", f"field known: {_sentence(error.errors()[0])}") from None
+        return json.loads(text)
     except (ValueError, RecursionError):
         raise RefusedError(400, "known", "field known: not JSON, or nested too deeply") from None
+
+
+def _known(values: Any) -> list[KnownPosition]:
+    try:
+        return KNOWN.validate_python(values)
+    except ValidationError as error:
+        raise RefusedError(422, "known", f"field known: {_sentence(error.errors()[0])}") from None
 
 
 def _sentence(error: Any) -> str:

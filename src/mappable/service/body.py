@@ -1,17 +1,23 @@
-"""Read the body of a request within its limits, and split it into images and fields."""
+"""Read the body of a request within its limits, and split it into images and fields, or into descriptors."""
 
 import asyncio
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
+import numpy as np
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, FormParser, parse_options_header
 
+from mappable.arrays import Floats32
+from mappable.containers import npy_from_bytes, parse_json
 from mappable.service.limits import Limits, RefusedError, Reserve
 
 IMAGES = ("image/jpeg", "image/png", "image/webp")
 MULTIPART = "multipart/form-data"
+JSON, NPY = "application/json", "application/x-npy"
+JSON_MEMORY = 16  # bytes of memory per byte of JSON, at most: Python needs 32 bytes for the number in "0,"
 MOST_PARTS = 10_000  # per body; parsing that many blocks other threads for about 0.2 s
 
 
@@ -24,6 +30,15 @@ class SentImage:
 
 
 @dataclass(frozen=True)
+class SentDescriptors:
+    """Descriptors (n, D) of length one, the names of their images, and known positions as the client sent them."""
+
+    names: list[str]
+    descriptors: Floats32
+    known: Any
+
+
+@dataclass(frozen=True)
 class Form:
     """The images of a request, in order, and its other fields."""
 
@@ -31,12 +46,11 @@ class Form:
     fields: dict[str, bytes] = field(default_factory=dict)
 
 
-def kind_of(request: Request, *, single: bool) -> str:
-    """The content type; raises if it is not supported. Types of images are supported only if `single` is true."""
+def kind_of(request: Request, supported: tuple[str, ...]) -> str:
+    """The content type; raises if it is not supported."""
     given = request.headers.get("content-type", "")
     kind = parse_options_header(given)[0].decode("latin-1")
     kind = "image/jpeg" if kind == "image/jpg" else kind  # a common mistake
-    supported = (*IMAGES, MULTIPART) if single else (MULTIPART,)
     if kind not in supported:
         what = repr(kind) if kind else "none"
         raise RefusedError(415, "content_type", f"the content type is {what}, expected {_listed(supported)}")
@@ -101,6 +115,35 @@ def parse_form(body: bytes, content_type: str, known: tuple[str, ...] = ()) -> F
     if not form.images:
         raise RefusedError(400, "no_image", "the body has no image; send images as parts with a file name")
     return form
+
+
+def parse_descriptors(body: bytes, kind: str, dimensions: int) -> SentDescriptors:
+    """The descriptors of a body in JSON or in NumPy's format, scaled to length one; raises if they cannot be used."""
+    try:
+        sent = {"descriptors": npy_from_bytes(body)} if kind == NPY else parse_json(body, len(body))
+    except ValueError as error:
+        what = "a .npy file of numbers" if kind == NPY else "JSON"
+        raise RefusedError(400, "descriptors", f"the body is not {what} ({str(error).splitlines()[0][:200]})") from None
+    keys = ("descriptors", "images", "known")
+    if not isinstance(sent, dict) or "descriptors" not in sent or not sent.keys() <= set(keys):
+        raise RefusedError(422, "descriptors", f"the body must be an object with the keys {_listed(keys)}")
+    try:
+        numbers = np.asarray(sent["descriptors"])
+    except (ValueError, OverflowError):
+        numbers = np.empty(0, dtype=object)
+    if numbers.dtype.kind not in "fiu" or numbers.ndim != 2 or numbers.shape[1] != dimensions or not len(numbers):
+        shape = f"of shape {numbers.shape}" if numbers.dtype.kind in "fiu" else "not an array of numbers"
+        raise RefusedError(422, "descriptors", f"descriptors are {shape}, expected (n, {dimensions}) as in the map")
+    with np.errstate(over="ignore"):  # a number that is too large becomes infinite, which is refused
+        descriptors = numbers.astype(np.float32)
+        lengths = np.linalg.norm(descriptors, axis=1, keepdims=True)
+    if not (np.isfinite(lengths) & (lengths > 0)).all():
+        row = int(np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))[0])
+        raise RefusedError(422, "descriptors", f"descriptor {row} is zero, or has NaN or infinite numbers")
+    names = sent.get("images", [str(row) for row in range(len(descriptors))])
+    if not isinstance(names, list) or len(names) != len(descriptors) or not all(isinstance(one, str) for one in names):
+        raise RefusedError(422, "descriptors", f"images must be {len(descriptors):,} names, one per descriptor")
+    return SentDescriptors(names, descriptors / lengths, sent.get("known", []))
 
 
 def _listed(names: tuple[str, ...]) -> str:

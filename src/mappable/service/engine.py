@@ -2,8 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ from mappable.recovery.hints import Anchors
 from mappable.recovery.report import report
 from mappable.service.answers import KnownPosition, Positions, Trajectory, positions, trajectory
 from mappable.service.batching import Batcher, BatchSize, measure
-from mappable.service.body import SentImage
+from mappable.service.body import SentDescriptors, SentImage
 from mappable.service.decoding import decode
 from mappable.service.limits import Budget, Limits, RefusedError
 from mappable.service.metrics import Metrics
@@ -35,16 +36,21 @@ Result = TypeVar("Result")
 
 
 class Engine:
-    """Locates and recovers images on one map; await all of its methods in the same event loop."""
+    """Locates and recovers images on one map; await all of its methods in the same event loop.
 
-    def __init__(self, opened: Map, encoder: ImageEncoder, limits: Limits, metrics: Metrics) -> None:
+    Without an encoder, it takes descriptors only.
+    """
+
+    def __init__(self, opened: Map, encoder: ImageEncoder | None, limits: Limits, metrics: Metrics) -> None:
         self.map, self.limits, self.metrics = _in_memory(opened), limits, metrics
-        self.locator, self.fingerprint = Locator(self.map), encoder.fingerprint
+        self.locator, self.fingerprint = Locator(self.map), opened.encoder
         self.rows = {str(name): row for row, name in enumerate(self.map.places.place_id)}
-        self.batch_size, self._batcher = _batcher(encoder, metrics)
-        about = encoder.about
-        raw = self.map.places.decoding
-        self._decode = partial(decode, size=about.size, fit=about.fit, decoding=raw, most_pixels=limits.pixels)
+        self.batch_size: BatchSize | None = None
+        if encoder is not None:
+            opened.check_encoder(encoder.fingerprint)
+            self.batch_size, self._batcher = _batcher(encoder, metrics)
+            about, raw = encoder.about, self.map.places.decoding
+            self._decode = partial(decode, size=about.size, fit=about.fit, decoding=raw, most_pixels=limits.pixels)
         # The encoder has priority: NumPy's threads would take cores from it, and other threads Python's lock.
         self._blas, self._switch_seconds = threadpool_limits(1, "blas"), sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -67,8 +73,7 @@ class Engine:
         self, images: list[SentImage], known: list[KnownPosition], *, dimensions: int, ordered: bool
     ) -> Trajectory:
         """The trajectory of images; all images must decode."""
-        check_metric(self.map.unit)
-        anchors = _anchors(known, dimensions)
+        anchors = self._check_recovery(known, dimensions)
         described = await self._describe(images)
         for one in described:
             if isinstance(one, RefusedError):
@@ -77,24 +82,56 @@ class Engine:
         names = [image.name for image in images]
         return await self.run(self._recover, names, descriptors, anchors, dimensions, ordered, pool=self._recoveries)
 
+    async def locate_descriptors(
+        self, sent: SentDescriptors, encoder: str, *, top_k: int, sequence: bool, coverage: float | None
+    ) -> Positions:
+        """Where the images of descriptors were taken; `encoder` is the name or fingerprint of the encoder."""
+        with self._in_queue(len(sent.names)):
+            self.map.check_encoder(encoder)
+            images, rows = [SentImage(name, b"") for name in sent.names], list(sent.descriptors)
+            return (await self.run(self._locate, images, rows, top_k, sequence, coverage))[0]
+
+    async def recover_descriptors(
+        self, sent: SentDescriptors, encoder: str, known: list[KnownPosition], *, dimensions: int, ordered: bool
+    ) -> Trajectory:
+        """The trajectory of the images of descriptors."""
+        with self._in_queue(len(sent.names)):
+            self.map.check_encoder(encoder)
+            anchors = self._check_recovery(known, dimensions)
+            values = sent.names, sent.descriptors, anchors, dimensions, ordered
+            return await self.run(self._recover, *values, pool=self._recoveries)
+
     def close(self) -> None:
         """Stop all threads, after the last request; work that is still queued belongs to no request, and is dropped."""
         self._pool.shutdown(cancel_futures=True)
         self._decoders.shutdown(cancel_futures=True)
         self._recoveries.shutdown(cancel_futures=True)
-        self._batcher.close()
+        if self.batch_size is not None:
+            self._batcher.close()
         self._blas.restore_original_limits()
         sys.setswitchinterval(self._switch_seconds)
 
     async def _describe(self, images: list[SentImage]) -> "list[Floats32 | RefusedError]":
         """The descriptor (D,) of each image, or the error of an image that does not decode."""
-        if len(images) > self.limits.queue:
-            sentence = f"the request has {len(images):,} images, more than the limit of {self.limits.queue:,}"
-            raise RefusedError(413, "too_many_images", sentence)
-        with self.queue.reserving() as reserve:
-            reserve(len(images))
+        if self.batch_size is None:
+            raise RefusedError(422, "no_encoder", "the map has no encoder; send descriptors to /locate/descriptors")
+        with self._in_queue(len(images)):
             slots = RequestSlots(cores(), 2 * self.batch_size.images)
             return await _all(self._describe_one(image, slots) for image in images)
+
+    @contextmanager
+    def _in_queue(self, count: int) -> Iterator[None]:
+        """Context of a request with `count` images; raise if that is too many."""
+        if count > self.limits.queue:
+            sentence = f"the request has {count:,} images, more than the limit of {self.limits.queue:,}"
+            raise RefusedError(413, "too_many_images", sentence)
+        with self.queue.reserving() as reserve:
+            reserve(count)
+            yield
+
+    def _check_recovery(self, known: list[KnownPosition], dimensions: int) -> Anchors | None:
+        check_metric(self.map.unit)
+        return _anchors(known, dimensions)
 
     async def _describe_one(self, image: SentImage, slots: "RequestSlots") -> "Floats32 | RefusedError":
         async with slots.in_progress:
@@ -108,7 +145,7 @@ class Engine:
     def _locate(
         self,
         images: list[SentImage],
-        described: "list[Floats32 | RefusedError]",
+        described: "Sequence[Floats32 | RefusedError]",
         top_k: int,
         sequence: bool,
         coverage: float | None,

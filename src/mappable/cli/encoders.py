@@ -1,0 +1,121 @@
+"""`mappable encoders [ENCODER...]`: list what encoders can be made of, or show size, license and speed of encoders."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mappable.cli.common import ENCODER_HELP, AsJson, BackendOption, Device, TrustCode, print_json
+from mappable.cli.output import print_table
+from mappable.errors import BadInputError
+
+if TYPE_CHECKING:
+    from mappable.features.image_encoder import ImageEncoder
+
+KINDS = {
+    "encoder.safetensors": "trained by `mappable train`; also the folder of a training run or a map",
+    "NAME.onnx": "written by `mappable export`",
+    "NAME.onnx with NAME.yaml": "any ONNX file; the YAML file describes its images",
+    "hub:OWNER/REPO:ENTRY": "any torch.hub model; also hub:OWNER/REPO@COMMIT:ENTRY and hub:/FOLDER:ENTRY",
+    "--descriptors FILE": "descriptors of any other program, in place of an encoder",
+}
+QUERIES, WARM_UP = 20, 3  # images that are described for a time
+
+
+def encoders(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="ENCODER...", help=f"Encoders to show. {ENCODER_HELP}")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--time", help="Measure the time to describe one image, as the median of 20 images.")
+    ] = False,
+    device: Device = "auto",
+    backend: BackendOption = None,
+    trust_code: TrustCode = False,
+    as_json: AsJson = False,
+) -> None:
+    """List weight sets, backbones, aggregators and kinds of encoders; or show the given encoders.
+
+    `mappable weights` fetches weight sets. The page docs/encoders.md explains encoders of others.
+    """
+    if not sources:
+        if measure:
+            raise BadInputError("--time needs an encoder to measure: give ENCODER")
+        _list_parts(as_json)
+        return
+    from mappable.maps.encoders import open_encoder
+
+    facts = []
+    for source in sources:
+        encoder = open_encoder(source, device, backend, trust_code=trust_code)
+        facts.append(_facts(source, encoder) | ({"milliseconds": _milliseconds(encoder)} if measure else {}))
+    if as_json:
+        print_json(facts)
+        return
+    headings = [*("encoder", "fingerprint", "dimensions", "image", "MB", "license", "device"), *(["ms"] * measure)]
+    rows = [[f"{one:,.1f}" if isinstance(one, float) else str(one) for one in row.values()] for row in facts]
+    print_table(headings, rows, numbers=("dimensions", "MB", "ms"))
+
+
+def _list_parts(as_json: bool) -> None:
+    from mappable.features.aggregators import aggregator_names
+    from mappable.features.backbones import backbone_names
+    from mappable.features.weights import WEIGHT_SETS, cached_file
+
+    sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in WEIGHT_SETS}
+    if as_json:
+        sets = [
+            {"name": name, "summary": one.summary, "license": _license(one), "bytes": sizes[name]}
+            for name, one in WEIGHT_SETS.items()
+        ]
+        parts = {"weights": sets, "backbones": backbone_names(), "aggregators": aggregator_names()}
+        print_json(parts | {"kinds": KINDS})
+        return
+    typer.echo("weight sets (mappable weights SET fetches one):")
+    for name, one in WEIGHT_SETS.items():
+        size = sizes[name]
+        cached = "not in the cache" if size is None else f"{size / 1e6:.1f} MB in the cache"
+        typer.echo(f"  {name}: {one.summary}; license: {_license(one)}; {cached}")
+    typer.echo(f"backbones: {', '.join(backbone_names())}")
+    typer.echo(f"aggregators: {', '.join(aggregator_names())}")
+    typer.echo("encoders that all commands take:")
+    for name, meaning in KINDS.items():
+        typer.echo(f"  {name}: {meaning}")
+
+
+def _license(weights: object) -> str:
+    return str(getattr(weights, "license", "not stated"))
+
+
+def _facts(source: str, encoder: "ImageEncoder") -> dict[str, Any]:
+    from mappable.features.foreign.encoder import ForeignEncoder
+    from mappable.maps.encoders import find_encoder
+
+    foreign = isinstance(encoder, ForeignEncoder)
+    size = encoder.weight_bytes if isinstance(encoder, ForeignEncoder) else Path(find_encoder(source)).stat().st_size
+    width, height = encoder.about.size
+    return {
+        "encoder": source,
+        "fingerprint": encoder.fingerprint,
+        "dimensions": encoder.dimensions,
+        "image": f"{width}x{height}",
+        "megabytes": size / 1e6,
+        "license": encoder.about.foreign["license"] if foreign else f"yours; started from {encoder.about.weights}",
+        "device": str(encoder.device),
+    }
+
+
+def _milliseconds(encoder: "ImageEncoder") -> float:
+    """Median time to describe one image that is already decoded."""
+    import time
+
+    import numpy as np
+
+    width, height = encoder.about.size
+    images = np.random.default_rng(0).integers(0, 256, (1, height, width, 3), dtype=np.uint8)
+    describe, seconds = encoder.for_queries(), []
+    for _ in range(WARM_UP + QUERIES):
+        start = time.perf_counter()
+        describe(images)
+        seconds.append(time.perf_counter() - start)
+    return 1000 * float(np.median(seconds[WARM_UP:]))

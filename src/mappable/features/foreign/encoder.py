@@ -1,0 +1,160 @@
+"""`ForeignEncoder`: our preprocessing and checks around a network of others."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mappable.arrays import Floats32, Pixels
+from mappable.errors import BadInputError
+from mappable.features.embedding import Precision, backbone_precision, embed_images
+from mappable.features.foreign.description import Description
+from mappable.features.vectors import unit
+from mappable.places.images import resize_image
+from mappable.places.pixels import AnyImages
+from mappable.progress import speaks
+
+TOLERANCE = 1e-3  # largest length of the difference of two descriptors of one image, both of length one
+PROBES = 3  # images of the check in `ForeignEncoder`
+
+
+class ForeignEncoder:
+    """Describes images with a network of others: a torch.hub model, or an ONNX file with a description.
+
+    `network` gets normalized float32 images (n, 3, height, width), or (n, height, width, 3) for the layout NHWC. It
+    returns (n, D). `weights` is a hash. `inputs` is the device of its images. `copy` gives suffix and content of the
+    file that a map keeps. Errors begin with `name`; the description of the encoder has its `title`.
+
+    The constructor describes three generated images. It raises if the network fails, or if it describes an image
+    differently when asked again. If the descriptor of an image depends on the other images in its batch, images are
+    described one at a time, and a warning says so.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: Description,
+        network: Callable[[Tensor], Any],
+        *,
+        title: str,
+        entry: str,
+        code: str,
+        weights: str,
+        weight_bytes: int,
+        copy: Callable[[], tuple[str, bytes]],
+        device: torch.device,
+        inputs: torch.device,
+        precisions: tuple[str, ...] = ("float32",),
+    ) -> None:
+        self.name, self.description, self.copy, self.weight_bytes = name, description, copy, weight_bytes
+        self.about = description.about(title, code)
+        self.fingerprint = description.fingerprint(entry, code, weights)
+        self.device, self._inputs, self._network, self._precisions = device, inputs, network, precisions
+        shape = (3, 1, 1) if description.layout == "NCHW" else (3,)
+        self._mean, self._std = (
+            torch.tensor(values, device=inputs).mul(255 / description.range).view(shape)
+            for values in (description.mean, description.std)
+        )
+        self._one_at_a_time = False
+        self.dimensions = self._probe()
+
+    def actual_precision(self, precision: Precision) -> str:
+        """float32 for "auto". Raises if the network cannot compute in the precision."""
+        chosen = "float32" if precision == "auto" else precision
+        if chosen not in self._precisions:
+            raise BadInputError(f"precision is {precision!r}, but {self.name} computes in float32; use auto")
+        return chosen
+
+    def for_queries(self) -> Callable[[Pixels], Floats32]:
+        """A function that describes a few decoded images: `embed` without a progress bar."""
+        return partial(self.embed, progress=False)
+
+    def embed(
+        self,
+        images: AnyImages,
+        *,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        progress: bool = True,
+    ) -> Floats32:
+        """Like `Encoder.embed`, in float32 unless `precision` says otherwise."""
+        exact: Precision = "bfloat16" if self.actual_precision(precision) == "bfloat16" else "float32"
+        return embed_images(
+            self._compute,
+            images,
+            self.about,
+            device=self._inputs,
+            batch_size=batch_size,
+            precision=exact,
+            progress=progress,
+        )
+
+    def _compute(self, images: Tensor) -> Tensor:
+        """Descriptors (n, D) of length one, for uint8 images (n, height, width, 3)."""
+        if not len(images):
+            return torch.empty((0, self.dimensions), device=images.device)
+        return unit(self._raw(images))
+
+    def _raw(self, images: Tensor) -> Tensor:
+        """The network's output (n, D) in float32, after checks."""
+        if self._one_at_a_time and len(images) > 1:
+            return torch.cat([self._raw(image[None]) for image in images])
+        if self.description.colors == "BGR":
+            images = images.flip(3)
+        if self.description.layout == "NCHW":
+            images = images.permute(0, 3, 1, 2)
+        output = self._network((images - self._mean).div_(self._std).contiguous())
+        return self._checked(output, len(images))
+
+    def _checked(self, output: Any, count: int) -> Tensor:
+        if not isinstance(output, Tensor):
+            remedy = "name one with the key `output` of a description"
+            raise BadInputError(f"{self.name}: returns a {type(output).__name__}, expected a tensor (n, D); {remedy}")
+        shape = tuple(output.shape)
+        if all(length == 1 for length in shape[2:]):
+            output = output.flatten(1) if len(shape) > 1 else output
+        if output.ndim != 2 or len(output) != count or not output.shape[1]:
+            raise BadInputError(
+                f"{self.name}: returns an array of shape {shape} for {count} images, expected ({count}, D)"
+            )
+        numbers: Tensor = output.float()
+        sizes = torch.linalg.vector_norm(numbers, dim=1)
+        if not bool((sizes.isfinite() & (sizes > 0)).all()):
+            problem = "is zero" if bool(sizes.isfinite().all()) else "has NaN or infinite numbers"
+            raise BadInputError(f"{self.name}: the descriptor of an image {problem}")
+        return numbers
+
+    @torch.no_grad()
+    def _probe(self) -> int:
+        """The length of a descriptor, after checks on generated images."""
+        random = np.random.default_rng(0)
+        coarse = random.integers(0, 256, (PROBES, 8, 8, 3), dtype=np.uint8)
+        pixels = np.stack([resize_image(one, self.about.size, "stretch") for one in coarse])
+        images = torch.from_numpy(pixels).to(self._inputs)
+        with backbone_precision(self._inputs, "float32"):
+            outputs, together = [self._raw(images[:1]) for _ in range(2)], unit(self._raw(images))
+        alone, again = (unit(output) for output in outputs)
+        if not float(torch.linalg.vector_norm(alone - again)) <= TOLERANCE:
+            raise BadInputError(f"{self.name}: describes the same image differently each time; it is no encoder")
+        length = float(torch.linalg.vector_norm(outputs[0]))
+        if abs(length - 1) > TOLERANCE and not self.description.normalize:
+            self._note(f"descriptors have length {length:.3g}, not 1; they are scaled to length one")
+        if together.shape[1] != alone.shape[1]:
+            raise BadInputError(f"{self.name}: the length of a descriptor changes with the number of images")
+        difference = float(torch.linalg.vector_norm(together[:1] - alone))
+        if not difference <= TOLERANCE:
+            change = f"by {difference:.2g}, more than {TOLERANCE:g}"
+            self._note(
+                f"the descriptor of an image changes with the other images of its batch ({change}); "
+                "so images are described one at a time, which is slower"
+            )
+            self._one_at_a_time = True
+        return int(alone.shape[1])
+
+    def _note(self, text: str) -> None:
+        if speaks():
+            print(f"warning: {self.name}: {text}", file=sys.stderr)

@@ -1,0 +1,297 @@
+"""torch.hub models as encoders: consent before their code runs, a pinned commit, and errors in one sentence."""
+
+import importlib.util
+import io
+import json
+import os
+import py_compile
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.features.foreign import hub
+from mappable.features.opening import open_file
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+OLD, NEW = "0" * 39 + "1", "0" * 39 + "2"  # commits
+SMALL = np.random.default_rng(0).integers(0, 256, (5, 48, 64, 3), dtype=np.uint8)
+
+
+class Terminal(io.StringIO):
+    """Standard input or standard error of a user who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    file = folder / "hubconf.py"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_a_model_describes_images_as_its_description_says(
+    foreign_hub: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = open_file(foreign_hub, "cpu", trust_code=True)
+    assert capsys.readouterr().out == ""  # what foreign code prints goes to standard error
+    cells = (SMALL / 255 - 0.5).reshape(5, 6, 8, 8, 8, 3).mean((2, 4)).transpose(0, 3, 1, 2).reshape(5, -1)
+    expected = cells / np.linalg.norm(cells, axis=1, keepdims=True)
+    assert (encoder.dimensions, encoder.about.size, encoder.about.foreign["license"]) == (144, (64, 48), "MIT")
+    np.testing.assert_allclose(encoder.embed(SMALL), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.embed(SMALL, batch_size=1), encoder.embed(SMALL, batch_size=4), atol=1e-6)
+    np.testing.assert_allclose(encoder.for_queries()(SMALL[:2]), expected[:2], atol=1e-5)
+    assert encoder.embed(SMALL[:0]).shape == (0, 144)
+    assert encoder.actual_precision("auto") == "float32"
+
+
+def test_the_short_form_takes_common_settings(foreign_hub: Path) -> None:
+    encoder = open_file(f"hub:{foreign_hub.parent / 'repository'}:coarse", "cpu", trust_code=True)
+    assert (encoder.about.size, encoder.about.mean) == ((224, 224), (0.485, 0.456, 0.406))
+
+
+def test_no_code_runs_without_consent(
+    foreign_hub: Path, tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(tmp_path / "repository", "import torch", f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\nimport torch")
+    with pytest.raises(BadInputError, match=r"repository:coarse: runs foreign code.*--trust-code"):
+        open_file(foreign_hub, "cpu")
+    errors = Terminal()
+    monkeypatch.setattr(sys, "stderr", errors)
+    for answer in ("n\n", "\n", ""):
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+        with pytest.raises(BadInputError, match="not run, because you did not agree"):
+            open_file(foreign_hub, "cpu")
+    assert f"coarse() of the folder {tmp_path / 'repository'}" in errors.getvalue()
+    assert not (tmp_path / "ran").exists()
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    open_file(foreign_hub, "cpu")
+    assert (tmp_path / "ran").exists()
+
+
+def test_consent_is_remembered_for_the_same_code_alone(foreign_hub: Path, tmp_path: Path) -> None:
+    first = open_file(foreign_hub, "cpu", trust_code=True).fingerprint
+    hub._trusted.clear()  # another process
+    assert open_file(foreign_hub, "cpu").fingerprint == first
+    for change in (
+        lambda: foreign_hub.write_text(foreign_hub.read_text() + "arguments: {cell: 16}\n"),
+        lambda: (tmp_path / "repository/other.py").write_text("x = 1\n"),
+    ):
+        change()
+        with pytest.raises(BadInputError, match="--trust-code"):
+            open_file(foreign_hub, "cpu")
+        changed = open_file(foreign_hub, "cpu", trust_code=True).fingerprint
+        assert changed != first
+        first = changed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("0.5, 0.5, 0.5", "0.5, 0.5, 0.4"), ("RGB", "BGR"), ("fit", "fit")], ids=["mean", "colors", "none"]
+)
+def test_the_fingerprint_depends_on_preprocessing(foreign_hub: Path, old: str, new: str) -> None:
+    before = open_file(foreign_hub, "cpu", trust_code=True)
+    foreign_hub.write_text(foreign_hub.read_text().replace(old, new).replace("license: MIT", "license: other"))
+    after = open_file(foreign_hub, "cpu")
+    same = old == new
+    assert (before.fingerprint == after.fingerprint) == same
+    assert np.allclose(before.embed(SMALL), after.embed(SMALL)) == same
+
+
+def test_the_fingerprint_depends_on_weights(foreign_hub: Path, tmp_path: Path) -> None:
+    weight = tmp_path / "weight.txt"
+    weight.write_text("1.0")
+    read = f"float(__import__('pathlib').Path({str(weight)!r}).read_text())"
+    edit(tmp_path / "repository", "torch.ones(1)", f"torch.ones(1) * {read}")
+    before = open_file(foreign_hub, "cpu", trust_code=True).fingerprint
+    weight.write_text("2.0")
+    assert open_file(foreign_hub, "cpu").fingerprint != before
+
+
+def test_an_image_that_depends_on_its_batch_is_described_alone(
+    foreign_hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
+    edit(tmp_path / "repository", "images, self.cell", "images - images.mean(0) * (len(images) > 1), self.cell")
+    encoder = open_file(foreign_hub, "cpu", trust_code=True)
+    assert "described one at a time" in capsys.readouterr().err
+    np.testing.assert_allclose(encoder.embed(SMALL), alone, atol=1e-6)
+
+
+def test_a_descriptor_of_another_length_is_scaled_with_a_warning(
+    foreign_hub: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = open_file(foreign_hub, "cpu", trust_code=True)
+    assert "length" not in capsys.readouterr().err
+    foreign_hub.write_text(foreign_hub.read_text().replace("normalize: true", ""))
+    after = open_file(foreign_hub, "cpu")
+    assert "not 1; they are scaled to length one" in capsys.readouterr().err
+    assert before.fingerprint == after.fingerprint
+    np.testing.assert_allclose(np.linalg.norm(after.embed(SMALL), axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (".flatten(1)", "", r"shape \(1, 3, 6, 8\) for 1 images, expected \(1, D\)"),
+        (".flatten(1)", ".flatten()", r"shape \(144,\) for 1 images"),
+        (".flatten(1)", ".flatten(1) * float('nan')", "NaN or infinite"),
+        (".flatten(1)", ".flatten(1) * 0", "is zero"),
+        (".flatten(1)", ".flatten(1) * torch.rand(144)", "differently each time"),
+        ("return self.weight *", "return self, ", r"returns a tuple, expected a tensor.*`output`"),
+        ("return self.weight *", "return 1 / 0 *", "fails on images; its code raises ZeroDivisionError"),
+        ("import torch\n", "import torch, no_such_package\n", "install the Python package no_such_package"),
+        ("import torch\n", "import torch\nimport sys\nsys.exit(3)\n", "cannot be loaded; its code raises SystemExit"),
+        ('dependencies = ["torch"]', 'dependencies = ["no_such_package"]', "no_such_package"),
+        ("return Coarse(cell)", "return cell", "coarse returns a int, expected a torch.nn.Module"),
+        ("def coarse", "def fine", "cannot be loaded.*coarse"),
+    ],
+)
+def test_code_that_makes_no_descriptors_is_refused(
+    foreign_hub: Path, tmp_path: Path, old: str, new: str, problem: str
+) -> None:
+    edit(tmp_path / "repository", old, new)
+    with pytest.raises(BadInputError, match=problem) as error:
+        open_file(foreign_hub, "cpu", trust_code=True)
+    assert "\n" not in str(error.value)
+
+
+def test_one_part_of_an_output_can_be_named(foreign_hub: Path, tmp_path: Path) -> None:
+    expected = open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL)
+    edit(tmp_path / "repository", "return self.weight *", "return images, self.weight *")
+    foreign_hub.write_text(foreign_hub.read_text() + "output: 1\n")
+    np.testing.assert_array_equal(open_file(foreign_hub, "cpu", trust_code=True).embed(SMALL), expected)
+    foreign_hub.write_text(foreign_hub.read_text().replace("output: 1", "output: 2"))
+    with pytest.raises(BadInputError, match="a tuple of 2, without the part 2"):
+        open_file(foreign_hub, "cpu")
+
+
+def test_two_repositories_may_have_modules_of_the_same_name(foreign_hub: Path, tmp_path: Path) -> None:
+    sizes = []
+    for cell in (8, 16):
+        folder = tmp_path / f"repository {cell}"
+        folder.mkdir()
+        (folder / "common_name.py").write_text(f"CELL = {cell}\n")
+        (folder / "hubconf.py").write_text(
+            (tmp_path / "repository/hubconf.py").read_text().replace("cell=8", "cell=__import__('common_name').CELL")
+        )
+        described = tmp_path / f"{cell}.yaml"
+        described.write_text(foreign_hub.read_text().replace("/repository:", f"/{folder.name}:"))
+        sizes.append(open_file(described, "cpu", trust_code=True).dimensions)
+    assert sizes == [144, 36]
+
+
+def test_compiled_code_in_the_folder_is_not_used(foreign_hub: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    (folder / "cells.py").write_text("CELL = 8\n")
+    edit(folder, "cell=8", "cell=__import__('cells').CELL")
+    assert open_file(foreign_hub, "cpu", trust_code=True).dimensions == 144
+    assert not (folder / "__pycache__").exists()
+    other = tmp_path / "other.py"
+    other.write_text("CELL = 4\n")
+    os.utime(other, ns=((folder / "cells.py").stat().st_mtime_ns,) * 2)
+    compiled = importlib.util.cache_from_source(str(folder / "cells.py"))
+    py_compile.compile(str(other), compiled, dfile=str(folder / "cells.py"), doraise=True)
+    assert open_file(foreign_hub, "cpu").dimensions == 144
+
+
+def test_a_link_to_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "repository/linked").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInputError, match="linked: a link to a folder"):
+        open_file(foreign_hub, "cpu", trust_code=True)
+
+
+@pytest.mark.parametrize("text", ["hub:", "hub:owner", "hub:owner/repo", "hub:owner/repo:not a name", "hub:a/b/c:d"])
+def test_a_source_that_names_no_model_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match=r"not a torch\.hub model; expected hub:OWNER/REPO:ENTRY"):
+        open_file(text, "cpu", trust_code=True)
+
+
+def test_a_folder_without_hubconf_and_a_wrong_backend_are_refused(foreign_hub: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"has no hubconf\.py"):
+        open_file(f"hub:{tmp_path}:coarse", "cpu")
+    with pytest.raises(BadInputError, match="leave out --backend"):
+        open_file(foreign_hub, "cpu", "onnx")
+
+
+@pytest.fixture
+def github(tmp_path: Path, foreign_hub: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A server that answers like GitHub for the repository owner/repo; the fixture lists the requests."""
+    asked: list[str] = []
+    content = (tmp_path / "repository/hubconf.py").read_text()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = io.BytesIO()
+            if self.path == "/owner/repo.git/info/refs?service=git-upload-pack":
+                refs = f"001e# service=git-upload-pack\n00000156{NEW} HEAD\0caps\n003f{OLD} refs/tags/v1\n0000"
+                body.write(refs.encode())
+            elif self.path in (f"/owner/repo/archive/{OLD}.zip", f"/owner/repo/archive/{NEW}.zip"):
+                cell = "8" if OLD in self.path else "16"
+                with zipfile.ZipFile(body, "w") as archive:
+                    archive.writestr("repo-x/hubconf.py", content.replace("cell=8", f"cell={cell}"))
+            elif self.path.endswith(f"{'3' * 40}.zip"):
+                body.write(b"not a zip file")
+            else:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body.getvalue())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setattr(hub, "GITHUB", f"http://127.0.0.1:{server.server_port}")
+    yield asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.medium
+def test_a_repository_is_pinned_to_a_commit(github: list[str]) -> None:
+    with pytest.raises(BadInputError, match=rf"owner/repo at commit {NEW}.*--trust-code"):
+        open_file("hub:owner/repo:coarse", "cpu")
+    assert len(github) == 1  # nothing is downloaded before consent, and nothing runs
+    newest = open_file("hub:owner/repo:coarse", "cpu", trust_code=True)
+    tagged = open_file("hub:owner/repo@v1:coarse", "cpu", trust_code=True)
+    count = len(github)
+    pinned = open_file(f"hub:owner/repo@{OLD}:coarse", "cpu")
+    assert len(github) == count  # both the code and the consent are in the cache
+    assert (newest.about.foreign["code"], pinned.about.foreign["code"]) == (NEW, OLD)
+    assert newest.fingerprint != tagged.fingerprint == pinned.fingerprint
+    suffix, copy = pinned.copy()  # type: ignore[attr-defined]
+    assert (suffix, json.loads(copy)["hub"]) == (".yaml", f"owner/repo@{OLD}:coarse")
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("hub:owner/none:coarse", "cannot be downloaded from .*Not Found"),
+        ("hub:owner/repo@v7:coarse", "no branch or tag 'v7'"),
+        (f"hub:owner/repo@{'3' * 40}:coarse", "archive is damaged"),
+        (f"hub:owner/repo@{'4' * 40}:coarse", "cannot be downloaded"),
+    ],
+)
+def test_a_repository_that_cannot_be_had_is_refused(github: list[str], source: str, problem: str) -> None:
+    with pytest.raises(BadInputError, match=problem):
+        open_file(source, "cpu", trust_code=True)
+
+
+def test_an_unreachable_repository_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "GITHUB", "http://127.0.0.1:9")
+    with pytest.raises(BadInputError, match=r"owner/repo: cannot be downloaded .*hub:/FOLDER:ENTRY"):
+        open_file("hub:owner/repo:coarse", "cpu", trust_code=True)
