@@ -145,7 +145,7 @@ def on_gpu(given: argparse.Namespace, files: dict[str, Path], images: Any) -> li
             for one, of_one in speeds.items():
                 weights, clusters, _ = parsed(one)
                 values = [f"weights={weights}", f"clusters={clusters}", f"anchors={anchors}", f"cache_every={every}"]
-                values += [f"iterations={training.PERIODS * every}", f"size={SIZE[0]}x{SIZE[1]}", "monitor_queries=0"]
+                values += [f"iterations={given.periods * every}", f"size={SIZE[0]}x{SIZE[1]}", "monitor_queries=0"]
                 values += [f"weights_file={files[weights]}"] if weights in files else []
                 _, seconds, trained = training.train_timed(places, pictures, load_settings("oxford", overrides=values))
                 if number:
@@ -169,6 +169,7 @@ def main() -> None:
     parser.add_argument("--landmarks", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5, help=f"times that each describes {IMAGES} images on the CPU")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
+    parser.add_argument("--periods", type=int, default=4, help="mining periods per training on a GPU")
     parser.add_argument("--only", choices=["cpu", "gpu"], help="default: both, if there is a CUDA device")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()

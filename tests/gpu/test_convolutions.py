@@ -75,7 +75,8 @@ def test_fused_steps_are_as_near_to_float32_as_single_ones_in_bfloat16(
     def error(found: list[torch.Tensor]) -> list[float]:
         return [float((one - right).norm() / right.norm()) for one, right in zip(found, exact, strict=True)]
 
-    assert max(error(fused)) < 0.3
+    deepest = 0.3 if backbone == "vgg16" else 0.7  # ResNet-50 has 40 layers, and random weights
+    assert max(error(fused)) < deepest
     assert sum(error(fused)) < 1.1 * sum(error(single))
 
 
