@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--landmarks", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5, help=f"times that each describes {IMAGES} images on the CPU")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
-    parser.add_argument("--periods", type=int, default=4, help="mining periods per training on a GPU")
+    parser.add_argument("--periods", type=int, default=2, help="mining periods per training on a GPU")
     parser.add_argument("--only", choices=["cpu", "gpu"], help="default: both, if there is a CUDA device")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
