@@ -125,7 +125,7 @@ class Pca:
 
 def ours(fit: Tensor, parts: int, dimensions: int) -> Reduced:
     """The package's own reduction."""
-    layer = Reduction(fit.shape[1], parts, min(dimensions, len(fit) - 1)).to(fit.device).requires_grad_(False)
+    layer = Reduction(fit.shape[1], parts, dimensions).to(fit.device).requires_grad_(False)
     layer.fit(fit, 0)
     return layer
 
@@ -143,7 +143,7 @@ def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Names
         if dimensions >= fit.shape[1]:
             continue
         most = min(dimensions, len(fit) - 1)
-        yield "ours", most, ours(fit, parts, dimensions)
+        yield "ours", dimensions, ours(fit, parts, dimensions)
         for exponent in EXPONENTS:
             if named(f"PCA {exponent:g}"):
                 yield f"PCA {exponent:g}", most, partial(of_fit().reduce, dimensions=dimensions, exponent=exponent)
