@@ -10,7 +10,8 @@ set: its test split, or else the second half. "Away" are the other sets. Each se
 each other one. Queries of the first half of the route are for choosing, the others for reporting.
 
 "ours" is what the setting `dimensions` does. The others are PCA with more or less whitening (0 to 1), PCA fitted to the
-map's own images or to those of the other sets, and a random projection. `--work` keeps the backbone's output.
+map's own images or to those of the other sets, and a random projection. PCA of n images has at most n - 1 dimensions.
+`--work` keeps the backbone's output.
 """
 
 import argparse
@@ -142,14 +143,17 @@ def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Names
     for dimensions in DIMENSIONS:
         if dimensions >= fit.shape[1]:
             continue
-        most = min(dimensions, len(fit) - 1)
         yield "ours", dimensions, ours(fit, parts, dimensions)
         for exponent in EXPONENTS:
             if named(f"PCA {exponent:g}"):
-                yield f"PCA {exponent:g}", most, partial(of_fit().reduce, dimensions=dimensions, exponent=exponent)
+                yield (
+                    f"PCA {exponent:g}",
+                    dimensions,
+                    partial(of_fit().reduce, dimensions=dimensions, exponent=exponent),
+                )
         if named("PCA 0.5 of other sets"):
             of_others = partial(of_other_sets().reduce, dimensions=dimensions, exponent=0.5)
-            yield "PCA 0.5 of other sets", min(dimensions, len(elsewhere) - 1), of_others
+            yield "PCA 0.5 of other sets", dimensions, of_others
         if named("PCA 0.5 of the map"):
             yield "PCA 0.5 of the map", dimensions, dimensions
         if named("random"):
@@ -213,8 +217,8 @@ def table(rows: list[Row]) -> None:
     """Print home and away per network, aggregator, reduction and dimensions, average over the sets fitted to."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        asked = min((one for one in DIMENSIONS if one >= row["dimensions"]), default=row["dimensions"])
-        groups.setdefault((row["weights"], row["aggregator"], row["reduction"], f"{asked:,}"), []).append(row)
+        key = (row["weights"], row["aggregator"], row["reduction"], f"{row['dimensions']:,}")
+        groups.setdefault(key, []).append(row)
     heads = (
         "weights",
         "aggregator",
