@@ -217,8 +217,8 @@ def table(rows: list[Row]) -> None:
     """Print home and away per network, aggregator, reduction and dimensions, average over the sets fitted to."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        key = (row["weights"], row["aggregator"], row["reduction"], f"{row['dimensions']:,}")
-        groups.setdefault(key, []).append(row)
+        group = (row["weights"], row["aggregator"], row["reduction"], f"{row['dimensions']:,}")
+        groups.setdefault(group, []).append(row)
     heads = (
         "weights",
         "aggregator",

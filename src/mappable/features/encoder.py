@@ -206,7 +206,7 @@ class Encoder(nn.Module):
     ) -> None:
         """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
 
-        A reduction is fitted to at least twice as many images as it has dimensions, if there are so many.
+        A reduction is fitted to twice as many images as it has dimensions, or to all if there are fewer.
         `source` records where the images come from: "train", or a folder.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
