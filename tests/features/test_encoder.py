@@ -68,14 +68,14 @@ def test_a_reduction_travels_along(aggregator: str, small_backbone: str, picture
     assert encoder.fingerprint == loaded.fingerprint != whole.fingerprint
 
 
-def test_few_images_allow_few_numbers(
+def test_too_few_images_for_pca_give_a_random_projection_and_a_note(
     small_backbone: str, pictures: Pixels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     encoder = Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=20)
     encoder.initialize(pictures)
-    assert "note: 10 images allow descriptors of 9 numbers, not 20\n" in capsys.readouterr().err
+    assert "note: 10 images have fewer than 20 principal components" in capsys.readouterr().err
     encoder.save(tmp_path / "encoder.safetensors")
-    assert Encoder.load(tmp_path / "encoder.safetensors").embed(pictures).shape == (10, 9)
+    assert Encoder.load(tmp_path / "encoder.safetensors").embed(pictures).shape == (10, 20)
 
 
 def test_a_reduction_reduces(small_backbone: str) -> None:

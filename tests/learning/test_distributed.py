@@ -106,9 +106,10 @@ def test_five_anchors_among_two_processes(
     tmp_path: Path,
 ) -> None:
     changes = {"trainable": trainable, "loss": loss, "anchors": 5, "optimizer": "sgd", "learning_rate": 0.1}
+    changes |= {"dimensions": 5}
     chosen = settings(**changes, iterations=3, cache_every=2)
     out = tmp_path / "out"
-    results = start_two(*train_arguments(chosen.model_copy(update={"micro_batch": 2, "dimensions": 5}), out))
+    results = start_two(*train_arguments(chosen.model_copy(update={"micro_batch": 2}), out))
     assert [code for code, _ in results] == [0, 0], results
     assert "encoder: " in results[0][1]
     assert results[1][1] == ""

@@ -20,7 +20,7 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import Reduction, Whitening, images_to_fit, usable_dimensions
+from mappable.features.reduction import Reduction, Whitening, images_to_fit
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
@@ -206,15 +206,10 @@ class Encoder(nn.Module):
     ) -> None:
         """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
 
-        A reduction is fitted to at least twice as many images as it has dimensions. With fewer, it keeps fewer numbers.
+        A reduction is fitted to twice as many images as it has dimensions, or to all if there are fewer.
         `source` records where the images come from: "train", or a folder.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
-
-        dimensions = usable_dimensions(self.about.dimensions, len(pixels))
-        if dimensions is not None and dimensions != self.about.dimensions:
-            self.reduction = Reduction(self.aggregator.dimensions, self.aggregator.parts, dimensions).to(self.device)
-            self.about = replace(self.about, dimensions=dimensions)
 
         def compute(network: Network, rows: Ints) -> Tensor:
             def whole(batch: Tensor) -> Tensor:

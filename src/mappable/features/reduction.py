@@ -8,6 +8,7 @@ would amplify what varies little in the images to which it is fitted.
 import math
 import sys
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -46,22 +47,26 @@ class Reduction(nn.Module):
 
     @torch.no_grad()
     def fit(self, descriptors: Tensor, seed: int) -> None:
-        """Fit to descriptors (n, inputs) of images, which must vary in as many dimensions."""
+        """Fit to descriptors (n, inputs) of images.
+
+        n images have at most n - 1 principal components. Without enough of them, the second step is random too: this
+        keeps more accuracy, at home and away, than a shorter descriptor.
+        """
+        random = generator(seed, Purpose.REDUCTION)
         if self.first is not None:
-            drawn = generator(seed, Purpose.REDUCTION).standard_normal(self.first.shape)
-            basis = torch.linalg.qr(torch.from_numpy(drawn))[0]
-            self.first.copy_(basis * math.sqrt(self.first.shape[1] / self.first.shape[2]))  # on average, keeps lengths
+            self.first.copy_(_orthonormal(random, *self.first.shape))
         shortened = self.shortened(descriptors).double()
         mean = shortened.mean(0)
         centered = shortened - mean
         few = len(centered) < centered.shape[1]  # then the products of the images are a smaller matrix
         variances, vectors = torch.linalg.eigh(centered @ centered.T if few else centered.T @ centered)
         variances, vectors = variances.flip(0)[: self.dimensions], vectors.flip(1)[:, : self.dimensions]
-        if len(variances) < self.dimensions or not variances[-1] > 1e-10 * variances[0]:
-            raise BadInputError(
-                f"the {len(descriptors):,} images for the reduction vary in fewer than {self.dimensions:,} dimensions; "
-                "lower dimensions, or use images that differ"
-            )
+        if len(centered) <= self.dimensions or not variances[-1] > 1e-10 * variances[0]:
+            reason = f"{len(centered):,} images have fewer than {self.dimensions:,} principal components"
+            print(f"note: {reason}, so descriptors are reduced by a random projection", file=sys.stderr)
+            self.projection.copy_(_orthonormal(random, centered.shape[1], self.dimensions).T)
+            self.offset.zero_()
+            return
         components = centered.T @ vectors / variances.sqrt() if few else vectors
         self.projection.copy_((components * (variances / variances[0]) ** (-WHITENING / 2)).T)
         self.offset.copy_(-self.projection.double() @ mean)
@@ -74,13 +79,10 @@ class Reduction(nn.Module):
         return (parts @ self.first).transpose(0, 1).flatten(1)
 
 
-def usable_dimensions(dimensions: int | None, images: int) -> int | None:
-    """`dimensions`, or as many as the `images` allow, with a note: n images have n - 1 principal components."""
-    if dimensions is None or dimensions < images:
-        return dimensions
-    fewer = max(1, images - 1)
-    print(f"note: {images:,} images allow descriptors of {fewer:,} numbers, not {dimensions:,}", file=sys.stderr)
-    return fewer
+def _orthonormal(random: np.random.Generator, *shape: int) -> Tensor:
+    """Random orthonormal columns (..., length, count), scaled so that products with them keep lengths on average."""
+    basis: Tensor = torch.linalg.qr(torch.from_numpy(random.standard_normal(shape)))[0]
+    return basis * math.sqrt(shape[-2] / shape[-1])
 
 
 def images_to_fit(dimensions: int, most: int) -> int:

@@ -21,7 +21,6 @@ from mappable.features.activations import frozen_activations
 from mappable.features.embedding import describe
 from mappable.features.encoder import Encoder, Network
 from mappable.features.inputs import DeviceInputs, HostInputs, Inputs
-from mappable.features.reduction import usable_dimensions
 from mappable.files import write_atomically
 from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
@@ -54,7 +53,7 @@ def start_learner(
         clusters=settings.clusters,
         backbone=settings.backbone,
         aggregator=settings.aggregator,
-        dimensions=_dimensions(data, settings),
+        dimensions=settings.dimensions,
         seed=settings.seed,
     ).to(device)
     inputs = _inputs(encoder, data.images, settings, device, group, activations)
@@ -90,13 +89,6 @@ def start_learner(
         sequences=tuple(data.train.sequences()),
     )
     return learner
-
-
-def _dimensions(data: TrainingData, settings: Settings) -> int | None:
-    """The setting `dimensions`, or fewer if there are too few images for it."""
-    if settings.dimensions is None or settings.init_source == "train":
-        return usable_dimensions(settings.dimensions, len(data.train))
-    return usable_dimensions(settings.dimensions, len(load_places(settings.init_source)))
 
 
 def _inputs(

@@ -1,0 +1,252 @@
+"""Measures what a reduction to fewer dimensions costs, at home and away, off the shelf.
+
+    mappable convert manifest IMAGES walks
+    python benchmarks/dimensions.py walks:2 track:25 line:5 --work work --device cuda --out dimensions.json
+    python benchmarks/dimensions.py --table dimensions.json
+
+Each argument is a converted set, and the distance within which a query counts as found. Clusters and reductions are
+fitted to one part of a set: its training split, or else the first half of its extent. "Home" is another part of that
+set: its test split, or else the second half. "Away" are the other sets. Each sequence in turn is the query sequence for
+each other one. Queries of the first half of the route are for choosing, the others for reporting.
+
+"ours" is what the setting `dimensions` does. The others are PCA with more or less whitening (0 to 1), PCA fitted to the
+map's own images or to those of the other sets, and a random projection. PCA of n images has at most n - 1 dimensions.
+`--work` keeps the backbone's output.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mappable.arrays import Bools, Ints
+from mappable.features.aggregators import find_aggregator
+from mappable.features.clusters import sample_local
+from mappable.features.embedding import describe
+from mappable.features.encoder import Encoder
+from mappable.features.inputs import HostInputs
+from mappable.features.reduction import Reduction
+from mappable.features.vectors import unit
+from mappable.places.files import load_places
+from mappable.places.images import Size
+from mappable.places.pixels import images_of
+
+SIZE: Size = (240, 180)
+DIMENSIONS = (256, 512, 1024, 2048)
+EXPONENTS = (0.0, 0.5, 0.75, 1.0)
+FIT_IMAGES = 2000  # largest number of images to which a reduction is fitted
+HALVES = ("choosing", "reporting")
+
+Row = dict[str, Any]
+Reduced = Callable[[Tensor], Tensor]
+
+
+class Set:
+    """A converted set, and the backbone's output for its images."""
+
+    def __init__(self, text: str, encoder: Encoder, given: argparse.Namespace) -> None:
+        folder, _, within = text.partition(":")
+        self.name, self.within, self.device = Path(folder).name, float(within), given.device
+        self.places = load_places(folder)
+        self.positions = torch.tensor(self.places.positions, device=given.device)
+        along = self.places.positions[:, int(np.ptp(self.places.positions, axis=0).argmax())]
+        middle = (along.min() + along.max()) / 2
+        split: Bools = self.places.split != ""
+        self.fit: Ints = np.flatnonzero(np.where(split.any(), self.places.split == "train", along < middle))
+        self.home: Bools = np.where(split.any(), self.places.split == "test", along >= middle)
+        self.along = along
+        self.of_maps: dict[Any, Pca] = {}
+        file = Path(given.work) / f"{encoder.about.weights}-{self.name}.npy"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pixels, rows = HostInputs(images_of(self.places, SIZE, "crop")), np.arange(len(self.places))
+
+            def maps(batch: Tensor) -> Tensor:
+                return encoder.backbone.upper(encoder.lower(batch)).half()
+
+            np.save(file, describe(maps, pixels, rows, device=given.device, gather="cpu", title=self.name).numpy())
+        self.maps = np.load(file, mmap_mode="r")
+
+    def read(self, rows: Ints) -> Tensor:
+        return torch.from_numpy(np.asarray(self.maps[rows])).to(self.device).float()
+
+    def found(self, reduce: Reduced | int, seen: Tensor, at_home: bool) -> dict[str, float]:
+        """Percentage of queries found, by half of the route, average over pairs of sequences.
+
+        `reduce` shortens descriptors; a number of dimensions stands for PCA of the map's own images.
+        """
+        region = self.home if at_home or (self.places.split != "").any() else np.full(len(self.places), True)
+        shares: dict[str, list[float]] = {half: [] for half in HALVES}
+        short = torch.empty(0)
+        if not isinstance(reduce, int):
+            part = reduce(seen[np.flatnonzero(region)])
+            short = part.new_zeros(len(seen), part.shape[1])
+            short[np.flatnonzero(region)] = part
+        for asked, mapped in permutations(self.places.sequences().values(), 2):
+            queries, landmarks = asked[region[asked]], mapped[region[mapped]]
+            if isinstance(reduce, int):
+                key = (seen.data_ptr(), landmarks.tobytes())
+                if key not in self.of_maps:
+                    self.of_maps = {key: Pca(seen[landmarks])}  # only the latest: it is large
+                of_map = self.of_maps[key]
+                both = [of_map.reduce(seen[rows], reduce, 0.5) for rows in (queries, landmarks)]
+            else:
+                both = [short[rows] for rows in (queries, landmarks)]
+            nearest = landmarks[(both[0] @ both[1].T).argmax(1).cpu().numpy()]
+            right = ((self.positions[nearest] - self.positions[queries]).norm(dim=1) <= self.within).cpu().numpy()
+            later = self.along[queries] >= np.median(self.along[queries])
+            for half, mask in zip(HALVES, (~later, later), strict=True):
+                shares[half].append(100 * float(right[mask].mean()))
+        return {half: float(np.mean(values)) for half, values in shares.items()}
+
+
+class Pca:
+    """Principal components of descriptors (n, D)."""
+
+    def __init__(self, fit: Tensor) -> None:
+        self.mean = fit.mean(0)
+        centered = fit - self.mean
+        variances, vectors = torch.linalg.eigh((centered @ centered.T).double())
+        count = min(len(fit) - 1, max(DIMENSIONS))
+        self.variances = variances.flip(0)[:count]
+        self.basis = centered.T @ (vectors.flip(1)[:, :count] / self.variances.sqrt()).float()
+
+    def reduce(self, seen: Tensor, dimensions: int, exponent: float) -> Tensor:
+        """The first components, each divided by a power of its standard deviation, scaled to length one."""
+        scales = (self.variances[:dimensions] / self.variances[0]) ** (-exponent / 2)
+        return unit((seen - self.mean) @ self.basis[:, :dimensions] * scales.float())
+
+
+def ours(fit: Tensor, parts: int, dimensions: int) -> Reduced:
+    """The package's own reduction."""
+    layer = Reduction(fit.shape[1], parts, dimensions).to(fit.device).requires_grad_(False)
+    layer.fit(fit, 0)
+    return layer
+
+
+def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Namespace) -> Iterator[tuple[str, int, Any]]:
+    """Yield name, dimensions and function of each reduction."""
+    yield "whole", fit.shape[1], lambda seen: seen
+
+    def named(name: str) -> bool:
+        return not given.only or name in given.only
+
+    random = torch.randn(fit.shape[1], max(DIMENSIONS), generator=torch.Generator().manual_seed(0)).to(fit.device)
+    of_fit, of_other_sets = cache(partial(Pca, fit)), cache(partial(Pca, elsewhere))
+    for dimensions in DIMENSIONS:
+        if dimensions >= fit.shape[1]:
+            continue
+        yield "ours", dimensions, ours(fit, parts, dimensions)
+        for exponent in EXPONENTS:
+            if named(f"PCA {exponent:g}"):
+                yield (
+                    f"PCA {exponent:g}",
+                    dimensions,
+                    partial(of_fit().reduce, dimensions=dimensions, exponent=exponent),
+                )
+        if named("PCA 0.5 of other sets"):
+            of_others = partial(of_other_sets().reduce, dimensions=dimensions, exponent=0.5)
+            yield "PCA 0.5 of other sets", dimensions, of_others
+        if named("PCA 0.5 of the map"):
+            yield "PCA 0.5 of the map", dimensions, dimensions
+        if named("random"):
+            yield "random", dimensions, lambda seen, count=dimensions: unit(seen @ random[:, :count])
+
+
+def run(given: argparse.Namespace) -> list[Row]:
+    rows: list[Row] = []
+    for name in given.weights:
+        weights, _, file = name.partition("=")
+        encoder = Encoder.create(weights=weights, weights_file=Path(file) if file else None, size=SIZE, clusters=2)
+        encoder = encoder.to(given.device).requires_grad_(False)
+        sets = [Set(text, encoder, given) for text in given.sets]
+        for kind in given.aggregators:
+            for own in sets:
+                rows += study(own, sets, kind, weights, encoder.backbone.channels, given)
+                if given.out:
+                    given.out.write_text(json.dumps(rows, indent=1) + "\n")
+    return rows
+
+
+@torch.no_grad()
+def study(own: Set, sets: list[Set], kind: str, weights: str, channels: int, given: argparse.Namespace) -> list[Row]:
+    """Rows of all reductions that are fitted to one set."""
+    layer = find_aggregator(kind)(channels, given.clusters).to(given.device).requires_grad_(False)
+    local = sample_local(lambda rows: unit(own.read(own.fit[rows]).permute(0, 2, 3, 1).flatten(1, 2)), len(own.fit))
+    layer.initialize(local, 0)
+    seen = {
+        one.name: torch.cat([layer(own_maps) for own_maps in map(one.read, np.split(order, range(64, len(order), 64)))])
+        for one in sets
+        for order in [np.arange(len(one.places))]
+    }
+    random = np.random.default_rng(0)
+    fit = seen[own.name][np.sort(random.permutation(own.fit)[:FIT_IMAGES])]
+    others = torch.cat([seen[one.name] for one in sets if one is not own])
+    others = others[torch.from_numpy(np.sort(random.permutation(len(others))[:FIT_IMAGES])).to(others.device)]
+    rows = []
+    for name, dimensions, reduce in candidates(fit, others, layer.parts, given):
+        row: Row = {"weights": weights, "aggregator": kind, "fitted to": own.name, "reduction": name}
+        row |= {"dimensions": dimensions, "images": len(fit)}
+        for one in sets:
+            row[one.name] = one.found(reduce, seen[one.name], one is own)
+        rows.append(row)
+        print(_line(row, "choosing"), flush=True)
+    return rows
+
+
+def _home_and_away(row: Row, half: str) -> tuple[float, float]:
+    shares = {name: value[half] for name, value in row.items() if isinstance(value, dict)}
+    home = shares.pop(row["fitted to"])
+    return home, float(np.mean(list(shares.values()) or [np.nan]))
+
+
+def _line(row: Row, half: str) -> str:
+    home, away = _home_and_away(row, half)
+    start = f"{row['weights']}, {row['aggregator']}, fitted to {row['images']} images of {row['fitted to']}"
+    return f"{start}: {row['reduction']}, {row['dimensions']:,}: home {home:.1f}, away {away:.1f}"
+
+
+def table(rows: list[Row]) -> None:
+    """Print home and away per network, aggregator, reduction and dimensions, average over the sets fitted to."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        group = (row["weights"], row["aggregator"], row["reduction"], f"{row['dimensions']:,}")
+        groups.setdefault(group, []).append(row)
+    heads = (
+        "weights",
+        "aggregator",
+        "reduction",
+        "dimensions",
+        *(f"{at}, {h}" for h in HALVES for at in ("home", "away")),
+    )
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for key, own in groups.items():
+        values = [np.mean([_home_and_away(row, half)[at] for row in own]) for half in HALVES for at in (0, 1)]
+        print("| " + " | ".join([*key, *(f"{value:.1f}" for value in values)]) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="FOLDER:DISTANCE")
+    parser.add_argument("--weights", nargs="+", default=["vgg16-v1"], metavar="NAME[=FILE]")
+    parser.add_argument("--aggregators", nargs="+", default=["netvlad"])
+    parser.add_argument("--clusters", type=int, default=64)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="other reductions to try (default: all)")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--work", type=Path, default=Path("work"), help="folder for the backbone's output")
+    parser.add_argument("--out", type=Path, help="JSON file to write all rows to")
+    parser.add_argument("--table", type=Path, help="only print the table of this JSON file")
+    given = parser.parse_args()
+    rows = json.loads(given.table.read_text()) if given.table else run(given)
+    table(rows)
+
+
+if __name__ == "__main__":
+    main()
