@@ -69,7 +69,7 @@ def test_no_code_runs_without_consent(
         monkeypatch.setattr(sys, "stdin", Terminal(answer))
         with pytest.raises(BadInputError, match="not run, because you did not agree"):
             open_file(foreign_hub, "cpu")
-    assert f"coarse() of the folder {tmp_path / 'repository'}" in errors.getvalue()
+    assert f"coarse() of the folder '{tmp_path / 'repository'}'" in errors.getvalue()
     assert not (tmp_path / "ran").exists()
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     open_file(foreign_hub, "cpu")
@@ -208,7 +208,9 @@ def test_a_link_to_a_folder_of_code_is_refused(foreign_hub: Path, tmp_path: Path
         open_file(foreign_hub, "cpu", trust_code=True)
 
 
-@pytest.mark.parametrize("text", ["hub:", "hub:owner", "hub:owner/repo", "hub:owner/repo:not a name", "hub:a/b/c:d"])
+@pytest.mark.parametrize(
+    "text", ["hub:", "hub:owner", "hub:owner/repo", "hub:owner/repo:not a name", "hub:a/b/c:d", "hub:օwner/repo:d"]
+)
 def test_a_source_that_names_no_model_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match=r"not a torch\.hub model; expected hub:OWNER/REPO:ENTRY"):
         open_file(text, "cpu", trust_code=True)
@@ -295,3 +297,9 @@ def test_an_unreachable_repository_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(hub, "GITHUB", "http://127.0.0.1:9")
     with pytest.raises(BadInputError, match=r"owner/repo: cannot be downloaded .*hub:/FOLDER:ENTRY"):
         open_file("hub:owner/repo:coarse", "cpu", trust_code=True)
+
+
+def test_an_argument_that_is_no_name_is_refused(foreign_hub: Path) -> None:
+    foreign_hub.write_text(foreign_hub.read_text() + 'arguments: {"a\\rb": 1}\n')
+    with pytest.raises(BadInputError, match=r"hub\.yaml: arguments is"):
+        open_file(foreign_hub, "cpu", trust_code=True)

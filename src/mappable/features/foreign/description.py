@@ -27,6 +27,7 @@ HUB_DEFAULTS: dict[str, Any] = {
 }
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Side = Annotated[int, Field(ge=1)]
 
 
@@ -47,7 +48,7 @@ class Description(BaseModel):
 
     onnx: str | None = None
     hub: str | None = None
-    arguments: dict[str, bool | int | FiniteFloat | str | None] = {}
+    arguments: dict[Identifier, bool | int | FiniteFloat | str | None] = {}
     code: str = ""
     size: tuple[Side, Side]
     fit: Fit = "crop"

@@ -30,8 +30,8 @@ PREFIX = "hub:"
 GITHUB = "https://github.com"
 TIMEOUT_SECONDS = 20
 MAX_ARCHIVE, MAX_CODE = 2**28, 2**30  # bytes of a repository: compressed, and on disk
-REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<commit>[\w./-]+))?:(?P<entry>[A-Za-z_]\w*)")
-FOLDER = re.compile(r"(?P<folder>[~./].*|[A-Za-z]:[\\/].*):(?P<entry>[A-Za-z_]\w*)")
+REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<commit>[\w./-]+))?:(?P<entry>[A-Za-z_]\w*)", re.ASCII)
+FOLDER = re.compile(r"(?P<folder>[~./].*|[A-Za-z]:[\\/].*):(?P<entry>[A-Za-z_]\w*)", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{40}")
 IGNORED = {"__pycache__", ".git"}  # folders whose files are not used, and do not count in the hash of a folder
 
@@ -123,8 +123,12 @@ def require_consent(source: Source, arguments: Mapping[str, Any], *, trust: bool
     file = cache_folder() / "trusted-code" / key
     if key in _trusted or file.is_file():
         return
-    where = f"{source.repository} at commit {source.code}" if source.folder is None else f"the folder {source.folder}"
-    given = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
+    where = (
+        f"{source.repository} at commit {source.code}"
+        if source.folder is None
+        else f"the folder {str(source.folder)!r}"
+    )
+    given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     what = f"{source.entry}({given}) of {where}"
     if not trust:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
