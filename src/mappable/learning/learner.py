@@ -154,17 +154,18 @@ class Learner:
         squared_distances = torch.stack([batch.squared_distances[share] for batch in tuples]).to(self.device)
         valid = torch.stack([batch.valid for batch in tuples])
         weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, share].to(self.device)
-        known = (self._known_distances(batch[share]) for batch in tuples)
+        distant = torch.stack([batch.layout.distant(batch.rows[share]) for batch in tuples])
+        known = map(self._known_distances, distant.to(self.device) if self.known is not None else distant)
         with closing(self.inputs.batches(rows, self.device)) as read:
             for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, known, strict=True)):
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][share](grouped) if changes else grouped, *others)
 
-    def _known_distances(self, tuples: Tuples) -> Tensor:
-        """Squared feature distances before training between the distant images of each tuple, if they are needed."""
+    def _known_distances(self, rows: Tensor) -> Tensor:
+        """Squared feature distances before training between the images of rows (b, n), if they are needed."""
         if self.known is None:
-            return torch.empty(len(tuples.rows), 0, 0, device=self.device)
-        return _between(self.known[tuples.layout.distant(tuples.rows).to(self.device)].float())
+            return torch.empty(len(rows), 0, 0, device=self.device)
+        return _between(self.known[rows].float())
 
     def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
         """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this process's share.
