@@ -115,7 +115,7 @@ class Learner:
 
         Also call this after `restore`: the descriptors are then computed with the restored weights of the start.
         """
-        if not (self.settings.towards_start or self.settings.distillation):
+        if not (self.settings.toward_start or self.settings.distillation):
             return
         current = [parameter.detach().clone() for parameter in self.parameters]
         self.start = self.start or current
@@ -193,7 +193,7 @@ class Learner:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Copy the averaged weights, if there are any, to the encoder, and move them towards the start, if set.
+        """Copy the averaged weights, if there are any, to the encoder, and move them toward the start, if set.
 
         No steps can be taken afterwards.
 
@@ -203,7 +203,7 @@ class Learner:
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
         for start, parameter in zip(self.start, self.parameters, strict=False):
-            parameter.lerp_(start, self.settings.towards_start)
+            parameter.lerp_(start, self.settings.toward_start)
         self._recorded.clear()
         self.optimizer.zero_grad(set_to_none=True)
 

@@ -154,7 +154,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     distillation: NotNegative = 0.0
     """Weight of a term that keeps the squared feature distances between anchor and negatives as they were before
     training."""
-    towards_start: Share = 0.0
+    toward_start: Share = 0.0
     """Moves the weights this far back to those before training, after the last step; 0.5 is half-way."""
 
     # Network
