@@ -35,8 +35,6 @@ class Purpose(IntEnum):
     LIGHT = auto()
     BOOTSTRAP_RUNS = auto()
     SELF_CHECK = auto()
-    VIEWS = auto()
-    OCCLUSION = auto()
     REDUCTION = auto()
 
 

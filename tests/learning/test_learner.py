@@ -239,7 +239,7 @@ def test_lower_layers_learn_more_slowly_with_layer_decay(
 def test_the_weights_end_a_part_of_the_way_back_to_the_start(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner = new_learner(towards_start=0.25)
+    learner = new_learner(toward_start=0.25)
     learner.remember_start(60)
     start = [parameter.detach().clone() for parameter in learner.parameters]
     step(learner, loss, tuples)
@@ -277,7 +277,7 @@ def test_distillation_adds_the_change_of_distances_between_distant_images(
 def test_a_restored_learner_remembers_the_start(
     new_learner: Callable[..., Learner], loss: Loss, tuples: Tuples
 ) -> None:
-    learner, other = (new_learner(distillation=1.0, towards_start=0.5) for _ in range(2))
+    learner, other = (new_learner(distillation=1.0, toward_start=0.5) for _ in range(2))
     learner.remember_start(60)
     step(learner, loss, tuples)
     other.restore(learner.state())

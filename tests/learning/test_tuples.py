@@ -180,26 +180,6 @@ def test_positives_may_be_of_other_runs_where_there_are_any() -> None:
     assert found == [{2, 3}, {2, 3}, {0, 1}, {0, 1}, {5}, {4}]
 
 
-def test_foreign_rows_are_negatives_of_every_anchor_and_nothing_else() -> None:
-    """Also of quadruplets: the other negative of a foreign one is any place of the set that is far from the anchor."""
-    places = world()
-    sampler = Sampler(places, positive_radius=5.0, negative_radius=12.0, negatives=4, foreign=30)
-    plain = Sampler(places, positive_radius=5.0, negative_radius=12.0, negatives=4)
-    assert len(sampler) == len(places) + 30
-    assert set(plain.usable) <= set(sampler.usable) <= set(range(len(places)))
-    layout = Layout(positives=2, hard=0, random=3, other=True)
-    anchors = np.tile(plain.usable, 5)
-    tuples = sampler.draw(anchors, layout, period=0)
-    rows = tuples.rows.numpy()
-    assert (rows[:, :3] < len(places)).all()
-    assert 0.05 < (rows[:, 3:] >= len(places)).mean() < 0.9
-    for row in rows[tuples.valid.numpy()]:
-        own = [one for one in row[3:] if one < len(places)]
-        apart = np.linalg.norm(places.positions[row[0]] - places.positions[own], axis=1)
-        assert (apart >= 12.0).all()
-        assert row[6] not in row[3:6]
-
-
 def test_squared_distances_of_far_off_coordinates_keep_their_millimetres() -> None:
     places = table([(619_500.0, 5_735_000.0), (619_500.001, 5_735_000.002), (619_600.0, 5_735_000.0)])
     sampler = Sampler(places, positive_radius=10, negative_radius=25, negatives=1)

@@ -66,8 +66,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--away",
-            help="Also score the encoder on another set: a folder of `mappable convert` or `mappable simulate`, "
-            "and the radius within which a query counts as found; may be repeated.",
+            help="Also score the encoder on the images of another folder of `mappable convert` or `mappable simulate`. "
+            "A match within RADIUS counts as correct there. May be repeated.",
             metavar="PLACES[:RADIUS]",
         ),
     ] = None,

@@ -90,9 +90,9 @@ def reproduce(
         list[str] | None,
         typer.Option(
             "--away",
-            help="Also score every model on another set: a folder of `mappable convert` or `mappable simulate`, "
-            "and the radius within which a query counts as found; may be repeated. Some sets have other simulated "
-            "worlds by default.",
+            help="Also score every model on the images of another folder of `mappable convert` or `mappable simulate`. "
+            "A match within RADIUS counts as correct there. May be repeated. "
+            "Some sets have other simulated worlds by default.",
             metavar="PLACES[:RADIUS]",
         ),
     ] = None,

@@ -107,10 +107,11 @@ def correlations(
 def reach_of_metres(feature: Floats | Floats32, metres: Floats, radius: float) -> float | None:
     """Distance on the ground up to which feature distances, calibrated in metres, err by less than 20 %.
 
-    `feature` and `metres` (images, images) are distances between the images of a sequence, in order. The calibration
-    is the increasing function from feature to metres that fits the pairs of the first half best. Pairs of the second
-    half then give the median of the relative error, for distances of `radius` / 2 to 10 `radius`, in steps of
-    `radius` / 2. The result is the end of the last step before the error exceeds 20 %, or 0. None: too few pairs.
+    `feature` and `metres` (images, images) are distances between the images of a sequence, in order. The pairs of the
+    first half give the median feature distance by distance on the ground, made to increase. Feature distances of the
+    second half are read back from it. They give the median of the relative error, for distances of `radius` / 2 to
+    10 `radius`, in steps of `radius` / 2. The result is the end of the last step before the error exceeds 20 %, or 0.
+    None: too few pairs.
     """
     middle = len(feature) // 2
     pairs = []
@@ -122,8 +123,12 @@ def reach_of_metres(feature: Floats | Floats32, metres: Floats, radius: float) -
     (known, at), (asked, truth) = pairs
     if min(len(known), len(asked)) < FEWEST_TO_CALIBRATE:
         return None
-    order = np.argsort(known, kind="stable")
-    found = np.interp(asked, known[order], isotonic_regression(at[order]).x)
+    number = np.floor(at / (radius / 4)).astype(int)
+    bins = np.unique(number)
+    medians = [float(np.median(known[number == one])) for one in bins]
+    rising = isotonic_regression(medians, weights=np.bincount(number)[bins]).x
+    # A tiny slope makes the plateaus increase, so that the inverse exists.
+    found = np.interp(asked, rising + 1e-9 * np.arange(len(bins)), (bins + 0.5) * radius / 4)
     reach = 0.0
     for low in radius * np.arange(0.5, MOST_RADII, 0.5):
         own = (truth >= low) & (truth < low + radius / 2)

@@ -15,15 +15,12 @@ class Monitor:
     """Localizes queries by the nearest landmark in feature distance.
 
     Landmarks are training places, chosen greedily far apart. The monitor only reports: training does not depend on it.
-    It is the same for all runs on the same data. `first` is the row of the first query
-    (default: queries follow the training places).
+    It is the same for all runs on the same data. The rows of the queries follow those of the training places.
     """
 
-    def __init__(
-        self, train: Places, queries: Places, *, landmarks: int, radius: float, first: int | None = None
-    ) -> None:
+    def __init__(self, train: Places, queries: Places, *, landmarks: int, radius: float) -> None:
         self.landmarks: Ints = farthest_points(train.positions, min(landmarks, len(train)))
-        self.queries: Ints = (len(train) if first is None else first) + np.arange(len(queries))
+        self.queries: Ints = len(train) + np.arange(len(queries))
         chosen = train[self.landmarks]
         apart = np.linalg.norm(queries.positions[:, None] - chosen.positions[None], axis=-1)
         self.distances: Floats = np.where(queries.frame[:, None] == chosen.frame[None], apart, np.inf)

@@ -1,12 +1,13 @@
-"""Training data: the training places, foreign images, a few monitor queries, and the images of all of them."""
+"""Training data: the training places, a few monitor queries, and the images of both."""
 
 import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
+from mappable.arrays import Ints
 from mappable.errors import BadInputError
-from mappable.places.pixels import BLOCK, Images, JoinedImages, blocks
+from mappable.places.pixels import BLOCK, Images, blocks
 from mappable.places.table import COLUMNS, Places
 from mappable.progress import track
 from mappable.randomness import Purpose, generator
@@ -14,17 +15,11 @@ from mappable.randomness import Purpose, generator
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training places, monitor queries, and images: of the training places, then `foreign` ones, then the queries."""
+    """Training places, monitor queries, and the images of both: first the training images, then the queries."""
 
     train: Places
     queries: Places
     images: Images
-    foreign: int = 0
-
-    @property
-    def learned(self) -> int:
-        """Number of images to learn from: of the training places, and foreign ones."""
-        return len(self.train) + self.foreign
 
     @property
     def fingerprint(self) -> str:
@@ -33,18 +28,18 @@ class TrainingData:
         for name in COLUMNS:
             column = getattr(self.train, name)
             digest.update("\0".join(column).encode() if column.dtype == object else column.tobytes())
-        count = self.learned
+        count = len(self.train)
         training_images = self.images.take(np.arange(count))
         for pixels in track(blocks(training_images), "reading images", -(-count // BLOCK)):
             digest.update(pixels.tobytes())
         return digest.hexdigest()[:16]
 
 
-def select(places: Places, images: Images, *, queries: int, foreign: Images | None = None) -> TrainingData:
+def select(places: Places, images: Images, *, queries: int) -> TrainingData:
     """Select the training places (`Places.training`), and at most `queries` places of the calibration split.
 
     All runs get the same queries, so that monitor results can be compared. `images` has one image per place, in the
-    order of `places`. `foreign` images show other places.
+    order of `places`.
     """
     if len(images) != len(places):
         raise BadInputError(f"{len(places):,} places, but {len(images):,} images; expected one image per place")
@@ -55,7 +50,5 @@ def select(places: Places, images: Images, *, queries: int, foreign: Images | No
             "set the split of some places to 'train'"
         )
     chosen = np.sort(generator(0, Purpose.MONITOR).permutation(places.calibration())[:queries])
-    if foreign is None:
-        return TrainingData(places[train], places[chosen], images.take(np.concatenate([train, chosen])))
-    joined = JoinedImages((images.take(train), foreign, images.take(chosen)))
-    return TrainingData(places[train], places[chosen], joined, len(foreign))
+    rows: Ints = np.concatenate([train, chosen])
+    return TrainingData(places[train], places[chosen], images.take(rows))

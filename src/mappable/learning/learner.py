@@ -115,7 +115,7 @@ class Learner:
 
         Also call this after `restore`: the descriptors are then computed with the restored weights of the start.
         """
-        if not (self.settings.towards_start or self.settings.distillation):
+        if not (self.settings.toward_start or self.settings.distillation):
             return
         current = [parameter.detach().clone() for parameter in self.parameters]
         self.start = self.start or current
@@ -154,17 +154,18 @@ class Learner:
         squared_distances = torch.stack([batch.squared_distances[share] for batch in tuples]).to(self.device)
         valid = torch.stack([batch.valid for batch in tuples])
         weights = (valid / valid.sum(1, keepdim=True).clamp(min=1))[:, share].to(self.device)
-        known = (self._known_distances(batch[share]) for batch in tuples)
+        distant = torch.stack([batch.layout.distant(batch.rows[share]) for batch in tuples])
+        known = map(self._known_distances, distant.to(self.device) if self.known is not None else distant)
         with closing(self.inputs.batches(rows, self.device)) as read:
             for number, (inputs, *others) in enumerate(zip(read, squared_distances, weights, known, strict=True)):
                 grouped = inputs.view(-1, tuples[0].layout.images, *inputs.shape[1:])
                 yield Batch(changes[number][share](grouped) if changes else grouped, *others)
 
-    def _known_distances(self, tuples: Tuples) -> Tensor:
-        """Squared feature distances before training between the distant images of each tuple, if they are needed."""
+    def _known_distances(self, rows: Tensor) -> Tensor:
+        """Squared feature distances before training between the images of rows (b, n), if they are needed."""
         if self.known is None:
-            return torch.empty(len(tuples.rows), 0, 0, device=self.device)
-        return _between(self.known[tuples.layout.distant(tuples.rows).to(self.device)].float())
+            return torch.empty(len(rows), 0, 0, device=self.device)
+        return _between(self.known[rows].float())
 
     def step(self, loss: Loss, batch: Batch, iteration: int = 1) -> Tensor:
         """Take one step on the mean loss of the valid tuples. Return the TERMS (b, 7) of this process's share.
@@ -192,7 +193,7 @@ class Learner:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Copy the averaged weights, if there are any, to the encoder, and move them towards the start, if set.
+        """Copy the averaged weights, if there are any, to the encoder, and move them toward the start, if set.
 
         No steps can be taken afterwards.
 
@@ -202,7 +203,7 @@ class Learner:
         for average, parameter in zip(self.average, self.parameters, strict=False):
             parameter.copy_(average)
         for start, parameter in zip(self.start, self.parameters, strict=False):
-            parameter.lerp_(start, self.settings.towards_start)
+            parameter.lerp_(start, self.settings.toward_start)
         self._recorded.clear()
         self.optimizer.zero_grad(set_to_none=True)
 

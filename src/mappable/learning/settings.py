@@ -127,11 +127,6 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     light: Share = 0.0
     """Strength of random changes to contrast, brightness and color per image: factors from exp(-light) to
     exp(light)."""
-    views: Share = 0.0
-    """Strength of random changes to the view of each image, as by another camera: crop, scale, rotation, perspective
-    and blur. A crop keeps at least 1 - views of width and height. Positions stay true."""
-    occlusion: Share = 0.0
-    """Largest width and height of a random gray box in each image, as fractions of the image."""
 
     # Duration and speed
     iterations: CountOrZero | None = None
@@ -160,10 +155,8 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     distillation: NotNegative = 0.0
     """Weight of a term that keeps the squared feature distances between anchor and negatives as they were before
     training."""
-    towards_start: Share = 0.0
+    toward_start: Share = 0.0
     """Moves the weights this far back to those before training, after the last step; 0.5 is half-way."""
-    foreign: Text | None = None
-    """Folder of another converted set, whose images are used as additional negatives."""
 
     # Network
     weights: Text = "vgg16-v1"
@@ -261,7 +254,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
                 ["micro_batch", "anchors"],
                 f"micro_batch is {self.micro_batch}, expected at most anchors ({self.anchors})",
             )
-        for change in ("mirrored", "light", "views", "occlusion"):
+        for change in ("mirrored", "light"):
             if self.trainable != "all" and getattr(self, change):
                 raise WrongSettingsError(
                     [change, "trainable"],

@@ -61,10 +61,10 @@ def start_learner(
     if checkpoint is not None:
         learner.restore(checkpoint.learner)
         encoder.about = About.from_json(checkpoint.about["encoder"])
-        learner.remember_start(data.learned)
+        learner.remember_start(len(data.train))
         return learner
     _find_clusters(learner, len(data.train), fingerprint, activations)
-    learner.remember_start(data.learned)
+    learner.remember_start(len(data.train))
     scale = settings.feature_scale_squared
     if scale == "measure":
         scale = measure_feature_scale(

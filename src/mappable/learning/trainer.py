@@ -31,9 +31,7 @@ from mappable.learning.settings import Settings
 from mappable.learning.start import start_learner
 from mappable.learning.tuples import Sampler, Tuples
 from mappable.locks import alone_in
-from mappable.places.cache import find_packed
-from mappable.places.files import load_places
-from mappable.places.pixels import AnyImages, Images, images_of
+from mappable.places.pixels import AnyImages, images_of
 from mappable.places.table import Places
 from mappable.progress import progress_bar
 
@@ -79,8 +77,7 @@ def train(
                 f"anchors is {settings.anchors}, expected at least one per process ({group.size} processes)"
             )
         pixels = images_of(images, settings.size, settings.fit)
-        foreign = None if settings.foreign is None else _images_in(Path(settings.foreign), settings)
-        data = select(places, pixels, queries=settings.monitor_queries, foreign=foreign)
+        data = select(places, pixels, queries=settings.monitor_queries)
         sampler = Sampler(
             data.train,
             positive_radius=settings.positive_radius,
@@ -90,7 +87,6 @@ def train(
             device=chosen,
             negatives=settings.negatives,
             other_runs=settings.positives_from == "other-runs",
-            foreign=data.foreign,
         )
         _check(data, sampler, settings)
         if group.first:
@@ -165,9 +161,7 @@ class _Run:
         self.monitor: Monitor | None = None
         if len(data.queries):
             radius = settings.positive_radius
-            self.monitor = Monitor(
-                data.train, data.queries, landmarks=settings.landmarks, radius=radius, first=data.learned
-            )
+            self.monitor = Monitor(data.train, data.queries, landmarks=settings.landmarks, radius=radius)
 
     def go(self, checkpoint: Checkpoint | None, tensorboard: bool) -> None:
         """Run from the start, or from the checkpoint, to the end."""
@@ -318,8 +312,7 @@ class _Run:
 
     def _diverged(self, problem: str, rows: Tensor) -> BadInputError:
         """Error that names the images on which the run failed, and the last checkpoint."""
-        own = self.data.train.place_id
-        images = ", ".join(own[rows[rows < len(own)].numpy()])
+        images = ", ".join(self.data.train.place_id[rows.numpy()])
         kept = "nothing was saved before"
         if self.folder is not None and self.saved:
             kept = f"the checkpoint of iteration {self.saved:,} is kept in {self.folder}"
@@ -358,12 +351,6 @@ def iterations_of(settings: Settings, sampler: Sampler) -> int:
 def _check(data: TrainingData, sampler: Sampler, settings: Settings) -> None:
     """Raise now for problems that would otherwise appear only after hours of training."""
     iterations_of(settings, sampler)
-
-
-def _images_in(folder: Path, settings: Settings) -> Images:
-    """All images of a converted set, packed if it has a pack of this size."""
-    places = load_places(folder)
-    return find_packed(folder, places, settings.size, settings.fit) or images_of(places, settings.size, settings.fit)
 
 
 def _memory_advice(settings: Settings, device: torch.device) -> str:

@@ -55,8 +55,7 @@ class Sampler:
     Positives of a place are other places at most `positive_radius` away. With a `yaw_limit` (radians), their yaw must
     also differ by less than that. Negatives are places at least `negative_radius` away, with any yaw. Both radii are in
     the frames' unit. Positives and negatives are in the anchor's frame. With `other_runs`, positives come from other
-    sequences than the anchor's, if there are any. After the rows of the places there are `foreign` rows, which are
-    negatives of every anchor.
+    sequences than the anchor's, if there are any.
 
     A place without positives, or with fewer than `negatives` negatives, cannot be an anchor.
     `skipped_without_positives` has the rows of places without positives. `skipped_without_negatives` has the rows of
@@ -77,27 +76,22 @@ class Sampler:
         seed: int = 0,
         device: torch.device | str = "cpu",
         other_runs: bool = False,
-        foreign: int = 0,
     ) -> None:
         _check(places, positive_radius, negative_radius, yaw_limit)
         self.places = places
         self.positive_radius, self.negative_radius, self.yaw_limit = positive_radius, negative_radius, yaw_limit
-        self.negatives, self.seed, self.foreign = negatives, seed, foreign
+        self.negatives, self.seed = negatives, seed
         self.device = torch.device(device)
-        unknown = np.full(foreign, np.nan)
-        self._coordinates = torch.tensor(  # (dimensions, n) float64
-            np.array([np.append(axis, unknown) for axis in places.positions.T]), device=self.device
-        )
-        self._yaw = torch.tensor(np.append(places.yaw, unknown), device=self.device)
+        self._coordinates = torch.tensor(places.positions.T, device=self.device)  # (dimensions, n) float64
+        self._yaw = torch.tensor(places.yaw, device=self.device)
         names, codes = np.unique(places.frame, return_inverse=True)
-        none = np.full(foreign, -1)
-        self._frame = torch.tensor(np.append(codes, none), device=self.device) if len(names) > 1 else None
+        self._frame = torch.tensor(codes, device=self.device) if len(names) > 1 else None
         runs = np.unique(places.sequence, return_inverse=True)[1]
-        self._run = torch.tensor(np.append(runs, none), device=self.device) if other_runs else None
+        self._run = torch.tensor(runs, device=self.device) if other_runs else None
         self._find_usable()
 
     def __len__(self) -> int:
-        """Number of rows: training places, and foreign rows."""
+        """Number of training places."""
         return self._coordinates.shape[1]
 
     def batches_per_epoch(self, batch: int) -> int:
@@ -172,7 +166,7 @@ class Sampler:
         self, anchors: Tensor, layout: Layout, cache: FeatureCache | None, fractions: dict[int, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
         apart = self._squared_distances(anchors)
-        near, far = self._positives(anchors, apart), self._negatives(anchors, apart)
+        near, far = self._positives(anchors, apart), self._negatives(apart)
         positives = _pick(near, fractions[Purpose.POSITIVES], layout.positives)
         columns = [anchors[:, None], positives]
         valid = torch.ones_like(anchors, dtype=torch.bool)
@@ -183,7 +177,7 @@ class Sampler:
             columns.append(negatives)
             if layout.other:
                 for negative in negatives.T:
-                    far &= self._negatives(negative, self._squared_distances(negative))
+                    far &= self._negatives(self._squared_distances(negative))
                 valid = far.any(dim=1)
                 other = _pick(far, fractions[Purpose.OTHERS], 1)
                 columns.append(torch.where(valid[:, None], other, anchors[:, None]))
@@ -219,12 +213,8 @@ class Sampler:
             near = torch.where(others.any(dim=1, keepdim=True), others, near)
         return near
 
-    def _negatives(self, rows: Tensor, apart: Tensor) -> Tensor:
-        far = (apart >= self.negative_radius**2) & (apart < torch.inf)
-        if self.foreign:
-            own, is_own = len(self.places), rows[:, None] < len(self.places)
-            far[:, own:], far[:, :own] = is_own, torch.where(is_own, far[:, :own], True)
-        return far
+    def _negatives(self, apart: Tensor) -> Tensor:
+        return (apart >= self.negative_radius**2) & (apart < torch.inf)
 
     def _chunks(self, anchors: int) -> Iterator[slice]:
         kind = self.device.type
@@ -233,11 +223,11 @@ class Sampler:
 
     def _find_usable(self) -> None:
         positive, negative = [], []
-        for chunk in self._chunks(len(self.places)):
-            rows = torch.arange(len(self.places), device=self.device)[chunk]
+        for chunk in self._chunks(len(self)):
+            rows = torch.arange(len(self), device=self.device)[chunk]
             apart = self._squared_distances(rows)
             positive.append(self._positives(rows, apart).any(dim=1))
-            negative.append(self._negatives(rows, apart).sum(dim=1) >= self.negatives)
+            negative.append(self._negatives(apart).sum(dim=1) >= self.negatives)
         has_positives, has_negatives = (torch.cat(parts).cpu().numpy() for parts in (positive, negative))
         near = f"another place within {self.positive_radius:g} {self.places.unit} (positive_radius)"
         if self.yaw_limit is not None:

@@ -65,54 +65,6 @@ class ImageRows:
 
 
 @dataclass(frozen=True)
-class JoinedImages:
-    """Several `Images` of one size, one after the other."""
-
-    parts: tuple[Images, ...]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return len(self), *self.parts[0].shape[1:]
-
-    def take(self, rows: Ints) -> "Images":
-        return _ChosenImages(self, rows)
-
-    def read(self, rows: Ints) -> Pixels:
-        pixels = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
-        start = 0
-        for part in self.parts:
-            own = (rows >= start) & (rows < start + len(part))
-            if own.any():
-                pixels[own] = part.read(rows[own] - start)
-            start += len(part)
-        return pixels
-
-
-@dataclass(frozen=True)
-class _ChosenImages:
-    """Some rows of joined images."""
-
-    images: JoinedImages
-    rows: Ints
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return len(self.rows), *self.images.shape[1:]
-
-    def take(self, rows: Ints) -> "Images":
-        return _ChosenImages(self.images, self.rows[rows])
-
-    def read(self, rows: Ints) -> Pixels:
-        return self.images.read(self.rows[rows])
-
-
-@dataclass(frozen=True)
 class ImageFiles:
     """The images of places, decoded from their files on all cores when they are read.
 
