@@ -68,7 +68,7 @@ def main() -> int:
             full.run_full(base, work, counters, FULL, names, until=until)
         elif counters.of("memory").get("seconds", 0) < SOAK:
             soak.run_soak(base, work, counters, min(SOAK, given.seconds), pause=0.02)
-        print(table.row(part, counters), flush=True)
+        print("\n".join(table.rows(out, part)), flush=True)
     print(table.table(out, list(COMMANDS)))
     return 1 if table.failures(out) else 0
 

@@ -5,12 +5,13 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trust.tiny import STUDY, use_small_backbone, use_tiny_demo
+from trust.tiny import STUDY, use_own_cache, use_small_backbone, use_tiny_demo
 
 ABSENT = "absent"
 Look = Callable[[Path], dict[str, str]]
@@ -20,6 +21,7 @@ Look = Callable[[Path], dict[str, str]]
 class Command:
     """A command that writes. Its arguments are relative to the work folder; `{base}` is the folder of the made-up set.
 
+    An argument `@FILE` stands for the text of that file.
     `copies` are copied from the base before it runs. `look` tells what is there, part by part. `twin` has arguments of
     a second process that works on the same result, if not the same ones. `settles` is False for a command that refuses
     to run twice, such as `map add` of the same images.
@@ -34,7 +36,9 @@ class Command:
     setup: Callable[[Path], None] = field(default=use_small_backbone)
 
     def words(self, base: Path, *, twin: bool = False) -> list[object]:
-        return [word.replace("{base}", str(base)) for word in (self.twin or self.arguments if twin else self.arguments)]
+        chosen = self.twin or self.arguments if twin else self.arguments
+        words = [word.replace("{base}", str(base)) for word in chosen]
+        return [Path(word[1:]).read_text() if word.startswith("@") else word for word in words]
 
     def prepare(self, base: Path, work: Path) -> None:
         """Make the work folder as it is before the command."""
@@ -72,10 +76,6 @@ def table(work: Path) -> dict[str, str]:
     return {"set": sha(repr(list(rows)).encode() + pack.load(places).tobytes())}
 
 
-def world(work: Path) -> dict[str, str]:
-    return table(work)
-
-
 def run_folder(work: Path) -> dict[str, str]:
     """The encoder of a training run."""
     from mappable.features.encoder import Encoder
@@ -109,6 +109,18 @@ def landmarks(work: Path, name: str = "map") -> dict[str, str]:
     opened = Map.verify(work / name)
     rows = [*zip(opened.places.place_id, opened.places.x, opened.places.y, strict=True)]
     return {"map": sha(repr(rows).encode() + np.asarray(opened.store.take(np.arange(len(rows)))).tobytes())}
+
+
+def cached_weights(work: Path) -> dict[str, str]:
+    """The set of weights in the cache."""
+    from mappable.features.weight_files import digest
+    from mappable.features.weights import cached_file, find_cached
+
+    os.environ["MAPPABLE_CACHE"] = str(work / "cache")
+    if not cached_file("vgg16-caffe").exists():
+        return {"weights": ABSENT}
+    found = find_cached("vgg16-caffe")
+    return {"weights": "damaged" if found is None else digest(found.tensors)}
 
 
 def scores(folder: str) -> Look:
@@ -151,6 +163,7 @@ def study(work: Path) -> dict[str, str]:
     return seen
 
 
+RECOVERED = ("recovered/positions.csv", "recovered/trajectory.txt", "recovered/summary.json")
 SET = ("{base}/set",)
 DEVICE = ("--device", "cpu")
 NORDLAND = ("reproduce", "nordland", "out", "--images", "{base}/frames", "--rows", "off-the-shelf,triplet+huber")
@@ -166,9 +179,22 @@ COMMANDS = {
         ),
         Command("places split", ("places", "split", "set", "--calibration", "thursday"), table, ("set",)),
         Command(
+            "places show --picture",
+            ("places", "show", *SET, "--picture", "places.png", "--overwrite"),
+            files("places.png"),
+            ("places.png",),
+        ),
+        Command(
             "simulate",
             ("simulate", "street-v1-3d", "set", "--every", "60", "--size", "64x48"),
-            world,
+            table,
+        ),
+        Command(
+            "weights",
+            ("weights", "vgg16-caffe", "--file", "{base}/new.safetensors", "--sha256", "@{base}/new.sha256"),
+            cached_weights,
+            ("cache",),
+            setup=use_own_cache,
         ),
         Command("train", ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE), run_folder),
         Command(
@@ -178,6 +204,12 @@ COMMANDS = {
             ("model",),
         ),
         Command("embed", ("embed", "{base}/model", *SET, "descriptors", "--overwrite"), described, ("descriptors",)),
+        Command(
+            "embed --format hloc",
+            ("embed", "{base}/model", *SET, "embedded.h5", "--format", "hloc", "--overwrite"),
+            files("embedded.h5"),
+            ("embedded.h5",),
+        ),
         Command(
             "map build",
             ("map", "build", *SET, "map", "--encoder", "{base}/model", "--landmarks", "60", "--overwrite"),
@@ -219,7 +251,15 @@ COMMANDS = {
         Command(
             "recover",
             ("recover", "file", "{base}/ranges/ranges.csv", "recovered", "--overwrite"),
-            files("recovered/positions.csv", "recovered/trajectory.txt", "recovered/summary.json"),
+            files(*RECOVERED),
+            ("recovered",),
+        ),
+        Command(
+            "recover images",
+            ("recover", "images", "{base}/big-map", "{base}/images/wednesday", "recovered", "--figure", "--overwrite"),
+            files(
+                *(f"recovered/{name}" for name in ("positions.csv", "trajectory.txt", "summary.json", "recovery.png"))
+            ),
             ("recovered",),
         ),
         Command(
@@ -230,6 +270,12 @@ COMMANDS = {
             ),
             files("located.csv", "located.txt"),
             ("located.csv", "located.txt"),
+        ),
+        Command(
+            "map reliability",
+            ("map", "reliability", "{base}/big-map", *SET, "reliability.png", "--overwrite"),
+            files("reliability.png"),
+            ("reliability.png",),
         ),
         Command(
             "map export",

@@ -306,7 +306,7 @@ def _recovered(base: Path, folder: Path) -> Any:
     return read_shape(folder, load_places(base / "set")[np.arange(60)], 2)
 
 
-def _video(base: Path, folder: Path) -> Path:
+def write_video(base: Path, folder: Path) -> Path:
     import av
 
     with av.open(str(folder / "drive.mp4"), "w") as container:
@@ -368,7 +368,7 @@ TARGETS = {
             as_name=True,
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
-        Target("video", _video, _reader("video")),
+        Target("video", write_video, _reader("video")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
         Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
         Target(

@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -87,6 +88,9 @@ WRITTEN = (
     ("train", "set", "other-model", "--settings", "train.yaml", "--device", "cpu", "--seed", "2"),
     ("export", "model", "encoder.onnx"),
     ("map", "export", "map", "landmarks.h5"),
+    ("embed", "other-model", "set", "embedded.h5", "--format", "hloc"),
+    ("map", "reliability", "map", "set", "reliability.png"),
+    ("places", "show", "other-set", "--picture", "places.png"),
 )
 
 
@@ -97,6 +101,11 @@ def use_small_backbone(base: Path) -> None:
     folder = str(base / "backbones")
     if folder not in backbones.__path__:
         backbones.__path__.append(folder)
+
+
+def use_own_cache(_: Path) -> None:
+    """Let this process keep weights in the subfolder `cache` of its working folder."""
+    os.environ["MAPPABLE_CACHE"] = "cache"
 
 
 def use_tiny_demo(base: Path) -> None:
@@ -170,6 +179,20 @@ def write_ranges(folder: Path) -> None:
     np.save(folder / "squared.npy", squared)
 
 
+def write_weights(base: Path) -> None:
+    """Write two files of weights for VGG-16, their hashes, and a cache with one of them."""
+    from safetensors.numpy import save_file
+
+    from mappable.features.weight_files import SHAPES
+
+    for number, name in enumerate(("new", "old")):
+        file = base / f"{name}.safetensors"
+        save_file({key: np.full(shape, number / 8, np.float16) for key, shape in SHAPES.items()}, file)
+        (base / f"{name}.sha256").write_text(hashlib.sha256(file.read_bytes()).hexdigest())
+    words = ["weights", "vgg16-caffe", "--file", file, "--sha256", (base / "old.sha256").read_text()]
+    run(words, base, base / "output.txt", before=lambda: use_own_cache(base))
+
+
 def make_base(base: Path, *, short: bool = False) -> Path:
     """Write everything into `base`, unless this version of Mappable wrote it already.
 
@@ -188,6 +211,8 @@ def make_base(base: Path, *, short: bool = False) -> Path:
         ended = run_here(base, base, *words)
         if ended.status:
             raise RuntimeError(f"{' '.join(words)}: exit {ended.status}\n{ended.output}")
+    if not short:
+        write_weights(base)
     (base / "complete").write_text(stamp)
     return base
 
