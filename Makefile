@@ -52,7 +52,7 @@ sbom:
 	$(PYTHON) scripts/sbom.py
 
 audit: .audit
-	$(PYTHON) scripts/audit.py .audit/bin/pip-audit requirements-dev.lock
+	@for lock in requirements*.lock; do echo "$$lock:"; $(PYTHON) scripts/audit.py .audit/bin/pip-audit $$lock || exit; done
 
 clean:
 	rm -rf .venv .audit demo site trust sbom.json

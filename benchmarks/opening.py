@@ -52,7 +52,7 @@ def made_up_map(folder: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal((LANDMARKS, DIMENSIONS), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [f"{number:05d}.png" for number in range(LANDMARKS)]
-    places = Places(path=names, x=np.arange(LANDMARKS), y=np.zeros(LANDMARKS), frames=Frame("line"))
+    places = Places(path=names, x=np.arange(float(LANDMARKS)), y=np.zeros(LANDMARKS), frames=Frame("line"))
     Map.build(places, vectors, "made-up").save(folder)
 
 

@@ -28,16 +28,16 @@ class Command:
     """
 
     name: str
-    arguments: tuple[str, ...]
+    arguments: str
     look: Look
     copies: tuple[str, ...] = ()
-    twin: tuple[str, ...] = ()
+    twin: str = ""
     settles: bool = True
     setup: Callable[[Path], None] = field(default=use_small_backbone)
 
     def words(self, base: Path, *, twin: bool = False) -> list[object]:
         chosen = self.twin or self.arguments if twin else self.arguments
-        words = [word.replace("{base}", str(base)) for word in chosen]
+        words = [word.replace("{base}", str(base)) for word in chosen.split()]
         return [Path(word[1:]).read_text() if word.startswith("@") else word for word in words]
 
     def prepare(self, base: Path, work: Path) -> None:
@@ -163,143 +163,104 @@ def study(work: Path) -> dict[str, str]:
     return seen
 
 
-RECOVERED = ("recovered/positions.csv", "recovered/trajectory.txt", "recovered/summary.json")
-SET = ("{base}/set",)
-DEVICE = ("--device", "cpu")
-NORDLAND = ("reproduce", "nordland", "out", "--images", "{base}/frames", "--rows", "off-the-shelf,triplet+huber")
+def one_file(name: str, arguments: str, file: str) -> Command:
+    """A command that replaces a file of the base."""
+    return Command(name, f"{arguments} --overwrite", files(file), (file,))
+
+
+RECOVERED = tuple(f"recovered/{name}" for name in ("positions.csv", "trajectory.txt", "summary.json"))
+TRAIN = "train {base}/set model --settings {base}/train.yaml --device cpu"
+WEDNESDAY, ADD_THURSDAY = "{base}/images/wednesday", "map add map {base}/set --sequence thursday"
+REPRODUCE = " ".join(
+    (
+        "reproduce nordland out --images {base}/frames --rows off-the-shelf,triplet+huber",
+        "--protocols table1 --device cpu",
+        *(f"--set {change}" for change in STUDY),
+    )
+)
 COMMANDS = {
     command.name: command
     for command in (
-        Command("convert", ("convert", "manifest", "{base}/images", "set", "--size", "64x48"), table),
+        Command("convert", "convert manifest {base}/images set --size 64x48", table),
         Command(
             "convert --overwrite",
-            ("convert", "manifest", "{base}/images/half.csv", "set", "--size", "64x48", "--overwrite"),
+            "convert manifest {base}/images/half.csv set --size 64x48 --overwrite",
             table,
             ("set",),
         ),
-        Command("places split", ("places", "split", "set", "--calibration", "thursday"), table, ("set",)),
-        Command(
-            "places show --picture",
-            ("places", "show", *SET, "--picture", "places.png", "--overwrite"),
-            files("places.png"),
-            ("places.png",),
-        ),
-        Command(
-            "simulate",
-            ("simulate", "street-v1-3d", "set", "--every", "60", "--size", "64x48"),
-            table,
-        ),
+        Command("places split", "places split set --calibration thursday", table, ("set",)),
+        one_file("places show --picture", "places show {base}/set --picture places.png", "places.png"),
+        Command("simulate", "simulate street-v1-3d set --every 60 --size 64x48", table),
         Command(
             "weights",
-            ("weights", "vgg16-caffe", "--file", "{base}/new.safetensors", "--sha256", "@{base}/new.sha256"),
+            "weights vgg16-caffe --file {base}/new.safetensors --sha256 @{base}/new.sha256",
             cached_weights,
             ("cache",),
             setup=use_own_cache,
         ),
-        Command("train", ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE), run_folder),
-        Command(
-            "train --overwrite",
-            ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE, "--overwrite"),
-            run_folder,
-            ("model",),
-        ),
-        Command("embed", ("embed", "{base}/model", *SET, "descriptors", "--overwrite"), described, ("descriptors",)),
-        Command(
-            "embed --format hloc",
-            ("embed", "{base}/model", *SET, "embedded.h5", "--format", "hloc", "--overwrite"),
-            files("embedded.h5"),
-            ("embedded.h5",),
-        ),
+        Command("train", TRAIN, run_folder),
+        Command("train --overwrite", f"{TRAIN} --overwrite", run_folder, ("model",)),
+        Command("embed", "embed {base}/model {base}/set descriptors --overwrite", described, ("descriptors",)),
+        one_file("embed --format hloc", "embed {base}/model {base}/set embedded.h5 --format hloc", "embedded.h5"),
         Command(
             "map build",
-            ("map", "build", *SET, "map", "--encoder", "{base}/model", "--landmarks", "60", "--overwrite"),
+            "map build {base}/set map --encoder {base}/model --landmarks 60 --overwrite",
             landmarks,
             ("map",),
         ),
         Command(
             "map add",
-            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            ADD_THURSDAY,
             landmarks,
             ("map",),
-            ("map", "add", "map", *SET, "--sequence", "wednesday"),
+            "map add map {base}/set --sequence wednesday",
             settles=False,
         ),
         Command(
             "map remove",
-            ("map", "remove", "big-map", "monday/00020.png"),
+            "map remove big-map monday/00020.png",
             lambda work: landmarks(work, "big-map"),
             ("big-map",),
-            ("map", "add", "big-map", *SET, "--sequence", "wednesday"),
+            "map add big-map {base}/set --sequence wednesday",
             settles=False,
         ),
-        Command(
-            "map merge",
-            ("map", "merge", "map", "{base}/other-map"),
-            landmarks,
-            ("map",),
-            ("map", "add", "map", *SET, "--sequence", "thursday"),
-            settles=False,
-        ),
+        Command("map merge", "map merge map {base}/other-map", landmarks, ("map",), ADD_THURSDAY, settles=False),
         Command(
             "densify",
-            ("densify", "map", "{base}/images/wednesday", "--sequence", "--within", "50"),
+            f"densify map {WEDNESDAY} --sequence --within 50",
             landmarks,
             ("map",),
-            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            ADD_THURSDAY,
             settles=False,
         ),
         Command(
             "recover",
-            ("recover", "file", "{base}/ranges/ranges.csv", "recovered", "--overwrite"),
+            "recover file {base}/ranges/ranges.csv recovered --overwrite",
             files(*RECOVERED),
             ("recovered",),
         ),
         Command(
             "recover images",
-            ("recover", "images", "{base}/big-map", "{base}/images/wednesday", "recovered", "--figure", "--overwrite"),
-            files(
-                *(f"recovered/{name}" for name in ("positions.csv", "trajectory.txt", "summary.json", "recovery.png"))
-            ),
+            f"recover images {{base}}/big-map {WEDNESDAY} recovered --figure --overwrite",
+            files(*RECOVERED, "recovered/recovery.png"),
             ("recovered",),
         ),
         Command(
             "locate",
-            (
-                *("locate", "{base}/big-map", "{base}/images/wednesday", "--sequence"),
-                *("--csv", "located.csv", "--tum", "located.txt", "--overwrite"),
-            ),
+            f"locate {{base}}/big-map {WEDNESDAY} --sequence --csv located.csv --tum located.txt --overwrite",
             files("located.csv", "located.txt"),
             ("located.csv", "located.txt"),
         ),
-        Command(
-            "map reliability",
-            ("map", "reliability", "{base}/big-map", *SET, "reliability.png", "--overwrite"),
-            files("reliability.png"),
-            ("reliability.png",),
-        ),
-        Command(
-            "map export",
-            ("map", "export", "{base}/big-map", "landmarks.h5", "--overwrite"),
-            files("landmarks.h5"),
-            ("landmarks.h5",),
-        ),
+        one_file("map reliability", "map reliability {base}/big-map {base}/set reliability.png", "reliability.png"),
+        one_file("map export", "map export {base}/big-map landmarks.h5", "landmarks.h5"),
         Command(
             "evaluate",
-            ("evaluate", "{base}/big-map", *SET, "result", "--protocols", "table1", "--overwrite"),
+            "evaluate {base}/big-map {base}/set result --protocols table1 --overwrite",
             scores("result"),
             ("result",),
         ),
-        Command(
-            "export",
-            ("export", "{base}/other-model", "encoder.onnx", "--overwrite"),
-            files("encoder.onnx"),
-            ("encoder.onnx",),
-        ),
-        Command(
-            "reproduce",
-            (*NORDLAND, "--protocols", "table1", *DEVICE, *(word for one in STUDY for word in ("--set", one))),
-            study,
-        ),
-        Command("demo", ("demo", "out", "--every", "60"), study, setup=use_tiny_demo),
+        one_file("export", "export {base}/other-model encoder.onnx", "encoder.onnx"),
+        Command("reproduce", REPRODUCE, study),
+        Command("demo", "demo out --every 60", study, setup=use_tiny_demo),
     )
 }

@@ -18,8 +18,8 @@ import numpy as np
 from trust import fuzz
 from trust.commands import sha
 from trust.counters import Counters
-from trust.processes import ask, run, start
-from trust.tiny import use_small_backbone
+from trust.processes import ask
+from trust.tiny import run_here, use_small_backbone, write_by
 
 KINDS = ("flip a bit", "truncate", "zero a block", "swap with another file")
 BLOCK = 4096  # bytes of a block of a disk
@@ -272,22 +272,15 @@ def make_subjects(base: Path) -> None:
     if (base / "subjects").exists():
         return
     for words in (
-        ["simulate", "street-v1-3d", "world", "--every", "60", "--size", "64x48"],
-        ["embed", "other-model", "set", "other-descriptors", "--split", "train"],
-        ["evaluate", "big-map", "set", "other-result", "--protocols", "table1"],
+        "simulate street-v1-3d world --every 60 --size 64x48",
+        "embed other-model set other-descriptors --split train",
+        "evaluate big-map set other-result --protocols table1",
     ):
-        ended = run(list(words), base, base / "output.txt", before=lambda: use_small_backbone(base))
-        if ended.status:
-            raise RuntimeError(f"{' '.join(words)}: exit {ended.status}\n{ended.output}")
+        write_by(base, words)
     shutil.copytree(base / "map", base / "dense-map")
-    run(
-        ["densify", "dense-map", base / "images/wednesday", "--sequence", "--within", "50"],
-        base,
-        base / "output.txt",
-        before=lambda: use_small_backbone(base),
-    )
-    train = ["train", "set", "stopped", "--settings", "train.yaml", "--device", "cpu", "--seed", "1"]
-    start(train, base, base / "output.txt", before=lambda: use_small_backbone(base), kill_before=24).wait()
+    write_by(base, "densify dense-map images/wednesday --sequence --within 50")
+    train = "train set stopped --settings train.yaml --device cpu --seed 1"
+    run_here(base, base, *train.split(), kill_before=24)
     for name, source in (("onnx", "encoder.onnx"), ("hloc", "landmarks.h5")):
         (base / name).mkdir()
         shutil.copy(base / source, base / name)

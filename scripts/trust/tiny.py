@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -75,22 +76,22 @@ STUDY = (
 
 
 WRITTEN = (
-    ("convert", "manifest", "images", "set", "--size", "64x48"),
-    ("train", "set", "model", "--settings", "train.yaml", "--device", "cpu", "--seed", "1"),
-    ("map", "build", "set", "map", "--encoder", "model", "--landmarks", "40"),
-    ("recover", "file", "ranges/ranges.csv", "recovered", "--radius", "9"),  # all above are in the short form
-    ("map", "build", "set", "big-map", "--encoder", "model", "--landmarks", "60"),
-    ("convert", "manifest", "images/other.csv", "other-set", "--size", "64x48"),
-    ("map", "build", "other-set", "other-map", "--encoder", "model", "--all"),
-    ("embed", "model", "set", "descriptors", "--split", "train"),
-    ("evaluate", "map", "set", "result", "--protocols", "table1"),
-    ("locate", "map", "images/wednesday", "--sequence", "--csv", "located.csv", "--tum", "located.txt"),
-    ("train", "set", "other-model", "--settings", "train.yaml", "--device", "cpu", "--seed", "2"),
-    ("export", "model", "encoder.onnx"),
-    ("map", "export", "map", "landmarks.h5"),
-    ("embed", "other-model", "set", "embedded.h5", "--format", "hloc"),
-    ("map", "reliability", "map", "set", "reliability.png"),
-    ("places", "show", "other-set", "--picture", "places.png"),
+    "convert manifest images set --size 64x48",
+    "train set model --settings train.yaml --device cpu --seed 1",
+    "map build set map --encoder model --landmarks 40",
+    "recover file ranges/ranges.csv recovered --radius 9",  # all above are in the short form
+    "map build set big-map --encoder model --landmarks 60",
+    "convert manifest images/other.csv other-set --size 64x48",
+    "map build other-set other-map --encoder model --all",
+    "embed model set descriptors --split train",
+    "evaluate map set result --protocols table1",
+    "locate map images/wednesday --sequence --csv located.csv --tum located.txt",
+    "train set other-model --settings train.yaml --device cpu --seed 2",
+    "export model encoder.onnx",
+    "map export map landmarks.h5",
+    "embed other-model set embedded.h5 --format hloc",
+    "map reliability map set reliability.png",
+    "places show other-set --picture places.png",
 )
 
 
@@ -208,9 +209,7 @@ def make_base(base: Path, *, short: bool = False) -> Path:
         write(base / name)
     (base / "train.yaml").write_text(json.dumps(TRAINING))  # JSON is YAML
     for words in WRITTEN[: 4 if short else None]:
-        ended = run_here(base, base, *words)
-        if ended.status:
-            raise RuntimeError(f"{' '.join(words)}: exit {ended.status}\n{ended.output}")
+        write_by(base, words)
     if not short:
         write_weights(base)
     (base / "complete").write_text(stamp)
@@ -225,6 +224,13 @@ def source_stamp() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
 
 
-def run_here(base: Path, folder: Path, *words: object) -> Ended:
+def write_by(base: Path, words: str) -> None:
+    """Run a command in the base, with the small backbone; raise if it fails."""
+    ended = run_here(base, base, *words.split())
+    if ended.status:
+        raise RuntimeError(f"{words}: exit {ended.status}\n{ended.output}")
+
+
+def run_here(base: Path, folder: Path, *words: object, **options: Any) -> Ended:
     """Run a command in `folder`, with the small backbone."""
-    return run(list(words), folder, base / "output.txt", before=lambda: use_small_backbone(base))
+    return run(list(words), folder, base / "output.txt", before=lambda: use_small_backbone(base), **options)

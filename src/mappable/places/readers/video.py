@@ -172,9 +172,7 @@ def _track_beside(video: Path) -> Path | None:
     beside = (file for file in video.parent.iterdir() if file.stem == video.stem)
     found = sorted(file for file in beside if file.suffix.lower() in TRACK_SUFFIXES and file.is_file())
     if len(found) > 1:
-        raise BadInputError(
-            f"{video}: found {' and '.join(file.name for file in found)}; choose one with --track"
-        )
+        raise BadInputError(f"{video}: found {' and '.join(file.name for file in found)}; choose one with --track")
     return found[0] if found else None
 
 
