@@ -213,8 +213,8 @@ def _fetch(chosen: WeightSet, *, must_keep: bool, sha256: str | None = None) -> 
     """
     if chosen.half_digest is None and sha256 is None:
         raise BadInputError(
-            f"{chosen.name} is not in the cache, or damaged there, and its full SHA-256 is not published; "
-            f"accept its first digits with: mappable weights {chosen.name} --sha256 {published_digits(chosen.address)}"
+            f"{chosen.name} is not in the cache, and its full SHA-256 is not published; "
+            f"accept the first digits with: mappable weights {chosen.name} --sha256 {published_digits(chosen.address)}"
         )
     file = cached_file(chosen.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
