@@ -4,8 +4,8 @@
     python benchmarks/opening.py --runs 9   # medians of more runs
 
 A run opens the map, opens it again, asks once, and then asks five times more. "Unchecked" reads the same descriptors
-without checksums, for comparison; the package itself has no such option. Both take turns, with the files in the page
-cache.
+without checksums, for comparison; the package itself has no such option. "Cold" begins without the descriptors in the
+page cache. All take turns.
 """
 
 import argparse
@@ -30,7 +30,7 @@ import numpy as np
 from mappable.maps import Map
 from mappable.maps.exact import Exact
 
-folder, checked, dimensions, later = sys.argv[1], sys.argv[2] == "checked", int(sys.argv[3]), int(sys.argv[4])
+folder, checked, dimensions, later = sys.argv[1], sys.argv[2] != "unchecked", int(sys.argv[3]), int(sys.argv[4])
 query = np.random.default_rng(1).standard_normal((1, dimensions), dtype=np.float32)
 query /= np.linalg.norm(query)
 clocks = [(time.perf_counter(), time.process_time())]
@@ -56,15 +56,24 @@ def made_up_map(folder: Path) -> None:
     Map.build(places, vectors, "made-up").save(folder)
 
 
+def forget(file: Path) -> None:
+    """Remove a file from the page cache."""
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="processes of each kind")
     given = parser.parse_args()
-    taken: dict[str, list[object]] = {"checked": [], "unchecked": []}
+    taken: dict[str, list[object]] = {"checked": [], "unchecked": [], "cold": []}
     with TemporaryDirectory() as folder:
         made_up_map(Path(folder) / "map")
         for _ in range(given.runs):
             for kind, times in taken.items():
+                if kind == "cold":
+                    forget(next(Path(folder).glob("map/descriptors-*")))
                 words = [sys.executable, "-c", ONE_RUN, f"{folder}/map", kind, str(DIMENSIONS), str(LATER)]
                 times.append(json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
     print(f"{LANDMARKS:,} x {DIMENSIONS:,}; {os.cpu_count()} CPU cores, load {os.getloadavg()[0]:.1f}")
