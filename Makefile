@@ -52,7 +52,7 @@ sbom:
 	$(PYTHON) scripts/sbom.py
 
 audit: .audit
-	$(PYTHON) scripts/audit.py .audit/bin/pip-audit requirements-dev.lock
+	@for lock in requirements*.lock; do echo "$$lock:"; $(PYTHON) scripts/audit.py .audit/bin/pip-audit $$lock || exit; done
 
 clean:
 	rm -rf .venv .audit demo site trust sbom.json
@@ -72,10 +72,9 @@ clean:
 	$(LOCKED) requirements-dev.lock
 	@touch $@
 
-# atheris has no wheel for every platform; scripts/trust skips what is not installed.
-.venv/trusting: .venv/developing
-	$(PIP) --constraint constraints.txt schemathesis
-	-$(PIP) --constraint constraints.txt atheris
+# atheris has no wheel for every platform: pyproject.toml lists them, and scripts/trust skips what is not installed.
+.venv/trusting: .venv/developing requirements-trust.lock
+	$(LOCKED) requirements-trust.lock
 	@touch $@
 
 .venv/documenting: .venv/installed requirements-docs.lock

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from PIL import Image
+from trust.tiny import BACKBONE
 
 from mappable.arrays import Floats, Pixels
 from mappable.places.files import TABLE, save_places
@@ -45,31 +46,6 @@ DRIVES = {
     "fog": ("test", 5.0, 8.0, 0.8, (0.9, 0.9, 0.9), 12.0),
 }
 LENGTH = 80.0
-
-SMALL_BACKBONE = '''"""Two convolutions."""
-
-from torch import nn
-
-from mappable.features.backbones import Backbone
-
-
-class Small(Backbone):
-    channels, stride = 6, 8
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Conv2d(3, 5, 4, stride=4), nn.Conv2d(5, 6, 2, stride=2)
-
-    def lower(self, images):
-        return self.first(images).relu()
-
-    def upper(self, activations):
-        return self.second(activations)
-
-
-build = Small
-'''
-
 
 # Three speeds (docs/house.md): a test without a mark is quick, and must do nothing of this list.
 HEAVY_EVENTS = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn"}
@@ -292,7 +268,7 @@ def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
 def backbones_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the file of the backbone `small`."""
     folder = tmp_path_factory.mktemp("backbones")
-    (folder / "small.py").write_text(SMALL_BACKBONE)
+    (folder / "small.py").write_text(BACKBONE)
     return folder
 
 

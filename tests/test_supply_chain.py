@@ -57,7 +57,6 @@ def test_the_makefile_installs_from_the_locks_and_checks_their_hashes() -> None:
     assert unlocked == [
         "$(PIP) --constraint constraints.txt torch",
         "$(PIP) --no-deps --no-build-isolation --editable .",
-        "$(PIP) --constraint constraints.txt schemathesis",  # for `make test-trust` alone
     ]
 
 

@@ -5,12 +5,13 @@
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trust.tiny import STUDY, use_small_backbone, use_tiny_demo
+from trust.tiny import STUDY, use_own_cache, use_small_backbone, use_tiny_demo
 
 ABSENT = "absent"
 Look = Callable[[Path], dict[str, str]]
@@ -20,21 +21,24 @@ Look = Callable[[Path], dict[str, str]]
 class Command:
     """A command that writes. Its arguments are relative to the work folder; `{base}` is the folder of the made-up set.
 
+    An argument `@FILE` stands for the text of that file.
     `copies` are copied from the base before it runs. `look` tells what is there, part by part. `twin` has arguments of
     a second process that works on the same result, if not the same ones. `settles` is False for a command that refuses
     to run twice, such as `map add` of the same images.
     """
 
     name: str
-    arguments: tuple[str, ...]
+    arguments: str
     look: Look
     copies: tuple[str, ...] = ()
-    twin: tuple[str, ...] = ()
+    twin: str = ""
     settles: bool = True
     setup: Callable[[Path], None] = field(default=use_small_backbone)
 
     def words(self, base: Path, *, twin: bool = False) -> list[object]:
-        return [word.replace("{base}", str(base)) for word in (self.twin or self.arguments if twin else self.arguments)]
+        chosen = self.twin or self.arguments if twin else self.arguments
+        words = [word.replace("{base}", str(base)) for word in chosen.split()]
+        return [Path(word[1:]).read_text() if word.startswith("@") else word for word in words]
 
     def prepare(self, base: Path, work: Path) -> None:
         """Make the work folder as it is before the command."""
@@ -72,10 +76,6 @@ def table(work: Path) -> dict[str, str]:
     return {"set": sha(repr(list(rows)).encode() + pack.load(places).tobytes())}
 
 
-def world(work: Path) -> dict[str, str]:
-    return table(work)
-
-
 def run_folder(work: Path) -> dict[str, str]:
     """The encoder of a training run."""
     from mappable.features.encoder import Encoder
@@ -109,6 +109,18 @@ def landmarks(work: Path, name: str = "map") -> dict[str, str]:
     opened = Map.verify(work / name)
     rows = [*zip(opened.places.place_id, opened.places.x, opened.places.y, strict=True)]
     return {"map": sha(repr(rows).encode() + np.asarray(opened.store.take(np.arange(len(rows)))).tobytes())}
+
+
+def cached_weights(work: Path) -> dict[str, str]:
+    """The set of weights in the cache."""
+    from mappable.features.weight_files import digest
+    from mappable.features.weights import cached_file, find_cached
+
+    os.environ["MAPPABLE_CACHE"] = str(work / "cache")
+    if not cached_file("vgg16-caffe").exists():
+        return {"weights": ABSENT}
+    found = find_cached("vgg16-caffe")
+    return {"weights": "damaged" if found is None else digest(found.tensors)}
 
 
 def scores(folder: str) -> Look:
@@ -151,109 +163,104 @@ def study(work: Path) -> dict[str, str]:
     return seen
 
 
-SET = ("{base}/set",)
-DEVICE = ("--device", "cpu")
-NORDLAND = ("reproduce", "nordland", "out", "--images", "{base}/frames", "--rows", "off-the-shelf,triplet+huber")
+def one_file(name: str, arguments: str, file: str) -> Command:
+    """A command that replaces a file of the base."""
+    return Command(name, f"{arguments} --overwrite", files(file), (file,))
+
+
+RECOVERED = tuple(f"recovered/{name}" for name in ("positions.csv", "trajectory.txt", "summary.json"))
+TRAIN = "train {base}/set model --settings {base}/train.yaml --device cpu"
+WEDNESDAY, ADD_THURSDAY = "{base}/images/wednesday", "map add map {base}/set --sequence thursday"
+REPRODUCE = " ".join(
+    (
+        "reproduce nordland out --images {base}/frames --rows off-the-shelf,triplet+huber",
+        "--protocols table1 --device cpu",
+        *(f"--set {change}" for change in STUDY),
+    )
+)
 COMMANDS = {
     command.name: command
     for command in (
-        Command("convert", ("convert", "manifest", "{base}/images", "set", "--size", "64x48"), table),
+        Command("convert", "convert manifest {base}/images set --size 64x48", table),
         Command(
             "convert --overwrite",
-            ("convert", "manifest", "{base}/images/half.csv", "set", "--size", "64x48", "--overwrite"),
+            "convert manifest {base}/images/half.csv set --size 64x48 --overwrite",
             table,
             ("set",),
         ),
-        Command("places split", ("places", "split", "set", "--calibration", "thursday"), table, ("set",)),
+        Command("places split", "places split set --calibration thursday", table, ("set",)),
+        one_file("places show --picture", "places show {base}/set --picture places.png", "places.png"),
+        Command("simulate", "simulate street-v1-3d set --every 60 --size 64x48", table),
         Command(
-            "simulate",
-            ("simulate", "street-v1-3d", "set", "--every", "60", "--size", "64x48"),
-            world,
+            "weights",
+            "weights vgg16-caffe --file {base}/new.safetensors --sha256 @{base}/new.sha256",
+            cached_weights,
+            ("cache",),
+            setup=use_own_cache,
         ),
-        Command("train", ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE), run_folder),
-        Command(
-            "train --overwrite",
-            ("train", *SET, "model", "--settings", "{base}/train.yaml", *DEVICE, "--overwrite"),
-            run_folder,
-            ("model",),
-        ),
-        Command("embed", ("embed", "{base}/model", *SET, "descriptors", "--overwrite"), described, ("descriptors",)),
+        Command("train", TRAIN, run_folder),
+        Command("train --overwrite", f"{TRAIN} --overwrite", run_folder, ("model",)),
+        Command("embed", "embed {base}/model {base}/set descriptors --overwrite", described, ("descriptors",)),
+        one_file("embed --format hloc", "embed {base}/model {base}/set embedded.h5 --format hloc", "embedded.h5"),
         Command(
             "map build",
-            ("map", "build", *SET, "map", "--encoder", "{base}/model", "--landmarks", "60", "--overwrite"),
+            "map build {base}/set map --encoder {base}/model --landmarks 60 --overwrite",
             landmarks,
             ("map",),
         ),
         Command(
             "map add",
-            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            ADD_THURSDAY,
             landmarks,
             ("map",),
-            ("map", "add", "map", *SET, "--sequence", "wednesday"),
+            "map add map {base}/set --sequence wednesday",
             settles=False,
         ),
         Command(
             "map remove",
-            ("map", "remove", "big-map", "monday/00020.png"),
+            "map remove big-map monday/00020.png",
             lambda work: landmarks(work, "big-map"),
             ("big-map",),
-            ("map", "add", "big-map", *SET, "--sequence", "wednesday"),
+            "map add big-map {base}/set --sequence wednesday",
             settles=False,
         ),
-        Command(
-            "map merge",
-            ("map", "merge", "map", "{base}/other-map"),
-            landmarks,
-            ("map",),
-            ("map", "add", "map", *SET, "--sequence", "thursday"),
-            settles=False,
-        ),
+        Command("map merge", "map merge map {base}/other-map", landmarks, ("map",), ADD_THURSDAY, settles=False),
         Command(
             "densify",
-            ("densify", "map", "{base}/images/wednesday", "--sequence", "--within", "50"),
+            f"densify map {WEDNESDAY} --sequence --within 50",
             landmarks,
             ("map",),
-            ("map", "add", "map", *SET, "--sequence", "thursday"),
+            ADD_THURSDAY,
             settles=False,
         ),
         Command(
             "recover",
-            ("recover", "file", "{base}/ranges/ranges.csv", "recovered", "--overwrite"),
-            files("recovered/positions.csv", "recovered/trajectory.txt", "recovered/summary.json"),
+            "recover file {base}/ranges/ranges.csv recovered --overwrite",
+            files(*RECOVERED),
+            ("recovered",),
+        ),
+        Command(
+            "recover images",
+            f"recover images {{base}}/big-map {WEDNESDAY} recovered --figure --overwrite",
+            files(*RECOVERED, "recovered/recovery.png"),
             ("recovered",),
         ),
         Command(
             "locate",
-            (
-                *("locate", "{base}/big-map", "{base}/images/wednesday", "--sequence"),
-                *("--csv", "located.csv", "--tum", "located.txt", "--overwrite"),
-            ),
+            f"locate {{base}}/big-map {WEDNESDAY} --sequence --csv located.csv --tum located.txt --overwrite",
             files("located.csv", "located.txt"),
             ("located.csv", "located.txt"),
         ),
-        Command(
-            "map export",
-            ("map", "export", "{base}/big-map", "landmarks.h5", "--overwrite"),
-            files("landmarks.h5"),
-            ("landmarks.h5",),
-        ),
+        one_file("map reliability", "map reliability {base}/big-map {base}/set reliability.png", "reliability.png"),
+        one_file("map export", "map export {base}/big-map landmarks.h5", "landmarks.h5"),
         Command(
             "evaluate",
-            ("evaluate", "{base}/big-map", *SET, "result", "--protocols", "table1", "--overwrite"),
+            "evaluate {base}/big-map {base}/set result --protocols table1 --overwrite",
             scores("result"),
             ("result",),
         ),
-        Command(
-            "export",
-            ("export", "{base}/other-model", "encoder.onnx", "--overwrite"),
-            files("encoder.onnx"),
-            ("encoder.onnx",),
-        ),
-        Command(
-            "reproduce",
-            (*NORDLAND, "--protocols", "table1", *DEVICE, *(word for one in STUDY for word in ("--set", one))),
-            study,
-        ),
-        Command("demo", ("demo", "out", "--every", "60"), study, setup=use_tiny_demo),
+        one_file("export", "export {base}/other-model encoder.onnx", "encoder.onnx"),
+        Command("reproduce", REPRODUCE, study),
+        Command("demo", "demo out --every 60", study, setup=use_tiny_demo),
     )
 }

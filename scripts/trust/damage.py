@@ -8,17 +8,18 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trust import fuzz
 from trust.commands import sha
 from trust.counters import Counters
-from trust.processes import ask, run, start
-from trust.tiny import use_small_backbone
+from trust.processes import ask
+from trust.tiny import run_here, use_small_backbone, write_by
 
 KINDS = ("flip a bit", "truncate", "zero a block", "swap with another file")
 BLOCK = 4096  # bytes of a block of a disk
@@ -28,7 +29,8 @@ BLOCK = 4096  # bytes of a block of a disk
 class Subject:
     """A file below the base, the folder that is copied for it, and what a reader makes of that folder.
 
-    `other` is a file of the same format with other content, for swapping.
+    `other` is a file of the same format with other content, for swapping. `mends` is True if the reader changes files,
+    because it computes damaged parts again.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Subject:
     file: str  # a pattern
     answer: Callable[[Path, Path], str]
     other: str = ""
+    mends: bool = False
 
 
 def _places(base: Path, work: Path, name: str = "") -> str:
@@ -146,6 +149,65 @@ def _report(base: Path, work: Path) -> str:
     return repr(failures_of(work / "report.html"))
 
 
+def _video(base: Path, work: Path) -> str:
+    from mappable.places.readers import read_places
+
+    return _rows(read_places("video", work))
+
+
+def _undistorted(base: Path, work: Path) -> str:
+    """A raw image, decoded as `locate` does for a map of raw images."""
+    from mappable.maps.map import Map
+
+    decoding = Map.open(work).places.decoding
+    assert decoding is not None
+    return sha(decoding.decode(_raw_image()).tobytes())
+
+
+def _frozen(base: Path, work: Path) -> str:
+    """Activations of frozen layers, as `train` reads them."""
+    import torch
+
+    from mappable.features.activations import frozen_activations
+
+    encoder, images = _encoder_and_images(base)
+    found = frozen_activations(encoder, images, device=torch.device("cpu"), precision="float32", folder=work)
+    return sha(found.fetch(np.arange(len(images)), "cpu").numpy().tobytes())
+
+
+def _clusters(base: Path, work: Path) -> str:
+    """Clusters, as `train` reads them."""
+    from mappable.errors import BadInputError
+    from mappable.learning.start import _load
+
+    aggregator = _encoder_and_images(base)[0].aggregator
+    if not _load(aggregator, min(work.glob("activations/clusters-*"))):
+        raise BadInputError("computed again")
+    return sha(b"".join(value.numpy().tobytes() for value in aggregator.state_dict().values()))
+
+
+def _study_descriptors(base: Path, work: Path) -> str:
+    """Descriptors, as `reproduce` and `evaluate` read them."""
+    from mappable.evaluation.embedding import load_descriptors
+
+    encoder, images = _encoder_and_images(base)
+    found = load_descriptors(encoder, images, np.arange(len(images)), "made-up", work, precision="float32")
+    return sha(np.ascontiguousarray(found.values).tobytes())
+
+
+def _encoder_and_images(base: Path) -> Any:
+    from mappable.features.encoder import Encoder
+    from mappable.places.cache import find_packed
+    from mappable.places.files import load_places
+
+    places = load_places(base / "set")
+    return Encoder.load(base / "model/encoder.safetensors"), find_packed(base / "set", places, (64, 48), "crop")
+
+
+def _raw_image() -> Any:
+    return (np.arange(48 * 64) * 37 % 256).astype(np.uint8).reshape(48, 64)
+
+
 def _recovered(base: Path, work: Path) -> str:
     """What `locate --rerun --recovered` reads."""
     from mappable.maps.run import read_shape
@@ -162,7 +224,7 @@ SUBJECTS = {
         Subject("places.parquet", "set", "places.parquet", _places),
         Subject("places.csv", "csv", "places.csv", partial(_places, name="places.csv"), "other-csv/places.csv"),
         Subject("places.csv.json", "csv", "places.csv.json", partial(_places, name="places.csv"), "set/convert.json"),
-        Subject("convert.json", "set", "convert.json", _converted, "other-set/convert.json"),
+        Subject("convert.json", "set", "convert.json", _converted, "other-set/convert.json", mends=True),
         Subject("world.json", "world", "world.json", _world, "set/convert.json"),
         Subject("pack.json", "set", "pixels/*/pack.json", _pixels, "other-set/pixels/64x48-crop/pack.json"),
         Subject("index.parquet", "set", "pixels/*/index.parquet", _pixels, "other-set/pixels/64x48-crop/index.parquet"),
@@ -192,6 +254,15 @@ SUBJECTS = {
         Subject("arrays.safetensors", "result", "arrays.safetensors", _result, "other-result/arrays.safetensors"),
         Subject("report.json", "result", "report.json", _report, "other-result/report.json"),
         Subject("summary.json", "recovered", "summary.json", _recovered),
+        Subject("positions.csv", "recovered", "positions.csv", _recovered),
+        Subject("video.json", "film", "drive-frames/video.json", _video, "set/convert.json"),
+        Subject("map: checksums", "map", "checksums-*", _map, "other-map/checksums-*"),
+        Subject("map: undistortion", "raw-map", "undistortion-*", _undistorted),
+        Subject("clusters", "set", "activations/clusters-*", _clusters),
+        Subject("activations", "frozen", "*.bin", _frozen, mends=True),
+        Subject("activations: images", "frozen", "*.sha256", _frozen, mends=True),
+        Subject("activations: checksums", "frozen", "*.xxh3", _frozen, mends=True),
+        Subject("study: descriptors", "study", "*.f16", _study_descriptors, mends=True),
     )
 }
 
@@ -201,27 +272,23 @@ def make_subjects(base: Path) -> None:
     if (base / "subjects").exists():
         return
     for words in (
-        ["simulate", "street-v1-3d", "world", "--every", "60", "--size", "64x48"],
-        ["embed", "other-model", "set", "other-descriptors", "--split", "train"],
-        ["evaluate", "big-map", "set", "other-result", "--protocols", "table1"],
+        "simulate street-v1-3d world --every 60 --size 64x48",
+        "embed other-model set other-descriptors --split train",
+        "evaluate big-map set other-result --protocols table1",
     ):
-        ended = run(list(words), base, base / "output.txt", before=lambda: use_small_backbone(base))
-        if ended.status:
-            raise RuntimeError(f"{' '.join(words)}: exit {ended.status}\n{ended.output}")
+        write_by(base, words)
     shutil.copytree(base / "map", base / "dense-map")
-    run(
-        ["densify", "dense-map", base / "images/wednesday", "--sequence", "--within", "50"],
-        base,
-        base / "output.txt",
-        before=lambda: use_small_backbone(base),
-    )
-    train = ["train", "set", "stopped", "--settings", "train.yaml", "--device", "cpu", "--seed", "1"]
-    start(train, base, base / "output.txt", before=lambda: use_small_backbone(base), kill_before=24).wait()
+    write_by(base, "densify dense-map images/wednesday --sequence --within 50")
+    train = "train set stopped --settings train.yaml --device cpu --seed 1"
+    run_here(base, base, *train.split(), kill_before=24)
     for name, source in (("onnx", "encoder.onnx"), ("hloc", "landmarks.h5")):
         (base / name).mkdir()
         shutil.copy(base / source, base / name)
-    ask(lambda: _write_csv(base))
-    ask(lambda: _write_indexed_map(base))
+    (base / "film").mkdir()
+    fuzz.write_video(base, base / "film")
+    ask(lambda: (use_small_backbone(base), _video(base, base / "film")))
+    for write in (_write_csv, _write_indexed_map, _write_raw_map, _write_descriptors):
+        ask(lambda: (use_small_backbone(base), write(base)))  # noqa: B023 - called at once
     (base / "subjects").touch()
 
 
@@ -232,6 +299,24 @@ def _write_csv(base: Path) -> None:
     save_places(Map.open(base / "map").places, base / "landmarks.parquet")
     for source, name in (("set", "csv"), ("other-set", "other-csv")):
         save_places(load_places(base / source), base / name / "places.csv")
+
+
+def _write_raw_map(base: Path) -> None:
+    """A map of raw images, with the table of a lens that mirrors them."""
+    from mappable.maps.map import Map
+    from mappable.places.decoding import RawDecoding
+
+    height, width = _raw_image().shape
+    rows, columns = np.mgrid[:height, :width]
+    np.stack([width - 1 - columns, rows]).astype("<f8").tofile(base / "lens.bin")
+    opened = Map.open(base / "map")
+    raw = opened.places.replace(decoding=RawDecoding("GBRG", str(base / "lens.bin")))
+    replace(opened, places=raw, files={}).save(base / "raw-map")
+
+
+def _write_descriptors(base: Path) -> None:
+    _frozen(base, base / "frozen")
+    _study_descriptors(base, base / "study")
 
 
 def _write_indexed_map(base: Path) -> None:
@@ -318,8 +403,8 @@ def _try_all(subject: Subject, base: Path, here: Path, numbers: Iterable[int]) -
 
 
 def _restore(file: Path, data: bytes, subject: Subject, base: Path, here: Path) -> None:
-    """Undo the damage; `convert` may have changed other files, too."""
-    if subject.answer is _converted:
+    """Undo the damage; the reader may have changed other files, too."""
+    if subject.mends:
         shutil.rmtree(here)
         shutil.copytree(base / subject.folder, here)
     else:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -238,16 +239,18 @@ def _load_image(base: Path, folder: Path) -> Any:
     return load_image(next(folder.iterdir()), (64, 48))
 
 
-def _call(module: str, function: str, name: str, *arguments: Any) -> Callable[[Path, Path], Any]:
-    def read(base: Path, folder: Path) -> Any:
-        from importlib import import_module
+def _call(function: str, name: str, *arguments: Any) -> Callable[[Path, Path], Any]:
+    """A call of a function, such as `maps.map:Map.open`, with a file of the folder, or with the folder itself."""
 
-        owner: Any = import_module(module)
-        for part in function.split("."):
-            owner = getattr(owner, part)
-        return owner(folder / name if name else folder, *arguments)
+    def read(base: Path, folder: Path) -> Any:
+        return resolve_name(f"mappable.{function}")(folder / name if name else folder, *arguments)
 
     return read
+
+
+def _own(name: str, source: str, file: str, function: str, *arguments: Any) -> "Target":
+    """A file of ours. `source` is a file of the base, or a folder that contains `file`, and then the reader gets it."""
+    return Target(name, _copied(source, file), _call(function, file if "." in source else "", *arguments))
 
 
 def _csv_json(base: Path, folder: Path) -> Path:
@@ -319,7 +322,7 @@ def _recovered(base: Path, folder: Path) -> Any:
     return read_shape(folder, load_places(base / "set")[np.arange(60)], 2)
 
 
-def _video(base: Path, folder: Path) -> Path:
+def write_video(base: Path, folder: Path) -> Path:
     import av
 
     with av.open(str(folder / "drive.mp4"), "w") as container:
@@ -381,13 +384,13 @@ TARGETS = {
             as_name=True,
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
-        Target("video", _video, _reader("video")),
+        Target("video", write_video, _reader("video")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
-        Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
+        Target("track .gpx", _text("a.gpx", GPX), _call("places.gpx:read_track", "a.gpx")),
         Target(
             "track .csv",
             _text("a.csv", "time,x,y\n2024-05-01T12:00:00Z,1,2\n2024-05-01T12:00:01Z,3,4\n"),
-            _call("mappable.places.gpx", "read_track", "a.csv"),
+            _call("places.gpx:read_track", "a.csv"),
         ),
         Target("image .png", _picture(".png"), _load_image),
         Target("image .jpg", _picture(".jpg"), _load_image),
@@ -395,97 +398,50 @@ TARGETS = {
         Target("image .tiff", _picture(".tiff"), _load_image),
         Target("image .gif", _picture(".gif"), _load_image),
         Target("image .bmp", _picture(".bmp"), _load_image),
-        Target(
-            "ranges.csv",
-            _copied("ranges/ranges.csv", "a.csv"),
-            _call("mappable.recovery.files", "read_ranges", "a.csv"),
-        ),
-        Target(
-            "anchors.csv",
-            _copied("ranges/known.csv", "a.csv"),
-            _call("mappable.recovery.files", "read_anchors", "a.csv"),
-        ),
+        _own("ranges.csv", "ranges/ranges.csv", "a.csv", "recovery.files:read_ranges"),
+        _own("anchors.csv", "ranges/known.csv", "a.csv", "recovery.files:read_anchors"),
         Target(
             "odometry.csv",
             _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
-            _call("mappable.recovery.files", "read_odometry", "a.csv"),
+            _call("recovery.files:read_odometry", "a.csv"),
         ),
         Target(
             "turns.csv",
             _text("a.csv", "point,radians\n1,0.5\n2,-0.25\n"),
-            _call("mappable.recovery.files", "read_turns", "a.csv"),
+            _call("recovery.files:read_turns", "a.csv"),
         ),
-        Target(
-            "truth.csv",
-            _copied("ranges/truth.csv", "a.csv"),
-            _call("mappable.recovery.files", "read_truth", "a.csv", 60),
-        ),
-        Target(
-            "truth.txt", _copied("located.txt", "a.txt"), _call("mappable.recovery.files", "read_truth", "a.txt", 40)
-        ),
-        Target(
-            "matrix.npy",
-            _copied("ranges/squared.npy", "a.npy"),
-            _call("mappable.recovery.files", "read_matrix", "a.npy"),
-        ),
-        Target(
-            "settings.yaml",
-            _copied("model/settings.yaml", "a.yaml"),
-            _call("mappable.learning.setting_layers", "read_file", "a.yaml"),
-        ),
-        Target(
-            "metrics.jsonl", _copied("model", "metrics.jsonl"), _call("mappable.learning.metrics", "read_metrics", "")
-        ),
-        Target(
-            "places.parquet",
-            _copied("set/places.parquet", "places.parquet"),
-            _call("mappable.places.files", "load_places", "places.parquet"),
-        ),
-        Target("places.csv", _copied("csv", "places.csv"), _call("mappable.places.files", "load_places", "places.csv")),
-        Target("places.csv.json", _csv_json, _call("mappable.places.files", "load_places", "places.csv")),
+        _own("truth.csv", "ranges/truth.csv", "a.csv", "recovery.files:read_truth", 60),
+        _own("truth.txt", "located.txt", "a.txt", "recovery.files:read_truth", 40),
+        _own("matrix.npy", "ranges/squared.npy", "a.npy", "recovery.files:read_matrix"),
+        _own("settings.yaml", "model/settings.yaml", "a.yaml", "learning.setting_layers:read_file"),
+        _own("metrics.jsonl", "model", "metrics.jsonl", "learning.metrics:read_metrics"),
+        _own("places.parquet", "set/places.parquet", "places.parquet", "places.files:load_places"),
+        Target("places.csv", _copied("csv", "places.csv"), _call("places.files:load_places", "places.csv")),
+        Target("places.csv.json", _csv_json, _call("places.files:load_places", "places.csv")),
         Target("pack.json", _copied("set/pixels/64x48-crop", "pack.json"), _pack),
         Target("index.parquet", _copied("set/pixels/64x48-crop", "index.parquet"), _pack),
         Target("images.npy", _copied("set/pixels/64x48-crop", "images.npy"), _pack),
         Target("journal", _journal, _pack),
-        Target(
-            "encoder.safetensors",
-            _copied("model/encoder.safetensors", "a.safetensors"),
-            _call("mappable.features.encoder", "Encoder.load", "a.safetensors"),
-        ),
-        Target(
-            "encoder.onnx",
-            _copied("encoder.onnx", "a.onnx"),
-            _call("mappable.features.opening", "open_file", "a.onnx", "cpu"),
-        ),
-        Target(
+        _own("encoder.safetensors", "model/encoder.safetensors", "a.safetensors", "features.encoder:Encoder.load"),
+        _own("encoder.onnx", "encoder.onnx", "a.onnx", "features.opening:open_file", "cpu"),
+        _own(
             "checkpoint.safetensors",
-            _copied("stopped/checkpoint.safetensors", "a.safetensors"),
-            _call("mappable.learning.checkpoint", "Checkpoint.load", "a.safetensors"),
+            "stopped/checkpoint.safetensors",
+            "a.safetensors",
+            "learning.checkpoint:Checkpoint.load",
         ),
-        Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth", "vgg16")),
-        Target(
-            "descriptors.json",
-            _copied("descriptors", "descriptors.json"),
-            _call("mappable.features.descriptors", "read_descriptors", ""),
-        ),
-        Target(
-            "descriptors.npy",
-            _copied("descriptors", "descriptors.npy"),
-            _call("mappable.features.descriptors", "read_descriptors", ""),
-        ),
+        Target("weights .pth", _pth, _call("features.weight_files:read_tensors", "a.pth", "vgg16")),
+        _own("descriptors.json", "descriptors", "descriptors.json", "features.descriptors:read_descriptors"),
+        _own("descriptors.npy", "descriptors", "descriptors.npy", "features.descriptors:read_descriptors"),
         Target("foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows),
         Target("hloc .h5", _copied("landmarks.h5", "a.h5"), _hloc),
-        Target("map.json", _copied("dense-map", "map.json"), _call("mappable.maps.map", "Map.open", "")),
-        Target("map landmarks", _copied("dense-map", "landmarks-*"), _call("mappable.maps.map", "Map.open", "")),
-        Target("map covariance", _copied("dense-map", "covariance-*"), _call("mappable.maps.map", "Map.open", "")),
-        Target("map descriptors", _copied("dense-map", "descriptors-*"), _call("mappable.maps.map", "Map.open", "")),
-        Target("map index", _copied("indexed-map", "index-*"), _call("mappable.maps.map", "Map.open", "")),
-        Target("result.json", _copied("result", "result.json"), _call("mappable.evaluation.result", "Result.load", "")),
-        Target(
-            "arrays.safetensors",
-            _copied("result", "arrays.safetensors"),
-            _call("mappable.evaluation.result", "Result.load", ""),
-        ),
+        _own("map.json", "dense-map", "map.json", "maps.map:Map.open"),
+        _own("map landmarks", "dense-map", "landmarks-*", "maps.map:Map.open"),
+        _own("map covariance", "dense-map", "covariance-*", "maps.map:Map.open"),
+        _own("map descriptors", "dense-map", "descriptors-*", "maps.map:Map.open"),
+        _own("map index", "indexed-map", "index-*", "maps.map:Map.open"),
+        _own("result.json", "result", "result.json", "evaluation.result:Result.load"),
+        _own("arrays.safetensors", "result", "arrays.safetensors", "evaluation.result:Result.load"),
         Target("summary.json", _copied("recovered", "summary.json"), _recovered),
         Target("positions.csv", _copied("recovered", "positions.csv"), _recovered),
         Target("multipart body", _text("body", FORM), _form),
@@ -494,7 +450,7 @@ TARGETS = {
         Target(
             "description .yaml",
             _text("a.yaml", "hub: a/b@c:d\narguments: {n: 5}\nsize: [224, 224]\nmean: [0.5, 0.5, 0.5]\noutput: 0\n"),
-            _call("mappable.features.foreign.description", "read_description", "a.yaml"),
+            _call("features.foreign.description:read_description", "a.yaml"),
         ),
         Target("field known", _text("known", '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]'), _known_field),
     )

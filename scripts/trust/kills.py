@@ -15,6 +15,7 @@ from trust.counters import Counters
 from trust.processes import Ended, ask, run, start
 
 KINDS = ("before a change", "just after a change", "at random")
+BEFORE = "changes with a kill before them"
 LEFT = re.compile(r"\.?.*[0-9a-f]{32}.*")  # names of temporary files
 Parts = dict[str, str]
 Outcomes = dict[tuple[bool, bool], list[Parts]]  # by whether the first and the second process succeeded
@@ -86,23 +87,42 @@ class Killer:
 
 
 def run_kills(
-    base: Path, work: Path, counters: Counters, hits: int, names: Iterable[str] = COMMANDS, until: float = float("inf")
+    base: Path,
+    work: Path,
+    counters: Counters,
+    hits: int,
+    names: Iterable[str] = COMMANDS,
+    until: float = float("inf"),
+    *,
+    each: bool = True,
 ) -> None:
-    """Kill each command until `hits` kills hit it; counters of earlier runs count."""
+    """Kill each command until `hits` kills hit it, and before each change; counters of earlier runs count.
+
+    With `each` False, some changes may be left out.
+    """
     killers: dict[str, Killer] = {}
+
+    def kill(name: str, kind: str) -> None:
+        if name not in killers:
+            killers[name] = Killer(COMMANDS[name], base, work / "kill")
+            counters.of(name)["changes"] = killers[name].changes
+        _kill_once(killers[name], name, counters, kind)
+
     names = list(names)
     for goal, name in itertools.product(range(5, hits + 5, 5), names):  # in turns: a stopped run has tried all commands
         while counters.get(name, "hit") < min(goal, hits) and time.monotonic() < until:
-            if name not in killers:
-                killers[name] = Killer(COMMANDS[name], base, work / "kill")
-                counters.of(name)["changes"] = killers[name].changes
-            _kill_once(killers[name], name, counters)
+            kill(name, KINDS[counters.get(name, "tried") % 3])
+    for name in names if each else ():
+        while counters.get(name, BEFORE) < counters.get(name, "changes") and time.monotonic() < until:
+            kill(name, KINDS[0])
 
 
-def _kill_once(killer: Killer, name: str, counters: Counters) -> None:
-    tried = counters.get(name, "tried")
-    draw, kind = random.Random(f"{name} {tried}"), KINDS[tried % 3]
-    number = tried // 3 % killer.changes + 1 if kind == KINDS[0] else draw.randint(1, killer.changes)
+def _kill_once(killer: Killer, name: str, counters: Counters, kind: str) -> None:
+    draw = random.Random(f"{name} {counters.get(name, 'tried')}")
+    number = draw.randint(1, killer.changes)
+    if kind == KINDS[0]:
+        number = counters.get(name, BEFORE) % killer.changes + 1
+        counters.add(name, BEFORE)
     hit, wrong, left = killer.try_once(kind, number, draw)
     counters.add(name, "tried")
     counters.add(name, "hit", hit)

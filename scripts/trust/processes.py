@@ -49,9 +49,13 @@ class Ended:
 
     @property
     def sentence(self) -> bool:
-        """True for a refusal as users see it: exit code 1 and one line that begins with `error:`."""
+        """True for a refusal as users see it: one line that begins with `error:`.
+
+        With exit code 3, the command did the rest of its work, and each such line names a part that is missing.
+        """
         errors = [line for line in self.output.splitlines() if line.startswith("error: ")]
-        return self.status in (1, 2) and len(errors) == 1 and "Traceback" not in self.output
+        counted = len(errors) == 1 if self.status in (1, 2) else errors and self.status == 3
+        return bool(counted) and "Traceback" not in self.output
 
 
 def preload() -> None:

@@ -18,7 +18,7 @@ def run_short(out: Path) -> dict[str, Counters]:
     found = {
         part: Counters(out / f"{part}.json") for part in ("kill", "pairs", "damage", "fuzz", "http", "full", "soak")
     }
-    kills.run_kills(base, out, found["kill"], 2, COMMANDS)
+    kills.run_kills(base, out, found["kill"], 2, COMMANDS, each=False)
     kills.run_pairs(base, out, found["pairs"], 1, ["map add"])
     damage.run_damages(base, out, found["damage"], 6, SUBJECTS)
     full.run_full(base, out, found["full"], 1, ["places split"])

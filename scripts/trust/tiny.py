@@ -5,8 +5,10 @@
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -74,19 +76,22 @@ STUDY = (
 
 
 WRITTEN = (
-    ("convert", "manifest", "images", "set", "--size", "64x48"),
-    ("train", "set", "model", "--settings", "train.yaml", "--device", "cpu", "--seed", "1"),
-    ("map", "build", "set", "map", "--encoder", "model", "--landmarks", "40"),
-    ("recover", "file", "ranges/ranges.csv", "recovered", "--radius", "9"),  # all above are in the short form
-    ("map", "build", "set", "big-map", "--encoder", "model", "--landmarks", "60"),
-    ("convert", "manifest", "images/other.csv", "other-set", "--size", "64x48"),
-    ("map", "build", "other-set", "other-map", "--encoder", "model", "--all"),
-    ("embed", "model", "set", "descriptors", "--split", "train"),
-    ("evaluate", "map", "set", "result", "--protocols", "table1"),
-    ("locate", "map", "images/wednesday", "--sequence", "--csv", "located.csv", "--tum", "located.txt"),
-    ("train", "set", "other-model", "--settings", "train.yaml", "--device", "cpu", "--seed", "2"),
-    ("export", "model", "encoder.onnx"),
-    ("map", "export", "map", "landmarks.h5"),
+    "convert manifest images set --size 64x48",
+    "train set model --settings train.yaml --device cpu --seed 1",
+    "map build set map --encoder model --landmarks 40",
+    "recover file ranges/ranges.csv recovered --radius 9",  # all above are in the short form
+    "map build set big-map --encoder model --landmarks 60",
+    "convert manifest images/other.csv other-set --size 64x48",
+    "map build other-set other-map --encoder model --all",
+    "embed model set descriptors --split train",
+    "evaluate map set result --protocols table1",
+    "locate map images/wednesday --sequence --csv located.csv --tum located.txt",
+    "train set other-model --settings train.yaml --device cpu --seed 2",
+    "export model encoder.onnx",
+    "map export map landmarks.h5",
+    "embed other-model set embedded.h5 --format hloc",
+    "map reliability map set reliability.png",
+    "places show other-set --picture places.png",
 )
 
 
@@ -97,6 +102,11 @@ def use_small_backbone(base: Path) -> None:
     folder = str(base / "backbones")
     if folder not in backbones.__path__:
         backbones.__path__.append(folder)
+
+
+def use_own_cache(_: Path) -> None:
+    """Let this process keep weights in the subfolder `cache` of its working folder."""
+    os.environ["MAPPABLE_CACHE"] = "cache"
 
 
 def use_tiny_demo(base: Path) -> None:
@@ -170,6 +180,20 @@ def write_ranges(folder: Path) -> None:
     np.save(folder / "squared.npy", squared)
 
 
+def write_weights(base: Path) -> None:
+    """Write two files of weights for VGG-16, their hashes, and a cache with one of them."""
+    from safetensors.numpy import save_file
+
+    from mappable.features.weight_files import SHAPES
+
+    for number, name in enumerate(("new", "old")):
+        file = base / f"{name}.safetensors"
+        save_file({key: np.full(shape, number / 8, np.float16) for key, shape in SHAPES.items()}, file)
+        (base / f"{name}.sha256").write_text(hashlib.sha256(file.read_bytes()).hexdigest())
+    words = ["weights", "vgg16-caffe", "--file", file, "--sha256", (base / "old.sha256").read_text()]
+    run(words, base, base / "output.txt", before=lambda: use_own_cache(base))
+
+
 def make_base(base: Path, *, short: bool = False) -> Path:
     """Write everything into `base`, unless this version of Mappable wrote it already.
 
@@ -185,9 +209,9 @@ def make_base(base: Path, *, short: bool = False) -> Path:
         write(base / name)
     (base / "train.yaml").write_text(json.dumps(TRAINING))  # JSON is YAML
     for words in WRITTEN[: 4 if short else None]:
-        ended = run_here(base, base, *words)
-        if ended.status:
-            raise RuntimeError(f"{' '.join(words)}: exit {ended.status}\n{ended.output}")
+        write_by(base, words)
+    if not short:
+        write_weights(base)
     (base / "complete").write_text(stamp)
     return base
 
@@ -200,6 +224,13 @@ def source_stamp() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
 
 
-def run_here(base: Path, folder: Path, *words: object) -> Ended:
+def write_by(base: Path, words: str) -> None:
+    """Run a command in the base, with the small backbone; raise if it fails."""
+    ended = run_here(base, base, *words.split())
+    if ended.status:
+        raise RuntimeError(f"{words}: exit {ended.status}\n{ended.output}")
+
+
+def run_here(base: Path, folder: Path, *words: object, **options: Any) -> Ended:
     """Run a command in `folder`, with the small backbone."""
-    return run(list(words), folder, base / "output.txt", before=lambda: use_small_backbone(base))
+    return run(list(words), folder, base / "output.txt", before=lambda: use_small_backbone(base), **options)

@@ -75,7 +75,7 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("vgg16-v1", "--sha256", "ab"), "--sha256 'ab': needs --file, the file with this SHA-256"),
+        (("--sha256", "ab"), "--sha256 'ab': needs SET, the name of the set with this SHA-256"),
         (
             ("vgg19",),
             "unknown weight set 'vgg19'; the sets are vgg16-v1, vgg16-caffe, resnet50-keras, resnet50-torchvision",

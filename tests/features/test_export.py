@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,18 @@ def test_an_hloc_file_outlives_a_run_that_fails(
 
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(BadInputError, match="No space left on device"):
+        write_hloc(file, places, -descriptors)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("room", [0, 3_000, 30_000])
+def test_an_hloc_file_outlives_a_full_disk(
+    places: Places, full_disk: Callable[[int], AbstractContextManager[None]], room: int, tmp_path: Path
+) -> None:
+    file, descriptors = tmp_path / "global.h5", np.eye(3, 4096, dtype=np.float32)
+    write_hloc(file, places, descriptors)
+    before = contents(tmp_path)
+    with full_disk(room), pytest.raises(BadInputError, match=r"global\.h5: cannot be written"):
         write_hloc(file, places, -descriptors)
     assert contents(tmp_path) == before
 

@@ -170,6 +170,13 @@ def torchvision(published: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
         yield address
 
 
+@pytest.fixture
+def without_archive(torchvision: Address, monkeypatch: pytest.MonkeyPatch) -> Address:
+    """torchvision's address as the only source of vgg16-v1."""
+    monkeypatch.setitem(WEIGHT_SETS, "vgg16-v1", replace(WEIGHT_SETS["vgg16-v1"], archive=None))
+    return torchvision
+
+
 # ----- the real weights
 
 
@@ -272,8 +279,12 @@ def test_a_file_is_imported_by_a_hash_of_the_user(cache: Path, vgg16_v1: Tensors
     file, tensors = tmp_path / "caffe.safetensors", looking_like("vgg16-caffe")
     save_file(tensors, file)
     own = hashlib.sha256(file.read_bytes()).hexdigest()
-    with pytest.raises(BadInputError, match=rf"caffe\.safetensors: SHA-256 is {own}, expected '{own[:8]}'"):
-        fetch_weights("vgg16-caffe", file, own[:8])
+    for given in ("0" * 8, "0" * 64, own[:63] + ("1" if own[63] == "0" else "0")):
+        with pytest.raises(BadInputError, match=rf"caffe\.safetensors: SHA-256 is {own}, expected '{given}'"):
+            fetch_weights("vgg16-caffe", file, given)
+    for given in (own[:7], "g" * 8, own + "0"):
+        with pytest.raises(BadInputError, match=rf"--sha256 '{given}': expected 64 hex digits"):
+            fetch_weights("vgg16-caffe", file, given)
     fetch_weights("vgg16-caffe", file, own.upper())
     assert same(load_weights("vgg16-caffe"), tensors)
     save_file(vgg16_v1, file)
@@ -295,16 +306,32 @@ def test_a_cached_default_set_must_have_the_hash_in_the_program(vgg16_v1: Tensor
     assert find_cached("vgg16-v1") is not None
 
 
-def test_the_published_file_is_known_by_its_hash(torchvision: Address, published: bytes, tmp_path: Path) -> None:
+def test_the_published_digits_alone_are_never_enough_unless_the_user_gives_them(
+    torchvision: Address, published: bytes, cache: Path, tmp_path: Path
+) -> None:
+    """Only 8 of the 64 digits of vgg16-caffe are known: so few do not keep a forger out."""
     file = tmp_path / "downloaded.pth"
     file.write_bytes(published)
-    assert same(load_weights("vgg16-caffe", file), made_up(0.5))
+    with pytest.raises(BadInputError, match=r"downloaded\.pth: not vgg16-caffe"):
+        load_weights("vgg16-caffe", file)
+    remedy = f"with: mappable weights vgg16-caffe --sha256 {torchvision.digits}$"
+    for fetch in (load_weights, fetch_weights):
+        with pytest.raises(BadInputError, match=remedy):
+            fetch("vgg16-caffe")
+    assert torchvision.asked == 0
+    with pytest.raises(BadInputError, match=r"expected 00000000.*--file FILE --sha256 00000000$"):
+        fetch_weights("vgg16-caffe", sha256="00000000")
+    for digits in (torchvision.digits, hashlib.sha256(published).hexdigest()):
+        fetch_weights("vgg16-caffe", sha256=digits)
+        assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    with pytest.raises(BadInputError, match="needs --file"):
+        fetch_weights("vgg16-v1", sha256=torchvision.digits)
 
 
 def test_the_cached_file_can_be_taken_to_another_machine(
     torchvision: Address, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = fetch_weights("vgg16-caffe")
+    file = fetch_weights("vgg16-caffe", sha256=torchvision.digits)
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "other machine"))
     own = hashlib.sha256(file.read_bytes()).hexdigest()
     assert fetch_weights("vgg16-caffe", file, own).parent == tmp_path / "other machine"
@@ -462,48 +489,49 @@ def flip_a_bit(file: Path) -> None:
     ],
 )
 def test_a_damaged_file_in_the_cache_is_fetched_again(
-    damage: Callable[[Path], Any], torchvision: Address, cache: Path, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[Path], Any], without_archive: Address, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = fetch_weights("vgg16-caffe")
+    file = fetch_weights("vgg16-v1")
     damage(file)
-    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert same(load_weights("vgg16-v1"), made_up(0.5))
     assert f"{file} is damaged and will be replaced" in capsys.readouterr().err
-    assert same(load_weights("vgg16-caffe"), made_up(0.5))
-    assert torchvision.asked == 2
+    assert same(load_weights("vgg16-v1"), made_up(0.5))
+    assert without_archive.asked == 2
 
 
-def test_a_cached_set_under_the_other_sets_name_is_not_believed(torchvision: Address, cache: Path) -> None:
-    fetch_weights("vgg16-caffe").rename(cache / "vgg16-v1.safetensors")
+def test_a_cached_set_under_the_other_sets_name_is_not_believed(without_archive: Address, cache: Path) -> None:
+    fetch_weights("vgg16-caffe", sha256=without_archive.digits).rename(cache / "vgg16-v1.safetensors")
     fetch_weights("vgg16-v1")
-    assert torchvision.asked == 2
+    assert without_archive.asked == 2
 
 
 def test_a_cache_that_cannot_be_written_is_said_and_the_weights_are_used(
-    torchvision: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    without_archive: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a file").touch()
     monkeypatch.setenv("MAPPABLE_CACHE", str(tmp_path / "a file/cache"))
-    assert same(load_weights("vgg16-caffe"), made_up(0.5))
+    assert same(load_weights("vgg16-v1"), made_up(0.5))
     assert "cannot be written" in (said := capsys.readouterr().err)
     assert "used anyway" in said
-    with pytest.raises(BadInputError, match=r"vgg16-caffe\.safetensors.*written"):
-        fetch_weights("vgg16-caffe")
-    assert torchvision.asked == 1
+    with pytest.raises(BadInputError, match=r"vgg16-v1\.safetensors.*written"):
+        fetch_weights("vgg16-v1")
+    assert without_archive.asked == 1
 
 
 FETCHING = """
 import sys
 from dataclasses import replace
 from mappable.features.weights import WEIGHT_SETS, load_weights
-WEIGHT_SETS["vgg16-caffe"] = replace(WEIGHT_SETS["vgg16-caffe"], address=sys.argv[1])
-print(load_weights("vgg16-caffe")["features.28.bias"].sum().item())
+_, address, half = sys.argv
+WEIGHT_SETS["vgg16-v1"] = replace(WEIGHT_SETS["vgg16-v1"], address=address, half_digest=half, archive=None)
+print(load_weights("vgg16-v1")["features.28.bias"].sum().item())
 """
 
 
 @pytest.mark.long
 def test_of_two_processes_one_fetches_and_the_other_waits(published: bytes, cache: Path) -> None:
     with serving(Address(published, delay_s=2.5)) as address:
-        command = [sys.executable, "-c", FETCHING, address.url()]
+        command = [sys.executable, "-c", FETCHING, address.url(), digest(made_up(0.5), torch.float16)]
         started = [
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
             for _ in range(2)

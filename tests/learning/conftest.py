@@ -13,33 +13,13 @@ from typing import Any
 
 import pytest
 from torch import Tensor
+from trust.tiny import TRAINING
 
 from mappable.learning.learner import Batch, Learner
 from mappable.learning.losses import Loss
 from mappable.learning.settings import Settings, settings_to_yaml
 
-TOY = {
-    "positive_radius": 5.0,
-    "negative_radius": 12.0,
-    "positives": 2,
-    "negatives": 3,
-    "hard_negatives": 1,
-    "cache_every": 4,
-    "cache_size": 10,
-    "iterations": 10,
-    "learning_rate": 1e-2,
-    "weights": "random",
-    "backbone": "small",
-    "clusters": 4,
-    "size": (64, 48),
-    "init_images": 8,
-    "init_locations": 20,
-    "landmarks": 6,
-    "monitor_queries": 4,
-    "checkpoint_every": 3,
-    "checkpoint_seconds": 0,
-    "precision": "float32",
-}
+TOY = TRAINING | {"iterations": 10, "clusters": 4, "size": (64, 48), "landmarks": 6, "checkpoint_every": 3}
 
 # `mappable ARGUMENTS` with the backbones of one more folder. A moment, such as (SIGKILL, "mappable.learning.learner:
 # Learner.step", 3), is when the process sends itself that signal: just before that function is called so many times.

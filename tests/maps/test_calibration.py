@@ -207,6 +207,19 @@ def test_a_small_map_rejects_by_the_images_it_knows(town: Any) -> None:
     assert calibrate(few, descriptors, positions, elsewhere=town.elsewhere).share_confident > 0.8
 
 
+def test_a_map_of_one_landmark_is_never_confident_of_an_image_alone(town: Any) -> None:
+    """All images are near the landmark, so no image shows how others look: the gate stays closed."""
+    lonely = town.bare.remove(town.bare.places.place_id[1:].tolist())
+    positions = lonely.places.positions + np.random.default_rng(0).normal(0, 1.5, (200, 2))
+    calibration = calibrate(lonely, town.describe(positions, seed=4), positions)
+    assert calibration.drive.clear_ratio == 0
+    locator = Locator(lonely.with_calibration(calibration))
+    for descriptors in (town.describe(positions, seed=9), town.absent):
+        found = locator.locate(descriptors, encoder=town.encoder)
+        assert not any(one.confident for one in found)
+        assert all(one.reason for one in found)
+
+
 def test_training_images_are_said_to_guarantee_nothing(town: Any) -> None:
     assert town.calibration.note == ""
     trained = replace(town.calibration, source="train")

@@ -219,6 +219,13 @@ print(json.dumps(lengths))
 
 
 @pytest.mark.medium
+def test_opening_does_not_import_pandas(small: Map, tmp_path: Path) -> None:
+    small.save(tmp_path / "map")
+    code = "import sys; from mappable.maps import Map; Map.open(sys.argv[1]); assert 'pandas' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code, tmp_path / "map"], check=True)
+
+
+@pytest.mark.medium
 def test_a_save_killed_at_any_moment_leaves_the_old_map_or_the_new_one(small: Map, tmp_path: Path) -> None:
     """At each moment at which a file is about to be synchronized, renamed or removed, the process ends."""
     small.save(tmp_path)

@@ -55,6 +55,18 @@ def test_a_jump_lasts_if_the_drive_goes_on_from_there() -> None:
     assert np.flatnonzero(lasting_jumps(cut, 2.2, 3.0)).tolist() == [20]
 
 
+@pytest.mark.parametrize("every", [1, 2, 4, 8])
+def test_a_cut_is_found_however_sparse_the_images_are(every: int) -> None:
+    """The last 12 images are 150 m farther on; beside a step of 17.6 m the jump looks short, but it lasts."""
+    random = np.random.default_rng(0)
+    drive = np.arange(0, 24 * every, every)[:, None] * [2.2, 0.0] + random.normal(0, 1.0, (24, 2))
+    drive[12:] += [150.0, 0.0]
+    step = step_along(drive)
+    assert np.flatnonzero(lasting_jumps(drive, step, 3.0)).tolist() == [12]
+    drive[12:] -= [150.0, 0.0]
+    assert not lasting_jumps(drive, step, 3.0).any()
+
+
 def test_a_jump_there_and_back_does_not_last() -> None:
     drive = np.arange(40.0)[:, None] * [2.0, 1.0]
     drive[18:22] += 90.0

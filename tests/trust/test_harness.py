@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trust.counters import Counters
 
-from trust import commands, damage, fuzz, kills, soak
+from trust import commands, damage, fuzz, kills, processes, soak, table
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -59,6 +59,45 @@ def test_partial_runs_add_up(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "kill.json").read_text()) == {
         "convert": {"failures": ["lost", "lost"], "hit": 6, "failed": 2}
     }
+
+
+def test_a_kill_precedes_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = []
+
+    class Killer:
+        changes = 30
+
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def try_once(self, kind: str, number: int, _: random.Random) -> tuple[bool, str, int]:
+            if kind == kills.KINDS[0]:
+                before.append(number)
+            return True, "", 0
+
+    monkeypatch.setattr(kills, "Killer", Killer)
+    counters = Counters(tmp_path / "kill.json")
+    kills.run_kills(tmp_path, tmp_path, counters, 12, ["convert"])
+    assert before == list(range(1, 31))
+    assert counters.get("convert", "hit") == 12 + 26
+    lines = table.table(tmp_path, ["convert"]).splitlines()
+    assert "| kills that hit a process at work | 38 | 0 | 1,000 |" in lines
+    assert "| `convert` | 38 | 30 | 30 | 0 |" in lines
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "sentence"),
+    [
+        (1, "error: a.csv: damaged\n", True),
+        (1, "error: a.csv: damaged\nerror: b.csv: damaged\n", False),
+        (3, "report: r\nerror: figure 1: no room\nerror: figure 2: no room\n", True),
+        (3, "report: r\n", False),
+        (1, "Traceback\nerror: x\n", False),
+        (-9, "error: x\n", False),
+    ],
+)
+def test_a_refusal_is_a_sentence(status: int, output: str, sentence: bool) -> None:
+    assert processes.Ended(status, output, 0.1).sentence is sentence
 
 
 @pytest.mark.medium

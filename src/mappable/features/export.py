@@ -1,5 +1,6 @@
 """Write descriptors as a NumPy file with the table of places, or as HDF5 for hloc."""
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError, DamagedFileError, install_extra
 from mappable.features.about import About
-from mappable.files import write_atomically, writing, written_together
+from mappable.files import write_atomically, writing
 from mappable.formats import Format
 from mappable.places.files import TABLE, save_places
 from mappable.places.table import Places
@@ -83,10 +84,12 @@ def write_hloc(file: Path, places: Places, descriptors: NDArray[np.float32]) -> 
     _check_rows(places, descriptors)
     import h5py
 
-    with written_together(file) as (temporary,), h5py.File(temporary, "w") as opened:
+    content = BytesIO()  # because HDF5 can crash the process if the disk is full
+    with h5py.File(content, "w") as opened:
         rows = zip(places.path, descriptors, strict=True)
         for path, descriptor in track(rows, "writing descriptors", len(places)):
             opened.create_group(path).create_dataset("global_descriptor", data=descriptor, fletcher32=True)
+    write_atomically(file, lambda stream: stream.write(content.getbuffer()))
 
 
 def _check_rows(places: Places, descriptors: NDArray[np.float32]) -> None:

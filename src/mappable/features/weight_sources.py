@@ -114,8 +114,11 @@ def fetch_package(package: NpmPackage, folder: Path) -> Path:
     return file
 
 
-def fetch_address(address: str, folder: Path, sha256: str = "") -> Path:
-    """Download `address` into `folder`, and check the file with `is_published`."""
+def fetch_address(address: str, folder: Path, sha256: str | None = None) -> Path:
+    """Download `address` into `folder`. The file's sha256 must begin with the digits `sha256`.
+
+    The default is the 8 digits at the end of its name. Then the caller compares a full hash of what is in the file.
+    """
     target = folder / address.rpartition("/")[2]
     request = Request(address, headers={"User-Agent": "mappable"})  # noqa: S310 (the addresses are ours)
     try:
@@ -127,14 +130,15 @@ def fetch_address(address: str, folder: Path, sha256: str = "") -> Path:
                     advance(1)
     except (OSError, ValueError, HTTPException) as error:
         raise UnavailableError(str(getattr(error, "reason", None) or error)) from None
-    if not is_published(target, address, sha256):
-        raise UnavailableError("the downloaded file is incomplete, or its sha256 does not match its name")
+    expected, found = (sha256 or published_digits(address)).lower(), sha256_of(target)
+    if not found.startswith(expected):
+        raise UnavailableError(f"the downloaded file is incomplete or another one: sha256 {found}, expected {expected}")
     return target
 
 
-def is_published(file: Path, address: str, sha256: str = "") -> bool:
-    """True if the file has this sha256; without one, if it begins with the digits in the address (vgg16-397923af)."""
-    return sha256_of(file).startswith(sha256 or address.rpartition(".")[0].rpartition("-")[2])
+def published_digits(address: str) -> str:
+    """The digits of the file's sha256 at the end of the address, as in vgg16-397923af.pth."""
+    return address.rpartition(".")[0].rpartition("-")[2]
 
 
 def sha256_of(file: Path) -> str:

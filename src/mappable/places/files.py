@@ -114,11 +114,18 @@ def _to_arrow(places: Places) -> pyarrow.Table:
 def _read_parquet(file: Path, rows: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
     table = read_parquet(file, rows=rows)
     about = FORMAT.parse((table.schema.metadata or {}).get(KEY.encode()), file)
-    columns: dict[str, Any] = {name: table[name].to_numpy(zero_copy_only=False) for name in TEXT_COLUMNS}
+    columns: dict[str, Any] = {name: table[name].to_pylist() for name in TEXT_COLUMNS}
     for name in NUMBER_COLUMNS:
-        columns[name] = table[name].fill_null(np.nan).to_numpy()
-    columns["time"] = table["time"].fill_null(NO_TIME).to_numpy()
+        columns[name] = _numbers(table[name], np.nan)
+    columns["time"] = _numbers(table["time"], NO_TIME)
     return columns, about
+
+
+def _numbers(column: pyarrow.ChunkedArray, missing: float) -> Any:
+    """The values of a column. pyarrow's own conversion would import pandas, which takes longer than opening a map."""
+    if column.null_count:
+        return np.array([missing if value is None else value for value in column.to_pylist()])
+    return np.from_dlpack(column.combine_chunks())
 
 
 def _csv(places: Places) -> bytes:

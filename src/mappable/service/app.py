@@ -1,7 +1,6 @@
 """The HTTP interface: the addresses, their parameters and their errors."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
+from mappable.containers import parse_json
 from mappable.errors import MappableError
 from mappable.maps.errors import DamagedMapError
 from mappable.maps.map import Map
@@ -378,8 +378,8 @@ def _descriptors_with_known() -> dict[str, Any]:
 
 def _parsed(text: bytes) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         raise RefusedError(400, "known", "field known: not JSON, or nested too deeply") from None
 
 

@@ -13,7 +13,7 @@ The reader also accepts other spellings:
 
 - a sequence folder inside another folder with the same name
 - the prefixes fr_, lj_ and sa_ for the lab (fr_seq1_cloudy1), sq instead of seq, and capital letters
-- ROOT may be a lab, a part or a sequence. If no folder names the lab, set the option `lab`.
+- ROOT may be a lab, a part or a sequence. If no folder names the lab, give `--lab`.
 
 The folders omni_cam, odom_scans and localization are ignored.
 

@@ -107,9 +107,7 @@ def _mat_files(root: Path, subset: str) -> tuple[list[Path], list[Note]]:
     if subset == "present":
         subsets = [name for name, files in sets.items() if files]
         if len(subsets) > 1:
-            raise BadInputError(
-                f"{root}: found .mat files of {' and '.join(subsets)}; set the option subset to one of them"
-            )
+            raise BadInputError(f"{root}: found .mat files of {' and '.join(subsets)}; choose one with --subset")
         if not subsets:
             return [], notes
         subset = subsets[0]

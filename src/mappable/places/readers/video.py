@@ -150,7 +150,7 @@ def _parse_start(start: str | None) -> int | None:
     try:
         return None if start is None else nanoseconds(start)
     except ValueError:
-        raise BadInputError(f"start is {start!r}, expected an ISO 8601 date and time") from None
+        raise BadInputError(f"--start is {start!r}, expected an ISO 8601 date and time") from None
 
 
 def _find_videos(root: Path) -> list[Path]:
@@ -172,9 +172,7 @@ def _track_beside(video: Path) -> Path | None:
     beside = (file for file in video.parent.iterdir() if file.stem == video.stem)
     found = sorted(file for file in beside if file.suffix.lower() in TRACK_SUFFIXES and file.is_file())
     if len(found) > 1:
-        raise BadInputError(
-            f"{video}: found {' and '.join(file.name for file in found)}; choose one with the option track"
-        )
+        raise BadInputError(f"{video}: found {' and '.join(file.name for file in found)}; choose one with --track")
     return found[0] if found else None
 
 
@@ -250,7 +248,7 @@ def _times(video: _Video, route: Track, start: int | None, offset_s: float) -> t
         return np.array([shift + time for time in video.since_start], dtype=np.int64), notes
     except OverflowError:
         raise BadInputError(
-            f"{video.file}: the times of its frames go beyond the year 2262; check start and offset_s"
+            f"{video.file}: the times of its frames go beyond the year 2262; check --start and --offset-s"
         ) from None
 
 
