@@ -204,7 +204,7 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert report["headline"]["run"].endswith(told)
 
 
-def unavailable(address: str, folder: Path) -> Path:
+def unavailable(address: str, folder: Path, sha256: str) -> Path:
     raise UnavailableError("no network")
 
 
