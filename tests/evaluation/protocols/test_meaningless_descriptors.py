@@ -48,7 +48,11 @@ def test_every_protocol_handles_meaningless_descriptors(
 ) -> None:
     setup = scoring.setup
     values = describe(len(setup.places)).astype(np.float32)
-    encoder = SimpleNamespace(device=torch.device("cpu"), for_queries=lambda: lambda pixels: values[:1])
+    encoder = SimpleNamespace(
+        device=torch.device("cpu"),
+        for_queries=lambda: lambda pixels: values[:1],
+        embed=lambda pixels, progress: values[: len(pixels)],
+    )
     about = replace(scoring.about, feature_scale_squared=None)
     described = Descriptors(np.arange(len(values)), values, "nothing")
     nothing = Scoring(setup, described, about, lambda: (encoder, SimpleNamespace(read=images)))  # type: ignore[arg-type, return-value]
