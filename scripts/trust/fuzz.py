@@ -239,18 +239,22 @@ def _load_image(base: Path, folder: Path) -> Any:
     return load_image(next(folder.iterdir()), (64, 48))
 
 
-def _call(function: str, name: str, *arguments: Any) -> Callable[[Path, Path], Any]:
-    """A call of a function, such as `maps.map:Map.open`, with a file of the folder, or with the folder itself."""
+def _call(module: str, function: str, name: str, *arguments: Any) -> Callable[[Path, Path], Any]:
+    """A call of a function with a file of the folder, or with the folder itself."""
 
     def read(base: Path, folder: Path) -> Any:
-        return resolve_name(f"mappable.{function}")(folder / name if name else folder, *arguments)
+        return resolve_name(f"{module}:{function}")(folder / name if name else folder, *arguments)
 
     return read
 
 
 def _own(name: str, source: str, file: str, function: str, *arguments: Any) -> "Target":
-    """A file of ours. `source` is a file of the base, or a folder that contains `file`, and then the reader gets it."""
-    return Target(name, _copied(source, file), _call(function, file if "." in source else "", *arguments))
+    """A file of ours, and a function such as `maps.map:Map.open` that reads it.
+
+    `source` is a file of the base, or a folder that contains `file`; then the function reads the folder.
+    """
+    module, _, member = f"mappable.{function}".partition(":")
+    return Target(name, _copied(source, file), _call(module, member, file if "." in source else "", *arguments))
 
 
 def _csv_json(base: Path, folder: Path) -> Path:
@@ -386,11 +390,11 @@ TARGETS = {
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", write_video, _reader("video")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
-        Target("track .gpx", _text("a.gpx", GPX), _call("places.gpx:read_track", "a.gpx")),
+        Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
         Target(
             "track .csv",
             _text("a.csv", "time,x,y\n2024-05-01T12:00:00Z,1,2\n2024-05-01T12:00:01Z,3,4\n"),
-            _call("places.gpx:read_track", "a.csv"),
+            _call("mappable.places.gpx", "read_track", "a.csv"),
         ),
         Target("image .png", _picture(".png"), _load_image),
         Target("image .jpg", _picture(".jpg"), _load_image),
@@ -403,12 +407,12 @@ TARGETS = {
         Target(
             "odometry.csv",
             _text("a.csv", "i,j,x,y,sigma\n0,1,3,0.5,0.2\n1,2,3,0.25,0.2\n"),
-            _call("recovery.files:read_odometry", "a.csv"),
+            _call("mappable.recovery.files", "read_odometry", "a.csv"),
         ),
         Target(
             "turns.csv",
             _text("a.csv", "point,radians\n1,0.5\n2,-0.25\n"),
-            _call("recovery.files:read_turns", "a.csv"),
+            _call("mappable.recovery.files", "read_turns", "a.csv"),
         ),
         _own("truth.csv", "ranges/truth.csv", "a.csv", "recovery.files:read_truth", 60),
         _own("truth.txt", "located.txt", "a.txt", "recovery.files:read_truth", 40),
@@ -416,8 +420,8 @@ TARGETS = {
         _own("settings.yaml", "model/settings.yaml", "a.yaml", "learning.setting_layers:read_file"),
         _own("metrics.jsonl", "model", "metrics.jsonl", "learning.metrics:read_metrics"),
         _own("places.parquet", "set/places.parquet", "places.parquet", "places.files:load_places"),
-        Target("places.csv", _copied("csv", "places.csv"), _call("places.files:load_places", "places.csv")),
-        Target("places.csv.json", _csv_json, _call("places.files:load_places", "places.csv")),
+        Target("places.csv", _copied("csv", "places.csv"), _call("mappable.places.files", "load_places", "places.csv")),
+        Target("places.csv.json", _csv_json, _call("mappable.places.files", "load_places", "places.csv")),
         Target("pack.json", _copied("set/pixels/64x48-crop", "pack.json"), _pack),
         Target("index.parquet", _copied("set/pixels/64x48-crop", "index.parquet"), _pack),
         Target("images.npy", _copied("set/pixels/64x48-crop", "images.npy"), _pack),
@@ -430,7 +434,7 @@ TARGETS = {
             "a.safetensors",
             "learning.checkpoint:Checkpoint.load",
         ),
-        Target("weights .pth", _pth, _call("features.weight_files:read_tensors", "a.pth", "vgg16")),
+        Target("weights .pth", _pth, _call("mappable.features.weight_files", "read_tensors", "a.pth", "vgg16")),
         _own("descriptors.json", "descriptors", "descriptors.json", "features.descriptors:read_descriptors"),
         _own("descriptors.npy", "descriptors", "descriptors.npy", "features.descriptors:read_descriptors"),
         Target("foreign descriptors .npy", _copied("descriptors/descriptors.npy", "a.npy"), _npy_rows),
@@ -450,7 +454,7 @@ TARGETS = {
         Target(
             "description .yaml",
             _text("a.yaml", "hub: a/b@c:d\narguments: {n: 5}\nsize: [224, 224]\nmean: [0.5, 0.5, 0.5]\noutput: 0\n"),
-            _call("features.foreign.description:read_description", "a.yaml"),
+            _call("mappable.features.foreign.description", "read_description", "a.yaml"),
         ),
         Target("field known", _text("known", '[{"point": 0, "coordinates": [12.0, 3.5], "sigma": 0.5}]'), _known_field),
     )

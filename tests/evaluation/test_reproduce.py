@@ -37,7 +37,6 @@ from mappable.evaluation.sets import SETS, find_set
 from mappable.evaluation.setup import Setup
 from mappable.features.encoder import Encoder
 from mappable.features.weight_files import shapes_of
-from mappable.features.weight_sources import UnavailableError
 from mappable.features.weights import WEIGHT_SETS
 from mappable.learning.folder import OtherRunError
 from mappable.locks import take, wait_for
@@ -184,10 +183,9 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     words = ["oxford", tmp_path / "out", "--images", oxford, "--rows", "off-the-shelf", "--protocols", "table1"]
     words += ["--as-printed", "--cluster-images", tmp_path / "places", "--device", "cpu"]
     command = ["reproduce", *map(str, words), "--set", "size=48x32", "--set", "clusters=4", "--set", "landmarks=8"]
-    monkeypatch.setattr("mappable.features.weights.fetch_address", unavailable)
     missing = CliRunner().invoke(app, command).exception
     assert "vgg16-caffe is not in the cache" in str(missing)
-    assert str(missing).endswith("give its file with: mappable weights vgg16-caffe --file FILE")
+    assert str(missing).endswith("with: mappable weights vgg16-caffe --sha256 88682ab5")
     torch.save(weights, tmp_path / "caffe.pth")
     own = hashlib.sha256((tmp_path / "caffe.pth").read_bytes()).hexdigest()
     for each in (["weights", "vgg16-caffe", "--file", str(tmp_path / "caffe.pth"), "--sha256", own], command):
@@ -202,10 +200,6 @@ def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     told = "As printed: Caffe weights (vgg16-caffe), 6 Pittsburgh images for the clusters."
     assert report["headline"]["run"].endswith(told)
-
-
-def unavailable(address: str, folder: Path, sha256: str) -> Path:
-    raise UnavailableError("no network")
 
 
 def test_cold(run: Run, cold: Path) -> None:

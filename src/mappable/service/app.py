@@ -1,6 +1,7 @@
 """The HTTP interface: the addresses, their parameters and their errors."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from mappable.containers import parse_json
 from mappable.errors import MappableError
 from mappable.maps.errors import DamagedMapError
 from mappable.maps.map import Map
@@ -378,8 +378,8 @@ def _descriptors_with_known() -> dict[str, Any]:
 
 def _parsed(text: bytes) -> Any:
     try:
-        return parse_json(text)
-    except ValueError:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         raise RefusedError(400, "known", "field known: not JSON, or nested too deeply") from None
 
 
