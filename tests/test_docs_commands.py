@@ -36,6 +36,7 @@ import numpy as np
 import pytest
 import typer.testing
 from PIL import Image
+from trust.bags import START, BagWriter
 from typer.testing import CliRunner
 
 from mappable.cli.app import app
@@ -345,6 +346,17 @@ def robot(folder: Path) -> None:
     images(folder / "camera/run4", "test")
 
 
+def bags(folder: Path) -> None:
+    """Two bags along the wall, with raw images every 2 m and half a second."""
+    for name in ("monday", "tuesday"):
+        writer = BagWriter("mcap")
+        for number in range(20):
+            time, pixels = START + number * 500_000_000, np.asarray(look(2 * number).convert("RGB"))
+            writer.add_pose("/amcl_pose", time, (2 * number, 0, 0))
+            writer.add_image("/camera/image_raw", time, pixels.tobytes(), "rgb8", (WIDTH, HEIGHT))
+        writer.write(folder, name)
+
+
 def dashcam(folder: Path) -> None:
     """Two videos along the wall, a frame every 2 m and half a second, each with a track beside it."""
     folder.mkdir()
@@ -420,6 +432,7 @@ MAKERS: dict[str, Maker] = {
     "my_places": lambda shop, path: shop.run("convert manifest my_images my_places"),
     "new.jpg": lambda shop, path: look(40).save(path),
     "dashcam": lambda shop, path: dashcam(path),
+    "bags": lambda shop, path: bags(path),
     "robot": lambda shop, path: robot(path),
     "nordland": lambda shop, path: nordland(path),
     **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),

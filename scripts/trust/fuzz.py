@@ -322,6 +322,27 @@ def _video(base: Path, folder: Path) -> Path:
     return folder / "drive.mp4"
 
 
+def _bag(kind: Any) -> Callable[[Path, Path], Path]:
+    def seed(base: Path, folder: Path) -> Path:
+        from trust.bags import START, BagWriter, noise
+
+        writer = BagWriter(kind)
+        writer.add_transform(START, "base_link", "camera_optical", (0.1, 0, 0), (0, 0, 0, 1))
+        writer.add_camera_info("/cam/camera_info", START, (32, 24), 30.0, (-0.1, 0, 0, 0, 0))
+        for number in range(4):
+            writer.add_odometry("/odom", START + number * 10**8, (number, 0, 0))
+            writer.add_image("/cam/image", START + number * 10**8, noise(0, (8, 6)).tobytes(), "rgb8", (8, 6))
+        bag = writer.write(folder, "run")
+        return bag if bag.is_file() else next(one for one in bag.iterdir() if one.suffix in (".db3", ".mcap"))
+
+    return seed
+
+
+def _read_bag(base: Path, folder: Path) -> Any:
+    shutil.rmtree(folder / "run-frames", ignore_errors=True)  # of the input before
+    return _reader("rosbag", spacing=0)(base, folder)
+
+
 GPX = (
     '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     + "".join(
@@ -369,6 +390,7 @@ TARGETS = {
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", _video, _reader("video")),
+        *(Target(f"rosbag {kind}", _bag(kind), _read_bag) for kind in ("ros1", "sqlite3", "mcap")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
         Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
         Target(

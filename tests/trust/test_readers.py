@@ -13,9 +13,17 @@ from trust import fuzz
 # Targets whose seeds need no made-up set; `python scripts/trust --short` tries the others.
 NAMES = [
     *("manifest in degrees", "kitti poses", "kitti times", "tum trajectory", "tum list", "robotcar ins.csv"),
-    *("msls postprocessed.csv", "msls raw.csv", "msls seq_info.csv", "pittsburgh .mat", "cold names", "utm names"),
+    *(
+        "msls postprocessed.csv",
+        "msls raw.csv",
+        "msls seq_info.csv",
+        "pittsburgh .mat",
+        "rosbag ros1",
+        "cold names",
+        "utm names",
+    ),
     *("photos", "track .gpx", "track .csv", "image .png", "image .jpg", "image .webp", "image .tiff", "image .gif"),
-    *("odometry.csv", "turns.csv", "multipart body", "field known"),
+    *("rosbag ros1", "odometry.csv", "turns.csv", "multipart body", "field known"),
 ]
 EDITS = st.lists(
     st.tuples(st.floats(0, 1), st.integers(0, 20), st.binary(max_size=6) | st.sampled_from(fuzz.NUMBERS + fuzz.WORDS)),

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from mappable.cli.common import AsJson, print_json
-from mappable.cli.output import print_summary
+from mappable.cli.output import print_summary, print_table
 from mappable.places.images import Fit, parse_size
 from mappable.places.packing import OnBadImage
 from mappable.places.readers import Reader, find_reader, reader_names
@@ -109,6 +109,11 @@ def _command(reader: Reader) -> Any:
 
     def run(**values: Any) -> None:
         own = {option.name: values.pop(option.name) for option in reader.options}
+        if values.pop("list", False) and reader.contents:
+            print_table(*reader.contents(values["root"]), numbers=("messages",))
+            return
+        if values["out"] is None:
+            raise typer.BadParameter("give the folder OUT, or --list")
         _run(reader.name, own, **values)
 
     common = [
@@ -127,7 +132,16 @@ def _command(reader: Reader) -> Any:
         )
         for option in reader.options
     ]
-    parameters = common + own
+    if reader.contents:  # OUT is not needed with --list
+        out = next(parameter for parameter in common if parameter.name == "out")
+        common[common.index(out)] = out.replace(default=None)
+        flag = typer.Option(
+            "--list", help="Show what is in ROOT, and stop.", rich_help_panel=f"Options of {reader.name}"
+        )
+        own.append(
+            inspect.Parameter("list", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag])
+        )
+    parameters = sorted(common + own, key=lambda parameter: parameter.default is not inspect.Parameter.empty)
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)

@@ -57,11 +57,15 @@ def read_track(file: Path) -> TrackPoints:
     Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
     time, the first is kept. A clock that was set back while the receiver moved is an error.
     """
-    points = _track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file))
+    return ordered(_track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file)))
+
+
+def ordered(points: TrackPoints) -> TrackPoints:
+    """The points as `read_track` returns them: with a fix, in strictly increasing time, with a note per correction."""
     no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
     fixed = points[~no_fix]
     if len(fixed) == 0:
-        raise BadInputError(f"{file}: no point has a position")
+        raise BadInputError(f"{points.file}: no point has a position")
     _refuse_set_back_clock(fixed)
     kept, late, again = rising(fixed.time)
     notes = warn("track points are at latitude 0, longitude 0, so no fix (left out)", _named(points[no_fix]))

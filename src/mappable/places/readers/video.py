@@ -29,11 +29,11 @@ name of the file.
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,16 +41,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from mappable import progress
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Ints
 from mappable.errors import BadInputError, MappableError, install_extra
 from mappable.files import write_atomically
-from mappable.formats import Format
-from mappable.places.frames import Frame
 from mappable.places.gpx import in_frames, read_track
 from mappable.places.joining import concatenate
 from mappable.places.notes import Note, merged, warn
+from mappable.places.recordings import JPEG_QUALITY, Recording, check_numbers, claim, frames_folder
 from mappable.places.table import Places
-from mappable.places.tracks import Track, arc_length, course
+from mappable.places.tracks import Track
 from mappable.times import nanoseconds
 
 SUFFIXES = frozenset(
@@ -58,9 +57,6 @@ SUFFIXES = frozenset(
 )
 TRACK_SUFFIXES = (".gpx", ".csv")
 RECORD = "video.json"  # in a folder of frames: holds a checksum of the packets of the video
-FORMAT = Format("mappable frames", 2, "remove that folder", sealed_since=2, earliest=1)
-JPEG_QUALITY = 95
-LONGEST_OFFSET = 1e9  # seconds, about thirty years; a larger offset is a mistake
 
 
 def read(
@@ -81,7 +77,7 @@ def read(
     ] = None,
 ) -> Places:
     _require_pyav()
-    _check_numbers(spacing, offset_s, max_gap_s)
+    check_numbers(spacing, max_gap_s, offset_s)
     start_time = _parse_start(start)
     folder = root if root.is_dir() else root.parent
     pairs = [(video, track or _track_beside(video)) for video in _find_videos(root)]
@@ -96,14 +92,15 @@ def read(
         frame, route = tracks[track_file]
         video = _scan(file)
         time, clock_notes = _times(video, route, start_time, offset_s)
-        rows, choice_notes = _choose(video, time, route, spacing, max_gap_s)
-        images = frames / video.name if frames else file.with_name(f"{video.name}-frames")
+        recording = Recording("videos", video.name, file, time, video.names)
+        # Files are named by milliseconds, so only one frame per millisecond is kept.
+        first_of_name = np.diff([int(name) for name in video.names], prepend=-1) > 0
+        rows, choice_notes = recording.choose(route, spacing, max_gap_s, first_of_name)
+        images = frames_folder(file, video.name, frames)
         rows, damage_notes = _extract(video, rows, images)
         notes += [*video.notes, *clock_notes, *choice_notes, *damage_notes]
-        if heading == "course" and np.isnan(route.yaw).all():
-            tables.append(_table(video, rows, images, time, frame, route, course(route, time[rows], spacing / 2)))
-        else:
-            tables.append(_table(video, rows, images, time, frame, route, route.at(time[rows]).yaw))
+        jitter = spacing / 2 if heading == "course" else None
+        tables.append(recording.places(rows, [".jpg"] * len(rows), images, frame, route, jitter))
     return concatenate(tables).noting(*merged(notes))
 
 
@@ -126,9 +123,10 @@ class _Video:
     def name(self) -> str:
         return self.file.stem
 
-    def frame_name(self, row: int) -> str:
-        """The name of the file of a frame: milliseconds since the first frame."""
-        return f"{(self.since_start[row] + 500_000) // 1_000_000:08d}"
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the files of the frames: milliseconds since the first frame."""
+        return [f"{(time + 500_000) // 1_000_000:08d}" for time in self.since_start]
 
 
 def _require_pyav() -> None:
@@ -136,14 +134,6 @@ def _require_pyav() -> None:
         import av  # noqa: F401
     except ImportError:
         raise MappableError(f"videos need PyAV; {install_extra('video')}") from None
-
-
-def _check_numbers(spacing: float, offset_s: float, max_gap_s: float) -> None:
-    for name, value in (("spacing", spacing), ("max_gap_s", max_gap_s)):
-        if not 0 < value < math.inf:
-            raise BadInputError(f"{name} is {value}, expected a number above 0")
-    if not abs(offset_s) <= LONGEST_OFFSET:
-        raise BadInputError(f"offset_s is {offset_s}, expected seconds, at most thirty years")
 
 
 def _parse_start(start: str | None) -> int | None:
@@ -254,70 +244,24 @@ def _times(video: _Video, route: Track, start: int | None, offset_s: float) -> t
         ) from None
 
 
-def _choose(video: _Video, time: Ints, route: Track, spacing: float, max_gap_s: float) -> tuple[Ints, tuple[Note, ...]]:
-    """The rows of the chosen frames: the first frame at or after each step of `spacing` along the track."""
-    poses = route.at(time)
-    in_gap = poses.inside & (poses.gap_s > max_gap_s)
-    notes = warn("parts of videos are outside their track (left out)", _stretches(video, time, ~poses.inside))
-    gap = f"parts of videos are in a gap of more than {max_gap_s:g} s in their track (left out)"
-    notes += warn(gap, _stretches(video, time, in_gap))
-    if not poses.inside.any():
-        spans = f"the video ({_span(time)}) and its track ({_span(route.time)})"
-        notes += (Note(f"{video.file.name}: {spans} do not overlap; set the option start or offset_s"),)
-    # Files are named by milliseconds, so only one frame per millisecond is kept.
-    first_of_name = np.diff([int(video.frame_name(row)) for row in range(len(time))], prepend=-1) > 0
-    usable = np.flatnonzero(poses.inside & ~in_gap & first_of_name)
-    if len(usable) == 0:
-        return usable, notes
-    along = np.interp(time[usable] - route.time[0], route.time - route.time[0], arc_length(route, spacing / 2)[0])
-    step = np.floor((along - along[0]) / spacing + 1e-6)  # the tolerance counts a frame that is just short of a step
-    return usable[np.diff(step, prepend=-1) > 0], notes
-
-
-def _stretches(video: _Video, time: Ints, mask: Bools) -> list[str]:
-    """One line of text for each run of frames in which `mask` is True."""
-    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
-    return [
-        f"{video.file.name}: {end - begin:,} frames, {_span(time[begin:end])}"
-        for begin, end in zip(edges[::2], edges[1::2], strict=True)
-    ]
-
-
-def _span(time: Ints) -> str:
-    begin, end = np.datetime_as_string(time[[0, -1]].astype("datetime64[ns]"), unit="ms")
-    return f"{begin}Z to {end}Z"
-
-
 def _extract(video: _Video, rows: Ints, folder: Path) -> tuple[Ints, tuple[Note, ...]]:
     """Write the frames of `rows` that are missing in the folder; return the rows whose frames exist afterwards."""
-    files = {video.ticks[row]: folder / f"{video.frame_name(row)}.jpg" for row in rows}
+    files = {video.ticks[row]: folder / f"{video.names[row]}.jpg" for row in rows}
     if files:
-        _claim(folder, video)
+        claim(folder / RECORD, {"sha256": video.fingerprint}, video.file)
     missing = {tick: file for tick, file in files.items() if not file.exists()}
     if missing:
         frames = progress.track(_decode(video, missing.keys(), folder), f"frames of {video.file.name}", len(missing))
         for frame in frames:
             _save(frame, missing[frame.pts])
     exists = np.array([file.exists() for file in files.values()], dtype=bool)
-    failed = [f"{video.name}/{video.frame_name(row)}" for row in rows[~exists]]
+    failed = [f"{video.name}/{video.names[row]}" for row in rows[~exists]]
     return rows[exists], warn("frames of a video could not be decoded (left out)", failed)
 
 
 def _save(frame: Any, file: Path) -> None:
     image = frame.to_image().rotate(frame.rotation, expand=True)  # both angles are counter-clockwise
     write_atomically(file, lambda stream: image.save(stream, "JPEG", quality=JPEG_QUALITY))
-
-
-def _claim(folder: Path, video: _Video) -> None:
-    """Reserve the folder for this video, so that frames of two videos never mix."""
-    record, own = folder / RECORD, {"sha256": video.fingerprint}
-    if record.is_file():
-        if FORMAT.read(record) != own:
-            raise BadInputError(f"{folder}: holds frames of a video other than {video.file}; remove this folder")
-    elif folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise BadInputError(f"{folder}: holds other files; choose another folder with the option frames")
-    else:
-        FORMAT.write(record, own)
 
 
 def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]:
@@ -342,20 +286,3 @@ def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]
                 left.remove(frame.pts)
                 if not frame.is_corrupt:
                     yield frame
-
-
-def _table(video: _Video, rows: Ints, images: Path, time: Ints, frame: Frame, route: Track, yaw: Floats) -> Places:
-    poses = route.at(time[rows])
-    names = [video.frame_name(row) for row in rows]
-    return Places(
-        path=[f"{images.name}/{name}.jpg" for name in names],
-        place_id=[f"{video.name}/{name}" for name in names],
-        x=poses.xyz[:, 0],
-        y=poses.xyz[:, 1],
-        z=poses.xyz[:, 2],
-        yaw=yaw,
-        time=time[rows],
-        sequence=video.name,
-        frames=frame,
-        root=images.parent,
-    )
