@@ -10,6 +10,7 @@ name must exist. A program that no table here knows fails the test. So does an u
 `make test-long` runs the pages that begin with a simulated town once more, at full length: see FULL_PAGES.
 """
 
+import json
 import os
 import re
 import shlex
@@ -357,6 +358,32 @@ def bags(folder: Path) -> None:
         writer.write(folder, name)
 
 
+def scan(folder: Path) -> None:
+    """A model of cameras along the wall, as COLMAP writes it as text."""
+    images(folder / "images", "train")
+    rows = [f"{n} 0.7071067811865476 0.7071067811865476 0 0 {-n} 0 0 1 {file.name}\n" for n, file in photos_in(folder)]
+    (folder / "sparse/0").mkdir(parents=True)
+    (folder / "sparse/0/images.txt").write_text("\n".join(rows) + "\n")
+    (folder / "known.csv").write_text("path,x,y\n0000.jpg,0,0\n0010.jpg,40,0\n")
+
+
+def phone(folder: Path) -> None:
+    images(folder / "images", "train")
+    turn = [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+    frames = [
+        {
+            "file_path": f"images/{file.name}",
+            "transform_matrix": [[*row, n * (axis == 0)] for axis, row in enumerate(turn)] + [[0, 0, 0, 1]],
+        }
+        for n, file in photos_in(folder)
+    ]
+    (folder / "transforms.json").write_text(json.dumps({"frames": frames}))
+
+
+def photos_in(folder: Path) -> list[tuple[int, Path]]:
+    return list(enumerate(sorted((folder / "images").iterdir())))
+
+
 def dashcam(folder: Path) -> None:
     """Two videos along the wall, a frame every 2 m and half a second, each with a track beside it."""
     folder.mkdir()
@@ -433,6 +460,8 @@ MAKERS: dict[str, Maker] = {
     "new.jpg": lambda shop, path: look(40).save(path),
     "dashcam": lambda shop, path: dashcam(path),
     "bags": lambda shop, path: bags(path),
+    "scan": lambda shop, path: scan(path),
+    "phone": lambda shop, path: phone(path),
     "robot": lambda shop, path: robot(path),
     "nordland": lambda shop, path: nordland(path),
     **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),

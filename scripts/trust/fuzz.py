@@ -3,6 +3,7 @@
 The mutations are seeded: input number N of a target is always the same. `guided.py` adds inputs by code coverage.
 """
 
+import json
 import mmap
 import os
 import random
@@ -343,6 +344,26 @@ def _read_bag(base: Path, folder: Path) -> Any:
     return _reader("rosbag", spacing=0)(base, folder)
 
 
+def _colmap(kind: str) -> Callable[[Path, Path], Path]:
+    def seed(base: Path, folder: Path) -> Path:
+        shutil.copytree(Path(__file__).parents[2] / f"tests/places/readers/data/colmap/{kind}", folder / "sparse/0")
+        (folder / "images").mkdir()
+        return next((folder / "sparse/0").glob("images.*"))
+
+    return seed
+
+
+SCENE = json.dumps(
+    {
+        "frames": [
+            {
+                "file_path": f"images/{n}.png",
+                "transform_matrix": [[1, 0, 0, n], [0, 0, -1, 0], [0, 1, 0, 2], [0, 0, 0, 1]],
+            }
+            for n in range(4)
+        ]
+    }
+)
 GPX = (
     '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     + "".join(
@@ -390,6 +411,8 @@ TARGETS = {
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", _video, _reader("video")),
+        *(Target(f"colmap {kind}", _colmap(kind), _reader("colmap")) for kind in ("text", "binary")),
+        Target("transforms.json", _text("transforms.json", SCENE), _reader("transforms")),
         *(Target(f"rosbag {kind}", _bag(kind), _read_bag) for kind in ("ros1", "sqlite3", "mcap")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
         Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),

@@ -23,6 +23,7 @@ NAMES = [
         "utm names",
     ),
     *("photos", "track .gpx", "track .csv", "image .png", "image .jpg", "image .webp", "image .tiff", "image .gif"),
+    *("colmap text", "colmap binary", "transforms.json"),
     *("rosbag ros1", "odometry.csv", "turns.csv", "multipart body", "field known"),
 ]
 EDITS = st.lists(

@@ -41,7 +41,7 @@ def read(
         str | None,
         "name of the frame, if there is no column frame (default: the folder, or the UTM zone for degrees)",
     ] = None,
-    unit: Annotated[Unit, "unit of x and y: m (metres), or frames (of a route)"] = "m",
+    unit: Annotated[Unit, "unit of x and y: m (metres), frames (of a route), or units (of unknown scale)"] = "m",
     crs: Annotated[str | None, "CRS of x and y, such as EPSG:32632, if they are map coordinates"] = None,
     time_unit: Annotated[TIME_UNITS, "unit of times that are numbers; auto infers it from their size"] = "auto",
     other_splits: Annotated[

@@ -29,8 +29,8 @@ Each bag is a sequence. Positions from `NavSatFix` share one UTM frame. Other po
 a bag does not tell whether two runs share a map. `--frame NAME` states that they do. Odometry drifts, so prefer another
 topic if there is one.
 
-A topic of `Odometry` is stored next to the images, in `odometry.parquet`. Its columns are the time in nanoseconds, x, y,
-yaw, and the covariances xx, xy, yy and yaw_yaw.
+A topic of `Odometry` is stored next to the images, in `odometry.parquet`. Its columns are the time in nanoseconds, x,
+y, yaw, and the covariances xx, xy, yy and yaw_yaw.
 """
 
 import hashlib
