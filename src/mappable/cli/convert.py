@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from mappable.cli.common import AsJson, print_json
 from mappable.cli.output import print_summary, print_table
 from mappable.places.images import Fit, parse_size
+from mappable.places.mending import Rotate
 from mappable.places.packing import OnBadImage
 from mappable.places.readers import Reader, find_reader, reader_names
 
@@ -75,6 +76,15 @@ def _run(
     ] = False,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")] = False,
+    rotate: Annotated[
+        Rotate, typer.Option(help="Turn all images clockwise by these degrees; OUT gets turned copies.")
+    ] = "0",
+    crop_border: Annotated[
+        str | None,
+        typer.Option(
+            help="Cut a border off all images, in percent; OUT gets cut copies.", metavar="LEFT,TOP,RIGHT,BOTTOM"
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Threads that decode images (default: one per core).", min=1)
     ] = None,
@@ -96,6 +106,8 @@ def _run(
         pixels=not no_pixels,
         overwrite=overwrite,
         workers=workers,
+        rotate=rotate,
+        crop_border=crop_border,
     )
     if as_json:
         print_json(asdict(summarize(places)))

@@ -21,6 +21,8 @@ SET_BACK_S = 2.0  # a time that goes back by at most this is a late point, which
 TWO_PLACES_M = 20.0  # positions farther apart than this at one time contradict each other; a GPS errs by less
 CHECKED_STEPS = 100  # steps back in time that are checked; more need not be, and each takes time
 METRES_PER_DEGREE = 111_320.0
+ATTRIBUTES = {"latitude": "lat", "longitude": "lon"}  # of a GPX track point, by our names
+CHILDREN = {"altitude": "ele", "time": "time"}
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,14 @@ def read_track(file: Path) -> TrackPoints:
     Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
     time, the first is kept. A clock that was set back while the receiver moved is an error.
     """
-    return ordered(_track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file)))
+    if file.suffix.lower() == ".gpx":
+        return ordered(_track_points(_read_gpx(file), "degrees"))
+    return ordered(_track_points(read_table(file), "auto"))
 
 
 def ordered(points: TrackPoints) -> TrackPoints:
     """The points as `read_track` returns them: with a fix, in strictly increasing time, with a note per correction."""
-    no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
+    no_fix = columns.no_fix(points.north, points.east) & points.in_degrees
     fixed = points[~no_fix]
     if len(fixed) == 0:
         raise BadInputError(f"{points.file}: no point has a position")
@@ -158,10 +162,10 @@ def _read_gpx(file: Path) -> Table:
     fields = [{_local_name(child): (child.text or "").strip() for child in element} for element in elements]
     if not any("time" in values for values in fields):
         raise BadInputError(f"{file}: no track point has a time; record the track with times")
-    columns = {name: [element.get(name, "") for element in elements] for name in ("lat", "lon")}
-    columns |= {name: [values.get(name, "") for values in fields] for name in ("ele", "time")}
-    table = Table(file, columns, list(range(1, len(elements) + 1)), "point")
-    numbers = np.array([bool(NUMBER.fullmatch(text)) for text in columns["time"]], dtype=bool)
+    texts = {ours: [element.get(name, "") for element in elements] for ours, name in ATTRIBUTES.items()}
+    texts |= {ours: [values.get(name, "") for values in fields] for ours, name in CHILDREN.items()}
+    table = Table(file, texts, list(range(1, len(elements) + 1)), "point", ATTRIBUTES | CHILDREN)
+    numbers = np.array([bool(NUMBER.fullmatch(text)) for text in texts["time"]], dtype=bool)
     # A plain number is a time in other tables, but not in GPX.
     table.refuse(numbers, "time", "expected an ISO 8601 date and time")
     return table
@@ -185,21 +189,21 @@ def _local_name(element: ElementTree.Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def _track_points(table: Table) -> TrackPoints:
+def _track_points(table: Table, angles: columns.Angles) -> TrackPoints:
+    table, name_notes = columns.with_usual_names(table)
     if len(table) == 0:
         raise BadInputError(f"{table.file}: the table has no rows")
     in_degrees = not ("x" in table.columns or "y" in table.columns)
     if in_degrees:
-        north, east = columns.latitude_and_longitude(table)
+        north, east = columns.latitude_and_longitude(table, angles)
     else:
         east, north = table.numbers("x"), table.numbers("y")
-    up = ("ele" if "ele" in table.columns else "altitude") if in_degrees else "z"
-    if "timestamp" not in table.columns:
-        table.require("time")
+    up = "altitude" if in_degrees else "z"
+    table.require("time")
     time, notes = columns.times(table)
     missing = np.flatnonzero(time == NO_TIME)
     if len(missing):
-        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "expected a time")
+        raise table.bad(int(missing[0]), "time", "expected a time")
     yaw = columns.yaw(table)
     unknown = np.full(len(table), np.nan)
     return TrackPoints(
@@ -211,5 +215,5 @@ def _track_points(table: Table) -> TrackPoints:
         table.numbers(up, missing_allowed=True) if up in table.columns else unknown,
         unknown if yaw is None else yaw,
         in_degrees,
-        notes,
+        name_notes + notes,
     )

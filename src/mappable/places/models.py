@@ -120,6 +120,7 @@ def _aligned(
 ) -> PlacedModel:
     """The best turn, scale and shift in the plane, by least squares, from model positions to known positions."""
     table = read_words(known, ["path", "x", "y", "z"]) if known.suffix == ".txt" else read_table(known)
+    table, _ = columns.with_usual_names(table)
     frame, rows, given = _known_positions(table, model, name)
     here = xyz[rows, 0] + 1j * xyz[rows, 1]
     there = given[:, 0] + 1j * given[:, 1]
@@ -160,6 +161,6 @@ def _known_positions(table: Table, model: CameraModel, name: str) -> tuple[Frame
         frame, x, y = Frame(name), table.numbers("x"), table.numbers("y")
         z = table.numbers("z", missing_allowed=True) if "z" in table.columns else unknown_height
     else:
-        frame, x, y = frame_from_latlon(*columns.latitude_and_longitude(table))
+        frame, x, y = frame_from_latlon(*columns.latitude_and_longitude(table, "auto"))
         z = table.numbers("altitude", missing_allowed=True) if "altitude" in table.columns else unknown_height
     return frame, rows, np.column_stack([x, y, z])[numbers]

@@ -93,7 +93,7 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
 
 def _checked(reader: str, option: Option, value: Any) -> Any:
     """Return the value of an option in the type that the reader expects; raise if it has another type."""
-    kinds = get_args(option.type) or (option.type,)
+    kinds = tuple(get_origin(kind) or kind for kind in get_args(option.type) or (option.type,))
     if get_origin(option.type) is Literal:
         if value not in kinds:
             listed = ", ".join(str(choice) for choice in kinds)
