@@ -307,7 +307,7 @@ def _recovered(base: Path, folder: Path) -> Any:
     return read_shape(folder, load_places(base / "set")[np.arange(60)], 2)
 
 
-def _video(base: Path, folder: Path) -> Path:
+def _video(base: Path, folder: Path, telemetry: bool = False) -> Path:
     import av
 
     with av.open(str(folder / "drive.mp4"), "w") as container:
@@ -318,6 +318,11 @@ def _video(base: Path, folder: Path) -> Path:
             picture = np.full((48, 64, 3), 20 * number, dtype=np.uint8)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
         container.mux(stream.encode())
+    if telemetry:
+        from trust.telemetry import add_track, gps5
+
+        walk = [(47.0 + 1e-5 * number, 8.5, 400.0) for number in range(10)]
+        return add_track(folder / "drive.mp4", b"gpmd", [(1000, gps5(walk)), (1000, gps5(walk))])
     lines = [f"2024-05-01T12:00:{second:02d}Z,{3 * second},0" for second in range(4)]
     (folder / "drive.csv").write_text("\n".join(["time,x,y", *lines]) + "\n")
     return folder / "drive.mp4"
@@ -363,6 +368,14 @@ SCENE = json.dumps(
             for n in range(4)
         ]
     }
+)
+SRT = "".join(
+    f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n[latitude: 47.{n}] [longitude: 8.5] [rel_alt: 1.0 abs_alt: 400.5]\n\n"
+    for n in range(5)
+)
+NMEA = (
+    "$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\n"
+    "$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A\n"
 )
 GPX = (
     '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
@@ -411,6 +424,9 @@ TARGETS = {
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", _video, _reader("video")),
+        Target("video with GPMF", lambda base, folder: _video(base, folder, telemetry=True), _reader("video")),
+        Target("track .srt", _text("a.srt", SRT), _call("mappable.places.gpx", "read_track", "a.srt")),
+        Target("track .nmea", _text("a.nmea", NMEA), _call("mappable.places.gpx", "read_track", "a.nmea")),
         *(Target(f"colmap {kind}", _colmap(kind), _reader("colmap")) for kind in ("text", "binary")),
         Target("transforms.json", _text("transforms.json", SCENE), _reader("transforms")),
         *(Target(f"rosbag {kind}", _bag(kind), _read_bag) for kind in ("ros1", "sqlite3", "mcap")),

@@ -22,8 +22,19 @@ NAMES = [
         "cold names",
         "utm names",
     ),
-    *("photos", "track .gpx", "track .csv", "image .png", "image .jpg", "image .webp", "image .tiff", "image .gif"),
-    *("colmap text", "colmap binary", "transforms.json"),
+    *(
+        "photos",
+        "track .gpx",
+        "track .csv",
+        "track .srt",
+        "track .nmea",
+        "image .png",
+        "image .jpg",
+        "image .webp",
+        "image .tiff",
+        "image .gif",
+    ),
+    *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea"),
     *("rosbag ros1", "odometry.csv", "turns.csv", "multipart body", "field known"),
 ]
 EDITS = st.lists(

@@ -1,18 +1,20 @@
-"""Track files: GPX, or a table of times and positions."""
+"""Track files: GPX, a table of times and positions, and the logs of cameras and receivers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.places import columns
 from mappable.places.frames import MAX_RADIUS, Frame, frame_from_latlon
-from mappable.places.notes import Note, warn
+from mappable.places.notes import warn
 from mappable.places.table import NO_TIME
+from mappable.places.telemetry import read_nmea, read_srt
+from mappable.places.track_points import TrackPoints
 from mappable.places.tracks import Track, rising
 from mappable.tables import Table, read_table
 from mappable.times import NUMBER
@@ -25,40 +27,14 @@ ATTRIBUTES = {"latitude": "lat", "longitude": "lon"}  # of a GPX track point, by
 CHILDREN = {"altitude": "ele", "time": "time"}
 
 
-@dataclass(frozen=True)
-class TrackPoints:
-    """The points of one file in strictly increasing time (ns), in the coordinates of the file.
-
-    `east` and `north` are longitude and latitude in degrees if `in_degrees` is True, else x and y. `up` is altitude or
-    z. `yaw` is in radians counter-clockwise from east. `up` and `yaw` are NaN if unknown. `labels` has the name of each
-    point in the file, for messages.
-    """
-
-    file: Path
-    labels: list[str]
-    time: Ints
-    east: Floats
-    north: Floats
-    up: Floats
-    yaw: Floats
-    in_degrees: bool
-    notes: tuple[Note, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-    def __getitem__(self, rows: Ints | Bools) -> "TrackPoints":
-        labels = np.array(self.labels, dtype=object)[rows].tolist()
-        columns = {name: getattr(self, name)[rows] for name in ("time", "east", "north", "up", "yaw")}
-        return replace(self, labels=labels, **columns)
-
-
 def read_track(file: Path) -> TrackPoints:
     """Read a .gpx file, or a table (.csv, .parquet) with `time` and positions; `notes` lists all corrections.
 
     Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
     time, the first is kept. A clock that was set back while the receiver moved is an error.
     """
+    if file.suffix.lower() in (".srt", ".nmea"):
+        return ordered(read_srt(file) if file.suffix.lower() == ".srt" else read_nmea(file))
     if file.suffix.lower() == ".gpx":
         return ordered(_track_points(_read_gpx(file), "degrees"))
     return ordered(_track_points(read_table(file), "auto"))

@@ -50,7 +50,7 @@ from mappable.files import write_atomically
 from mappable.places import bags
 from mappable.places.bags import Bag, Topic, find_bags, opened
 from mappable.places.decoding import Sampling
-from mappable.places.gpx import TrackPoints, in_frames, ordered
+from mappable.places.gpx import in_frames, ordered
 from mappable.places.joining import concatenate
 from mappable.places.lenses import Lens
 from mappable.places.notes import Findings, Note, merged
@@ -59,6 +59,7 @@ from mappable.places.recordings import JPEG_QUALITY, Recording, check_numbers, c
 from mappable.places.ros_images import compressed_pixels, compressed_suffix, raw_pixels
 from mappable.places.rotations import AXES, viewing_yaw
 from mappable.places.table import Places
+from mappable.places.track_points import TrackPoints
 from mappable.places.tracks import rising
 from mappable.places.transforms import TransformTree
 

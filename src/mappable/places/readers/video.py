@@ -1,8 +1,8 @@
-"""Videos with a GPS track: frames at a fixed distance along the track that has the same name as the video.
+"""Videos with a GPS track, in a file with the name of the video or in the video itself: frames at a fixed distance.
 
     ROOT/                       or ROOT may be one video
       drive.mp4                 also .mov, .m4v, .mkv, .webm, .avi, .mpg, .mpeg, .ts, .mts, .m2ts, .3gp, .wmv
-      drive.gpx                 or drive.csv; or one track for all videos (`--track`)
+      drive.gpx                 or drive.csv, drive.srt, drive.nmea; or one track for all videos (`--track`)
       drive-frames/             written by this reader
         00012345.jpg            the frame 12.345 s after the first frame
         video.json              identifies the video of the frames
@@ -15,6 +15,10 @@ Tracks:
 - A CSV file also has `latitude` and `longitude` (or `lat` and `lon`) in degrees, or `x` and `y` in metres. Optional
   columns are `altitude` or `z`, and `heading` (degrees, clockwise from north) or `yaw` (radians, counter-clockwise from
   +x).
+- An SRT file is the subtitle file of a DJI drone. An NMEA file is the log of a GPS receiver, with RMC sentences.
+- Without a file, the reader takes the positions in the video itself. GoPro cameras write them (GPMF), and some cameras
+  for panoramas do (CAMM). They, and SRT files, count from the first frame, so no clock has to be set. Positions without
+  a fix are left out.
 - Tracks in degrees share one UTM frame. Tracks in x and y share one frame with the name of the folder.
 
 Frames are chosen by the distance along the track, so a standing camera adds no frames. The time of a frame is its
@@ -30,8 +34,7 @@ name of the file.
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -42,20 +45,23 @@ import numpy as np
 
 from mappable import progress
 from mappable.arrays import Ints
-from mappable.errors import BadInputError, MappableError, install_extra
+from mappable.errors import BadInputError
 from mappable.files import write_atomically
-from mappable.places.gpx import in_frames, read_track
+from mappable.places.gpx import in_frames, ordered, read_track
 from mappable.places.joining import concatenate
 from mappable.places.notes import Note, merged, warn
 from mappable.places.recordings import JPEG_QUALITY, Recording, check_numbers, claim, frames_folder
 from mappable.places.table import Places
+from mappable.places.telemetry import read_telemetry
+from mappable.places.track_points import TrackPoints
 from mappable.places.tracks import Track
+from mappable.places.video_files import opened, reason, require_pyav
 from mappable.times import nanoseconds
 
 SUFFIXES = frozenset(
     (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".3gp", ".wmv")
 )
-TRACK_SUFFIXES = (".gpx", ".csv")
+TRACK_SUFFIXES = (".gpx", ".csv", ".srt", ".nmea")
 RECORD = "video.json"  # in a folder of frames: holds a checksum of the packets of the video
 
 
@@ -76,13 +82,24 @@ def read(
         "folder for the frames (default: a folder such as drive-frames next to each video)",
     ] = None,
 ) -> Places:
-    _require_pyav()
+    require_pyav()
     check_numbers(spacing, max_gap_s, offset_s)
     start_time = _parse_start(start)
     folder = root if root.is_dir() else root.parent
-    pairs = [(video, track or _track_beside(video)) for video in _find_videos(root)]
-    notes = [*warn("videos have no .gpx or .csv of the same name next to them", (v.name for v, t in pairs if not t))]
-    points = {file: read_track(file) for file in dict.fromkeys(file for _, file in pairs if file)}
+    points: dict[Path, TrackPoints] = {}
+    pairs: list[tuple[Path, Path | None]] = []
+    for video_file in _find_videos(root):
+        source = track or _track_beside(video_file)
+        inside = read_telemetry(video_file) if source is None else None
+        if source is not None and source not in points:
+            points[source] = read_track(source)
+        elif inside is not None:
+            source, points[video_file] = video_file, ordered(inside)
+        pairs.append((video_file, source))
+    without = (file.name for file, source in pairs if source is None)
+    notes = [
+        *warn(f"videos have no positions inside, and no track next to them ({', '.join(TRACK_SUFFIXES)})", without)
+    ]
     notes += [note for one in points.values() for note in one.notes]
     tracks = dict(zip(points, in_frames(list(points.values()), folder.resolve().name), strict=True))
     tables = [Places(path=[], x=[], y=[], frames=(), root=frames or folder)]
@@ -90,8 +107,12 @@ def read(
         if track_file is None:
             continue
         frame, route = tracks[track_file]
-        video = _scan(file)
-        time, clock_notes = _times(video, route, start_time, offset_s)
+        video, first = _scan(file), start_time
+        if points[track_file].since_start:
+            known = (start_time, points[track_file].start, video.created, 0)
+            first = next(moment for moment in known if moment is not None)
+            route = replace(route, time=route.time + first)
+        time, clock_notes = _times(video, route, first, offset_s)
         recording = Recording("videos", video.name, file, time, video.names)
         # Files are named by milliseconds, so only one frame per millisecond is kept.
         first_of_name = np.diff([int(name) for name in video.names], prepend=-1) > 0
@@ -129,13 +150,6 @@ class _Video:
         return [f"{(time + 500_000) // 1_000_000:08d}" for time in self.since_start]
 
 
-def _require_pyav() -> None:
-    try:
-        import av  # noqa: F401
-    except ImportError:
-        raise MappableError(f"videos need PyAV; {install_extra('video')}") from None
-
-
 def _parse_start(start: str | None) -> int | None:
     try:
         return None if start is None else nanoseconds(start)
@@ -168,35 +182,11 @@ def _track_beside(video: Path) -> Path | None:
     return found[0] if found else None
 
 
-@contextmanager
-def _opened(file: Path) -> Iterator[tuple[Any, Any]]:
-    """The PyAV container and video stream of a file; every exception of PyAV becomes a BadInputError."""
-    import av
-
-    try:
-        try:
-            opened = av.open(str(file), metadata_errors="replace")
-        except TypeError:  # PyAV 19 removed this argument, and does not need it
-            opened = av.open(str(file))
-        with opened as container:
-            if not container.streams.video:
-                raise BadInputError(f"{file}: no video stream; the file may be truncated")
-            yield container, container.streams.video[0]
-    except MappableError:
-        raise
-    except Exception as error:  # a damaged file can make PyAV raise almost any exception
-        raise BadInputError(f"{file}: damaged, truncated or not a video ({_reason(error)})") from None
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
 def _scan(file: Path) -> _Video:
     """Read the packets without decoding them: fast, and enough to choose frames and to identify the video later."""
     digest = hashlib.sha256()
     ticks = set()
-    with _opened(file) as (container, stream):
+    with opened(file) as (container, stream):
         tick = Fraction(stream.time_base.numerator, stream.time_base.denominator)
         created = container.metadata.get("creation_time") or stream.metadata.get("creation_time") or ""
         declared = float(stream.duration * tick) if stream.duration else (container.duration or 0) / 1e6
@@ -267,7 +257,7 @@ def _save(frame: Any, file: Path) -> None:
 def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]:
     """Yield the wanted frames in order; stops decoding after the last one."""
     left, before = set(wanted), None
-    with _opened(video.file) as (container, stream):
+    with opened(video.file) as (container, stream):
         stream.thread_type = "AUTO"
         frames = container.decode(stream)
         while left:
@@ -275,7 +265,7 @@ def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]
                 frame = next(frames, None)
             except Exception as error:
                 place = 0.0 if before is None else float((before - video.ticks[0]) * video.tick)
-                problem = f"damaged or truncated {place:.1f} s after its start ({_reason(error)})"
+                problem = f"damaged or truncated {place:.1f} s after its start ({reason(error)})"
                 raise BadInputError(f"{video.file}: {problem}; the earlier frames are kept in {folder}") from None
             if frame is None or frame.pts is None:
                 return
