@@ -80,6 +80,7 @@ UNRUN = {
     "torchrun": "several processes, which tests/learning/test_distributed.py has: parsed as `mappable` is",
     "mappable demo": "tests/cli/test_demo.py has it, with one model and few images: parsed",
     "mappable reproduce oxford": "its images are not ours to pass on, tests/evaluation has a few like them: parsed",
+    "mappable reproduce boreas": "hundreds of GB to download, tests/evaluation has a few images like them: parsed",
     "mappable weights vgg16-caffe": "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed",
     "mappable convert pittsburgh": "its images are not ours to pass on, the same test makes a few up: parsed",
     "mappable weights vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",

@@ -169,6 +169,18 @@ def _robotcar(base: Path, folder: Path) -> Path:
     return folder / name / "gps/ins.csv"
 
 
+def _boreas(base: Path, folder: Path) -> Path:
+    drive, start = folder / "boreas-2021-01-26-11-22", 1611678158447226
+    (drive / "camera").mkdir(parents=True)
+    (drive / "applanix").mkdir()
+    lines = ["GPSTime,easting,northing,altitude,vel_east,vel_north,vel_up,roll,pitch,heading,wz,wy,wx"]
+    for step in range(6):
+        (drive / f"camera/{start + step}.png").touch()
+        lines.append(f"{start + step},{step}.5,2.25,0.5,1,0,0,1.8,-1.3,-0.2,0,0,0")
+    (drive / "applanix/camera_poses.csv").write_text("\n".join(lines) + "\n")
+    return drive / "applanix/camera_poses.csv"
+
+
 def _msls(base: Path, folder: Path, mutate: str = "postprocessed.csv") -> Path:
     side = folder / "train_val/cph/database"
     (side / "images").mkdir(parents=True)
@@ -406,6 +418,7 @@ TARGETS = {
         Target("tum trajectory", _tum, _reader("tum")),
         Target("tum list", lambda base, folder: _tum(base, folder, "rgb.txt"), _reader("tum")),
         Target("robotcar ins.csv", _robotcar, _reader("robotcar")),
+        Target("boreas poses", _boreas, _reader("boreas")),
         Target("msls postprocessed.csv", _msls, _reader("msls")),
         Target("msls raw.csv", lambda base, folder: _msls(base, folder, "raw.csv"), _reader("msls")),
         Target("msls seq_info.csv", lambda base, folder: _msls(base, folder, "seq_info.csv"), _reader("msls")),

@@ -34,7 +34,7 @@ NAMES = [
         "image .tiff",
         "image .gif",
     ),
-    *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea"),
+    *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea", "boreas poses"),
     *("rosbag ros1", "odometry.csv", "turns.csv", "multipart body", "field known"),
 ]
 EDITS = st.lists(

@@ -14,7 +14,7 @@ from mappable.formats import Format
 from mappable.places.frames import Frame
 from mappable.places.notes import Note, warn
 from mappable.places.table import Places
-from mappable.places.tracks import Track, arc_length, course
+from mappable.places.tracks import Track, arc_length, course, first_of_each_step
 
 FORMAT = Format("mappable frames", 2, "remove that folder", sealed_since=2, earliest=1)
 JPEG_QUALITY = 95
@@ -54,8 +54,7 @@ class Recording:
             return rows, notes
         length = arc_length(route, spacing / 2)[0]
         along = np.interp(self.time[rows] - route.time[0], route.time - route.time[0], length)
-        step = np.floor((along - along[0]) / spacing + 1e-6)  # the tolerance counts an image just short of a step
-        return rows[np.diff(step, prepend=-1) > 0], notes
+        return rows[first_of_each_step(along, spacing)], notes
 
     def _stretches(self, mask: Bools) -> list[str]:
         """One line of text for each run of images in which `mask` is True."""
