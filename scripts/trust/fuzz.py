@@ -169,6 +169,15 @@ def _robotcar(base: Path, folder: Path) -> Path:
     return folder / name / "gps/ins.csv"
 
 
+def _matrices(base: Path, folder: Path) -> Path:
+    (folder / "seq-01").mkdir()
+    for number in range(4):
+        (folder / f"seq-01/frame-{number:06d}.color.png").touch()
+        pose = f"0 0 1 {number}\n-1 0 0 0\n0 -1 0 1.5\n0 0 0 1\n"
+        (folder / f"seq-01/frame-{number:06d}.pose.txt").write_text(pose)
+    return folder / "seq-01/frame-000001.pose.txt"
+
+
 def _boreas(base: Path, folder: Path) -> Path:
     drive, start = folder / "boreas-2021-01-26-11-22", 1611678158447226
     (drive / "camera").mkdir(parents=True)
@@ -418,6 +427,7 @@ TARGETS = {
         Target("tum trajectory", _tum, _reader("tum")),
         Target("tum list", lambda base, folder: _tum(base, folder, "rgb.txt"), _reader("tum")),
         Target("robotcar ins.csv", _robotcar, _reader("robotcar")),
+        Target("matrices .pose.txt", _matrices, _reader("matrices")),
         Target("boreas poses", _boreas, _reader("boreas")),
         Target("msls postprocessed.csv", _msls, _reader("msls")),
         Target("msls raw.csv", lambda base, folder: _msls(base, folder, "raw.csv"), _reader("msls")),
