@@ -169,6 +169,47 @@ def _robotcar(base: Path, folder: Path) -> Path:
     return folder / name / "gps/ins.csv"
 
 
+def _euroc(base: Path, folder: Path, mutate: str = "state_groundtruth_estimate0/data.csv") -> Path:
+    home = folder / "mav0"
+    (home / "cam0/data").mkdir(parents=True)
+    (home / "state_groundtruth_estimate0").mkdir()
+    poses = "".join(f"{n * 10**8},{n},2,1.5,0.5,-0.5,0.5,-0.5,0,0,0\n" for n in range(6))
+    (home / "state_groundtruth_estimate0/data.csv").write_text("#timestamp\n" + poses)
+    (home / "cam0/data.csv").write_text("#timestamp\n" + "".join(f"{n * 10**8},{n}.png\n" for n in range(6)))
+    matrix = "T_BS:\n  data: [0, 0, 1, 0.1, -1, 0, 0, 0.2, 0, -1, 0, 0.3, 0, 0, 0, 1]\n"
+    (home / "cam0/sensor.yaml").write_text(matrix)
+    return home / mutate
+
+
+def _nclt(base: Path, folder: Path) -> Path:
+    (folder / "2012-01-08/lb3/Cam5").mkdir(parents=True)
+    for step in range(4):
+        (folder / f"2012-01-08/lb3/Cam5/{1326030975726043 + step}.tiff").touch()
+    rows = "".join(f"{1326030975726043 + n},{n},2,0.5,0,0,1.5\n" for n in range(5))
+    (folder / "groundtruth_2012-01-08.csv").write_text(rows)
+    return folder / "groundtruth_2012-01-08.csv"
+
+
+def _kitti_360(base: Path, folder: Path) -> Path:
+    name = "2013_05_28_drive_0000_sync"
+    (folder / "data_2d_raw" / name / "image_00/data_rect").mkdir(parents=True)
+    (folder / "data_poses" / name).mkdir(parents=True)
+    for number in range(4):
+        (folder / "data_2d_raw" / name / f"image_00/data_rect/{number:010d}.png").touch()
+    rows = "".join(f"{n} 0 0 1 {n} -1 0 0 0 0 -1 0 115 0 0 0 1\n" for n in range(4))
+    (folder / "data_poses" / name / "cam0_to_world.txt").write_text(rows)
+    return folder / "data_poses" / name / "cam0_to_world.txt"
+
+
+def _mapillary(base: Path, folder: Path) -> Path:
+    points = [{"coordinates": [13.4, 52.5 + number / 1000]} for number in range(3)]
+    records = [{"id": f"4{n}", "geometry": point, "captured_at": 1600000000000} for n, point in enumerate(points)]
+    for record in records:
+        (folder / f"{record['id']}.jpg").touch()
+    (folder / "images.json").write_text(json.dumps({"data": records}))
+    return folder / "images.json"
+
+
 def _matrices(base: Path, folder: Path) -> Path:
     (folder / "seq-01").mkdir()
     for number in range(4):
@@ -427,6 +468,11 @@ TARGETS = {
         Target("tum trajectory", _tum, _reader("tum")),
         Target("tum list", lambda base, folder: _tum(base, folder, "rgb.txt"), _reader("tum")),
         Target("robotcar ins.csv", _robotcar, _reader("robotcar")),
+        Target("euroc poses", _euroc, _reader("euroc")),
+        Target("euroc sensor.yaml", lambda base, folder: _euroc(base, folder, "cam0/sensor.yaml"), _reader("euroc")),
+        Target("nclt ground truth", _nclt, _reader("nclt")),
+        Target("kitti-360 poses", _kitti_360, _reader("kitti_360")),
+        Target("mapillary .json", _mapillary, _reader("mapillary")),
         Target("matrices .pose.txt", _matrices, _reader("matrices")),
         Target("boreas poses", _boreas, _reader("boreas")),
         Target("msls postprocessed.csv", _msls, _reader("msls")),

@@ -35,7 +35,7 @@ NAMES = [
         "image .gif",
     ),
     *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea", "boreas poses"),
-    *("matrices .pose.txt",),
+    *("matrices .pose.txt", "euroc poses", "nclt ground truth", "kitti-360 poses", "mapillary .json"),
     *("rosbag ros1", "odometry.csv", "turns.csv", "multipart body", "field known"),
 ]
 EDITS = st.lists(
