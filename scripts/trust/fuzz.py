@@ -210,6 +210,11 @@ def _mapillary(base: Path, folder: Path) -> Path:
     return folder / "images.json"
 
 
+def _kapture(base: Path, folder: Path) -> Path:
+    shutil.copytree(Path(__file__).parents[2] / "tests/places/readers/data/kapture/sensors", folder / "sensors")
+    return folder / "sensors/trajectories.txt"
+
+
 def _matrices(base: Path, folder: Path) -> Path:
     (folder / "seq-01").mkdir()
     for number in range(4):
@@ -473,6 +478,7 @@ TARGETS = {
         Target("nclt ground truth", _nclt, _reader("nclt")),
         Target("kitti-360 poses", _kitti_360, _reader("kitti_360")),
         Target("mapillary .json", _mapillary, _reader("mapillary")),
+        Target("kapture trajectories", _kapture, _reader("kapture")),
         Target("matrices .pose.txt", _matrices, _reader("matrices")),
         Target("boreas poses", _boreas, _reader("boreas")),
         Target("msls postprocessed.csv", _msls, _reader("msls")),

@@ -4,7 +4,7 @@ import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +35,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.row_numbers)
+
+    def at(self, rows: Sequence[int]) -> "Table":
+        """The table with only some data rows (counted from 0), which keep their numbers in the file."""
+        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        return replace(self, columns=columns, row_numbers=[self.row_numbers[row] for row in rows])
 
     def require(self, *names: str) -> None:
         """Raise if the file lacks one of the columns `names`."""
@@ -168,6 +173,27 @@ def read_words(file: Path, names: Sequence[str]) -> Table:
         if len(words) != len(names):
             raise BadInputError(f"{file}, row {number}: {len(words)} values, expected {len(names)}")
     columns = {name: [words[position] for words in rows.values()] for position, name in enumerate(names)}
+    return Table(file, columns, list(rows))
+
+
+def read_values(file: Path, names: Sequence[str], *, header: bool = False) -> Table:
+    """Read a text file whose rows are values separated by commas, in the order of `names`; further values are ignored.
+
+    Empty lines and lines that begin with # are skipped, and with `header` a first line that begins with a letter.
+    """
+    with reading(file):
+        lines = file.read_text("utf-8-sig").splitlines()
+    rows = {number: line.split(",") for number, line in enumerate(lines, start=1) if line.strip()}
+    rows = {number: words for number, words in rows.items() if not words[0].lstrip().startswith("#")}
+    if header and rows and rows[min(rows)][0].strip()[:1].isalpha():
+        del rows[min(rows)]
+    for number, words in rows.items():
+        if len(words) < len(names):
+            problem = f"{len(words)} values, expected at least {len(names)}"
+            raise BadInputError(f"{file}, row {number}: {problem}; it may be half-copied")
+    if not rows:
+        raise BadInputError(f"{file}: no rows")
+    columns = {name: [words[place].strip() for words in rows.values()] for place, name in enumerate(names)}
     return Table(file, columns, list(rows))
 
 

@@ -36,6 +36,7 @@ NAMES = [
     ),
     *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea", "boreas poses"),
     *("matrices .pose.txt", "euroc poses", "nclt ground truth", "kitti-360 poses", "mapillary .json"),
+    *("kapture trajectories",),
     *("rosbag ros1", "odometry.csv", "turns.csv", "multipart body", "field known"),
 ]
 EDITS = st.lists(

@@ -143,7 +143,7 @@ def test_the_protocol_splits_by_date_and_region(tmp_path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("1,2,3", "row 3: 3 values, expected 13"),
+        ("1,2,3", "row 3: 3 values, expected at least 13"),
         (f"{START + 1},nan,0,0,0,0,0,0,0,0,0,0,0", "row 3: column 'x' is 'nan'"),
         (f"{START + 1},0,0,0,0,0,0,400,0,0,0,0,0", "row 3: column 'roll' is '400'"),
         ("soon,0,0,0,0,0,0,0,0,0,0,0,0", "row 3: column 't' is 'soon'"),
@@ -164,7 +164,7 @@ def test_folders_that_are_not_boreas_are_refused(tmp_path):
         read_places("boreas", tmp_path)
     file = write_drive(tmp_path) / "applanix/camera_poses.csv"
     file.write_text(HEADER)
-    with pytest.raises(BadInputError, match=r"camera_poses\.csv: no poses"):
+    with pytest.raises(BadInputError, match=r"camera_poses\.csv: no rows"):
         read_places("boreas", tmp_path)
     with pytest.raises(BadInputError, match="spacing is -1"):
         read_places("boreas", tmp_path, spacing=-1)

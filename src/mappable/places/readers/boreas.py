@@ -39,14 +39,13 @@ from scipy.spatial.transform import Rotation
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.files import reading
 from mappable.places.frames import Frame
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings, Note, warn
 from mappable.places.rotations import viewing_yaw
 from mappable.places.table import Places
 from mappable.places.tracks import Track, arc_length, first_of_each_step, rising
-from mappable.tables import Table
+from mappable.tables import read_values
 
 DRIVE = re.compile(r"boreas-\d{4}-\d\d-\d\d-\d\d-\d\d")
 IMAGE = re.compile(r"(\d{13,17})\.(png|jpg|jpeg)", re.ASCII)
@@ -162,20 +161,7 @@ def _images(folder: Path, found: Findings) -> dict[int, str]:
 
 def _read_poses(file: Path) -> tuple[Ints, Floats, Floats]:
     """Times in microseconds, rising; positions (n, 3); and yaws of the optical axis."""
-    with reading(file):
-        lines = file.read_text("utf-8-sig").splitlines()
-    rows = {number: line.split(",") for number, line in enumerate(lines, start=1) if line.strip()}
-    if rows and not rows[min(rows)][0].strip().isdecimal():
-        del rows[min(rows)]  # the names of the columns, which are not the same in the files and in the documentation
-    for number, words in rows.items():
-        if len(words) < len(NAMES):
-            raise BadInputError(
-                f"{file}, row {number}: {len(words)} values, expected {len(NAMES)}; it may be half-copied"
-            )
-    columns = {name: [words[place].strip() for words in rows.values()] for place, name in enumerate(NAMES)}
-    table = Table(file, columns, list(rows))
-    if not rows:
-        raise BadInputError(f"{file}: no poses")
+    table = read_values(file, NAMES, header=True)  # by position: the files have other names than their description
     time = np.array(table.parse("t", _microseconds, "expected microseconds since 1970"), dtype=np.int64)
     xyz = np.column_stack([table.numbers(name) for name in ("x", "y", "z")])
     angles = np.column_stack([table.numbers(name, -2 * np.pi, 2 * np.pi) for name in ("roll", "pitch", "yaw")])

@@ -32,7 +32,7 @@ from mappable.places.notes import Findings
 from mappable.places.posed import PoseTrack, TimedImages, place_images, unit_quaternions
 from mappable.places.rotations import AXES, are_rotations
 from mappable.places.table import Places
-from mappable.tables import Table
+from mappable.tables import Table, read_values
 
 TRUTHS = ("state_groundtruth_estimate0", "mocap0", "gt0")
 POSE = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
@@ -61,29 +61,16 @@ def read(
             what = f"no {camera}/data.csv" if truth is not None else "no ground truth"
             found["folders lack images or ground truth and were left out"].append(f"{name}: {what}")
             continue
-        images = _rows(listing, ("time", "file"))
+        images = read_values(listing, ("time", "file"))
         inside = (home / "mav0" / camera / "data").relative_to(root).as_posix()
         paths = [f"{inside}/{file}" for file in images.columns["file"]]
         labels = [f"{listing}, row {number}" for number in images.row_numbers]
         timed = TimedImages(paths, images.times("time", "ns"), labels)
-        poses = _camera_poses(_rows(truth, POSE), _mounting(home / "mav0" / camera / "sensor.yaml", name, found), found)
+        poses = _camera_poses(
+            read_values(truth, POSE), _mounting(home / "mav0" / camera / "sensor.yaml", name, found), found
+        )
         tables.append(place_images(root, Frame(frame or name), timed, poses, max_gap_s, AXES["z"], found, name))
     return concatenate(tables).noting(*found.notes())
-
-
-def _rows(file: Path, names: tuple[str, ...]) -> Table:
-    """The first columns of a CSV file whose first line begins with #."""
-    with reading(file):
-        lines = file.read_text("utf-8-sig").splitlines()
-    rows = {number: line.split(",") for number, line in enumerate(lines, start=1)}
-    rows = {number: words for number, words in rows.items() if words[0].strip() and not words[0].startswith("#")}
-    for number, words in rows.items():
-        if len(words) < len(names):
-            raise BadInputError(f"{file}, row {number}: {len(words)} values, expected at least {len(names)}")
-    if not rows:
-        raise BadInputError(f"{file}: no rows")
-    columns = {name: [words[place].strip() for words in rows.values()] for place, name in enumerate(names)}
-    return Table(file, columns, list(rows))
 
 
 def _mounting(file: Path, name: str, found: Findings) -> Floats | None:

@@ -24,7 +24,6 @@ Without a column `sequence`, the images of one folder are one sequence. Latitude
 wrote is read unchanged.
 """
 
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
@@ -180,11 +179,10 @@ def _with_fix(table: Table, angles: Angles) -> tuple[Table, tuple[Note, ...]]:
         return table, ()
     if lost.all():
         raise BadInputError(f"{table.file}: every row is at latitude 0, longitude 0, so no row has a position")
-    kept = np.flatnonzero(~lost)
-    texts = {name: [values[row] for row in kept] for name, values in table.columns.items()}
     names = [f"{table.columns['path'][row]}, row {table.row_numbers[row]}" for row in np.flatnonzero(lost)]
-    fixed = replace(table, columns=texts, row_numbers=[table.row_numbers[row] for row in kept])
-    return fixed, warn("rows are at latitude 0, longitude 0, so no fix (left out)", names)
+    return table.at(np.flatnonzero(~lost).tolist()), warn(
+        "rows are at latitude 0, longitude 0, so no fix (left out)", names
+    )
 
 
 def _from_degrees(

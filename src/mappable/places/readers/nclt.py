@@ -23,7 +23,6 @@ import numpy as np
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.files import reading
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
@@ -31,7 +30,7 @@ from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
 from mappable.places.table import Places
 from mappable.places.tracks import Track, rising
-from mappable.tables import Table
+from mappable.tables import read_values
 
 RUN = re.compile(r"\d{4}-\d\d-\d\d")
 TIME = re.compile(r"\d{16}", re.ASCII)
@@ -94,18 +93,14 @@ def _read_run(root: Path, run: Path, name: str, camera: str, track: Track, max_g
 
 
 def _track(file: Path, found: Findings) -> Track:
-    with reading(file):
-        lines = file.read_text().splitlines()
-    rows = {number: line.split(",") for number, line in enumerate(lines, start=1) if line.strip()}
-    for number, words in rows.items():
-        if len(words) < len(NAMES):
-            raise BadInputError(f"{file}, row {number}: {len(words)} values, expected {len(NAMES)}")
-    known = {number: words for number, words in rows.items() if "nan" not in ",".join(words).lower()}
-    if len(known) < len(rows):
-        found["files have rows without a position"].append(f"{file.name}: {len(rows) - len(known):,} of {len(rows):,}")
+    table = read_values(file, NAMES)
+    known = [row for row in range(len(table)) if "nan" not in {table.columns[name][row].lower() for name in NAMES}]
+    if len(known) < len(table):
+        lost = f"{len(table) - len(known):,} of {len(table):,}"
+        found["files have rows without a position"].append(f"{file.name}: {lost}")
     if not known:
         raise BadInputError(f"{file}: no row has a position")
-    table = Table(file, {name: [w[n].strip() for w in known.values()] for n, name in enumerate(NAMES)}, list(known))
+    table = table.at(known)
     time = table.times("t", "us")
     xyz: Floats = np.column_stack([table.numbers("east"), table.numbers("north"), -table.numbers("down")])
     yaw = yaw_from_compass(table.numbers("heading", -2 * np.pi, 2 * np.pi))
