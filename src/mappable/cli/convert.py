@@ -18,14 +18,18 @@ from mappable.places.mending import Rotate
 from mappable.places.packing import OnBadImage
 from mappable.places.readers import Reader, find_reader, reader_names
 
+AUTO = "auto"
+
 
 class Readers(TyperGroup):
     """One subcommand per reader, made on demand from the reader's signature and docstring."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return reader_names()
+        return [AUTO, *reader_names()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == AUTO:
+            return _auto_command()
         if cmd_name not in reader_names():  # a usage error, like any unknown command
             ctx.fail(f"unknown reader {cmd_name!r}; the readers are {', '.join(reader_names())}")
         return _command(find_reader(cmd_name))
@@ -158,6 +162,38 @@ def _command(reader: Reader) -> Any:
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
     command.command(name=reader.name, help=_fenced(reader.documentation), short_help=reader.summary)(run)
+    return typer.main.get_command(command)
+
+
+def _auto_command() -> Any:
+    """The subcommand `auto`, which looks at a collection and proposes commands."""
+
+    def auto(
+        root: Annotated[Path, typer.Argument(metavar="ROOT", help="The collection: a folder or a file.")],
+        out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that the proposed commands write.")] = Path(
+            "OUT"
+        ),
+        as_json: AsJson = False,
+    ) -> None:
+        """Look at a collection and propose commands that convert it.
+
+        Nothing is converted. If several readers fit, all of them are listed: choose one.
+        """
+        from mappable.places.detection import propose
+
+        found = propose(root)
+        if as_json:
+            print_json({"proposals": [asdict(one) for one in found]})
+            return
+        for one in found:
+            typer.echo(f"{one.evidence}: {find_reader(one.reader).summary}")
+            remark = f"   # {one.remark}" if one.remark else ""
+            typer.echo(f"    mappable convert {one.reader} {shlex.quote(str(root))} {shlex.quote(str(out))}{remark}")
+        if len(found) > 1:
+            typer.echo(f"{len(found)} readers fit; `mappable convert READER --help` shows what each one reads")
+
+    command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
+    command.command(name=AUTO, short_help="Look at a collection and propose commands that convert it.")(auto)
     return typer.main.get_command(command)
 
 
