@@ -126,7 +126,7 @@ def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_th
     text = " | ".join(str(note) for note in places.notes)
     assert "--crop-border 0,0,0,10" in text
     assert "14 of 14 images are brighter below than above; if they are upside down, use --rotate 180" in text
-    mended = convert("manifest", odd, tmp_path / "mended", size=(80, 60), rotate="180", crop_border="0,10,0,0")
+    mended = convert("manifest", odd, tmp_path / "mended", size=(80, 60), rotate="180", crop_border="0,0,0,10")
     assert mended.notes == ()
     found = np.asarray(Image.open(mended.files[3]))
     assert np.array_equal(found, np.asarray(Image.open(odd / "03.png"))[::-1, ::-1][6:])

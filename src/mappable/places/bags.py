@@ -106,6 +106,7 @@ def find_bags(root: Path) -> list[Path]:
     bags += [entry for entry in entries if entry.suffix.lower() in SUFFIXES and entry.is_file()]
     if not bags:
         raise BadInputError(f"{root}: no bag found; expected .bag, .mcap or .db3 files, or folders with metadata.yaml")
+    bags.sort(key=lambda bag: bag.name)
     names = [bag.stem for bag in bags]
     for bag in bags:
         if names.count(bag.stem) > 1:

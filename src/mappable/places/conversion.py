@@ -46,8 +46,8 @@ def convert(
     raised unless `overwrite` is True. `size` is (width, height). `dimensions` is 3 if z counts in distances, else 2
     (default: as the reader sets it).
 
-    `rotate` turns all images clockwise by degrees, and `crop_border` cuts percent off: "left,top,right,bottom". Then
-    copies of the images are written below `out`.
+    `crop_border` cuts percent off all images, "left,top,right,bottom". `rotate` then turns them clockwise by degrees.
+    Copies of the images are written below `out`.
     """
     out, home, options = Path(out), Path(root).resolve(), options or {}
     found = find_reader(reader)

@@ -26,7 +26,7 @@ JPEG_QUALITY = 95
 
 @dataclass(frozen=True)
 class Mending:
-    """How to mend images: turn by `degrees` clockwise, then cut `crop` off, in percent: left, top, right, bottom."""
+    """How to mend images: cut `crop` off, in percent (left, top, right, bottom), then turn by `degrees` clockwise."""
 
     degrees: int = 0
     crop: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
@@ -54,10 +54,10 @@ class Mending:
 
     def apply(self, image: Image.Image) -> Image.Image:
         image = ImageOps.exif_transpose(image)
-        image = image.rotate(-self.degrees, expand=True) if self.degrees else image
         left, top, right, bottom = (part / 100 for part in self.crop)
         box = (left * image.width, top * image.height, (1 - right) * image.width, (1 - bottom) * image.height)
-        return image.crop(tuple(round(edge) for edge in box)) if any(self.crop) else image  # type: ignore[arg-type]
+        image = image.crop(tuple(round(edge) for edge in box)) if any(self.crop) else image  # type: ignore[arg-type]
+        return image.rotate(-self.degrees, expand=True) if self.degrees else image
 
 
 def mend_images(places: Places, out: Path, mending: Mending, on_bad: str) -> Places:

@@ -85,7 +85,7 @@ def _upright(model: CameraModel, up: Up) -> tuple[Floats, tuple[Note, ...]]:
         vertical = _vertical(model)
         tilt = np.rad2deg(np.arcsin(np.abs(model.axes[:, :, 0] @ vertical).clip(0, 1)))
         median = float(np.median(tilt))
-        where = " ".join(f"{value:.3f}" for value in vertical)
+        where = " ".join(f"{value:.3f}" for value in vertical.round(3) + 0.0)  # 0.0 makes -0 a 0
         text = f"up was estimated as {where} in the model; the cameras tilt sideways by {median:.1f} degrees (median)"
         advice = "; if it is wrong, set the option up" if median > LARGE_TILT else ""
         notes: tuple[Note, ...] = (Note(text + advice, warning=median > LARGE_TILT),)
@@ -137,7 +137,10 @@ def _aligned(
         height = height + float(np.mean(given[heights, 2] - height[rows[heights]]))
     off = np.abs(placed[rows] - there)
     text = f"scale is {scale:.6g} metres per unit of the model, from {len(rows):,} known images; "
-    text += f"they are off by {np.sqrt(np.mean(off**2)):.3g} m (root mean square), at most {off.max():.3g} m"
+    if len(rows) == 2:
+        text += "two images cannot check each other"
+    else:
+        text += f"they are off by {np.sqrt(np.mean(off**2)):.3g} m (root mean square), at most {off.max():.3g} m"
     turned = yaw + np.angle(factor)
     positions = np.column_stack([placed.real, placed.imag, height])
     return PlacedModel(frame, positions, turned, (*notes, Note(text, warning=False)))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from trust.bags import START, BagWriter, Kind, noise
 from typer.testing import CliRunner
 
 from mappable.cli.app import app
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, MappableError
 from mappable.places.odometry import load_odometry
 from mappable.places.readers import read_places
 from mappable.places.ros_images import raw_pixels
 from mappable.places.table import Places
 
+pytestmark = pytest.mark.medium  # every image is flushed to the disk
 KINDS: tuple[Kind, ...] = ("ros1", "sqlite3", "mcap")
 TENTH = 10**8
 # A camera's axes (z forward, x right) on a robot (x forward, y left).
@@ -366,6 +368,13 @@ def test_a_clock_that_was_set_back_is_refused(tmp_path: Path) -> None:
     # A bag yields its messages in the order of recording, whatever their headers say.
     writer.messages = [(START + order, *one[1:]) for order, one in enumerate(writer.messages)]
     assert "topic /pose, message 100: has the time" in refused(writer.write(tmp_path, "run"))
+
+
+def test_without_the_package_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bag = drive("ros1", 3).write(tmp_path, "run")
+    monkeypatch.setitem(sys.modules, "rosbags.rosbag1", None)
+    with pytest.raises(MappableError, match=r"rosbags.*mappable\[ros\]"):
+        read_places("rosbag", bag)
 
 
 def test_a_folder_without_bags(tmp_path: Path) -> None:
