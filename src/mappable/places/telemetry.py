@@ -29,6 +29,7 @@ GPMF_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 DEEPEST = 8  # levels of nesting in GPMF; cameras write three
 FIX_2D = 2  # the least fix with a position
 GPS5_ROW, GPS9_ROW = struct.Struct(">5i"), struct.Struct(">7i2H")
+CAMM_SHORTEST = 12  # bytes of the shortest sample
 CAMM_5, CAMM_6 = struct.Struct("<3d"), struct.Struct("<di2df")
 
 
@@ -57,10 +58,11 @@ def read_telemetry(file: Path) -> TrackPoints | None:
     for parts in payloads.values():
         if parts[0][2].startswith(b"DEVC"):
             return _points(file, list(_gpmf_fixes(file, parts)), "GPMF")
-        if len(parts[0][2]) >= 4 and struct.unpack("<2H", parts[0][2][:4])[0] == 0:
-            fixes = list(_camm_fixes(file, parts))
-            if fixes:
-                return _points(file, fixes, "CAMM")
+    for parts in payloads.values():
+        content = parts[0][2]
+        # Time codes are data, too, of 4 bytes. A CAMM sample has a header of 4 bytes, with the kinds 0 to 7.
+        if len(content) >= CAMM_SHORTEST and content[:2] == b"\0\0" and content[2] <= 7 and content[3] == 0:
+            return _points(file, list(_camm_fixes(file, parts)), "CAMM")
     return None
 
 

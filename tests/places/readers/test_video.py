@@ -571,6 +571,14 @@ def test_a_camera_s_own_positions_need_no_clock(tmp_path: Path, kind: str) -> No
     check_walk(places, NOON)
 
 
+def test_time_codes_of_a_camera_are_not_positions(tmp_path: Path) -> None:
+    file = add_track(encode_plain(tmp_path / "a.mp4"), b"gpmd", [(4000, struct.pack(">I", 0x500))])
+    with pytest.raises(BadInputError, match="no positions inside"):
+        read_places("video", file)
+    add_track(file, b"gpmd", [(1000, gps5(along(2.5 * second, 10, 0.25))) for second in range(4)])
+    assert len(read_places("video", file)) == 10
+
+
 def test_positions_without_a_fix_are_left_out(tmp_path: Path) -> None:
     file = encode_plain(tmp_path / "a.mp4")
     lost, known = gps5([(12.0, 13.0, 0.0)] * 10, fix=0), [gps5(along(2.5 * n, 10, 0.25)) for n in (1, 2, 3)]
