@@ -47,6 +47,7 @@ def test_each_pixel_comes_from_where_the_lens_images_it(model: str, coefficients
 def test_a_lens_scales_with_its_images() -> None:
     lens = Lens(SIZE, FOCAL, CENTER, "plumb_bob", (-0.2,)).scaled(20, 15)
     assert (lens.focal, lens.center) == ((15.0, 16.0), (9.25, 7.5))
+    assert Lens((0, 0), FOCAL, CENTER, "plumb_bob", (-0.2,)).scaled(20, 15).focal == FOCAL
     assert not Lens(SIZE, FOCAL, CENTER, "plumb_bob", (0.0,) * 5).distorts
 
 

@@ -1,6 +1,6 @@
 """Lenses: the distortion of a camera in the models of ROS, to undistort its images."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,10 @@ COEFFICIENTS = {"plumb_bob": 5, "rational_polynomial": 8, "equidistant": 4}  # b
 
 @dataclass(frozen=True)
 class Lens:
-    """A camera with lens distortion: image size in pixels, focal lengths, center, model and its coefficients."""
+    """A camera with lens distortion: image size in pixels, focal lengths, center, model and its coefficients.
+
+    A size of 0, 0 is unknown: then the numbers are for the images as they are.
+    """
 
     size: tuple[int, int]
     focal: tuple[float, float]
@@ -25,7 +28,7 @@ class Lens:
         if self.model not in COEFFICIENTS:
             raise BadInputError(f"distortion model is {shown(self.model)}, expected one of: {', '.join(COEFFICIENTS)}")
         numbers = np.array([*self.focal, *self.center, *self.coefficients], dtype=np.float64)
-        if not np.isfinite(numbers).all() or min(self.focal) <= 0 or min(self.size) < 1:
+        if not np.isfinite(numbers).all() or min(self.focal) <= 0 or min(self.size) < 0:
             raise BadInputError(
                 f"focal lengths {self.focal}, center {self.center} and coefficients {self.coefficients} "
                 "are not those of a camera"
@@ -38,6 +41,8 @@ class Lens:
 
     def scaled(self, width: int, height: int) -> "Lens":
         """The lens for the same images at another size."""
+        if min(self.size) < 1:
+            return replace(self, size=(width, height))
         across, down = width / self.size[0], height / self.size[1]
         focal = self.focal[0] * across, self.focal[1] * down
         center = (self.center[0] + 0.5) * across - 0.5, (self.center[1] + 0.5) * down - 0.5  # pixel centers are whole

@@ -342,6 +342,15 @@ def test_images_of_absurd_size_or_kind(tmp_path: Path, encoding: str, size: tupl
     assert words in text
 
 
+def test_topics_without_messages(tmp_path: Path) -> None:
+    writer = drive("ros1", 3)
+    writer.messages = [one for one in writer.messages if one[1] == "/pose"]
+    assert "no image topic" in refused(writer.write(tmp_path, "blind"))
+    writer = drive("ros1", 3)
+    writer.messages = [one for one in writer.messages if one[1] != "/pose"]
+    assert "no pose topic" in refused(writer.write(tmp_path, "lost"))
+
+
 def test_a_damaged_compressed_image_names_its_message(tmp_path: Path) -> None:
     writer = drive("mcap")
     writer.add_bytes("/depth", START, b"\x00" * 40, "16UC1; compressedDepth png")

@@ -392,7 +392,7 @@ def _save(
     if lens is not None:
         size = pixels.shape[1], pixels.shape[0]
         if size not in samplings:
-            samplings[size] = (lens if min(lens.size) < 1 else lens.scaled(*size)).undistortion()
+            samplings[size] = lens.scaled(*size).undistortion()
         pixels = samplings[size].resample(pixels)
     write_atomically(file, lambda stream: Image.fromarray(pixels).save(stream, "JPEG", quality=JPEG_QUALITY))
 
