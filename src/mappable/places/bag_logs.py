@@ -16,10 +16,11 @@ from mappable.places.bags import Bag, Topic
 from mappable.places.lenses import Lens
 from mappable.places.notes import Findings, Note
 from mappable.places.odometry import RecordedOdometry
+from mappable.places.posed import PoseTrack
 from mappable.places.ros_images import compressed_suffix
 from mappable.places.rotations import AXES
 from mappable.places.track_points import TrackPoints
-from mappable.places.tracks import rising
+from mappable.places.tracks import Track, rising
 from mappable.places.transforms import TransformTree
 
 UNKNOWN_COVARIANCE = (np.nan,) * 4
@@ -69,10 +70,21 @@ class Sample:
     covariance: tuple[float, ...] = UNKNOWN_COVARIANCE
 
 
-def scan(bag: Bag, image_topic: str | None, pose_topic: str | None, odometry: str | None, found: Findings) -> BagLog:
-    """Read the messages of the chosen topics, in their order; what is odd goes to `found`."""
+def scan(
+    bag: Bag,
+    image_topic: str | None,
+    pose_topic: str | None,
+    odometry: str | None,
+    found: Findings,
+    world: str = "map",
+    body: str = "base_link",
+) -> BagLog:
+    """Read the messages of the chosen topics, in their order; what is odd goes to `found`.
+
+    If the pose topic is one of transforms, the positions are those of `body` in `world`.
+    """
     images = bag.find(bags.IMAGES, image_topic, "image")
-    poses = bag.find(bags.POSES, pose_topic, "pose")
+    poses = bag.find(bags.POSES if pose_topic is None else (*bags.POSES, *bags.TRANSFORMS), pose_topic, "pose")
     steps = bag.find((bags.ODOMETRY,), odometry, "odometry") if odometry else _first_odometry(bag, poses)
     log = BagLog(bag.file, images, poses, steps)
     info = bag.topics.get(f"{images.name.removesuffix('/compressed').rpartition('/')[0]}/camera_info")
@@ -81,6 +93,7 @@ def scan(bag: Bag, image_topic: str | None, pose_topic: str | None, odometry: st
     topics = {one.name: one for one in (images, poses, *([steps] if steps else []), *([info] if info else []), *trees)}
     counts = dict.fromkeys(topics, 0)
     total = sum(one.count for one in topics.values())
+    moving: dict[str, list[tuple[int, str, Floats, Floats]]] = {}
     for name, recorded, data in progress.track(bag.messages(topics.values()), f"reading {bag.file.name}", total):
         topic, number = topics[name], counts[name]
         counts[name] += 1
@@ -94,15 +107,63 @@ def scan(bag: Bag, image_topic: str | None, pose_topic: str | None, odometry: st
         elif topic.type in bags.TRANSFORMS:
             for link in message.transforms:
                 log.tree.add(link.header.frame_id, link.child_frame_id, *_transform(link.transform))
-        if topic is poses or topic is steps:
+                if topic is poses:
+                    entry = _stamp(link, recorded)[0], link.header.frame_id.lstrip("/"), *_transform(link.transform)
+                    moving.setdefault(link.child_frame_id.lstrip("/"), []).append(entry)
+        if topic is steps or (topic is poses and topic.type not in bags.TRANSFORMS):
             sample = _sample(topic, message, number, recorded)
             (log.samples if topic is poses else log.steps).append(sample)
     if not log.stamps:
         raise BadInputError(f"{bag.file}, topic {images.name}: no messages")
     if poses is steps:
         log.steps = log.samples
+    if poses.type in bags.TRANSFORMS:
+        log.samples = _from_tree(log, moving, world.lstrip("/"), body.lstrip("/"))
     _sort_images(log, found)
     return log
+
+
+def _from_tree(
+    log: BagLog, moving: dict[str, list[tuple[int, str, Floats, Floats]]], world: str, body: str
+) -> list[Sample]:
+    """The poses of `body` in `world`, at the times of the first moving link above the body."""
+    place, name, seen = f"{log.file}, topic {log.poses.name}", body, {body}
+    time: Ints | None = None
+    turn, shift = Rotation.identity(), np.zeros(3)
+    while name != world:
+        if name in moving:
+            link = _link(moving[name])
+            time = link.track.time if time is None else time[time >= link.track.time[0]]
+            if not len(time):
+                raise BadInputError(f"{place}: {name} moves only before {moving[name][0][1]} is known")
+            turn, shift = (turn, shift) if turn.single else (turn[-len(time) :], shift[-len(time) :])
+            poses, turned = link.turned(time)
+            turn, shift, name = turned * turn, turned.apply(shift) + poses.xyz, moving[name][0][1]
+        elif name in log.tree.links:
+            name, translation, quaternion = log.tree.links[name]
+            fixed = Rotation.from_quat(quaternion)
+            turn, shift = fixed * turn, fixed.apply(shift) + translation
+        else:
+            known = ", ".join(sorted({*moving, *log.tree.links})[:20]) or "none"
+            raise BadInputError(f"{place}: the transforms do not lead from {body} to {world}; they have {known}")
+        if name in seen:
+            raise BadInputError(f"{place}: the transforms above {body} form a circle at {name}")
+        seen.add(name)
+    if time is None:
+        raise BadInputError(f"{place}: {body} does not move in {world}")
+    positions: Any = shift.tolist()
+    values = zip(time.tolist(), positions, turn.as_quat().tolist(), strict=True)
+    return [Sample(at, tuple(xyz), tuple(q), number, body) for number, (at, xyz, q) in enumerate(values)]
+
+
+def _link(entries: list[tuple[int, str, Floats, Floats]]) -> PoseTrack:
+    """One moving link over time; entries that are no pose, and repeated times, are skipped."""
+    good = [one for one in entries if np.isfinite(one[2]).all() and abs(float(np.linalg.norm(one[3])) - 1) < 0.05]
+    good = good or [(entries[0][0], entries[0][1], np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))]
+    time = np.array([one[0] for one in good], dtype=np.int64)
+    rows = rising(time)[0]
+    xyz, quaternions = (np.array([one[part] for one in good])[rows] for part in (2, 3))
+    return PoseTrack(Track(time[rows], xyz, np.full(len(rows), np.nan)), quaternions)
 
 
 def _first_odometry(bag: Bag, poses: Topic) -> Topic | None:

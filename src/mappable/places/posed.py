@@ -50,14 +50,18 @@ class PoseTrack:
 
     def at(self, time: Ints, axis: Vector) -> tuple[PosesAt, Floats]:
         """The poses at `time`, and the direction (n, 3) of the body's `axis` in original coordinates."""
+        if not len(time):  # scipy before 1.17 cannot make empty rotations
+            return self.track.at(time), np.empty((0, 3))
+        poses, turns = self.turned(time)
+        return poses, turns.apply(axis)
+
+    def turned(self, time: Ints) -> tuple[PosesAt, Rotation]:
+        """The poses at `time`, at least one, and the rotations from body to original coordinates."""
         poses = self.track.at(time)
         since = np.where(poses.inside, time - self.track.time[poses.before], 0)
         share = np.divide(since, poses.gap_s * 1e9, out=np.zeros(len(time)), where=poses.gap_s > 0)
-        if not len(time):  # scipy before 1.17 cannot make empty rotations
-            return poses, np.empty((0, 3))
         start, end = (Rotation.from_quat(self.quaternions[rows]) for rows in (poses.before, poses.after))
-        turn = Rotation.from_rotvec(share[:, None] * (start.inv() * end).as_rotvec())  # along the shorter arc
-        return poses, (start * turn).apply(axis)
+        return poses, start * Rotation.from_rotvec(share[:, None] * (start.inv() * end).as_rotvec())  # the shorter arc
 
 
 def unit_quaternions(table: Table, names: Sequence[str]) -> Floats:

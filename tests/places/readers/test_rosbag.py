@@ -176,6 +176,29 @@ def test_the_transform_tree_places_the_camera_and_turns_it(tmp_path: Path) -> No
     assert "drifts" in " ".join(notes(places))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_transforms_can_be_the_positions(tmp_path: Path, kind: Kind) -> None:
+    """The robot drives along x of odom, which lies turned and shifted in the map; the map learns that after 0.25 s."""
+    writer = BagWriter(kind)
+    quarter = Rotation.from_euler("z", 90, degrees=True).as_quat()
+    writer.add_transform(START, "base_link", "camera_optical", (0, 0, 1), FORWARD.as_quat())
+    for number in range(10):
+        time = START + number * TENTH
+        writer.add_transform(time, "odom", "base_link", (number, 0, 0), (0, 0, 0, 1), "/tf")
+        if number % 3 == 0 and number:
+            writer.add_transform(time - TENTH // 2, "map", "odom", (10, 20, 0), quarter, "/tf")
+        writer.add_image("/image", time, noise(number).tobytes(), "rgb8", (32, 24))
+    bag = writer.write(tmp_path, "run")
+    places = read_places("rosbag", bag, pose_topic="/tf", spacing=0)
+    np.testing.assert_allclose(places.x, 10, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(places.y, 20 + np.arange(3, 10), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(places.yaw, np.pi / 2, atol=1e-9)
+    np.testing.assert_allclose(places.z, 1, rtol=0, atol=1e-6)
+    assert len(read_places("rosbag", bag, pose_topic="/tf", world="odom", spacing=0)) == 10
+    assert "do not lead from base_link to earth" in refused(bag, pose_topic="/tf", world="earth")
+    assert "does not move in base_link" in refused(bag, pose_topic="/tf", world="base_link")
+
+
 def test_a_joint_between_robot_and_camera_is_noted(tmp_path: Path) -> None:
     writer = drive("ros1")
     for number in range(5):

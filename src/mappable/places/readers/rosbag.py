@@ -19,6 +19,7 @@
 - Positions: `PoseStamped`, `PoseWithCovarianceStamped`, `TransformStamped`, `Odometry`, `NavSatFix` or `PointStamped`.
   If a bag has several such topics, name one with `--pose-topic`. Positions are interpolated in time between the
   messages before and after an image. Images outside, or in a gap, are left out and listed.
+- `--pose-topic /tf` takes the positions from the transforms: those of the robot (`--body`) in the map (`--world`).
 - The transform tree (`/tf_static`, `/tf`) gives the pose of the camera on the robot: its position, and its yaw. If the
   tree does not join camera and robot, or a joint is between them, the pose is used as it is, with a note.
 - `camera_info` next to the image topic undistorts the images (plumb_bob, rational_polynomial, equidistant), unless
@@ -75,6 +76,7 @@ def read(
     offset_s: Annotated[float, "seconds to add to the time of each image"] = 0.0,
     frame: Annotated[str | None, "name of the frame, if all bags share one map (default: one per bag)"] = None,
     body: Annotated[str | None, "coordinate frame of the robot (default: that of the messages, else base_link)"] = None,
+    world: Annotated[str, "coordinate frame of the positions, if the pose topic is /tf"] = "map",
     looking: Annotated[Literal["x", "z"], "forward axis of the poses, if the transform tree lacks the camera"] = "x",
     heading: Annotated[
         Literal["none", "course"], "yaw, if the topic has no orientation: unknown, or the direction of travel"
@@ -88,7 +90,7 @@ def read(
     folder = root if root.is_dir() and not (root / "metadata.yaml").is_file() else root.resolve().parent
     for file in find_bags(root):
         with opened(file) as bag:
-            log = scan(bag, image_topic, pose_topic, odometry_topic, found)
+            log = scan(bag, image_topic, pose_topic, odometry_topic, found, world, body or "base_link")
             log.points = ordered(_camera_points(log, body, AXES[looking], found))
             logs.append(log)
     placed = in_frames([log.points for log in logs], frame or "map")
