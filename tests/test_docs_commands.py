@@ -10,6 +10,7 @@ name must exist. A program that no table here knows fails the test. So does an u
 `make test-long` runs the pages that begin with a simulated town once more, at full length: see FULL_PAGES.
 """
 
+import json
 import os
 import re
 import shlex
@@ -36,6 +37,7 @@ import numpy as np
 import pytest
 import typer.testing
 from PIL import Image
+from trust.bags import START, BagWriter
 from typer.testing import CliRunner
 
 from mappable.cli.app import app
@@ -78,6 +80,7 @@ UNRUN = {
     "torchrun": "several processes, which tests/learning/test_distributed.py has: parsed as `mappable` is",
     "mappable demo": "tests/cli/test_demo.py has it, with one model and few images: parsed",
     "mappable reproduce oxford": "its images are not ours to pass on, tests/evaluation has a few like them: parsed",
+    "mappable reproduce boreas": "hundreds of GB to download, tests/evaluation has a few images like them: parsed",
     "mappable weights vgg16-caffe": "reads a file of 553 MB, tests/evaluation/test_as_printed.py makes one up: parsed",
     "mappable convert pittsburgh": "its images are not ours to pass on, the same test makes a few up: parsed",
     "mappable weights vgg16-v1": "fetches 64 MB, or reads a file of 528: parsed",
@@ -345,6 +348,43 @@ def robot(folder: Path) -> None:
     images(folder / "camera/run4", "test")
 
 
+def bags(folder: Path) -> None:
+    """Two bags along the wall, with raw images every 2 m and half a second."""
+    for name in ("monday", "tuesday"):
+        writer = BagWriter("mcap")
+        for number in range(20):
+            time, pixels = START + number * 500_000_000, np.asarray(look(2 * number).convert("RGB"))
+            writer.add_pose("/amcl_pose", time, (2 * number, 0, 0))
+            writer.add_image("/camera/image_raw", time, pixels.tobytes(), "rgb8", (WIDTH, HEIGHT))
+        writer.write(folder, name)
+
+
+def scan(folder: Path) -> None:
+    """A model of cameras along the wall, as COLMAP writes it as text."""
+    images(folder / "images", "train")
+    rows = [f"{n} 0.7071067811865476 0.7071067811865476 0 0 {-n} 0 0 1 {file.name}\n" for n, file in photos_in(folder)]
+    (folder / "sparse/0").mkdir(parents=True)
+    (folder / "sparse/0/images.txt").write_text("\n".join(rows) + "\n")
+    (folder / "known.csv").write_text("path,x,y\n0000.jpg,0,0\n0010.jpg,40,0\n")
+
+
+def phone(folder: Path) -> None:
+    images(folder / "images", "train")
+    turn = [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+    frames = [
+        {
+            "file_path": f"images/{file.name}",
+            "transform_matrix": [[*row, n * (axis == 0)] for axis, row in enumerate(turn)] + [[0, 0, 0, 1]],
+        }
+        for n, file in photos_in(folder)
+    ]
+    (folder / "transforms.json").write_text(json.dumps({"frames": frames}))
+
+
+def photos_in(folder: Path) -> list[tuple[int, Path]]:
+    return list(enumerate(sorted((folder / "images").iterdir())))
+
+
 def dashcam(folder: Path) -> None:
     """Two videos along the wall, a frame every 2 m and half a second, each with a track beside it."""
     folder.mkdir()
@@ -420,6 +460,9 @@ MAKERS: dict[str, Maker] = {
     "my_places": lambda shop, path: shop.run("convert manifest my_images my_places"),
     "new.jpg": lambda shop, path: look(40).save(path),
     "dashcam": lambda shop, path: dashcam(path),
+    "bags": lambda shop, path: bags(path),
+    "scan": lambda shop, path: scan(path),
+    "phone": lambda shop, path: phone(path),
     "robot": lambda shop, path: robot(path),
     "nordland": lambda shop, path: nordland(path),
     **dict.fromkeys(("ranges.csv", "known.csv", "truth.csv", "matrix.npy"), lambda shop, path: ranges()),

@@ -21,10 +21,11 @@ from mappable.features.onnx_file import Facts
 from mappable.formats import KEY, Format, LaterVersionError
 from mappable.learning.checkpoint import Checkpoint
 from mappable.maps.folder import read_map
+from mappable.places import recordings
 from mappable.places.cache import read_about
 from mappable.places.conversion import convert
 from mappable.places.files import load_places
-from mappable.places.readers import video
+from mappable.places.odometry import load_odometry
 from mappable.places.world_record import read_record
 from mappable.recovery.files import RECOVERY
 
@@ -76,7 +77,8 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable pack": ("pack.json", in_json, lambda file: read_about(file.parent)),
     "mappable conversion": ("convert.json", in_json, lambda file: convert("photos", "elsewhere", file.parent)),
     "mappable world": ("world.json", in_json, lambda file: read_record(file.parent)["preset"]),
-    "mappable frames": ("video.json", in_json, video.FORMAT.read),
+    "mappable frames": ("video.json", in_json, recordings.FORMAT.read),
+    "mappable odometry": ("odometry.parquet", in_parquet, load_odometry),
     "mappable encoder": ("encoder.safetensors", in_safetensors, read_encoder),
     "mappable onnx encoder": ("encoder.onnx", in_json, lambda file: Facts.from_text(file.read_text(), file)),
     "mappable foreign onnx encoder": ("kept.onnx", in_json, lambda file: parse_kept(file.read_text(), file)),

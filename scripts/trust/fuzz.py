@@ -3,6 +3,7 @@
 The mutations are seeded: input number N of a target is always the same. `guided.py` adds inputs by code coverage.
 """
 
+import json
 import mmap
 import os
 import random
@@ -175,6 +176,73 @@ def _robotcar(base: Path, folder: Path) -> Path:
     return folder / name / "gps/ins.csv"
 
 
+def _euroc(base: Path, folder: Path, mutate: str = "state_groundtruth_estimate0/data.csv") -> Path:
+    home = folder / "mav0"
+    (home / "cam0/data").mkdir(parents=True)
+    (home / "state_groundtruth_estimate0").mkdir()
+    poses = "".join(f"{n * 10**8},{n},2,1.5,0.5,-0.5,0.5,-0.5,0,0,0\n" for n in range(6))
+    (home / "state_groundtruth_estimate0/data.csv").write_text("#timestamp\n" + poses)
+    (home / "cam0/data.csv").write_text("#timestamp\n" + "".join(f"{n * 10**8},{n}.png\n" for n in range(6)))
+    matrix = "T_BS:\n  data: [0, 0, 1, 0.1, -1, 0, 0, 0.2, 0, -1, 0, 0.3, 0, 0, 0, 1]\n"
+    (home / "cam0/sensor.yaml").write_text(matrix)
+    return home / mutate
+
+
+def _nclt(base: Path, folder: Path) -> Path:
+    (folder / "2012-01-08/lb3/Cam5").mkdir(parents=True)
+    for step in range(4):
+        (folder / f"2012-01-08/lb3/Cam5/{1326030975726043 + step}.tiff").touch()
+    rows = "".join(f"{1326030975726043 + n},{n},2,0.5,0,0,1.5\n" for n in range(5))
+    (folder / "groundtruth_2012-01-08.csv").write_text(rows)
+    return folder / "groundtruth_2012-01-08.csv"
+
+
+def _kitti_360(base: Path, folder: Path) -> Path:
+    name = "2013_05_28_drive_0000_sync"
+    (folder / "data_2d_raw" / name / "image_00/data_rect").mkdir(parents=True)
+    (folder / "data_poses" / name).mkdir(parents=True)
+    for number in range(4):
+        (folder / "data_2d_raw" / name / f"image_00/data_rect/{number:010d}.png").touch()
+    rows = "".join(f"{n} 0 0 1 {n} -1 0 0 0 0 -1 0 115 0 0 0 1\n" for n in range(4))
+    (folder / "data_poses" / name / "cam0_to_world.txt").write_text(rows)
+    return folder / "data_poses" / name / "cam0_to_world.txt"
+
+
+def _mapillary(base: Path, folder: Path) -> Path:
+    points = [{"coordinates": [13.4, 52.5 + number / 1000]} for number in range(3)]
+    records = [{"id": f"4{n}", "geometry": point, "captured_at": 1600000000000} for n, point in enumerate(points)]
+    for record in records:
+        (folder / f"{record['id']}.jpg").touch()
+    (folder / "images.json").write_text(json.dumps({"data": records}))
+    return folder / "images.json"
+
+
+def _kapture(base: Path, folder: Path) -> Path:
+    shutil.copytree(Path(__file__).parents[2] / "tests/places/readers/data/kapture/sensors", folder / "sensors")
+    return folder / "sensors/trajectories.txt"
+
+
+def _matrices(base: Path, folder: Path) -> Path:
+    (folder / "seq-01").mkdir()
+    for number in range(4):
+        (folder / f"seq-01/frame-{number:06d}.color.png").touch()
+        pose = f"0 0 1 {number}\n-1 0 0 0\n0 -1 0 1.5\n0 0 0 1\n"
+        (folder / f"seq-01/frame-{number:06d}.pose.txt").write_text(pose)
+    return folder / "seq-01/frame-000001.pose.txt"
+
+
+def _boreas(base: Path, folder: Path) -> Path:
+    drive, start = folder / "boreas-2021-01-26-11-22", 1611678158447226
+    (drive / "camera").mkdir(parents=True)
+    (drive / "applanix").mkdir()
+    lines = ["GPSTime,easting,northing,altitude,vel_east,vel_north,vel_up,roll,pitch,heading,wz,wy,wx"]
+    for step in range(6):
+        (drive / f"camera/{start + step}.png").touch()
+        lines.append(f"{start + step},{step}.5,2.25,0.5,1,0,0,1.8,-1.3,-0.2,0,0,0")
+    (drive / "applanix/camera_poses.csv").write_text("\n".join(lines) + "\n")
+    return drive / "applanix/camera_poses.csv"
+
+
 def _msls(base: Path, folder: Path, mutate: str = "postprocessed.csv") -> Path:
     side = folder / "train_val/cph/database"
     (side / "images").mkdir(parents=True)
@@ -326,7 +394,7 @@ def _recovered(base: Path, folder: Path) -> Any:
     return read_shape(folder, load_places(base / "set")[np.arange(60)], 2)
 
 
-def write_video(base: Path, folder: Path) -> Path:
+def write_video(base: Path, folder: Path, telemetry: bool = False) -> Path:
     import av
 
     with av.open(str(folder / "drive.mp4"), "w") as container:
@@ -337,11 +405,65 @@ def write_video(base: Path, folder: Path) -> Path:
             picture = np.full((48, 64, 3), 20 * number, dtype=np.uint8)
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
         container.mux(stream.encode())
+    if telemetry:
+        from trust.telemetry import add_track, gps5
+
+        walk = [(47.0 + 1e-5 * number, 8.5, 400.0) for number in range(10)]
+        return add_track(folder / "drive.mp4", b"gpmd", [(1000, gps5(walk)), (1000, gps5(walk))])
     lines = [f"2024-05-01T12:00:{second:02d}Z,{3 * second},0" for second in range(4)]
     (folder / "drive.csv").write_text("\n".join(["time,x,y", *lines]) + "\n")
     return folder / "drive.mp4"
 
 
+def _bag(kind: Any) -> Callable[[Path, Path], Path]:
+    def seed(base: Path, folder: Path) -> Path:
+        from trust.bags import START, BagWriter, noise
+
+        writer = BagWriter(kind)
+        writer.add_transform(START, "base_link", "camera_optical", (0.1, 0, 0), (0, 0, 0, 1))
+        writer.add_camera_info("/cam/camera_info", START, (32, 24), 30.0, (-0.1, 0, 0, 0, 0))
+        for number in range(4):
+            writer.add_odometry("/odom", START + number * 10**8, (number, 0, 0))
+            writer.add_image("/cam/image", START + number * 10**8, noise(0, (8, 6)).tobytes(), "rgb8", (8, 6))
+        bag = writer.write(folder, "run")
+        return bag if bag.is_file() else next(one for one in bag.iterdir() if one.suffix in (".db3", ".mcap"))
+
+    return seed
+
+
+def _read_bag(base: Path, folder: Path) -> Any:
+    shutil.rmtree(folder / "run-frames", ignore_errors=True)  # of the input before
+    return _reader("rosbag", spacing=0)(base, folder)
+
+
+def _colmap(kind: str) -> Callable[[Path, Path], Path]:
+    def seed(base: Path, folder: Path) -> Path:
+        shutil.copytree(Path(__file__).parents[2] / f"tests/places/readers/data/colmap/{kind}", folder / "sparse/0")
+        (folder / "images").mkdir()
+        return next((folder / "sparse/0").glob("images.*"))
+
+    return seed
+
+
+SCENE = json.dumps(
+    {
+        "frames": [
+            {
+                "file_path": f"images/{n}.png",
+                "transform_matrix": [[1, 0, 0, n], [0, 0, -1, 0], [0, 1, 0, 2], [0, 0, 0, 1]],
+            }
+            for n in range(4)
+        ]
+    }
+)
+SRT = "".join(
+    f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n[latitude: 47.{n}] [longitude: 8.5] [rel_alt: 1.0 abs_alt: 400.5]\n\n"
+    for n in range(5)
+)
+NMEA = (
+    "$GPGGA,123519,4807.038,N,01131.000,E,1,08,0.9,545.4,M,46.9,M,,*47\n"
+    "$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A\n"
+)
 GPX = (
     '<?xml version="1.0" encoding="UTF-8"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     + "".join(
@@ -371,6 +493,14 @@ TARGETS = {
         Target("tum trajectory", _tum, _reader("tum")),
         Target("tum list", lambda base, folder: _tum(base, folder, "rgb.txt"), _reader("tum")),
         Target("robotcar ins.csv", _robotcar, _reader("robotcar")),
+        Target("euroc poses", _euroc, _reader("euroc")),
+        Target("euroc sensor.yaml", lambda base, folder: _euroc(base, folder, "cam0/sensor.yaml"), _reader("euroc")),
+        Target("nclt ground truth", _nclt, _reader("nclt")),
+        Target("kitti-360 poses", _kitti_360, _reader("kitti_360")),
+        Target("mapillary .json", _mapillary, _reader("mapillary")),
+        Target("kapture trajectories", _kapture, _reader("kapture")),
+        Target("matrices .pose.txt", _matrices, _reader("matrices")),
+        Target("boreas poses", _boreas, _reader("boreas")),
         Target("msls postprocessed.csv", _msls, _reader("msls")),
         Target("msls raw.csv", lambda base, folder: _msls(base, folder, "raw.csv"), _reader("msls")),
         Target("msls seq_info.csv", lambda base, folder: _msls(base, folder, "seq_info.csv"), _reader("msls")),
@@ -389,6 +519,12 @@ TARGETS = {
         ),
         Target("photos", _picture(".jpg"), _reader("photos")),
         Target("video", write_video, _reader("video")),
+        Target("video with GPMF", lambda base, folder: write_video(base, folder, telemetry=True), _reader("video")),
+        Target("track .srt", _text("a.srt", SRT), _call("mappable.places.gpx", "read_track", "a.srt")),
+        Target("track .nmea", _text("a.nmea", NMEA), _call("mappable.places.gpx", "read_track", "a.nmea")),
+        *(Target(f"colmap {kind}", _colmap(kind), _reader("colmap")) for kind in ("text", "binary")),
+        Target("transforms.json", _text("transforms.json", SCENE), _reader("transforms")),
+        *(Target(f"rosbag {kind}", _bag(kind), _read_bag) for kind in ("ros1", "sqlite3", "mcap")),
         Target("world.json", _copied("world", "world.json"), _reader("simulated")),
         Target("track .gpx", _text("a.gpx", GPX), _call("mappable.places.gpx", "read_track", "a.gpx")),
         Target(

@@ -2,9 +2,9 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,16 +24,22 @@ Value = TypeVar("Value")
 class Table:
     """The columns of one file as text, and the number of each row in the file; a missing value is "".
 
-    `row_name` is the word for a row in errors.
+    `row_name` is the word for a row in errors. `names_in_file` has the names in the file of renamed columns.
     """
 
     file: Path
     columns: dict[str, list[str]]
     row_numbers: list[int]
     row_name: str = "row"
+    names_in_file: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.row_numbers)
+
+    def at(self, rows: Sequence[int]) -> "Table":
+        """The table with only some data rows (counted from 0), which keep their numbers in the file."""
+        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        return replace(self, columns=columns, row_numbers=[self.row_numbers[row] for row in rows])
 
     def require(self, *names: str) -> None:
         """Raise if the file lacks one of the columns `names`."""
@@ -48,7 +54,8 @@ class Table:
         """
         place = f"{self.file}, {self.row_name} {self.row_numbers[row]}"
         link = ", " if problem.startswith("expected ") else ": it "
-        return BadInputError(f"{place}: column {name!r} is {shown(self.columns[name][row])}{link}{problem}")
+        written = self.names_in_file.get(name, name)
+        return BadInputError(f"{place}: column {written!r} is {shown(self.columns[name][row])}{link}{problem}")
 
     def refuse(self, wrong: Bools, name: str, problem: str) -> None:
         """Raise the error of `bad` for the first data row whose value in column `name` is `wrong`."""
@@ -169,14 +176,35 @@ def read_words(file: Path, names: Sequence[str]) -> Table:
     return Table(file, columns, list(rows))
 
 
+def read_values(file: Path, names: Sequence[str], *, header: bool = False) -> Table:
+    """Read a text file whose rows are values separated by commas, in the order of `names`; further values are ignored.
+
+    Empty lines and lines that begin with # are skipped, and with `header` a first line that begins with a letter.
+    """
+    with reading(file):
+        lines = file.read_text("utf-8-sig").splitlines()
+    rows = {number: line.split(",") for number, line in enumerate(lines, start=1) if line.strip()}
+    rows = {number: words for number, words in rows.items() if not words[0].lstrip().startswith("#")}
+    if header and rows and rows[min(rows)][0].strip()[:1].isalpha():
+        del rows[min(rows)]
+    for number, words in rows.items():
+        if len(words) < len(names):
+            problem = f"{len(words)} values, expected at least {len(names)}"
+            raise BadInputError(f"{file}, row {number}: {problem}; it may be half-copied")
+    if not rows:
+        raise BadInputError(f"{file}: no rows")
+    columns = {name: [words[place].strip() for words in rows.values()] for place, name in enumerate(names)}
+    return Table(file, columns, list(rows))
+
+
 def _read_parquet(file: Path) -> Table:
     table = read_parquet(file)
     _refuse_repeated(file, table.column_names)
-    for position, field in enumerate(table.schema):
-        if pyarrow.types.is_timestamp(field.type):  # as ISO 8601 text, because datetime has no nanoseconds
-            utc = pyarrow.timestamp(field.type.unit)
-            text = table[field.name].cast(utc).cast(pyarrow.string())
-            table = table.set_column(position, field.name, text)
+    for position, column in enumerate(table.schema):
+        if pyarrow.types.is_timestamp(column.type):  # as ISO 8601 text, because datetime has no nanoseconds
+            utc = pyarrow.timestamp(column.type.unit)
+            text = table[column.name].cast(utc).cast(pyarrow.string())
+            table = table.set_column(position, column.name, text)
     try:
         columns = {name: [_text(value) for value in table[name].to_pylist()] for name in table.column_names}
     except UnicodeDecodeError:

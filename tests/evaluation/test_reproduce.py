@@ -47,6 +47,15 @@ from mappable.worlds.presets import PRESETS
 pytestmark = pytest.mark.medium
 LONG_ROOMS = pytest.param("rooms-v1-3d", 60, marks=pytest.mark.long)
 
+DRIVES = {  # split and condition, as the reader of Boreas states them
+    "boreas-2020-12-01-13-26": ("train", "snow"),
+    "boreas-2021-05-13-16-11": ("train", "sun"),
+    "boreas-2021-10-15-12-35": ("calibration", "overcast"),
+    "boreas-2021-01-26-11-22": ("test", "snow"),
+    "boreas-2021-04-29-15-55": ("test", "rain"),
+    "boreas-2021-06-17-17-52": ("test", "sun"),
+    "boreas-2021-09-14-20-00": ("test", "night"),
+}
 TRAVERSALS = {
     "2014-11-18-13-20-12": "train",
     "2014-12-17-18-18-43": "train",
@@ -111,6 +120,22 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def boreas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drives of the protocol: 400 m to the north, an image every 5 m."""
+    root = tmp_path_factory.mktemp("boreas")
+    header = "GPSTime,easting,northing,altitude,vel_east,vel_north,vel_up,roll,pitch,heading,angvel_z,angvel_y,angvel_x"
+    for number, name in enumerate(DRIVES):
+        start, lines = 1606000000000000 + number * 10**11, [header]
+        for step in range(81):
+            moment = start + step * 500_000
+            lines.append(f"{moment},{number / 10},{5 * step},0.5,0,10,0,-1.5707963267948966,0,0,0,0,0")
+            photograph(root / name / "camera" / f"{moment}.png", step + number / 10)
+        (root / name / "applanix").mkdir()
+        (root / name / "applanix/camera_poses.csv").write_text("\n".join(lines) + "\n")
+    return root
+
+
+@pytest.fixture(scope="session")
 def nordland(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two films of 90 frames, the last 30 for the test."""
     root, lines = tmp_path_factory.mktemp("nordland"), ["path,sequence,condition,x,y,split"]
@@ -166,6 +191,24 @@ def test_oxford(run: Run, oxford: Path) -> None:
     assert "79.46" in page  # what the paper has
     report = json.loads((study.out / "report.json").read_text())
     assert report["set"] == "oxford"
+
+
+def test_boreas(run: Run, boreas: Path) -> None:
+    study, _, results = run("boreas", boreas, protocols=QUICK)
+    setup = study.setup
+    places = setup.places
+    for split, rows in (("train", setup.references), ("test", setup.queries), ("calibration", setup.calibration)):
+        assert set(places.sequence[rows]) == {name for name, (of, _) in DRIVES.items() if of == split}
+        assert places.y[rows].max() <= 250  # region B begins at 300 m, and 50 m are left out
+    assert set(places.condition[setup.queries]) == {"snow", "rain", "sun", "night"}
+    assert [region.name for region in setup.regions] == ["region B"]
+    assert places.y[setup.regions[0].reference].min() == 300
+    assert set(places.sequence[setup.regions[0].reference]) == {"boreas-2020-12-01-13-26"}
+    assert regions(results[0]) == ["region B"]
+    from mappable.learning.settings import load_settings
+
+    chosen = find_set("boreas").setup(places, load_settings("street", overrides=["landmarks=8"]), choose=True)
+    assert set(places.sequence[chosen.queries]) == {"boreas-2021-10-15-12-35"}
 
 
 def test_as_printed(oxford: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from mappable.errors import BadInputError
+from mappable.errors import BadImageError, BadInputError
 from mappable.places.conversion import convert
 from mappable.places.files import load_places, save_places
 from mappable.places.readers import read_places
@@ -100,3 +102,48 @@ def test_copies_of_an_image_are_listed_with_the_distance_between_them(root: Path
         (note,) = convert("manifest", root, tmp_path / "out").notes
         assert str(note).startswith("1 images have the content of an earlier image")
         assert note.items == ("c.jpg is a.jpg, 500.0 m apart",)
+
+
+# Images upside down, or with a border.
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """Photos of a bright sky over dark ground, upside down, over a strip that is the same in all."""
+    folder, draw = tmp_path / "odd", np.random.default_rng(3)
+    folder.mkdir()
+    for number in range(14):
+        pixels = draw.integers(0, 60, (60, 80, 3)) + np.linspace(60, 190, 60)[:, None, None]
+        pixels[54:] = 200
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number:02d}.png")
+    rows = "".join(f"{number:02d}.png,{number},0\n" for number in range(14))
+    (folder / "places.csv").write_text("path,x,y\n" + rows)
+    return folder
+
+
+def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_them(odd: Path, tmp_path: Path) -> None:
+    places = convert("manifest", odd, tmp_path / "out", size=(80, 60))
+    text = " | ".join(str(note) for note in places.notes)
+    assert "--crop-border 0,0,0,10" in text
+    assert "14 of 14 images are brighter below than above; if they are upside down, use --rotate 180" in text
+    mended = convert("manifest", odd, tmp_path / "mended", size=(80, 60), rotate="180", crop_border="0,0,0,10")
+    assert mended.notes == ()
+    found = np.asarray(Image.open(mended.files[3]))
+    assert np.array_equal(found, np.asarray(Image.open(odd / "03.png"))[::-1, ::-1][6:])
+    assert mended.files[3].is_relative_to(tmp_path / "mended")
+    with pytest.raises(BadInputError, match="holds"):
+        convert("manifest", odd, tmp_path / "mended", size=(80, 60))
+
+
+@pytest.mark.parametrize("crop", ["1,2", "a,b,c,d", "0,0,0,-1", "50,0,50,0", "0,60,0,40", "nan,0,0,0"])
+def test_a_crop_that_leaves_nothing_is_refused(odd: Path, tmp_path: Path, crop: str) -> None:
+    with pytest.raises(BadInputError, match=f"crop_border is '{crop}'"):
+        convert("manifest", odd, tmp_path / "out", crop_border=crop)
+
+
+def test_a_bad_image_that_cannot_be_mended_is_named(odd: Path, tmp_path: Path) -> None:
+    (odd / "05.png").write_bytes(b"damaged")
+    with pytest.raises(BadImageError, match=r"odd/05\.png"):
+        convert("manifest", odd, tmp_path / "out", rotate="90")
+    places = convert("manifest", odd, tmp_path / "out", rotate="90", on_bad="drop")
+    assert len(places) == 13

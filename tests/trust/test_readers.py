@@ -15,6 +15,9 @@ NAMES = [
     *("manifest in degrees", "kitti poses", "kitti times", "tum trajectory", "tum list", "robotcar ins.csv"),
     *("msls postprocessed.csv", "msls raw.csv", "msls seq_info.csv", "pittsburgh .mat", "cold names", "utm names"),
     *("photos", "track .gpx", "track .csv", "image .png", "image .jpg", "image .webp", "image .tiff", "image .gif"),
+    *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea", "boreas poses"),
+    *("matrices .pose.txt", "euroc poses", "nclt ground truth", "kitti-360 poses", "mapillary .json"),
+    *("kapture trajectories", "rosbag ros1"),
     *("odometry.csv", "turns.csv", "multipart body", "field known", "descriptors body", "descriptors body .npy"),
     "description .yaml",
 ]

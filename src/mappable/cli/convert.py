@@ -12,19 +12,24 @@ import typer
 from typer.core import TyperGroup
 
 from mappable.cli.common import AsJson, print_json
-from mappable.cli.output import print_summary
+from mappable.cli.output import print_summary, print_table
 from mappable.places.images import Fit, parse_size
+from mappable.places.mending import Rotate
 from mappable.places.packing import OnBadImage
 from mappable.places.readers import Reader, find_reader, reader_names
+
+AUTO = "auto"
 
 
 class Readers(TyperGroup):
     """One subcommand per reader, made on demand from the reader's signature and docstring."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return reader_names()
+        return [AUTO, *reader_names()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == AUTO:
+            return _auto_command()
         if cmd_name not in reader_names():  # a usage error, like any unknown command
             ctx.fail(f"unknown reader {cmd_name!r}; the readers are {', '.join(reader_names())}")
         return _command(find_reader(cmd_name))
@@ -75,6 +80,15 @@ def _run(
     ] = False,
     no_pixels: Annotated[bool, typer.Option("--no-pixels", help="Write only the table, without pixels.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another converted set in OUT.")] = False,
+    rotate: Annotated[
+        Rotate, typer.Option(help="Turn all images clockwise by these degrees; OUT gets turned copies.")
+    ] = "0",
+    crop_border: Annotated[
+        str | None,
+        typer.Option(
+            help="Cut a border off all images, in percent; OUT gets cut copies.", metavar="LEFT,TOP,RIGHT,BOTTOM"
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Threads that decode images (default: one per core).", min=1)
     ] = None,
@@ -96,6 +110,8 @@ def _run(
         pixels=not no_pixels,
         overwrite=overwrite,
         workers=workers,
+        rotate=rotate,
+        crop_border=crop_border,
     )
     if as_json:
         print_json(asdict(summarize(places)))
@@ -109,6 +125,11 @@ def _command(reader: Reader) -> Any:
 
     def run(**values: Any) -> None:
         own = {option.name: values.pop(option.name) for option in reader.options}
+        if values.pop("list", False) and reader.contents:
+            print_table(*reader.contents(values["root"]), numbers=("messages",))
+            return
+        if values["out"] is None:
+            raise typer.BadParameter("give the folder OUT, or --list")
         _run(reader.name, own, **values)
 
     common = [
@@ -127,11 +148,52 @@ def _command(reader: Reader) -> Any:
         )
         for option in reader.options
     ]
-    parameters = common + own
+    if reader.contents:  # OUT is not needed with --list
+        out = next(parameter for parameter in common if parameter.name == "out")
+        common[common.index(out)] = out.replace(default=None)
+        flag = typer.Option(
+            "--list", help="Show what is in ROOT, and stop.", rich_help_panel=f"Options of {reader.name}"
+        )
+        own.append(
+            inspect.Parameter("list", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag])
+        )
+    parameters = sorted(common + own, key=lambda parameter: parameter.default is not inspect.Parameter.empty)
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
     command.command(name=reader.name, help=_fenced(reader.documentation), short_help=reader.summary)(run)
+    return typer.main.get_command(command)
+
+
+def _auto_command() -> Any:
+    """The subcommand `auto`, which looks at a collection and proposes commands."""
+
+    def auto(
+        root: Annotated[Path, typer.Argument(metavar="ROOT", help="The collection: a folder or a file.")],
+        out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that the proposed commands write.")] = Path(
+            "OUT"
+        ),
+        as_json: AsJson = False,
+    ) -> None:
+        """Look at a collection and propose commands that convert it.
+
+        Nothing is converted. If several readers fit, all of them are listed: choose one.
+        """
+        from mappable.places.detection import propose
+
+        found = propose(root)
+        if as_json:
+            print_json({"proposals": [asdict(one) for one in found]})
+            return
+        for one in found:
+            typer.echo(f"{one.evidence}: {find_reader(one.reader).summary}")
+            remark = f"   # {one.remark}" if one.remark else ""
+            typer.echo(f"    mappable convert {one.reader} {shlex.quote(str(root))} {shlex.quote(str(out))}{remark}")
+        if len(found) > 1:
+            typer.echo(f"{len(found)} readers fit; `mappable convert READER --help` shows what each one reads")
+
+    command = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
+    command.command(name=AUTO, short_help="Look at a collection and propose commands that convert it.")(auto)
     return typer.main.get_command(command)
 
 

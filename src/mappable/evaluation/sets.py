@@ -173,6 +173,13 @@ def _oxford(places: Places, settings: Settings) -> dict[str, object]:
     return {"gallery": gallery, "gallery_landmarks": 1000, **_route(places, "overcast")}
 
 
+def _boreas(places: Places, settings: Settings) -> dict[str, object]:
+    """Our splits by date; region B, on which no encoder trained, with one drive as its map."""
+    region = Region("region B", np.flatnonzero(places.role == "reference"), np.flatnonzero(places.role == "query"))
+    known = {"regions": (region,), "elsewhere": region.queries} if len(region.reference) and len(region.queries) else {}
+    return {**known, **_route(places, "sun")}
+
+
 def _route(places: Places, condition: str) -> dict[str, object]:
     """The test run whose route is recovered: one in this condition, if any."""
     rows = np.flatnonzero((places.split == "test") & (places.condition == condition))
@@ -249,6 +256,16 @@ SETS: Mapping[str, NamedSet] = {
         ),
         NamedSet(
             "cold", "COLD Freiburg A, and the paper's generalization regions", "cold", ROOMS_BLOCK, _cold, _read_cold
+        ),
+        NamedSet(
+            "boreas",
+            "Boreas, five drives of a year against five others, and a part of the route without training",
+            "street",
+            STREET_BLOCK,
+            _boreas,
+            lambda root: read_places("boreas", root, protocol="seasons", spacing=2.0),
+            choosing=_by_calibration,
+            paper=OUR_SCHEDULE,
         ),
         *(_drawn(world) for world in PRESETS.values()),
         NamedSet(

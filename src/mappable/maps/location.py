@@ -30,7 +30,10 @@ class Location:
     latitude: float | None = _about("Degrees (WGS 84); None if the frame is not georeferenced.", 51.75213)
     longitude: float | None = _about("Degrees (WGS 84); None if the frame is not georeferenced.", -1.25794)
     frame: str = _about("Name of the coordinate frame.", "utm-30N")
-    unit: str = _about("Unit of coordinates and distances: m (metres) or frames (of a route).", "m")
+    unit: str = _about(
+        "Unit of coordinates and distances: m (metres), frames (of a route) or units (scale unknown).",
+        "m",
+    )
     landmark: str = _about(
         "Id of the nearest landmark by feature; in a drive, of the likeliest landmark.", "sun/0048.jpg"
     )

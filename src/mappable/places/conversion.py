@@ -11,6 +11,7 @@ from mappable.errors import BadInputError
 from mappable.formats import Format
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.images import Fit, Size
+from mappable.places.mending import Mending, Rotate, find_oddities, mend_images, sample_rows
 from mappable.places.notes import Note, warn
 from mappable.places.packing import OnBadImage, pack_images
 from mappable.places.readers import CONVERTED, find_reader, read_places
@@ -34,6 +35,8 @@ def convert(
     pixels: bool = True,
     overwrite: bool = False,
     workers: int | None = None,
+    rotate: Rotate = "0",
+    crop_border: str | None = None,
 ) -> Places:
     """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
 
@@ -42,12 +45,17 @@ def convert(
     listed in its notes (`on_bad="drop"`). If `out` holds another set, or this set read with other options, an error is
     raised unless `overwrite` is True. `size` is (width, height). `dimensions` is 3 if z counts in distances, else 2
     (default: as the reader sets it).
+
+    `crop_border` cuts percent off all images, "left,top,right,bottom". `rotate` then turns them clockwise by degrees.
+    Copies of the images are written below `out`.
     """
     out, home, options = Path(out), Path(root).resolve(), options or {}
     found = find_reader(reader)
     size = size or found.image_size
     values = {option.name: options.get(option.name, option.default) for option in found.options}
     given = {name: str(value) for name, value in values.items() if value is not None}
+    mending = Mending.parse(rotate, crop_border)
+    given |= {"mended": mending.name} if mending else {}
     source = {"reader": reader, "root": str(home), "options": given}
     if (home.parent if home.is_file() else home).is_relative_to(out.resolve()):
         raise BadInputError(f"{out}: the collection itself is in this folder; choose another folder for the output")
@@ -58,12 +66,15 @@ def convert(
         places = places.replace(dimensions=dimensions)
     if not overwrite and (out / TABLE).is_file() and not any(places.split):
         places = _with_splits_of(load_places(out / TABLE), places)
+    if mending:
+        places = mend_images(places, out, mending, on_bad)
     if pixels:
         packed, bad = pack_images(places, out, size=size, fit=fit, on_bad=on_bad, verify=verify, workers=workers)
         dropped = {Path(error.path): error for error in bad}
         kept = np.array([file not in dropped for file in places.files], dtype=bool)
         places = places[kept].noting(*warn("images were dropped", (str(error) for error in bad)))
-        places = places.noting(*_twins(places, packed.rows(places)))
+        sample = places[sample_rows(len(places))]
+        places = places.noting(*_twins(places, packed.rows(places)), *find_oddities(packed.load(sample)))
     if len(places) == 0:
         raise BadInputError(f"{root}: no image could be decoded; first problem: {places.notes[-1].items[0]}")
     record: dict[str, Any] = source | {"dimensions": places.dimensions, "places": len(places)}

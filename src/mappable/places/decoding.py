@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Pixels
+from mappable.arrays import Floats, Pixels
 from mappable.errors import BadInputError, shown
 
 Bayer = Literal["GBRG", "RGGB", "BGGR", "GRBG"]
@@ -87,21 +87,45 @@ def demosaic(raw: Pixels, bayer: Bayer) -> Pixels:
 
 def undistort(image: Pixels, table: Path) -> Pixels:
     """The image, resampled bilinearly at the source pixels of the look-up table; black outside the source image."""
-    height, width, channels = image.shape
-    corners, weights = _sampling(table, height, width)
-    straight = np.empty_like(image)
-    for channel in range(channels):  # plane by plane is several times faster than pixel by pixel
-        plane = image[..., channel].astype(np.float32).ravel()
-        mixed = np.full(height * width, 0.5, dtype=np.float32)  # 0.5, so that truncation to whole numbers rounds
-        for corner, weight in zip(corners, weights, strict=True):
-            mixed += plane.take(corner) * weight
-        straight[..., channel] = mixed.reshape(height, width)
-    return straight
+    return _sampling(table, *image.shape[:2]).resample(image)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The four source pixels around each output pixel: flat indices and weights."""
+
+    corners: list[NDArray[np.intp]]
+    weights: list[NDArray[np.float32]]
+
+    @classmethod
+    def at(cls, u: Floats, v: Floats, height: int, width: int) -> "Sampling":
+        """Bilinear sampling at source column `u` and row `v` of each output pixel; weight 0 outside the source."""
+        left, top = np.floor(u), np.floor(v)
+        corners, weights = [], []
+        for down in (0, 1):
+            for right in (0, 1):
+                column, row = left + right, top + down
+                weight = (1 - np.abs(u - column)) * (1 - np.abs(v - row))
+                inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+                weights.append(np.where(inside, weight, 0).astype(np.float32))
+                corners.append(np.where(inside, row * width + column, 0).astype(np.intp))
+        return cls(corners, weights)
+
+    def resample(self, image: Pixels) -> Pixels:
+        """An image (height, width, channels) of the size of the source."""
+        height, width, channels = image.shape
+        straight = np.empty_like(image)
+        for channel in range(channels):  # plane by plane is several times faster than pixel by pixel
+            plane = image[..., channel].astype(np.float32).ravel()
+            mixed = np.full(height * width, 0.5, dtype=np.float32)  # 0.5, so that truncation to whole numbers rounds
+            for corner, weight in zip(self.corners, self.weights, strict=True):
+                mixed += plane.take(corner) * weight
+            straight[..., channel] = mixed.reshape(height, width)
+        return straight
 
 
 @lru_cache(maxsize=4)
-def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float32]]]:
-    """Flat indices and weights of the four source pixels around each output pixel."""
+def _sampling(table: Path, height: int, width: int) -> Sampling:
     try:
         values = np.fromfile(table, dtype="<f8")
     except OSError as error:
@@ -111,13 +135,4 @@ def _sampling(table: Path, height: int, width: int) -> tuple[list[NDArray[np.int
         expected = f"expected {2 * height * width:,} finite numbers for an image of {width}x{height}"
         raise BadInputError(f"its undistortion table {table.name} has {values.size:,} numbers, {expected}")
     u, v = values.reshape(2, -1)
-    left, top = np.floor(u), np.floor(v)
-    corners, weights = [], []
-    for down in (0, 1):
-        for right in (0, 1):
-            column, row = left + right, top + down
-            weight = (1 - np.abs(u - column)) * (1 - np.abs(v - row))
-            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-            weights.append(np.where(inside, weight, 0).astype(np.float32))
-            corners.append(np.where(inside, row * width + column, 0).astype(np.intp))
-    return corners, weights
+    return Sampling.at(u, v, height, width)

@@ -9,7 +9,7 @@ from mappable.arrays import Floats
 from mappable.errors import BadInputError, shown
 from mappable.places import geodesy
 
-Unit = Literal["m", "frames"]
+Unit = Literal["m", "frames", "units"]
 Vector = tuple[float, float, float]
 MAX_RADIUS = 1_000_000.0  # metres from the median position; farther out, a flat frame distorts distances by over 1 %
 IDENTITY: tuple[Vector, Vector, Vector] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -20,7 +20,8 @@ class Frame:
     """A coordinate system with +z up and +y to the left of +x. With a CRS, +x is east and +y is north.
 
     A point p of the frame is `axes @ p + origin` in the original coordinates of the data set. `unit` is "m" for metres,
-    or "frames" if a data set has only frame numbers along a route. Such numbers are never called metres.
+    "frames" if a data set has only frame numbers along a route, or "units" for a model of unknown scale. The last two
+    are never called metres.
     """
 
     name: str

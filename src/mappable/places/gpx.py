@@ -1,18 +1,20 @@
-"""Track files: GPX, or a table of times and positions."""
+"""Track files: GPX, a table of times and positions, and the logs of cameras and receivers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
 from mappable.places import columns
 from mappable.places.frames import MAX_RADIUS, Frame, frame_from_latlon
-from mappable.places.notes import Note, warn
+from mappable.places.notes import warn
 from mappable.places.table import NO_TIME
+from mappable.places.telemetry import read_nmea, read_srt
+from mappable.places.track_points import TrackPoints
 from mappable.places.tracks import Track, rising
 from mappable.tables import Table, read_table
 from mappable.times import NUMBER
@@ -21,34 +23,8 @@ SET_BACK_S = 2.0  # a time that goes back by at most this is a late point, which
 TWO_PLACES_M = 20.0  # positions farther apart than this at one time contradict each other; a GPS errs by less
 CHECKED_STEPS = 100  # steps back in time that are checked; more need not be, and each takes time
 METRES_PER_DEGREE = 111_320.0
-
-
-@dataclass(frozen=True)
-class TrackPoints:
-    """The points of one file in strictly increasing time (ns), in the coordinates of the file.
-
-    `east` and `north` are longitude and latitude in degrees if `in_degrees` is True, else x and y. `up` is altitude or
-    z. `yaw` is in radians counter-clockwise from east. `up` and `yaw` are NaN if unknown. `labels` has the name of each
-    point in the file, for messages.
-    """
-
-    file: Path
-    labels: list[str]
-    time: Ints
-    east: Floats
-    north: Floats
-    up: Floats
-    yaw: Floats
-    in_degrees: bool
-    notes: tuple[Note, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-    def __getitem__(self, rows: Ints | Bools) -> "TrackPoints":
-        labels = np.array(self.labels, dtype=object)[rows].tolist()
-        columns = {name: getattr(self, name)[rows] for name in ("time", "east", "north", "up", "yaw")}
-        return replace(self, labels=labels, **columns)
+ATTRIBUTES = {"latitude": "lat", "longitude": "lon"}  # of a GPX track point, by our names
+CHILDREN = {"altitude": "ele", "time": "time"}
 
 
 def read_track(file: Path) -> TrackPoints:
@@ -57,11 +33,19 @@ def read_track(file: Path) -> TrackPoints:
     Points at latitude 0, longitude 0 (no fix) are left out. Points are sorted by time. If several points have the same
     time, the first is kept. A clock that was set back while the receiver moved is an error.
     """
-    points = _track_points(_read_gpx(file) if file.suffix.lower() == ".gpx" else read_table(file))
-    no_fix = (points.east == 0) & (points.north == 0) & points.in_degrees
+    if file.suffix.lower() in (".srt", ".nmea"):
+        return ordered(read_srt(file) if file.suffix.lower() == ".srt" else read_nmea(file))
+    if file.suffix.lower() == ".gpx":
+        return ordered(_track_points(_read_gpx(file), "degrees"))
+    return ordered(_track_points(read_table(file), "auto"))
+
+
+def ordered(points: TrackPoints) -> TrackPoints:
+    """The points as `read_track` returns them: with a fix, in strictly increasing time, with a note per correction."""
+    no_fix = columns.no_fix(points.north, points.east) & points.in_degrees
     fixed = points[~no_fix]
     if len(fixed) == 0:
-        raise BadInputError(f"{file}: no point has a position")
+        raise BadInputError(f"{points.file}: no point has a position")
     _refuse_set_back_clock(fixed)
     kept, late, again = rising(fixed.time)
     notes = warn("track points are at latitude 0, longitude 0, so no fix (left out)", _named(points[no_fix]))
@@ -154,10 +138,10 @@ def _read_gpx(file: Path) -> Table:
     fields = [{_local_name(child): (child.text or "").strip() for child in element} for element in elements]
     if not any("time" in values for values in fields):
         raise BadInputError(f"{file}: no track point has a time; record the track with times")
-    columns = {name: [element.get(name, "") for element in elements] for name in ("lat", "lon")}
-    columns |= {name: [values.get(name, "") for values in fields] for name in ("ele", "time")}
-    table = Table(file, columns, list(range(1, len(elements) + 1)), "point")
-    numbers = np.array([bool(NUMBER.fullmatch(text)) for text in columns["time"]], dtype=bool)
+    texts = {ours: [element.get(name, "") for element in elements] for ours, name in ATTRIBUTES.items()}
+    texts |= {ours: [values.get(name, "") for values in fields] for ours, name in CHILDREN.items()}
+    table = Table(file, texts, list(range(1, len(elements) + 1)), "point", ATTRIBUTES | CHILDREN)
+    numbers = np.array([bool(NUMBER.fullmatch(text)) for text in texts["time"]], dtype=bool)
     # A plain number is a time in other tables, but not in GPX.
     table.refuse(numbers, "time", "expected an ISO 8601 date and time")
     return table
@@ -181,21 +165,21 @@ def _local_name(element: ElementTree.Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def _track_points(table: Table) -> TrackPoints:
+def _track_points(table: Table, angles: columns.Angles) -> TrackPoints:
+    table, name_notes = columns.with_usual_names(table)
     if len(table) == 0:
         raise BadInputError(f"{table.file}: the table has no rows")
     in_degrees = not ("x" in table.columns or "y" in table.columns)
     if in_degrees:
-        north, east = columns.latitude_and_longitude(table)
+        north, east = columns.latitude_and_longitude(table, angles)
     else:
         east, north = table.numbers("x"), table.numbers("y")
-    up = ("ele" if "ele" in table.columns else "altitude") if in_degrees else "z"
-    if "timestamp" not in table.columns:
-        table.require("time")
+    up = "altitude" if in_degrees else "z"
+    table.require("time")
     time, notes = columns.times(table)
     missing = np.flatnonzero(time == NO_TIME)
     if len(missing):
-        raise table.bad(int(missing[0]), "time" if "time" in table.columns else "timestamp", "expected a time")
+        raise table.bad(int(missing[0]), "time", "expected a time")
     yaw = columns.yaw(table)
     unknown = np.full(len(table), np.nan)
     return TrackPoints(
@@ -207,5 +191,5 @@ def _track_points(table: Table) -> TrackPoints:
         table.numbers(up, missing_allowed=True) if up in table.columns else unknown,
         unknown if yaw is None else yaw,
         in_degrees,
-        notes,
+        name_notes + notes,
     )

@@ -21,6 +21,7 @@ def viewing_yaw(directions: Floats) -> Floats:
 
 def are_rotations(matrices: Floats, tolerance: float) -> Bools:
     """Mask of the matrices (n, 3, 3) that are rotations: M M^T is the identity within `tolerance`, no reflection."""
-    deviation: Floats = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
-    determinant: Floats = np.linalg.det(matrices)
+    with np.errstate(all="ignore"):  # of numbers that are far from a rotation
+        deviation: Floats = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        determinant: Floats = np.linalg.det(matrices)
     return (deviation <= tolerance) & (determinant > 0)

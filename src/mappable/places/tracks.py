@@ -84,6 +84,13 @@ def arc_length(track: Track, jitter: float) -> tuple[Floats, Ints]:
     return np.array(reached), np.array(corners)
 
 
+def first_of_each_step(along: Floats, spacing: float) -> Bools:
+    """Mask of the first place at or after each step of `spacing`, by rising distances along a track."""
+    step = np.floor((along - along[0]) / spacing + 1e-6)  # the tolerance counts a place that is just short of a step
+    first: Bools = np.diff(step, prepend=-1) > 0
+    return first
+
+
 def course(track: Track, time: Ints, jitter: float) -> Floats:
     """The direction of travel at `time` (ns), interpolated between the middles of the legs from corner to corner.
 

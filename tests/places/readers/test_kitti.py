@@ -1,4 +1,4 @@
-"""The reader of KITTI odometry, on trees written as the benchmark's archives unpack."""
+"""The reader of KITTI odometry and KITTI raw, on trees written as their archives unpack."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -307,3 +307,79 @@ def test_any_pose_comes_back(poses):
         if np.hypot(east, north) > 0.02:
             assert np.hypot(east, north) * np.cos(yaw) == pytest.approx(east, abs=1e-9)
             assert np.hypot(east, north) * np.sin(yaw) == pytest.approx(north, abs=1e-9)
+
+
+# Images next to one file of poses.
+
+
+def test_images_next_to_poses_txt_are_one_drive(tmp_path):
+    write_sequence(
+        tmp_path / "a", "00", [left_turn(angle) for angle in (0, 0.1, 0.2)], numbered(3), cameras=["image_2"]
+    )
+    home = tmp_path / "walk"
+    (tmp_path / "a/sequences/00/image_2").rename(home.parent / "images")
+    home.mkdir()
+    (home.parent / "images").rename(home / "images")
+    (tmp_path / "a/poses/00.txt").rename(home / "poses.txt")
+    places = read_places("kitti", home)
+    assert list(places.path) == [f"images/{name}" for name in numbered(3)]
+    np.testing.assert_allclose(places.y, 10 * np.sin([0, 0.1, 0.2]), atol=1e-5)
+    assert set(places.sequence) == {"walk"}
+    (home / "images").rename(home / "pictures")
+    with pytest.raises(BadInputError, match=r"poses\.txt, but no folder images"):
+        read_places("kitti", home)
+
+
+# KITTI raw.
+
+
+def write_raw(root: Path, name: str = "2011_09_26_drive_0001_sync", north: float = 0.0, count: int = 4) -> Path:
+    drive = root / "2011_09_26" / name
+    for camera in ("image_00", "image_02"):
+        (drive / camera / "data").mkdir(parents=True)
+        stamps = [f"2011-09-26 13:02:{25 + number}.964389445" for number in range(count)]
+        (drive / camera / "timestamps.txt").write_text("\n".join(stamps) + "\n")
+        for number in range(count):
+            (drive / camera / "data" / f"{number:010d}.png").touch()
+    (drive / "oxts/data").mkdir(parents=True)
+    for number in range(count):
+        values = [49.0 + north + 1e-5 * number, 8.4, 110.5 + number, 0.03, 0.01, 1.5 - 0.1 * number, *range(24)]
+        (drive / f"oxts/data/{number:010d}.txt").write_text(" ".join(str(value) for value in values) + "\n")
+    return drive
+
+
+def test_raw_drives_have_positions_yaws_and_times(tmp_path):
+    drive = write_raw(tmp_path)
+    write_raw(tmp_path, "2011_09_26_drive_0002_sync", north=0.01)
+    places = read_places("kitti", tmp_path)
+    assert list(places.sequences()) == ["2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"]
+    assert places.frames["kitti"].crs == "EPSG:32632"
+    latitude, longitude = places.frames["kitti"].to_latlon(places.positions)
+    expected = np.concatenate([49.0 + 1e-5 * np.arange(4), 49.01 + 1e-5 * np.arange(4)])
+    np.testing.assert_allclose(latitude, expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(longitude, 8.4, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(places.yaw[:4], [1.5, 1.4, 1.3, 1.2])
+    assert places.z[:2].tolist() == [110.5, 111.5]
+    assert np.datetime64(int(places.time[1]), "ns") == np.datetime64("2011-09-26T13:02:26.964389445")
+    assert places.path[0].endswith("_sync/image_02/data/0000000000.png")
+    assert len(read_places("kitti", drive)) == len(read_places("kitti", drive.parent, sequences=drive.name)) == 4
+    assert "image_00" in read_places("kitti", drive, camera="image_0").path[0]
+
+
+def test_raw_drives_with_missing_or_damaged_files_are_named(tmp_path):
+    drive = write_raw(tmp_path)
+    (drive / "oxts/data/0000000003.txt").unlink()
+    places = read_places("kitti", tmp_path)
+    assert len(places) == 3
+    assert notes(places)["images have no pose"] == ("image_02/data/0000000003.png",)
+    (drive / "oxts/data/0000000001.txt").write_text("49.0 8.4 110\n")
+    with pytest.raises(BadInputError, match=r"0000000001\.txt, row 1: 3 values, expected 30"):
+        read_places("kitti", tmp_path)
+    (drive / "oxts/data/0000000001.txt").write_text(" ".join(["490", "8.4"] + ["0"] * 28))
+    with pytest.raises(BadInputError, match=r"0000000001\.txt, row 1: column 'latitude' is '490'"):
+        read_places("kitti", tmp_path)
+    with pytest.raises(BadInputError, match="no drive 'x'"):
+        read_places("kitti", tmp_path, sequences="x")
+    write_raw(tmp_path / "other", "2011_09_26_drive_0001_extract")
+    with pytest.raises(BadInputError, match="_sync"):
+        read_places("kitti", tmp_path / "other")

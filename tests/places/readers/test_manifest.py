@@ -1,5 +1,6 @@
 """The reader of plain tables: coordinates, angles, times, and everything that can be wrong with a table."""
 
+import math
 import os
 from collections import Counter
 from pathlib import Path
@@ -522,3 +523,70 @@ def test_a_long_value_is_cut_in_errors(column: str, tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as refused:
         read_places("manifest", tmp_path)
     assert len(str(refused.value)) < 500 + len(str(tmp_path))
+
+
+# Tables as other programs write them.
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "image_file,Latitude,Longitude",
+        "filename,lat,lng",
+        "file_name,LAT,LON",
+        "image_name,gps_latitude,gps_longitude",
+        "File Name,Latitude,Longitude",
+    ],
+)
+def test_usual_names_of_columns_are_taken_in_any_case_and_told(read, header):
+    places = read(f"{header}\na.jpg,51.5,-1.25\nb.jpg,51.6,-1.25\n")
+    assert list(places.path) == ["a.jpg", "b.jpg"]
+    assert places.y[1] - places.y[0] == pytest.approx(11_130, abs=20)
+    told = [item for note in places.notes for item in note.items if "taken" in note.text]
+    assert f"path from {header.split(',')[0]}" in told
+
+
+def test_our_own_names_win(read):
+    places = read("path,filename,x,easting,y\na.jpg,b.jpg,1,2,3\n")
+    assert (places.path[0], places.x[0]) == ("a.jpg", 1.0)
+    assert places.notes == ()
+
+
+def test_any_other_column_can_be_named(read):
+    places = read("photo,e,n\na.jpg,1,2\n", column=["path=photo", "x=e", "y=n"])
+    assert (places.path[0], places.x[0], places.y[0]) == ("a.jpg", 1.0, 2.0)
+    with pytest.raises(BadInputError, match="no column 'picture'; it has photo, e, n"):
+        read("photo,e,n\na.jpg,1,2\n", column=["path=picture"])
+    with pytest.raises(BadInputError, match=r"column is 'pfad=photo'.*names: path"):
+        read("photo,e,n\na.jpg,1,2\n", column=["pfad=photo"])
+
+
+def test_errors_name_the_column_of_the_file(read):
+    with pytest.raises(BadInputError, match=r"row 3: column 'Latitude' is '91'"):
+        read("filename,Latitude,Longitude\na.jpg,1,2\nb.jpg,91,2\n")
+
+
+def test_radians_are_not_degrees(read):
+    rows = [(math.radians(48.1 + 0.001 * n), math.radians(11.5)) for n in range(3)]
+    text = "path,latitude,longitude\n" + "".join(f"{n}.jpg,{a!r},{b!r}\n" for n, (a, b) in enumerate(rows))
+    with pytest.raises(BadInputError, match=r"places\.csv, row 2: latitude 0\.839.*radians"):
+        read(text)
+    places = read(text, angles="radians")
+    assert places.frames[places.frame[0]].crs == "EPSG:32632"
+    assert np.diff(places.y) == pytest.approx(111.2, abs=0.1)
+    assert np.hypot(*np.diff(read(text, angles="degrees").positions, axis=0)[0]) < 3
+
+
+def test_rows_without_a_fix_are_left_out_and_listed(read):
+    places = read("path,lat,lon\na.jpg,48.1,11.5\nb.jpg,0,0\nc.jpg,48.2,11.5\n")
+    assert list(places.path) == ["a.jpg", "c.jpg"]
+    assert [note.items for note in places.notes] == [("b.jpg, row 3",)]
+    with pytest.raises(BadInputError, match="every row is at latitude 0"):
+        read("path,lat,lon\na.jpg,0,0\nb.jpg,0,0\n")
+
+
+def test_a_heading_that_is_0_in_every_row_is_unknown(read):
+    places = read("path,x,y,heading\na.jpg,0,0,0\nb.jpg,1,0,0.0\n")
+    assert np.isnan(places.yaw).all()
+    assert notes(places) == ["heading is 0 in all rows of places.csv, so it counts as unknown"]
+    assert not np.isnan(read("path,x,y,heading\na.jpg,0,0,0\nb.jpg,1,0,3\n").yaw).any()

@@ -94,8 +94,8 @@ def test_every_option_has_a_help_a_default_and_a_type_that_a_command_line_can_as
             assert option.default in get_args(option.type), option.name
             continue
         kinds = get_args(option.type) if get_origin(option.type) in (Union, types.UnionType) else (option.type,)
-        assert set(kinds) <= {str, int, float, bool, Path, type(None)}, option.name
-        assert isinstance(option.default, kinds), option.name
+        assert set(kinds) <= {str, int, float, bool, Path, list[str], type(None)}, option.name
+        assert isinstance(option.default, tuple(get_origin(kind) or kind for kind in kinds)), option.name
 
 
 def test_an_unknown_reader_lists_the_known_ones(tmp_path):

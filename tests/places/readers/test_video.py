@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from pyproj import Geod
+from trust.telemetry import add_track, camm, gps5, gps9
 
 from mappable.errors import BadInputError, MappableError
 from mappable.places.readers import read_places
@@ -439,7 +440,7 @@ def test_several_videos_share_the_frame_of_their_tracks(tmp_path: Path) -> None:
     true = Geod(ellps="WGS84").inv(11.999, 48.1, 12.001, 48.1)[2]
     apart = math.dist(places.positions[rows["a"][0]], places.positions[rows["b"][0]])
     assert apart == pytest.approx(true, rel=1e-3)
-    assert listed(places, "no .gpx or .csv of the same name") == ["c.mp4"]
+    assert listed(places, "no track next to them") == ["c.mp4"]
 
 
 def test_one_track_may_serve_all_videos(tmp_path: Path) -> None:
@@ -515,3 +516,155 @@ def test_without_pyav_one_sentence_says_what_to_install(drive: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(MappableError, match=r"PyAV; install the extra video: pip install 'mappable\[video\]'"):
         read_places("video", drive)
+
+
+# Positions from the camera itself.
+
+
+def north(metres: float) -> float:
+    """The latitude this many metres north of 47 degrees, on the ellipsoid."""
+    return float(Geod(ellps="WGS84").fwd(8.5, 47.0, 0.0, metres)[1])
+
+
+def along(start: float, count: int, step: float) -> list[tuple[float, float, float]]:
+    return [(north(start + step * number), 8.5, 400.0 + number) for number in range(count)]
+
+
+def encode_plain(file: Path) -> Path:
+    """The video of `drive` with its moov box at the end, as cameras write it; created by a clock of local time."""
+    with av.open(str(file), "w") as container:
+        container.metadata["creation_time"] = "2024-05-01T14:00:00Z"
+        stream = container.add_stream("libx264", rate=10, options={"crf": "1"})
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(40):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(gray(number), format="rgb24")))
+        container.mux(stream.encode())
+    return file
+
+
+def check_walk(places: Places, start: int) -> None:
+    """Frames every metre of a walk to the north at 2.5 m/s, as `drive` has them."""
+    assert numbers(places) == list(range(0, 40, 4))
+    latitude, longitude = places.frames[places.frame[0]].to_latlon(places.positions)
+    np.testing.assert_allclose(latitude, [north(metre) for metre in range(10)], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(longitude, 8.5, rtol=0, atol=1e-7)
+    assert places.time.tolist() == [start + number * 400 * MILLISECOND for number in range(10)]
+    assert not [note for note in places.notes if note.warning]
+
+
+@pytest.mark.parametrize("kind", ["gps5", "gps9", "camm"])
+def test_a_camera_s_own_positions_need_no_clock(tmp_path: Path, kind: str) -> None:
+    file = encode_plain(tmp_path / "GX010001.mp4")
+    days = int((np.datetime64("2024-05-01") - np.datetime64("2000-01-01")).astype(int))
+    gps_noon = NOON // 10**9 - 315_964_800 + 18  # GPS time counts from 1980, without leap seconds
+    steps = [along(2.5 * second, 10, 0.25) for second in range(4)]
+    samples = {
+        "gps5": [(1000, gps5(step, b"2405011200%02d.000" % second)) for second, step in enumerate(steps)],
+        "gps9": [(1000, gps9(step, days, 43_200_000 + 1000 * second)) for second, step in enumerate(steps)],
+        "camm": [(100, camm(*point, gps_seconds=gps_noon + n / 10)) for n, point in enumerate(along(0, 40, 0.25))],
+    }
+    add_track(file, b"camm" if kind == "camm" else b"gpmd", samples[kind])
+    places = read_places("video", tmp_path, spacing=0.999)
+    assert listed(places, "positions of their own") == [
+        f"GX010001.mp4: 40 in its {kind[:4].upper().replace('GPS5', 'GPMF').replace('GPS9', 'GPMF')} track"
+    ]
+    check_walk(places, NOON)
+
+
+def test_time_codes_of_a_camera_are_not_positions(tmp_path: Path) -> None:
+    file = add_track(encode_plain(tmp_path / "a.mp4"), b"gpmd", [(4000, struct.pack(">I", 0x500))])
+    with pytest.raises(BadInputError, match="no positions inside"):
+        read_places("video", file)
+    add_track(file, b"gpmd", [(1000, gps5(along(2.5 * second, 10, 0.25))) for second in range(4)])
+    assert len(read_places("video", file)) == 10
+
+
+def test_positions_without_a_fix_are_left_out(tmp_path: Path) -> None:
+    file = encode_plain(tmp_path / "a.mp4")
+    lost, known = gps5([(12.0, 13.0, 0.0)] * 10, fix=0), [gps5(along(2.5 * n, 10, 0.25)) for n in (1, 2, 3)]
+    add_track(file, b"gpmd", [(1000, payload) for payload in (lost, *known)])
+    places = read_places("video", tmp_path)
+    assert len(listed(places, "no fix")) == 10
+    assert numbers(places)[0] == 10
+
+
+def test_camm_samples_without_a_time_count_from_the_file_s_creation(tmp_path: Path) -> None:
+    file = add_track(encode_plain(tmp_path / "a.mp4"), b"camm", [(100, camm(*p)) for p in along(0, 41, 0.25)])
+    check_walk(read_places("video", file, spacing=0.999), NOON + 7200 * SECOND)
+
+
+@pytest.mark.parametrize("style", ["brackets", "typo", "gps"])
+def test_subtitles_of_a_drone_count_from_the_first_frame(tmp_path: Path, style: str) -> None:
+    encode(tmp_path / "DJI_0001.mp4")
+    blocks = []
+    for number, (latitude, longitude, altitude) in enumerate(along(0, 41, 0.25)):
+        cue = f"00:00:{number // 10:02d},{number % 10}00 --> 00:00:{number // 10:02d},{number % 10}99"
+        name = "longtitude" if style == "typo" else "longitude"
+        words = f"[iso : 100] [latitude: {latitude:.9f}] [{name}: {longitude:.9f}] [rel_alt: 1.0 abs_alt: {altitude}]"
+        if style == "gps":
+            words = f"HOME(8.4,46.9) GPS({longitude:.9f},{latitude:.9f},19) BAROMETER:1.9"
+        blocks.append(f"{number + 1}\n{cue}\nSrtCnt : 1, DiffTime : 100ms\n2024-05-01 14:00:00.000\n{words}\n")
+    (tmp_path / "DJI_0001.SRT").write_text("\n".join(blocks))
+    places = read_places("video", tmp_path, spacing=0.999)
+    check_walk(places, NOON)
+    if style != "gps":
+        assert places.z[0] == pytest.approx(400)
+
+
+def sentence(body: str) -> str:
+    total = 0
+    for character in body:
+        total ^= ord(character)
+    return f"${body}*{total:02X}"
+
+
+def nmea(degrees: float, width: int) -> str:
+    whole = int(degrees)
+    return f"{whole:0{width}d}{60 * (degrees - whole):010.7f}"
+
+
+def test_an_nmea_log_next_to_the_video(tmp_path: Path) -> None:
+    encode(tmp_path / "drive.mp4")
+    lines = ["garbage", "$GPGSV,1,1,00*79"]
+    for number, (latitude, longitude, altitude) in enumerate(along(0, 41, 0.25)):
+        clock = f"1200{number // 10:02d}.{number % 10}00"
+        place = f"{nmea(latitude, 2)},N,{nmea(longitude, 3)},E"
+        lines.append(sentence(f"GPGGA,{clock},{place},1,08,0.9,{altitude},M,47.0,M,,"))
+        lines.append(sentence(f"GNRMC,{clock},A,{place},4.9,0.0,010524,,,A"))
+    lines.insert(5, "$GPRMC,120000.100,A,4700.0,N,00830.0,E,4.9,0.0,010524,,,A*00")
+    lines.insert(6, sentence("GPRMC,120000.150,V,,,,,,,010524,,,N"))
+    (tmp_path / "drive.nmea").write_text("\r\n".join(lines))
+    places = read_places("video", tmp_path, spacing=0.999)
+    assert listed(places, "damaged") == ["drive.nmea, row 6"]
+    check_walk(places.replace(notes=()), NOON)
+    assert places.z[0] == pytest.approx(400)
+
+
+CUE = "1\n00:00:00,000 --> 00:00:01,000\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("drive.srt", f"{CUE}hello\n", "drive.srt: no cue"),
+        ("drive.srt", f"{CUE}[latitude: 99] [longitude: 8]\n", "drive.srt, row 2: latitude 99"),
+        ("drive.nmea", "$GPRMC,1,2\n", "drive.nmea: no RMC"),
+    ],
+)
+def test_logs_without_positions_are_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+    encode(tmp_path / "drive.mp4")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadInputError, match=words):
+        read_places("video", tmp_path)
+
+
+def test_damaged_telemetry_is_named(tmp_path: Path) -> None:
+    good = gps5(along(0, 10, 0.25))
+    zero = good.replace(struct.pack(">5i", 10_000_000, 10_000_000, 1000, 1000, 100), bytes(20))
+    for number, (payload, words) in enumerate(((good[:-30], "states"), (zero, r"SCAL is \[0, 0"))):
+        file = add_track(encode_plain(tmp_path / f"{number}.mp4"), b"gpmd", [(1000, payload)])
+        with pytest.raises(BadInputError, match=rf"{number}\.mp4: its GPMF track is damaged.*{words}"):
+            read_places("video", file)
+    file = add_track(encode_plain(tmp_path / "c.mp4"), b"camm", [(100, camm(47, 8, 1)[:12])])
+    with pytest.raises(BadInputError, match=r"c\.mp4: its CAMM track is damaged \(sample 0"):
+        read_places("video", file)

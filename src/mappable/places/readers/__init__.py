@@ -21,6 +21,7 @@ from mappable.places.images import SUFFIXES, Size
 from mappable.places.table import Places
 
 DEFAULT_SIZE: Size = (240, 180)
+Contents = tuple[tuple[str, ...], list[tuple[str, ...]]]  # a table for people: its header and its rows
 CONVERTED = "convert.json"  # this file marks the folder of a converted collection
 
 
@@ -36,13 +37,17 @@ class Option:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader. `image_size` (width, height) is the default size of packed images."""
+    """A reader. `image_size` (width, height) is the default size of packed images.
+
+    `contents` lists what is in a collection, for `--list`, if the reader has such a function.
+    """
 
     name: str
     read: Callable[..., Places]
     documentation: str
     options: tuple[Option, ...]
     image_size: Size
+    contents: Callable[[Path], Contents] | None = None
 
     @property
     def summary(self) -> str:
@@ -60,7 +65,8 @@ def find_reader(name: str) -> Reader:
         raise BadInputError(f"unknown reader {name!r}; choose one of: {', '.join(reader_names())}")
     module = importlib.import_module(f"{__name__}.{name}")
     documentation, size = (module.__doc__ or "").strip(), getattr(module, "SIZE", DEFAULT_SIZE)
-    return Reader(name, module.read, documentation, _options(module.read), size)
+    contents = getattr(module, "contents", None)
+    return Reader(name, module.read, documentation, _options(module.read), size, contents)
 
 
 def read_places(reader: str, root: Path | str, **options: Any) -> Places:
@@ -87,7 +93,7 @@ def read_places(reader: str, root: Path | str, **options: Any) -> Places:
 
 def _checked(reader: str, option: Option, value: Any) -> Any:
     """Return the value of an option in the type that the reader expects; raise if it has another type."""
-    kinds = get_args(option.type) or (option.type,)
+    kinds = tuple(get_origin(kind) or kind for kind in get_args(option.type) or (option.type,))
     if get_origin(option.type) is Literal:
         if value not in kinds:
             listed = ", ".join(str(choice) for choice in kinds)

@@ -1,4 +1,6 @@
-"""KITTI odometry: numbered images of drives by car, with one file of poses per drive.
+"""KITTI: numbered images of drives by car. The odometry benchmark, KITTI raw, and images next to one file of poses.
+
+The odometry benchmark:
 
     ROOT/                      or ROOT/dataset/
       sequences/
@@ -16,18 +18,38 @@ down, Z forward. A place has x = X, y = Z and z = -Y. Its yaw is the direction o
 The method `to_original` of the frame gives the original coordinates back.
 
 The poses are those of camera 0. The other cameras are within 0.6 m of it and look the same way. They get the same pose.
+
+Images next to one file of poses, in the same form, are one drive with the name of the folder:
+
+    ROOT/
+      poses.txt
+      images/000000.png        or image_0 to image_3
+      times.txt                optional
+
+KITTI raw, synced and rectified:
+
+    ROOT/                                     or ROOT may be one date, or one drive
+      2011_09_26/
+        2011_09_26_drive_0001_sync/
+          image_02/data/0000000000.png        one of image_00 to image_03
+          image_02/timestamps.txt             2011-09-26 13:02:25.964389445
+          oxts/data/0000000000.txt            30 numbers: latitude, longitude, altitude, roll, pitch, yaw, …
+
+All drives of KITTI raw share one UTM frame. The position is that of the GPS unit, about 1 m behind the cameras. The
+option `camera` is the same: `image_2` is image_02. Options choose drives by name, such as 2011_09_26_drive_0001_sync.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
-from mappable.places.frames import Frame
+from mappable.places.frames import Frame, frame_from_latlon
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
@@ -39,6 +61,7 @@ Camera = Literal["auto", "image_0", "image_1", "image_2", "image_3"]
 ROW = [
     f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")
 ]  # names of the 12 matrix entries, row by row
+OXTS = ["latitude", "longitude", "altitude", "roll", "pitch", "yaw", *(f"value {n}" for n in range(7, 31))]
 TOLERANCE = 1e-2  # largest deviation of R R^T from the identity; the poses of the benchmark have seven digits
 NUMBERED = re.compile(r"\d+", re.ASCII)
 
@@ -49,10 +72,19 @@ def read(
     camera: Annotated[Camera, "folder of images; auto takes image_2 (left, color) if it exists, else image_0"] = "auto",
     sequences: Annotated[str | None, "drives to read, such as 00,05,07 (default: all drives with poses)"] = None,
 ) -> Places:
+    found = Findings()
+    raw = _raw_drives(root)
+    if raw:
+        return _read_raw(root, raw, camera, sequences, found)
+    if (root / "poses.txt").is_file():
+        folder = next((name for name in ("images", *get_args(Camera)[1:]) if (root / name).is_dir()), "images")
+        if not (root / folder).is_dir():
+            raise BadInputError(f"{root}: found poses.txt, but no folder images next to it")
+        drive = _read_drive(root.resolve(), root.resolve(), folder, root / "poses.txt", found)
+        return drive.noting(*found.notes())
     base = root if (root / "sequences").is_dir() else root / "dataset"
     if not (base / "sequences").is_dir():
-        raise BadInputError(f"{root}: found no folder sequences here or in dataset")
-    found = Findings()
+        raise BadInputError(f"{root}: no folder sequences here or in dataset, no poses.txt, and no folder oxts/data")
     names = _choose(base, sequences, found)
     camera = _camera(base, names) if camera == "auto" else camera
     drives = [Places(path=[], x=[], y=[], frames=(), root=root)]
@@ -93,6 +125,90 @@ def _read_drive(root: Path, folder: Path, camera: str, poses: Path, found: Findi
         time=time[rows],
         sequence=name,
     )
+
+
+def _raw_drives(root: Path) -> list[Path]:
+    """The drives of KITTI raw: the root itself, its folders, or those of its dates."""
+    if not root.is_dir():
+        return []
+    levels = ([root], root.iterdir(), (drive for date in root.iterdir() if date.is_dir() for drive in date.iterdir()))
+    return next((found for level in levels if (found := sorted(d for d in level if (d / "oxts/data").is_dir()))), [])
+
+
+def _read_raw(root: Path, drives: list[Path], camera: Camera, wanted: str | None, found: Findings) -> Places:
+    names = {drive.resolve().name: drive for drive in drives}
+    listed = {part.strip() for part in wanted.split(",")} if wanted else set(names)
+    for name in sorted(listed - names.keys()):
+        raise BadInputError(f"{root}: no drive {name!r}; found: {', '.join(names)}")
+    chosen = {name: drive for name, drive in names.items() if name in listed}
+    folder = f"image_0{camera[-1]}" if camera != "auto" else "image_02"
+    if camera == "auto" and not any((drive / folder / "data").is_dir() for drive in chosen.values()):
+        folder = "image_00"
+    tables, degrees = [], []
+    for name, drive in chosen.items():
+        if name.endswith("_extract"):
+            raise BadInputError(f"{drive}: images and positions are not synchronized; use the drive that ends in _sync")
+        if not (drive / folder / "data").is_dir():
+            found[f"drives have no folder {folder}"].append(name)
+            continue
+        place, table = _read_raw_drive(root, drive, name, folder, found)
+        degrees.append(place)
+        tables.append(table)
+    if not tables:
+        raise BadInputError(f"{root}: no drive has images in {folder}/data")
+    latitude, longitude = np.concatenate(degrees).T
+    frame, x, y = frame_from_latlon(latitude, longitude, "kitti")
+    ends = np.cumsum([len(table) for table in tables])[:-1]
+    placed = [
+        table.replace(x=east, y=north, frames=frame, frame="kitti")
+        for table, east, north in zip(tables, np.split(x, ends), np.split(y, ends), strict=True)
+    ]
+    return concatenate(placed).noting(*found.notes())
+
+
+def _read_raw_drive(root: Path, drive: Path, name: str, camera: str, found: Findings) -> tuple[Floats, Places]:
+    """Latitude and longitude (n, 2) of the images of a drive with a position, and their table without x and y."""
+    known = {int(file.stem): file for file in sorted((drive / "oxts/data").iterdir()) if NUMBERED.fullmatch(file.stem)}
+    files = _images_by_number(drive / camera / "data", max(known, default=-1) + 1, found)
+    found["images have no pose"] += [f"{name}/{camera}/{files[row].name}" for row in files if row not in known]
+    rows = sorted(row for row in files if row in known)
+    if not rows:
+        raise BadInputError(f"{drive}: no image in {camera}/data has a file in oxts/data")
+    numbers = np.array([_oxts(known[row]) for row in rows])
+    stamps = drive / camera / "timestamps.txt"
+    time = np.full(len(rows), NO_TIME)
+    if stamps.is_file():
+        table = read_words(stamps, ["date", "time"])
+        if len(table) <= rows[-1]:
+            raise BadInputError(f"{stamps}: {len(table)} times, expected {rows[-1] + 1} or more, one per image")
+        joined = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
+        moments = replace(table, columns={"time": joined}).times("time", "s")
+        time = moments[rows]
+    else:
+        found["drives have no timestamps.txt, so their times are unknown"].append(name)
+    nowhere = np.zeros(len(rows))
+    table_of_places = Places(
+        path=[files[row].relative_to(root).as_posix() for row in rows],
+        place_id=[f"{name}/{camera}/{files[row].stem}" for row in rows],
+        root=root,
+        frames=Frame("kitti"),
+        x=nowhere,
+        y=nowhere,
+        z=numbers[:, 2],
+        yaw=numbers[:, 5],
+        time=time,
+        sequence=name,
+    )
+    return numbers[:, :2], table_of_places
+
+
+def _oxts(file: Path) -> list[float]:
+    """Latitude, longitude, altitude, roll, pitch and yaw; yaw is in radians, counter-clockwise from east."""
+    table = read_words(file, OXTS)
+    if len(table) != 1:
+        raise BadInputError(f"{file}: {len(table)} rows, expected one with {len(OXTS)} numbers")
+    limits = {"latitude": 90.0, "longitude": 180.0}
+    return [float(table.numbers(name, -limits.get(name, np.inf), limits.get(name, np.inf))[0]) for name in OXTS[:6]]
 
 
 def _images_by_number(folder: Path, count: int, found: Findings) -> dict[int, Path]:

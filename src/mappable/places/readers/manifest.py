@@ -7,10 +7,17 @@
 Columns, in any order (other columns are ignored):
 
 - `path`: image file, relative to the folder of the table
-- `x`, `y`, optionally `z`; or `latitude`, `longitude` (also `lat`, `lon`) in degrees, optionally `altitude`
+- `x`, `y`, optionally `z`; or `latitude`, `longitude` in degrees, optionally `altitude`
 - optionally `yaw` (radians, counter-clockwise from +x) or `heading` (degrees, clockwise from north)
-- optionally `time` (or `timestamp`): a number since 1970, or ISO 8601
+- optionally `time`: a number since 1970, or ISO 8601
 - optionally `place_id`, `frame`, `sequence`, `condition`, `split` (train, calibration, test), `role` (reference, query)
+
+Usual names work too, in any case: `filename`, `file_name`, `image_file`, `image_name`, `Latitude`, `lat`, `lon`, `lng`,
+`timestamp` and more. A note says which columns were taken. `--column path=photo` names any other column, and may be
+repeated.
+
+Rows at latitude 0, longitude 0 have no fix: they are left out and listed. A `heading` that is 0 in every row counts as
+unknown. Latitudes and longitudes that all look like radians are refused, unless `--angles` decides.
 
 Without a column `sequence`, the images of one folder are one sequence. Latitudes and longitudes, and coordinates with a
 `crs`, become metres from a nearby whole kilometre; the frame stores this point as its origin. A table that Mappable
@@ -25,9 +32,10 @@ import numpy as np
 from mappable.arrays import Floats
 from mappable.errors import BadInputError, shown
 from mappable.places import columns
+from mappable.places.columns import Angles
 from mappable.places.files import is_own_table, load_places
 from mappable.places.frames import MAX_RADIUS, Frame, Unit, frame_from_latlon
-from mappable.places.notes import Note
+from mappable.places.notes import Note, warn
 from mappable.places.table import SPLITS, Places
 from mappable.tables import Table, read_table
 
@@ -41,29 +49,39 @@ def read(
         str | None,
         "name of the frame, if there is no column frame (default: the folder, or the UTM zone for degrees)",
     ] = None,
-    unit: Annotated[Unit, "unit of x and y: m (metres), or frames (of a route)"] = "m",
+    unit: Annotated[Unit, "unit of x and y: m (metres), frames (of a route), or units (of unknown scale)"] = "m",
     crs: Annotated[str | None, "CRS of x and y, such as EPSG:32632, if they are map coordinates"] = None,
     time_unit: Annotated[TIME_UNITS, "unit of times that are numbers; auto infers it from their size"] = "auto",
+    angles: Annotated[Angles, "unit of latitude and longitude; auto refuses positions that look like radians"] = "auto",
+    column: Annotated[list[str] | None, "another name of a column, such as path=photo; may be repeated"] = None,
     other_splits: Annotated[
         Literal["refuse", "clear"], "for a split other than train, calibration or test: raise an error, or clear it"
     ] = "refuse",
 ) -> Places:
     file = root if root.is_file() else _find_table(root)
     if is_own_table(file):
-        if (frame, unit, crs, time_unit, other_splits) != (None, "m", None, "auto", "refuse"):
+        options = frame, unit, crs, time_unit, angles, column or None, other_splits
+        if options != (None, "m", None, "auto", "auto", None, "refuse"):
             raise BadInputError(
                 f"{file}: Mappable wrote this table, so the options of the reader do not apply; remove them"
             )
         return load_places(file)
-    table = read_table(file)
+    table, notes = columns.with_usual_names(read_table(file), column or ())
     table.require("path")
     if len(table) == 0:
         raise BadInputError(f"{file}: the table has no rows")
     if "x" in table.columns or "y" in table.columns:
         frames, x, y, z = _from_metres(table, frame or file.parent.resolve().name, unit, crs)
     else:
-        frames, x, y, z = _from_degrees(table, frame, unit, crs)
-    time, notes = columns.times(table, time_unit)
+        table, fix_notes = _with_fix(table, angles)
+        frames, x, y, z = _from_degrees(table, frame, unit, crs, angles)
+        notes += fix_notes
+    time, time_notes = columns.times(table, time_unit)
+    notes += time_notes
+    yaw = columns.yaw(table)
+    if columns.heading_is_filler(table):
+        yaw = None
+        notes += (Note(f"heading is 0 in all rows of {file.name}, so it counts as unknown"),)
     given = dict(table.columns)
     if other_splits == "clear" and "split" in given:
         others = [split for split in given["split"] if split not in SPLITS]
@@ -81,7 +99,7 @@ def read(
             z=z,
             frames=frames,
             frame=given.get("frame"),
-            yaw=columns.yaw(table),
+            yaw=yaw,
             time=time,
             sequence=given.get("sequence", folders),
             condition=given.get("condition"),
@@ -154,11 +172,24 @@ def _check_crs(crs: str) -> None:
         )
 
 
+def _with_fix(table: Table, angles: Angles) -> tuple[Table, tuple[Note, ...]]:
+    """The rows that are not at latitude 0, longitude 0, and a note about the others."""
+    lost = columns.no_fix(*columns.latitude_and_longitude(table, angles))
+    if not lost.any():
+        return table, ()
+    if lost.all():
+        raise BadInputError(f"{table.file}: every row is at latitude 0, longitude 0, so no row has a position")
+    names = [f"{table.columns['path'][row]}, row {table.row_numbers[row]}" for row in np.flatnonzero(lost)]
+    return table.at(np.flatnonzero(~lost).tolist()), warn(
+        "rows are at latitude 0, longitude 0, so no fix (left out)", names
+    )
+
+
 def _from_degrees(
-    table: Table, frame: str | None, unit: Unit, crs: str | None
+    table: Table, frame: str | None, unit: Unit, crs: str | None, angles: Angles
 ) -> tuple[list[Frame], Floats, Floats, Floats | None]:
     """The frame, and the coordinates in metres, of the columns latitude and longitude."""
-    latitude, longitude = columns.latitude_and_longitude(table)
+    latitude, longitude = columns.latitude_and_longitude(table, angles)
     if crs is not None or unit != "m":
         raise BadInputError(
             f"{table.file}: the options unit and crs need columns x and y, but it has latitude and longitude"

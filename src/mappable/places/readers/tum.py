@@ -21,28 +21,24 @@ frame gives the original coordinates back.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from mappable.arrays import Floats, Ints
-from mappable.errors import BadInputError, BadRowError
-from mappable.places.frames import Frame, Vector
+from mappable.errors import BadInputError
+from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
-from mappable.places.rotations import AXES, PLANES, viewing_yaw
+from mappable.places.posed import PoseTrack, TimedImages, place_images, unit_quaternions
+from mappable.places.rotations import AXES, PLANES
 from mappable.places.table import Places
-from mappable.places.tracks import PosesAt, Track, rising
-from mappable.tables import Table, read_words
+from mappable.tables import read_words
 from mappable.times import nanoseconds
 from mappable.trajectories import TUM, read_tum
 
 POSITION, QUATERNION = TUM[1:4], TUM[4:]
-TOLERANCE = 0.05  # largest difference between the length of a quaternion and 1
 DECIMAL = re.compile(r"\d+(\.\d+)?", re.ASCII)
 
 
@@ -66,36 +62,8 @@ def read(
         frame = Frame(folder.resolve().name, axes=PLANES[plane])
         poses = _read_trajectory(folder / trajectory, frame, found)
         listed = _find_images(root, folder, sources, found)
-        sequences.append(_posed(root, frame, listed, poses, max_gap_s, AXES[looking], found))
+        sequences.append(place_images(root, frame, listed, poses, max_gap_s, AXES[looking], found))
     return concatenate(sequences).noting(*found.notes())
-
-
-@dataclass(frozen=True)
-class _Images:
-    """Images of one folder: paths relative to the root, times in ns, and their origin (`named_at`) for errors."""
-
-    paths: list[str]
-    time: Ints
-    named_at: list[str]
-
-
-@dataclass(frozen=True)
-class _Trajectory:
-    """Samples over time, and their unit quaternions (n, 4), which rotate body to original coordinates."""
-
-    track: Track
-    quaternions: Floats
-
-    def at(self, time: Ints, axis: Vector) -> tuple[PosesAt, Floats]:
-        """The poses at `time`, and the direction (n, 3) of the body's `axis` in original coordinates."""
-        poses = self.track.at(time)
-        since = np.where(poses.inside, time - self.track.time[poses.before], 0)
-        share = np.divide(since, poses.gap_s * 1e9, out=np.zeros(len(time)), where=poses.gap_s > 0)
-        if not len(time):  # scipy before 1.17 cannot make empty rotations
-            return poses, np.empty((0, 3))
-        start, end = (Rotation.from_quat(self.quaternions[rows]) for rows in (poses.before, poses.after))
-        turn = Rotation.from_rotvec(share[:, None] * (start.inv() * end).as_rotvec())  # along the shorter arc
-        return poses, (start * turn).apply(axis)
 
 
 def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findings) -> list[Path]:
@@ -112,54 +80,32 @@ def _folders(root: Path, trajectory: str, sources: tuple[str, ...], found: Findi
     return folders
 
 
-def _read_trajectory(file: Path, frame: Frame, found: Findings) -> _Trajectory:
+def _read_trajectory(file: Path, frame: Frame, found: Findings) -> PoseTrack:
     """The poses in time order, positions in the frame; unordered and repeated times go to `found`."""
     table = read_tum(file)
     if len(table) == 0:
         raise BadInputError(f"{file}: no poses")
     time = table.times("time", "s")
     xyz = frame.from_original(np.column_stack([table.numbers(name) for name in POSITION]))
-    quaternions = _unit_quaternions(table)
-    order, late, again = rising(time)
-    for text, rows in (
-        ("poses were out of time order in their trajectory and were sorted", late),
-        ("poses have the same time as another pose and were left out", again),
-    ):
-        found[text] += [f"{file.parent.name}/{file.name}, row {table.row_numbers[row]}" for row in rows]
-    unknown = np.full(len(order), np.nan)  # yaws come from the quaternions
-    return _Trajectory(Track(time[order], xyz[order], unknown), quaternions[order])
+    return PoseTrack.ordered(table, time, xyz, unit_quaternions(table, QUATERNION), found)
 
 
-def _unit_quaternions(table: Table) -> Floats:
-    quaternions = np.column_stack([table.numbers(name) for name in QUATERNION])
-    lengths = np.linalg.norm(quaternions, axis=1, keepdims=True)
-    wrong = np.flatnonzero(np.abs(lengths - 1) > TOLERANCE)
-    if len(wrong):
-        row = int(wrong[0])
-        values = " ".join(table.columns[name][row] for name in QUATERNION)
-        raise BadInputError(
-            f"{table.file}, row {table.row_numbers[row]}: the quaternion {values} has length {lengths[row, 0]:g}, not 1"
-        )
-    unit: Floats = quaternions / lengths
-    return unit
-
-
-def _find_images(root: Path, folder: Path, sources: tuple[str, ...], found: Findings) -> _Images:
+def _find_images(root: Path, folder: Path, sources: tuple[str, ...], found: Findings) -> TimedImages:
     """The images of the first source that exists: a list or a folder."""
     source = next((folder / name for name in sources if (folder / name).exists()), None)
     if source is None:
         found[f"folders have none of: {', '.join(sources)}"].append(folder.resolve().name)
-        return _Images([], np.zeros(0, dtype=np.int64), [])
+        return TimedImages([], np.zeros(0, dtype=np.int64), [])
     prefix = PurePosixPath(folder.relative_to(root).as_posix())
     if not source.is_dir():
         table = read_words(source, ["time", "path"])
         paths = [(prefix / path).as_posix() for path in table.columns["path"]]
-        return _Images(paths, table.times("time", "s"), [f"{source}, row {number}" for number in table.row_numbers])
+        return TimedImages(paths, table.times("time", "s"), [f"{source}, row {number}" for number in table.row_numbers])
     files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
     times = {file.relative_to(root).as_posix(): _time_in_name(file) for file in files}
     found["image names are not times in seconds"] += [path for path, time in times.items() if time is None]
     known = {path: time for path, time in times.items() if time is not None}
-    return _Images(list(known), np.array(list(known.values()), dtype=np.int64), list(known))
+    return TimedImages(list(known), np.array(list(known.values()), dtype=np.int64), list(known))
 
 
 def _time_in_name(file: Path) -> int | None:
@@ -167,36 +113,3 @@ def _time_in_name(file: Path) -> int | None:
         return nanoseconds(file.stem) if DECIMAL.fullmatch(file.stem) else None
     except ValueError:
         return None
-
-
-def _posed(
-    root: Path, frame: Frame, images: _Images, trajectory: _Trajectory, max_gap_s: float, axis: Vector, found: Findings
-) -> Places:
-    """The images with the poses at their times; images without a pose go to `found`."""
-    at, directions = trajectory.at(images.time, axis)
-    in_gap = at.gap_s > max_gap_s
-    found["images are outside the trajectory"] += [images.paths[row] for row in np.flatnonzero(~at.inside)]
-    found[f"images are in a gap of more than {max_gap_s:g} s in the trajectory"] += [
-        f"{images.paths[row]} ({at.gap_s[row]:.3g} s)" for row in np.flatnonzero(in_gap)
-    ]
-    rows = np.flatnonzero(at.inside & ~in_gap)
-    paths = [images.paths[row] for row in rows]
-    yaw = viewing_yaw(frame.from_original(directions[rows]))
-    found["images look straight up or down, so their yaw is unknown"] += [
-        path for path, angle in zip(paths, yaw, strict=True) if np.isnan(angle)
-    ]
-    try:
-        return Places(
-            path=paths,
-            place_id=[f"{frame.name}/{PurePosixPath(path).stem}" for path in paths],
-            root=root,
-            frames=frame,
-            x=at.xyz[rows, 0],
-            y=at.xyz[rows, 1],
-            z=at.xyz[rows, 2],
-            yaw=yaw,
-            time=images.time[rows],
-            sequence=frame.name,
-        )
-    except BadRowError as error:
-        raise BadInputError(f"{images.named_at[rows[error.row]]}: {error.problem}") from None

@@ -1,8 +1,8 @@
-"""Videos with a GPS track: frames at a fixed distance along the track that has the same name as the video.
+"""Videos with a GPS track, in a file with the name of the video or in the video itself: frames at a fixed distance.
 
     ROOT/                       or ROOT may be one video
       drive.mp4                 also .mov, .m4v, .mkv, .webm, .avi, .mpg, .mpeg, .ts, .mts, .m2ts, .3gp, .wmv
-      drive.gpx                 or drive.csv; or one track for all videos (`--track`)
+      drive.gpx                 or drive.csv, drive.srt, drive.nmea; or one track for all videos (`--track`)
       drive-frames/             written by this reader
         00012345.jpg            the frame 12.345 s after the first frame
         video.json              identifies the video of the frames
@@ -15,6 +15,10 @@ Tracks:
 - A CSV file also has `latitude` and `longitude` (or `lat` and `lon`) in degrees, or `x` and `y` in metres. Optional
   columns are `altitude` or `z`, and `heading` (degrees, clockwise from north) or `yaw` (radians, counter-clockwise from
   +x).
+- An SRT file is the subtitle file of a DJI drone. An NMEA file is the log of a GPS receiver, with RMC sentences.
+- Without a file, the reader takes the positions in the video itself. GoPro cameras write them (GPMF), and some cameras
+  for panoramas do (CAMM). They, and SRT files, count from the first frame, so no clock has to be set. Positions without
+  a fix are left out.
 - Tracks in degrees share one UTM frame. Tracks in x and y share one frame with the name of the folder.
 
 Frames are chosen by the distance along the track, so a standing camera adds no frames. The time of a frame is its
@@ -29,11 +33,10 @@ name of the file.
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,26 +44,25 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from mappable import progress
-from mappable.arrays import Bools, Floats, Ints
-from mappable.errors import BadInputError, MappableError, install_extra
+from mappable.arrays import Ints
+from mappable.errors import BadInputError
 from mappable.files import write_atomically
-from mappable.formats import Format
-from mappable.places.frames import Frame
-from mappable.places.gpx import in_frames, read_track
+from mappable.places.gpx import in_frames, ordered, read_track
 from mappable.places.joining import concatenate
 from mappable.places.notes import Note, merged, warn
+from mappable.places.recordings import JPEG_QUALITY, Recording, check_numbers, claim, frames_folder
 from mappable.places.table import Places
-from mappable.places.tracks import Track, arc_length, course
+from mappable.places.telemetry import read_telemetry
+from mappable.places.track_points import TrackPoints
+from mappable.places.tracks import Track
+from mappable.places.video_files import opened, reason, require_pyav
 from mappable.times import nanoseconds
 
 SUFFIXES = frozenset(
     (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".3gp", ".wmv")
 )
-TRACK_SUFFIXES = (".gpx", ".csv")
+TRACK_SUFFIXES = (".gpx", ".csv", ".srt", ".nmea")
 RECORD = "video.json"  # in a folder of frames: holds a checksum of the packets of the video
-FORMAT = Format("mappable frames", 2, "remove that folder", sealed_since=2, earliest=1)
-JPEG_QUALITY = 95
-LONGEST_OFFSET = 1e9  # seconds, about thirty years; a larger offset is a mistake
 
 
 def read(
@@ -80,13 +82,24 @@ def read(
         "folder for the frames (default: a folder such as drive-frames next to each video)",
     ] = None,
 ) -> Places:
-    _require_pyav()
-    _check_numbers(spacing, offset_s, max_gap_s)
+    require_pyav()
+    check_numbers(spacing, max_gap_s, offset_s)
     start_time = _parse_start(start)
     folder = root if root.is_dir() else root.parent
-    pairs = [(video, track or _track_beside(video)) for video in _find_videos(root)]
-    notes = [*warn("videos have no .gpx or .csv of the same name next to them", (v.name for v, t in pairs if not t))]
-    points = {file: read_track(file) for file in dict.fromkeys(file for _, file in pairs if file)}
+    points: dict[Path, TrackPoints] = {}
+    pairs: list[tuple[Path, Path | None]] = []
+    for video_file in _find_videos(root):
+        source = track or _track_beside(video_file)
+        inside = read_telemetry(video_file) if source is None else None
+        if source is not None and source not in points:
+            points[source] = read_track(source)
+        elif inside is not None:
+            source, points[video_file] = video_file, ordered(inside)
+        pairs.append((video_file, source))
+    without = (file.name for file, source in pairs if source is None)
+    notes = [
+        *warn(f"videos have no positions inside, and no track next to them ({', '.join(TRACK_SUFFIXES)})", without)
+    ]
     notes += [note for one in points.values() for note in one.notes]
     tracks = dict(zip(points, in_frames(list(points.values()), folder.resolve().name), strict=True))
     tables = [Places(path=[], x=[], y=[], frames=(), root=frames or folder)]
@@ -94,16 +107,21 @@ def read(
         if track_file is None:
             continue
         frame, route = tracks[track_file]
-        video = _scan(file)
-        time, clock_notes = _times(video, route, start_time, offset_s)
-        rows, choice_notes = _choose(video, time, route, spacing, max_gap_s)
-        images = frames / video.name if frames else file.with_name(f"{video.name}-frames")
+        video, first = _scan(file), start_time
+        if points[track_file].since_start:
+            known = (start_time, points[track_file].start, video.created, 0)
+            first = next(moment for moment in known if moment is not None)
+            route = replace(route, time=route.time + first)
+        time, clock_notes = _times(video, route, first, offset_s)
+        recording = Recording("videos", video.name, file, time, video.names)
+        # Files are named by milliseconds, so only one frame per millisecond is kept.
+        first_of_name = np.diff([int(name) for name in video.names], prepend=-1) > 0
+        rows, choice_notes = recording.choose(route, spacing, max_gap_s, first_of_name)
+        images = frames_folder(file, video.name, frames)
         rows, damage_notes = _extract(video, rows, images)
         notes += [*video.notes, *clock_notes, *choice_notes, *damage_notes]
-        if heading == "course" and np.isnan(route.yaw).all():
-            tables.append(_table(video, rows, images, time, frame, route, course(route, time[rows], spacing / 2)))
-        else:
-            tables.append(_table(video, rows, images, time, frame, route, route.at(time[rows]).yaw))
+        jitter = spacing / 2 if heading == "course" else None
+        tables.append(recording.places(rows, [".jpg"] * len(rows), images, frame, route, jitter))
     return concatenate(tables).noting(*merged(notes))
 
 
@@ -126,24 +144,10 @@ class _Video:
     def name(self) -> str:
         return self.file.stem
 
-    def frame_name(self, row: int) -> str:
-        """The name of the file of a frame: milliseconds since the first frame."""
-        return f"{(self.since_start[row] + 500_000) // 1_000_000:08d}"
-
-
-def _require_pyav() -> None:
-    try:
-        import av  # noqa: F401
-    except ImportError:
-        raise MappableError(f"videos need PyAV; {install_extra('video')}") from None
-
-
-def _check_numbers(spacing: float, offset_s: float, max_gap_s: float) -> None:
-    for name, value in (("spacing", spacing), ("max_gap_s", max_gap_s)):
-        if not 0 < value < math.inf:
-            raise BadInputError(f"{name} is {value}, expected a number above 0")
-    if not abs(offset_s) <= LONGEST_OFFSET:
-        raise BadInputError(f"offset_s is {offset_s}, expected seconds, at most thirty years")
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the files of the frames: milliseconds since the first frame."""
+        return [f"{(time + 500_000) // 1_000_000:08d}" for time in self.since_start]
 
 
 def _parse_start(start: str | None) -> int | None:
@@ -176,35 +180,11 @@ def _track_beside(video: Path) -> Path | None:
     return found[0] if found else None
 
 
-@contextmanager
-def _opened(file: Path) -> Iterator[tuple[Any, Any]]:
-    """The PyAV container and video stream of a file; every exception of PyAV becomes a BadInputError."""
-    import av
-
-    try:
-        try:
-            opened = av.open(str(file), metadata_errors="replace")
-        except TypeError:  # PyAV 19 removed this argument, and does not need it
-            opened = av.open(str(file))
-        with opened as container:
-            if not container.streams.video:
-                raise BadInputError(f"{file}: no video stream; the file may be truncated")
-            yield container, container.streams.video[0]
-    except MappableError:
-        raise
-    except Exception as error:  # a damaged file can make PyAV raise almost any exception
-        raise BadInputError(f"{file}: damaged, truncated or not a video ({_reason(error)})") from None
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
 def _scan(file: Path) -> _Video:
     """Read the packets without decoding them: fast, and enough to choose frames and to identify the video later."""
     digest = hashlib.sha256()
     ticks = set()
-    with _opened(file) as (container, stream):
+    with opened(file) as (container, stream):
         tick = Fraction(stream.time_base.numerator, stream.time_base.denominator)
         created = container.metadata.get("creation_time") or stream.metadata.get("creation_time") or ""
         declared = float(stream.duration * tick) if stream.duration else (container.duration or 0) / 1e6
@@ -252,52 +232,18 @@ def _times(video: _Video, route: Track, start: int | None, offset_s: float) -> t
         ) from None
 
 
-def _choose(video: _Video, time: Ints, route: Track, spacing: float, max_gap_s: float) -> tuple[Ints, tuple[Note, ...]]:
-    """The rows of the chosen frames: the first frame at or after each step of `spacing` along the track."""
-    poses = route.at(time)
-    in_gap = poses.inside & (poses.gap_s > max_gap_s)
-    notes = warn("parts of videos are outside their track (left out)", _stretches(video, time, ~poses.inside))
-    gap = f"parts of videos are in a gap of more than {max_gap_s:g} s in their track (left out)"
-    notes += warn(gap, _stretches(video, time, in_gap))
-    if not poses.inside.any():
-        spans = f"the video ({_span(time)}) and its track ({_span(route.time)})"
-        notes += (Note(f"{video.file.name}: {spans} do not overlap; set the option start or offset_s"),)
-    # Files are named by milliseconds, so only one frame per millisecond is kept.
-    first_of_name = np.diff([int(video.frame_name(row)) for row in range(len(time))], prepend=-1) > 0
-    usable = np.flatnonzero(poses.inside & ~in_gap & first_of_name)
-    if len(usable) == 0:
-        return usable, notes
-    along = np.interp(time[usable] - route.time[0], route.time - route.time[0], arc_length(route, spacing / 2)[0])
-    step = np.floor((along - along[0]) / spacing + 1e-6)  # the tolerance counts a frame that is just short of a step
-    return usable[np.diff(step, prepend=-1) > 0], notes
-
-
-def _stretches(video: _Video, time: Ints, mask: Bools) -> list[str]:
-    """One line of text for each run of frames in which `mask` is True."""
-    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
-    return [
-        f"{video.file.name}: {end - begin:,} frames, {_span(time[begin:end])}"
-        for begin, end in zip(edges[::2], edges[1::2], strict=True)
-    ]
-
-
-def _span(time: Ints) -> str:
-    begin, end = np.datetime_as_string(time[[0, -1]].astype("datetime64[ns]"), unit="ms")
-    return f"{begin}Z to {end}Z"
-
-
 def _extract(video: _Video, rows: Ints, folder: Path) -> tuple[Ints, tuple[Note, ...]]:
     """Write the frames of `rows` that are missing in the folder; return the rows whose frames exist afterwards."""
-    files = {video.ticks[row]: folder / f"{video.frame_name(row)}.jpg" for row in rows}
+    files = {video.ticks[row]: folder / f"{video.names[row]}.jpg" for row in rows}
     if files:
-        _claim(folder, video)
+        claim(folder / RECORD, {"sha256": video.fingerprint}, video.file)
     missing = {tick: file for tick, file in files.items() if not file.exists()}
     if missing:
         frames = progress.track(_decode(video, missing.keys(), folder), f"frames of {video.file.name}", len(missing))
         for frame in frames:
             _save(frame, missing[frame.pts])
     exists = np.array([file.exists() for file in files.values()], dtype=bool)
-    failed = [f"{video.name}/{video.frame_name(row)}" for row in rows[~exists]]
+    failed = [f"{video.name}/{video.names[row]}" for row in rows[~exists]]
     return rows[exists], warn("frames of a video could not be decoded (left out)", failed)
 
 
@@ -306,22 +252,10 @@ def _save(frame: Any, file: Path) -> None:
     write_atomically(file, lambda stream: image.save(stream, "JPEG", quality=JPEG_QUALITY))
 
 
-def _claim(folder: Path, video: _Video) -> None:
-    """Reserve the folder for this video, so that frames of two videos never mix."""
-    record, own = folder / RECORD, {"sha256": video.fingerprint}
-    if record.is_file():
-        if FORMAT.read(record) != own:
-            raise BadInputError(f"{folder}: holds frames of a video other than {video.file}; remove this folder")
-    elif folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise BadInputError(f"{folder}: holds other files; choose another folder with the option frames")
-    else:
-        FORMAT.write(record, own)
-
-
 def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]:
     """Yield the wanted frames in order; stops decoding after the last one."""
     left, before = set(wanted), None
-    with _opened(video.file) as (container, stream):
+    with opened(video.file) as (container, stream):
         stream.thread_type = "AUTO"
         frames = container.decode(stream)
         while left:
@@ -329,7 +263,7 @@ def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]
                 frame = next(frames, None)
             except Exception as error:
                 place = 0.0 if before is None else float((before - video.ticks[0]) * video.tick)
-                problem = f"damaged or truncated {place:.1f} s after its start ({_reason(error)})"
+                problem = f"damaged or truncated {place:.1f} s after its start ({reason(error)})"
                 raise BadInputError(f"{video.file}: {problem}; the earlier frames are kept in {folder}") from None
             if frame is None or frame.pts is None:
                 return
@@ -340,20 +274,3 @@ def _decode(video: _Video, wanted: Iterable[int], folder: Path) -> Iterator[Any]
                 left.remove(frame.pts)
                 if not frame.is_corrupt:
                     yield frame
-
-
-def _table(video: _Video, rows: Ints, images: Path, time: Ints, frame: Frame, route: Track, yaw: Floats) -> Places:
-    poses = route.at(time[rows])
-    names = [video.frame_name(row) for row in rows]
-    return Places(
-        path=[f"{images.name}/{name}.jpg" for name in names],
-        place_id=[f"{video.name}/{name}" for name in names],
-        x=poses.xyz[:, 0],
-        y=poses.xyz[:, 1],
-        z=poses.xyz[:, 2],
-        yaw=yaw,
-        time=time[rows],
-        sequence=video.name,
-        frames=frame,
-        root=images.parent,
-    )

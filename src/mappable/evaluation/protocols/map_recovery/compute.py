@@ -95,7 +95,7 @@ def score(scoring: Scoring) -> MapRecovery:
     """Errors of all methods, mean and standard deviation over the repetitions."""
     setup, route = scoring.setup, _route(scoring.setup)
     if setup.unit != "m":
-        raise NotApplicableError(f"positions are in {setup.unit} along a route, so there is no shape to recover")
+        raise NotApplicableError(f"positions are in {setup.unit}, not in metres, so there is no shape to recover")
     if len(route) < FEWEST_IMAGES:
         raise NotApplicableError(f"the route to recover has {len(route)} images, expected {FEWEST_IMAGES} or more")
     way = path_length(setup.places.positions[route])

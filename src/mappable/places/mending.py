@@ -1,0 +1,135 @@
+"""Images that need mending: find a constant border or images upside down, and write turned or cropped copies."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from mappable import progress
+from mappable.arrays import Floats32, Pixels, evenly
+from mappable.errors import BadImageError, BadInputError, shown
+from mappable.files import write_atomically
+from mappable.places.images import MAX_PIXELS_AT_FULL_SIZE, read_bytes
+from mappable.places.notes import Note
+from mappable.places.table import Places
+
+Rotate = Literal["0", "90", "180", "270"]
+SAMPLE = 48  # images that are looked at
+FEWEST = 12  # images; smaller sets get no warning
+STEADY = 2.0  # standard deviation over images, in gray levels, up to which a pixel counts as constant
+THIN_BORDER = 0.02  # share of the width or height; a thinner border does no harm
+DARK, BRIGHTER, MOST = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
+JPEG_QUALITY = 95
+
+
+@dataclass(frozen=True)
+class Mending:
+    """How to mend images: cut `crop` off, in percent (left, top, right, bottom), then turn by `degrees` clockwise."""
+
+    degrees: int = 0
+    crop: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+    @classmethod
+    def parse(cls, rotate: str, crop: str | None) -> "Mending":
+        """The mending of the options `--rotate 180` and `--crop-border 0,0,0,12`."""
+        try:
+            parts = [float(part) for part in crop.split(",")] if crop else [0.0] * 4
+        except ValueError:
+            parts = []
+        if len(parts) != 4 or not all(0 <= part < 100 for part in parts) or parts[0] + parts[2] > 90:
+            raise BadInputError(f"crop_border is {shown(crop)}, expected percent to cut off: LEFT,TOP,RIGHT,BOTTOM")
+        if parts[1] + parts[3] > 90:
+            raise BadInputError(f"crop_border is {shown(crop)}, which leaves less than a tenth of the height")
+        return cls(int(rotate), (parts[0], parts[1], parts[2], parts[3]))
+
+    @property
+    def name(self) -> str:
+        """The name of the folder of mended copies."""
+        return f"images-rotate{self.degrees}-crop{'_'.join(f'{part:g}' for part in self.crop)}"
+
+    def __bool__(self) -> bool:
+        return bool(self.degrees) or any(self.crop)
+
+    def apply(self, image: Image.Image) -> Image.Image:
+        image = ImageOps.exif_transpose(image)
+        left, top, right, bottom = (part / 100 for part in self.crop)
+        box = (left * image.width, top * image.height, (1 - right) * image.width, (1 - bottom) * image.height)
+        image = image.crop(tuple(round(edge) for edge in box)) if any(self.crop) else image  # type: ignore[arg-type]
+        return image.rotate(-self.degrees, expand=True) if self.degrees else image
+
+
+def mend_images(places: Places, out: Path, mending: Mending, on_bad: str) -> Places:
+    """Write mended copies of all images below `out`, and return the places with these images.
+
+    Copies that exist are kept. With `on_bad="drop"`, a bad image gets no copy.
+    """
+    if places.decoding is not None:
+        raise BadInputError("rotate and crop_border are not for raw images, which the table decodes")
+    folder = out / mending.name
+    for path in progress.track(places.path, "mending images", len(places)):
+        copy = folder / path
+        if copy.exists():
+            continue
+        try:
+            _write(places.root / path, copy, mending)
+        except BadImageError:
+            if on_bad == "stop":
+                raise
+    return places.replace(root=folder)
+
+
+def _write(file: Path, copy: Path, mending: Mending) -> None:
+    read_bytes(file)  # raises for a missing or empty file
+    try:
+        with Image.open(file) as image:
+            if image.width * image.height > MAX_PIXELS_AT_FULL_SIZE:
+                raise BadImageError(str(file), f"{image.width}x{image.height} pixels are too many to mend")
+            kind = image.format or "PNG"
+            mended = mending.apply(image)
+        options = {"quality": JPEG_QUALITY} if kind in ("JPEG", "WEBP") else {}
+        write_atomically(copy, lambda stream: mended.save(stream, kind, **options))
+    except (BadImageError, BadInputError):
+        raise
+    except Exception as error:  # Pillow can raise almost any exception on damaged files
+        raise BadImageError(str(file), f"damaged or unreadable ({' '.join(str(error).split())[:80]})") from None
+
+
+def sample_rows(count: int) -> list[int]:
+    """Row numbers of the images to look at, of `count` images."""
+    return [int(row) for row in evenly(count, SAMPLE)] if count >= FEWEST else []
+
+
+def find_oddities(pixels: Pixels) -> tuple[Note, ...]:
+    """Warnings about some images (n, height, width, 3) of a set: a constant border, or images upside down."""
+    if len(pixels) < FEWEST:
+        return ()
+    gray = pixels.mean(axis=3, dtype=np.float32)
+    return _border(gray) + _upside_down(gray)
+
+
+def _border(gray: Floats32) -> tuple[Note, ...]:
+    steady = gray.std(axis=0) <= STEADY
+    if steady.mean() > 0.5:  # a camera that never moves
+        return ()
+    rows, columns = (steady.mean(axis=axis) > 0.99 for axis in (1, 0))
+    ends = [int(np.argmin(line)) / len(line) for line in (columns, rows, columns[::-1], rows[::-1])]
+    if max(ends) < THIN_BORDER:
+        return ()
+    cut = ",".join(f"{np.ceil(100 * end):g}" for end in ends)
+    return (
+        Note(f"all images have the same border; if it is no part of the scene, cut it off with --crop-border {cut}"),
+    )
+
+
+def _upside_down(gray: Floats32) -> tuple[Note, ...]:
+    bright = gray[gray.mean(axis=(1, 2)) > DARK]
+    if len(bright) < FEWEST:
+        return ()
+    third = gray.shape[1] // 3
+    lower = bright[:, -third:].mean(axis=(1, 2)) - bright[:, :third].mean(axis=(1, 2)) > BRIGHTER
+    if lower.mean() < MOST:
+        return ()
+    share = f"{lower.sum():,} of {len(lower):,} images are brighter below than above"
+    return (Note(f"{share}; if they are upside down, use --rotate 180"),)

@@ -1,0 +1,169 @@
+"""Models of cameras from images (COLMAP, NeRF): gravity from the cameras themselves, and scale only if it is known."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+
+from mappable.arrays import Floats, Ints
+from mappable.errors import BadInputError, listed
+from mappable.places import columns
+from mappable.places.frames import Frame, Unit, Vector, frame_from_latlon
+from mappable.places.notes import Note
+from mappable.places.rotations import viewing_yaw
+from mappable.tables import Table, read_table, read_words
+
+Up = Literal["estimate", "x", "y", "z", "-x", "-y", "-z"]
+FEWEST_TURNS = (
+    0.01  # variance of the x axes in the horizontal plane, of about 6 degrees; below, the cameras look one way
+)
+LARGE_TILT = 10.0  # degrees between a camera's horizon and the plane; above it, the estimate is doubtful
+APART = 1e-6  # least distance of known images, as a share of the size of the model
+
+
+@dataclass(frozen=True)
+class CameraModel:
+    """Cameras in coordinates of unknown scale and direction: centers (n, 3) and axes (n, 3, 3) from camera to model.
+
+    A camera has x to the right, y down and z forward. `names` are those of the images.
+    """
+
+    names: list[str]
+    centers: Floats
+    axes: Floats
+
+    def in_order(self) -> "CameraModel":
+        """The same cameras, sorted by name."""
+        order = np.array(sorted(range(len(self.names)), key=lambda row: self.names[row]), dtype=np.int64)
+        return CameraModel([self.names[row] for row in order], self.centers[order], self.axes[order])
+
+
+@dataclass(frozen=True)
+class PlacedModel:
+    """The cameras in a frame: positions (n, 3) in the unit of the frame, and yaws (n,)."""
+
+    frame: Frame
+    xyz: Floats
+    yaw: Floats
+    notes: tuple[Note, ...]
+
+
+def place_model(
+    model: CameraModel, name: str, up: Up = "estimate", scale: float | None = None, known: Path | None = None
+) -> PlacedModel:
+    """Put a model on a horizontal plane.
+
+    Without `scale` and `known`, the unit is "units" of the model. With `scale` (metres per unit of the model) it is
+    metres. With `known`, a table of at least two images with positions, scale, direction and origin come from them.
+    """
+    if scale is not None and known is not None:
+        raise BadInputError("scale and known both give the scale; use one of them")
+    if scale is not None and not 0 < scale < np.inf:
+        raise BadInputError(f"scale is {scale}, expected metres per unit of the model, above 0")
+    axes, notes = _upright(model, up)
+    origin = np.median(model.centers, axis=0)
+    frame = _frame(name, "units", origin, axes)
+    xyz, yaw = frame.from_original(model.centers), viewing_yaw(model.axes[:, :, 2] @ axes)
+    if known is not None:
+        return _aligned(model, xyz, yaw, known, name, notes)
+    if scale is not None:
+        return PlacedModel(_frame(name, "m", scale * origin, axes), scale * xyz, yaw, notes)
+    text = (
+        "the scale of the model is unknown, so positions are not in metres; give scale, or known (two images or more)"
+    )
+    return PlacedModel(frame, xyz, yaw, (*notes, Note(text)))
+
+
+def _frame(name: str, unit: Unit, origin: Floats, axes: Floats) -> Frame:
+    return Frame(name, unit, origin=cast(Vector, origin), axes=cast(tuple[Vector, Vector, Vector], axes))
+
+
+def _upright(model: CameraModel, up: Up) -> tuple[Floats, tuple[Note, ...]]:
+    """The axes (3, 3) of a frame whose z points up, as columns in the coordinates of the model."""
+    if up == "estimate":
+        vertical = _vertical(model)
+        tilt = np.rad2deg(np.arcsin(np.abs(model.axes[:, :, 0] @ vertical).clip(0, 1)))
+        median = float(np.median(tilt))
+        where = " ".join(f"{value:.3f}" for value in vertical.round(3) + 0.0)  # 0.0 makes -0 a 0
+        text = f"up was estimated as {where} in the model; the cameras tilt sideways by {median:.1f} degrees (median)"
+        advice = "; if it is wrong, set the option up" if median > LARGE_TILT else ""
+        notes: tuple[Note, ...] = (Note(text + advice, warning=median > LARGE_TILT),)
+    else:
+        vertical = np.eye(3)["xyz".index(up[-1])] * (-1 if up.startswith("-") else 1)
+        notes = ()
+    ahead = np.eye(3)[0 if abs(vertical[0]) < 0.9 else 1]
+    ahead = ahead - (ahead @ vertical) * vertical
+    ahead /= np.linalg.norm(ahead)
+    return np.column_stack([ahead, np.cross(vertical, ahead), vertical]), notes
+
+
+def _vertical(model: CameraModel) -> Floats:
+    """The direction to which the x axes of all cameras are most nearly perpendicular: people hold cameras level.
+
+    If all cameras look the same way, many directions are; then the mean up of the cameras decides.
+    """
+    right, upward = model.axes[:, :, 0], -model.axes[:, :, 1].mean(axis=0)
+    length = np.linalg.norm(upward)
+    if length < 1e-6:
+        raise BadInputError("the cameras have no common up; set the option up")
+    upward = upward / length
+    spread = right.T @ right / len(right)
+    if np.linalg.eigvalsh(spread)[1] < FEWEST_TURNS:
+        spread = spread + np.eye(3) - np.outer(upward, upward)
+    vertical: Floats = np.linalg.eigh(spread)[1][:, 0]
+    return vertical if vertical @ upward > 0 else -vertical
+
+
+def _aligned(
+    model: CameraModel, xyz: Floats, yaw: Floats, known: Path, name: str, notes: tuple[Note, ...]
+) -> PlacedModel:
+    """The best turn, scale and shift in the plane, by least squares, from model positions to known positions."""
+    table = read_words(known, ["path", "x", "y", "z"]) if known.suffix == ".txt" else read_table(known)
+    table, _ = columns.with_usual_names(table)
+    frame, rows, given = _known_positions(table, model, name)
+    here = xyz[rows, 0] + 1j * xyz[rows, 1]
+    there = given[:, 0] + 1j * given[:, 1]
+    start, end = here.mean(), there.mean()
+    size = np.abs(here - start)
+    if size.max() <= APART * np.ptp(xyz[:, :2], axis=0).max() or np.abs(there - end).max() == 0:
+        raise BadInputError(f"{known}: the known images are at one place, so they give no scale; add one farther away")
+    factor = ((here - start).conj() @ (there - end)) / (size @ size)
+    placed = factor * (xyz[:, 0] + 1j * xyz[:, 1] - start) + end
+    scale = abs(factor)
+    height = scale * xyz[:, 2]
+    heights = np.isfinite(given[:, 2])
+    if heights.any():
+        height = height + float(np.mean(given[heights, 2] - height[rows[heights]]))
+    off = np.abs(placed[rows] - there)
+    text = f"scale is {scale:.6g} metres per unit of the model, from {len(rows):,} known images; "
+    if len(rows) == 2:
+        text += "two images cannot check each other"
+    else:
+        text += f"they are off by {np.sqrt(np.mean(off**2)):.3g} m (root mean square), at most {off.max():.3g} m"
+    turned = yaw + np.angle(factor)
+    positions = np.column_stack([placed.real, placed.imag, height])
+    return PlacedModel(frame, positions, turned, (*notes, Note(text, warning=False)))
+
+
+def _known_positions(table: Table, model: CameraModel, name: str) -> tuple[Frame, Ints, Floats]:
+    """The frame of the known positions, the rows of the known images in the model, and their positions (n, 3)."""
+    row_of = {path: row for row, path in enumerate(model.names)}
+    found = [(number, row_of[path]) for number, path in enumerate(table.texts("path")) if path in row_of]
+    if len(found) < 2:
+        unknown = [path for path in table.texts("path") if path not in row_of]
+        raise BadInputError(
+            f"{table.file}: {len(found)} images of the model have known positions, expected 2 or more; "
+            f"not in the model: {listed(unknown, 5) or 'none'}"
+        )
+    numbers, rows = (np.array(values, dtype=np.int64) for values in zip(*found, strict=True))
+    if len(set(rows.tolist())) < len(rows):
+        raise BadInputError(f"{table.file}: an image is listed twice")
+    unknown_height = np.full(len(table), np.nan)
+    if "x" in table.columns or "y" in table.columns:
+        frame, x, y = Frame(name), table.numbers("x"), table.numbers("y")
+        z = table.numbers("z", missing_allowed=True) if "z" in table.columns else unknown_height
+    else:
+        frame, x, y = frame_from_latlon(*columns.latitude_and_longitude(table, "auto"))
+        z = table.numbers("altitude", missing_allowed=True) if "altitude" in table.columns else unknown_height
+    return frame, rows, np.column_stack([x, y, z])[numbers]

@@ -1,0 +1,88 @@
+"""COLMAP models: images with poses from a sparse reconstruction, text or binary.
+
+    ROOT/                  or ROOT may be the folder of a model, next to a folder of images
+      sparse/
+        0/                 a model; several models are 0, 1, …
+          images.bin       or images.txt
+          cameras.bin      or cameras.txt; optional
+      images/              the images, under the names in the model; option `images`
+        left/0001.jpg
+
+A model has no scale and no up. The reader estimates up from the cameras, because people and robots hold cameras level.
+Then x and y are horizontal, and z is the height relative to the median camera. `--up` replaces the estimate.
+
+The unit of the positions is `units` of the model, never metres, until the scale is known:
+
+- `--scale 0.37` states the metres per unit of the model. Use `--scale 1` if the model is already in metres, for example
+  after `colmap model_aligner`.
+- `--known FILE` names a table with positions of at least two images: `path` and `x`, `y` in metres, or `latitude` and
+  `longitude`. Scale, direction and origin come from them. A `.txt` file has `image x y z` per line, as COLMAP's lists.
+
+A note states how well known positions fit. Images keep their lens distortion, which places tolerate; a note lists the
+camera models. The images of one folder are one sequence, in order of their names. Times are unknown.
+"""
+
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from mappable.errors import BadInputError, listed
+from mappable.places.colmap import count_images, distorted_cameras, model_file, read_model
+from mappable.places.models import Up, place_model
+from mappable.places.notes import Note
+from mappable.places.table import Places
+
+
+def read(
+    root: Path,
+    *,
+    model: Annotated[str | None, "folder of the model, such as sparse/1 (default: the model with most images)"] = None,
+    images: Annotated[str, "folder of the images, relative to ROOT"] = "images",
+    up: Annotated[Up, "direction of up in the model: estimate, or an axis"] = "estimate",
+    scale: Annotated[float | None, "metres per unit of the model, if known"] = None,
+    known: Annotated[Path | None, "table with positions of at least two images"] = None,
+) -> Places:
+    folder, notes = _find_model(root, model)
+    base = _image_folder(root, folder, images)
+    cameras = read_model(folder).in_order()
+    placed = place_model(cameras, root.resolve().name, up, scale, known)
+    bent = distorted_cameras(folder)
+    if bent:
+        text = f"cameras have lens distortion ({', '.join(bent)}), and the images are used as they are"
+        notes += (Note(text, warning=False),)
+    parents = [PurePosixPath(name).parent.as_posix() for name in cameras.names]
+    return Places(
+        path=cameras.names,
+        root=base,
+        x=placed.xyz[:, 0],
+        y=placed.xyz[:, 1],
+        z=placed.xyz[:, 2],
+        yaw=placed.yaw,
+        frames=placed.frame,
+        sequence=[placed.frame.name if parent == "." else parent for parent in parents],
+        notes=(*notes, *placed.notes),
+    )
+
+
+def _find_model(root: Path, wanted: str | None) -> tuple[Path, tuple[Note, ...]]:
+    if wanted is not None:
+        if model_file(root / wanted) is None:
+            raise BadInputError(f"{root / wanted}: no images.bin or images.txt")
+        return root / wanted, ()
+    places = [root, root / "sparse", *sorted((root / "sparse").glob("*")), *sorted(root.glob("*"))]
+    found = {folder: count_images(folder) for folder in dict.fromkeys(places) if model_file(folder) is not None}
+    if not found:
+        raise BadInputError(f"{root}: no images.bin or images.txt of a COLMAP model here, in sparse or in sparse/0")
+    best = max(found, key=lambda folder: found[folder])
+    others = [folder.relative_to(root).as_posix() for folder in found if folder != best]
+    if not others:
+        return best, ()
+    text = f"{best.relative_to(root)} has most images ({found[best]:,}) and was read; not read: {listed(others)}"
+    return best, (Note(text + "; choose with the option model"),)
+
+
+def _image_folder(root: Path, model: Path, images: str) -> Path:
+    folders = [root / images, *(parent / images for parent in list(model.resolve().parents)[:2])]
+    found = next((folder for folder in folders if folder.is_dir()), None)
+    if found is None:
+        raise BadInputError(f"{root}: no folder {images}; name the folder of the images with the option images")
+    return found

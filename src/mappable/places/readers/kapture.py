@@ -1,0 +1,112 @@
+"""kapture folders: images with poses of cameras, or of rigs of cameras, in kapture's text files.
+
+    ROOT/
+      sensors/
+        records_camera.txt        timestamp, device, image path
+        trajectories.txt          timestamp, device or rig, quaternion w x y z, translation: from world to device
+        rigs.txt                  optional: rig, device, quaternion, translation: from rig to device
+        records_data/             the images
+
+A kapture folder states neither unit nor up. Both are found as in the reader `colmap`: up is estimated from the cameras,
+and positions are in `units` until `--scale` or `--known` gives metres. Use `--scale 1` for a folder in metres.
+
+Images without a pose are left out and listed. The images of one device are one sequence, in order of their timestamps.
+Timestamps of 13 digits or more are times; smaller ones are only an order.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from mappable.errors import BadInputError
+from mappable.places.models import CameraModel, Up, place_model
+from mappable.places.notes import Findings
+from mappable.places.posed import unit_quaternions
+from mappable.places.table import NO_TIME, Places
+from mappable.tables import Table, read_values
+from mappable.times import guess_unit, nanoseconds
+
+POSE = ("qw", "qx", "qy", "qz", "tx", "ty", "tz")
+Transform = tuple[Rotation, np.ndarray]  # x -> rotation x + translation
+FEWEST_DIGITS = 13  # of a timestamp that is a time
+
+
+def read(
+    root: Path,
+    *,
+    up: Annotated[Up, "direction of up in the world: estimate, or an axis"] = "estimate",
+    scale: Annotated[float | None, "metres per unit of the poses, if known"] = None,
+    known: Annotated[Path | None, "table with positions of at least two images"] = None,
+) -> Places:
+    folder = root / "sensors"
+    if not (folder / "records_camera.txt").is_file() or not (folder / "trajectories.txt").is_file():
+        raise BadInputError(f"{root}: no sensors/records_camera.txt and sensors/trajectories.txt of kapture")
+    records = read_values(folder / "records_camera.txt", ("timestamp", "device", "path"))
+    poses = _poses(read_values(folder / "trajectories.txt", ("timestamp", "device", *POSE)))
+    rigs = _rigs(folder / "rigs.txt")
+    found, rows, turns, shifts = Findings(), list[int](), [], []
+    for row, (stamp, device) in enumerate(zip(records.columns["timestamp"], records.columns["device"], strict=True)):
+        pose = _pose(poses, rigs, stamp, device)
+        if pose is None:
+            found["images have no pose (left out)"].append(records.columns["path"][row])
+            continue
+        rows.append(row)
+        turns.append(pose[0])
+        shifts.append(pose[1])
+    if not rows:
+        raise BadInputError(f"{folder / 'trajectories.txt'}: no image of records_camera.txt has a pose")
+    kept = records.at(rows)
+    axes = Rotation.concatenate(turns).as_matrix().transpose(0, 2, 1)
+    centers = -np.einsum("nij,nj->ni", axes, np.array(shifts))
+    placed = place_model(CameraModel(kept.columns["path"], centers, axes), root.resolve().name, up, scale, known)
+    with kept.naming_rows():
+        return Places(
+            path=kept.columns["path"],
+            root=folder / "records_data",
+            x=placed.xyz[:, 0],
+            y=placed.xyz[:, 1],
+            z=placed.xyz[:, 2],
+            yaw=placed.yaw,
+            time=_times(kept),
+            frames=placed.frame,
+            sequence=kept.columns["device"],
+            notes=(*placed.notes, *found.notes()),
+        )
+
+
+def _poses(table: Table) -> dict[tuple[str, str], Transform]:
+    turns = Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw")))
+    shifts = np.column_stack([table.numbers(name, -1e9, 1e9) for name in ("tx", "ty", "tz")])
+    keys = zip(*(table.columns[name] for name in list(table.columns)[:2]), strict=True)
+    return {key: (turns[row], shifts[row]) for row, key in enumerate(keys)}
+
+
+def _rigs(file: Path) -> dict[str, list[tuple[str, Transform]]]:
+    """The rigs of each device, each with the transform from rig to device."""
+    rigs: dict[str, list[tuple[str, Transform]]] = {}
+    if file.is_file():
+        for (rig, device), transform in _poses(read_values(file, ("rig", "device", *POSE))).items():
+            rigs.setdefault(device, []).append((rig, transform))
+    return rigs
+
+
+def _pose(
+    poses: dict[tuple[str, str], Transform], rigs: dict[str, list[tuple[str, Transform]]], stamp: str, device: str
+) -> Transform | None:
+    """The transform from world to device: its own, or that of a rig it is on."""
+    if (stamp, device) in poses:
+        return poses[stamp, device]
+    for rig, (turn, shift) in rigs.get(device, ()):
+        if (stamp, rig) in poses:
+            own_turn, own_shift = poses[stamp, rig]
+            return turn * own_turn, turn.apply(own_shift) + shift
+    return None
+
+
+def _times(records: Table) -> list[int]:
+    stamps = records.columns["timestamp"]
+    if min(len(stamp) for stamp in stamps) < FEWEST_DIGITS:
+        return [NO_TIME] * len(stamps)
+    return records.parse("timestamp", lambda text: nanoseconds(text, guess_unit(text)), "expected a number")

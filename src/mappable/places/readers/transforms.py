@@ -1,0 +1,105 @@
+"""Scenes in a transforms.json: images with poses as nerfstudio, Polycam, Record3D and Instant NGP exports store them.
+
+    ROOT/                     or ROOT may be the file itself
+      transforms.json         or transforms_train.json, transforms_val.json and transforms_test.json
+      images/frame_00001.png
+
+Each entry of `frames` has a `file_path`, relative to the file, and a `transform_matrix` of 4x4 numbers from camera to
+world. Camera axes are those of OpenGL: x to the right, y up, z backward. A path without suffix gets `.png` or `.jpg`.
+
+The file does not state a unit. The unit of the positions is `units` of the scene, never metres, until the scale is
+known. Use `--scale 1` for exports in metres, such as those of phones with lidar. Or give positions of at least two
+images with `--known FILE`. Both options, and the estimate of up, work as in the reader `colmap`.
+
+The images of one file are one sequence, in order of their names. Times are unknown.
+"""
+
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+import numpy as np
+
+from mappable.arrays import MAX_COORDINATE
+from mappable.containers import parse_json, read_bytes
+from mappable.errors import BadInputError, shown
+from mappable.files import reading
+from mappable.places.models import CameraModel, Up, place_model
+from mappable.places.rotations import are_rotations
+from mappable.places.table import Places
+
+MAX_BYTES = 2**28  # 100,000 frames with indented numbers have 70 MB
+TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
+FILES = ("transforms.json", "transforms_train.json", "transforms_val.json", "transforms_test.json")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG")
+
+
+def read(
+    root: Path,
+    *,
+    up: Annotated[Up, "direction of up in the scene: estimate, or an axis"] = "estimate",
+    scale: Annotated[float | None, "metres per unit of the scene, if known"] = None,
+    known: Annotated[Path | None, "table with positions of at least two images"] = None,
+) -> Places:
+    files = [root] if root.is_file() else [root / name for name in FILES if (root / name).is_file()]
+    files = files[:1] if files and files[0].name == FILES[0] else files
+    if not files:
+        raise BadInputError(f"{root}: found none of {', '.join(FILES)}")
+    base = files[0].parent
+    parts = [_read_file(file) for file in files]
+    names = [name for part in parts for name in part.names]
+    centers, axes = (np.concatenate([getattr(part, column) for part in parts]) for column in ("centers", "axes"))
+    model = CameraModel(names, centers, axes).in_order()
+    placed = place_model(model, base.resolve().name, up, scale, known)
+    file_of = {name: file.stem for file, part in zip(files, parts, strict=True) for name in part.names}
+    single = placed.frame.name if len(files) == 1 else None
+    return Places(
+        path=model.names,
+        root=base,
+        x=placed.xyz[:, 0],
+        y=placed.xyz[:, 1],
+        z=placed.xyz[:, 2],
+        yaw=placed.yaw,
+        frames=placed.frame,
+        sequence=[single or file_of[name] for name in model.names],
+        notes=placed.notes,
+    )
+
+
+def _read_file(file: Path) -> CameraModel:
+    try:
+        with reading(file):
+            scene = parse_json(read_bytes(file, MAX_BYTES), MAX_BYTES)
+    except ValueError as error:
+        raise BadInputError(f"{file}: damaged, or not JSON ({str(error)[:100]})") from None
+    frames = scene.get("frames") if isinstance(scene, dict) else None
+    if not isinstance(frames, list) or not frames:
+        raise BadInputError(f"{file}: no list 'frames' with images")
+    names = [_name(file, number, frame) for number, frame in enumerate(frames)]
+    matrices = np.stack([_matrix(file, number, frame) for number, frame in enumerate(frames)])
+    wrong = np.flatnonzero(~(np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2)))
+    wrong = wrong if len(wrong) else np.flatnonzero(~are_rotations(matrices[:, :3, :3], TOLERANCE))
+    if len(wrong):
+        raise BadInputError(f"{file}, frame {wrong[0]} ({shown(names[wrong[0]])}): its transform_matrix is not a pose")
+    axes = matrices[:, :3, :3] * (1, -1, -1)  # from OpenGL (y up, z backward) to y down, z forward
+    return CameraModel(names, matrices[:, :3, 3], axes)
+
+
+def _name(file: Path, number: int, frame: Any) -> str:
+    path = frame.get("file_path") if isinstance(frame, dict) else None
+    if not isinstance(path, str) or not path:
+        raise BadInputError(f"{file}, frame {number}: file_path is {shown(path)}, expected the path of an image")
+    name = PurePosixPath(path).as_posix()
+    if PurePosixPath(name).suffix:
+        return name
+    return next((f"{name}{suffix}" for suffix in SUFFIXES if (file.parent / f"{name}{suffix}").exists()), f"{name}.png")
+
+
+def _matrix(file: Path, number: int, frame: dict[str, Any]) -> Any:
+    rows = frame.get("transform_matrix")
+    try:
+        matrix = np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        matrix = np.empty(0)
+    if matrix.shape not in ((4, 4), (3, 4)):
+        raise BadInputError(f"{file}, frame {number}: transform_matrix is {shown(rows)}, expected 4 rows of 4 numbers")
+    return matrix[:3]
