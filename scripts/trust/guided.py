@@ -58,6 +58,7 @@ def main() -> None:
     """One target in this process: NAME BASE REPORT CORPUS FLAG..."""
     import atexit
     import os
+    import shutil
     import warnings
 
     import atheris
@@ -70,28 +71,31 @@ def main() -> None:
         from trust import fuzz
     target, state = fuzz.TARGETS[name], {"tried": 0, "failures": []}
     warnings.simplefilter("ignore")
-    with fuzz.prepared(target, base) as (folder, file):
-        seed = Path(sys.argv[4]) / "seed"
-        if not seed.exists():
-            seed.write_bytes(file.read_bytes())
+    folder = report.parent / "in"  # not a temporary folder, because libFuzzer does not return and would leave it behind
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    file = target.seed(base, folder)
+    seed = Path(sys.argv[4]) / "seed"
+    if not seed.exists():
+        seed.write_bytes(file.read_bytes())
 
-        def save() -> None:
-            report.write_text(json.dumps(state))
+    def save() -> None:
+        report.write_text(json.dumps(state))
 
-        def one(data: bytes) -> None:
-            wrong = fuzz.try_input(target, base, folder, file, data)
-            state["tried"] += 1
-            if wrong:
-                state["failures"].append(f"{wrong}, input {data[:2000]!r}")
-            if wrong or state["tried"] % 100 == 0:
-                save()
-
-        atexit.register(save)
-        atheris.Setup([sys.argv[0], *sys.argv[4:]], one)
-        try:
-            atheris.Fuzz()
-        except SystemExit:
+    def one(data: bytes) -> None:
+        wrong = fuzz.try_input(target, base, folder, file, data)
+        state["tried"] += 1
+        if wrong:
+            state["failures"].append(f"{wrong}, input {data[:2000]!r}")
+        if wrong or state["tried"] % 100 == 0:
             save()
+
+    atexit.register(save)
+    atheris.Setup([sys.argv[0], *sys.argv[4:]], one)
+    try:
+        atheris.Fuzz()
+    except SystemExit:
+        save()
     os._exit(0)
 
 
