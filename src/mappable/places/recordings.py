@@ -48,7 +48,7 @@ class Recording:
         notes += warn(gap, self._stretches(in_gap))
         if not poses.inside.any():
             spans = f"the recording ({span(self.time)}) and its track ({span(route.time)})"
-            notes += (Note(f"{self.file.name}: {spans} do not overlap; set the option offset_s"),)
+            notes += (Note(f"{self.file.name}: {spans} do not overlap; set --offset-s"),)
         rows = np.flatnonzero(poses.inside & ~in_gap & usable)
         if len(rows) == 0 or spacing == 0:
             return rows, notes
@@ -93,11 +93,11 @@ class Recording:
 def check_numbers(spacing: float, max_gap_s: float, offset_s: float = 0.0, zero_spacing: bool = False) -> None:
     """Raise if an option of a reader of recordings is out of its range."""
     if not 0 < spacing < math.inf and not (zero_spacing and spacing == 0):
-        raise BadInputError(f"spacing is {spacing}, expected a number {'of 0 or more' if zero_spacing else 'above 0'}")
+        raise BadInputError(f"--spacing is {spacing}, expected a number {'of 0 or more' if zero_spacing else 'above 0'}")
     if not 0 < max_gap_s < math.inf:
-        raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
+        raise BadInputError(f"--max-gap-s is {max_gap_s}, expected a number above 0")
     if not abs(offset_s) <= LONGEST_OFFSET:
-        raise BadInputError(f"offset_s is {offset_s}, expected seconds, at most thirty years")
+        raise BadInputError(f"--offset-s is {offset_s}, expected seconds, at most thirty years")
 
 
 def span(time: Ints) -> str:
@@ -118,6 +118,6 @@ def claim(record: Path, own: Mapping[str, Any], recording: Path) -> None:
         if FORMAT.read(record) != own:
             raise BadInputError(f"{folder}: holds frames of something other than {recording}; remove this folder")
     elif folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise BadInputError(f"{folder}: holds other files; choose another folder with the option frames")
+        raise BadInputError(f"{folder}: holds other files; choose another folder with --frames")
     else:
         FORMAT.write(record, own)
