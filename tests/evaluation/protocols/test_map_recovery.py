@@ -262,7 +262,7 @@ def test_positions_without_a_shape(scoring: Scoring) -> None:
     frames = replace(
         scoring, setup=replace(scoring.setup, places=places.replace(frames=Frame("street", unit="frames")))
     )
-    with pytest.raises(NotApplicableError, match="frames along a route"):
+    with pytest.raises(NotApplicableError, match="positions are in frames, not in metres"):
         map_recovery.score(frames)
     still = places.replace(
         x=np.where(places.split == "test", 0.0, places.x), y=np.where(places.split == "test", 0.0, places.y)
