@@ -131,7 +131,7 @@ def test_a_path_that_leads_out_of_the_root_is_refused(path: str) -> None:
 
 
 def test_a_path_that_no_system_can_open_is_refused() -> None:
-    with pytest.raises(BadRowError, match="place 1.*zero byte"):
+    with pytest.raises(BadRowError, match=r"place 1.*zero byte"):
         table(2, path=["in.jpg", "in.jpg\0.png"])
 
 
