@@ -184,14 +184,16 @@ def write_weights(base: Path) -> None:
     """Write two files of weights for VGG-16, their hashes, and a cache with one of them."""
     from safetensors.numpy import save_file
 
-    from mappable.features.weight_files import SHAPES
+    from mappable.features.weight_files import shapes_of
 
     for number, name in enumerate(("new", "old")):
         file = base / f"{name}.safetensors"
-        save_file({key: np.full(shape, number / 8, np.float16) for key, shape in SHAPES.items()}, file)
+        save_file({key: np.full(shape, number / 8, np.float16) for key, shape in shapes_of("vgg16").items()}, file)
         (base / f"{name}.sha256").write_text(hashlib.sha256(file.read_bytes()).hexdigest())
     words = ["weights", "vgg16-caffe", "--file", file, "--sha256", (base / "old.sha256").read_text()]
-    run(words, base, base / "output.txt", before=lambda: use_own_cache(base))
+    ended = run(words, base, base / "output.txt", before=lambda: use_own_cache(base))
+    if ended.status:
+        raise RuntimeError(f"weights: exit {ended.status}\n{ended.output}")
 
 
 def make_base(base: Path, *, short: bool = False) -> Path:

@@ -234,3 +234,23 @@ def test_killed_writing_leaves_the_old_or_the_new_descriptors(
     assert (found.encoder, len(found.places)) == (("old", len(places)) if old else ("new", 2))
     write_descriptors(tmp_path, places[[2, 0]], vectors[[2, 0]], ABOUT, "new", "float32")
     assert {file.name for file in tmp_path.iterdir()} == {"descriptors.npy", "places.parquet", "descriptors.json"}
+
+
+def test_an_hloc_file_that_refers_to_other_files_or_is_too_large_is_refused(places: Places, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(np.ones(4, np.float32).tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["numbers"] = np.ones(4, np.float32)
+    name, path = "global_descriptor", str(places.path[0])
+    virtual = h5py.VirtualLayout((4,), "f4")
+    virtual[:] = h5py.VirtualSource(tmp_path / "other.h5", "numbers", (4,))
+    link = h5py.ExternalLink(tmp_path / "other.h5", "numbers")
+    for write, problem in (
+        (lambda g: g.create_dataset(name, (4,), "f4", external=[(tmp_path / "secret", 0, 16)]), "in another file"),
+        (lambda g: g.create_virtual_dataset(name, virtual), "in another file"),
+        (lambda g: g.__setitem__(name, link), "in another file"),
+        (lambda g: g.create_dataset(name, (10**12,), "f4", chunks=(9,)), "expected a vector of up to"),
+    ):
+        with h5py.File(tmp_path / "d.h5", "w") as opened:
+            write(opened.create_group(path))
+        with pytest.raises(BadInputError, match=problem):
+            read_descriptors(tmp_path / "d.h5", places)

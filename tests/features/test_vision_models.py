@@ -12,6 +12,7 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
+from mappable.features.vision_models import VisionModel
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import train
 from mappable.maps.build import build_map
@@ -146,3 +147,27 @@ def test_code_of_a_model_never_runs(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="transformers cannot open it"):
         Encoder.create(backbone=backbone, size=SIZE)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"attn_implementation": "owner/kernel"},
+        {"_attn_implementation": {"": "owner/kernel"}},
+        {"parts": [{"_attn_implementation": "owner/kernel"}]},
+        {"model_type": "dpt", "backbone": "owner/model", "is_hybrid": False},
+        {"model_type": "timm_wrapper", "architecture": "hf-hub:owner/model"},
+    ],
+)
+def test_a_configuration_in_an_encoder_fetches_nothing(values: dict[str, Any], tmp_path: Path) -> None:
+    """transformers downloads kernels, which are code, and runs them if the package kernels is installed."""
+    saved(tmp_path / "model")
+    configuration = json.loads((tmp_path / "model/config.json").read_text())
+    with pytest.raises(BadInputError, match=r"x: its configuration has .*fetch more than weights"):
+        VisionModel(configuration | values, "x")
+    with pytest.raises(BadInputError, match=r"^x: transformers cannot open it"):
+        VisionModel(configuration | {"hidden_size": "wide"}, "x")
+    if "model_type" not in values:
+        (tmp_path / "model/config.json").write_text(json.dumps(configuration | values))
+        with pytest.raises(BadInputError, match="fetch more than weights"):
+            Encoder.create(backbone=f"transformers:{tmp_path / 'model'}", size=SIZE)

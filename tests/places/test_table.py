@@ -130,6 +130,11 @@ def test_a_path_that_leads_out_of_the_root_is_refused(path: str) -> None:
         table(2, path=["in.jpg", path])
 
 
+def test_a_path_that_no_system_can_open_is_refused() -> None:
+    with pytest.raises(BadRowError, match=r"place 1.*zero byte"):
+        table(2, path=["in.jpg", "in.jpg\0.png"])
+
+
 @pytest.mark.parametrize("path", ["a..b.jpg", "..a.jpg", "a/...jpg", "a/b..", "back\\slash.jpg", "10:30.jpg", " "])
 def test_dots_and_blanks_that_are_part_of_a_name_are_welcome(path: str) -> None:
     assert table(1, path=[path]).path[0] == path

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mappable.maps import Map, build_map
 from mappable.maps.build import build_map_of
 from mappable.maps.encoders import encoder_of
 from mappable.places import Places
+from mappable.service.body import memory_of
 
 pytestmark = pytest.mark.medium
 Start = Callable[..., Any]
@@ -85,6 +87,7 @@ def test_descriptors_that_cannot_be_used_are_refused(client: Any, asked: tuple[s
         (json.dumps({"descriptors": [["1"] * length]}), JSON, 422, "not an array of numbers"),
         (json.dumps({"descriptors": [[10**400] * length]}), JSON, 422, "not an array of numbers"),
         (json.dumps({"descriptors": row, "images": ["a", "b"]}), JSON, 422, "1 names, one per descriptor"),
+        (json.dumps({"descriptors": row, "images": ["\ud800"]}), JSON, 422, "names in Unicode"),
         (json.dumps({"descriptors": row, "known": [1]}), JSON, 422, "known"),
     ):
         sent = client.post(f"/locate/descriptors?encoder={encoder}", body, kind)
@@ -96,6 +99,16 @@ def test_descriptors_that_cannot_be_used_are_refused(client: Any, asked: tuple[s
     )
     missing = client.post("/locate/descriptors", npy(descriptors), NPY)
     assert (missing.status, "encoder" in missing.error) == (422, True)
+
+
+@pytest.mark.parametrize("part", ["0,", "[],", "{},", "[{}],", '{"":{}},', '"aé",'])
+def test_parsing_json_needs_no_more_memory_than_is_reserved(part: str) -> None:
+    body = f"[{part * 20_000}0]".encode()
+    tracemalloc.start()
+    json.loads(body)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= memory_of(body, JSON)
 
 
 def test_a_map_of_foreign_descriptors_is_served_without_an_encoder(

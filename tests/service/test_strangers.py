@@ -173,6 +173,15 @@ def test_pictures_outside_the_folder_of_the_map_are_not_shown(start: Start, fore
     assert str(foreign.parent) not in hidden.error
 
 
+def test_a_picture_whose_name_is_too_long_for_the_disk_is_missing(start: Start, foreign: Path) -> None:
+    opened = Map.open(foreign)
+    places = opened.places.replace(path=["inside.png", f"{'x' * 5000}.png"])
+    Map.build(places, opened.store.take(np.arange(2)), opened.encoder, about=opened.about).save(
+        foreign, opened.encoder_file
+    )
+    assert start(foreign, images=[]).get("/landmarks/link.png/image").status == 410
+
+
 def test_pictures_in_a_folder_that_the_user_names_are_shown(
     start: Start, foreign: Path, map_folder: Path, wall: Places
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trust.counters import Counters
 
-from trust import commands, damage, fuzz, kills, processes, soak, table
+from trust import commands, damage, fuzz, kills, processes, soak, table, tiny
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -108,3 +108,10 @@ def test_the_short_form_passes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for part in ("kill", "pairs", "damage", "fuzz", "http", "full", "soak"):
         assert f"{part}: " in done.stdout
+
+
+@pytest.mark.medium
+def test_the_weights_of_the_full_base_are_in_the_cache(tmp_path: Path) -> None:
+    """Only the long form writes them, so that no short run notices if this fails."""
+    tiny.write_weights(tmp_path)
+    assert list((tmp_path / "cache").rglob("*vgg16-caffe*"))

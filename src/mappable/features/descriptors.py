@@ -18,6 +18,7 @@ from mappable.places.table import Places
 from mappable.progress import track
 
 TOLERANCE = 1e-3  # allowed error of a length of one; half-precision rounding stays well below it
+MAX_LENGTH = 2**20  # numbers of a descriptor in hloc's file; their real number may need no space in the file
 ROWS_AT_ONCE = 1024  # keeps the additional memory small
 
 
@@ -151,12 +152,16 @@ def _read_hloc(file: Path, places: Places) -> Floats32:
 
 def _read_hloc_descriptor(opened: Any, file: Path, path: str) -> NDArray[Any]:
     try:
-        descriptor = np.asarray(opened[path]["global_descriptor"][()])
-    except (KeyError, TypeError, ValueError):  # it is missing, or something else has its name
+        stored = opened[path]["global_descriptor"]
+        shape, kind = tuple(stored.shape), stored.dtype
+        elsewhere = stored.external or stored.is_virtual or stored.file.filename != opened.filename
+    except (KeyError, TypeError, ValueError, AttributeError):  # it is missing, or something else has its name
         raise BadInputError(f"{file}: no descriptor of {shown(path)} (hloc's {path}/global_descriptor)") from None
-    if descriptor.dtype.kind != "f" or descriptor.ndim != 1:
-        kind = f"{descriptor.dtype} of shape {descriptor.shape}"
+    if kind.kind != "f" or len(shape) != 1 or shape[0] > MAX_LENGTH:
         raise BadInputError(
-            f"{file}: the descriptor of {shown(path)} is {kind}, expected a vector of floating-point numbers"
+            f"{file}: the descriptor of {shown(path)} is {kind} of shape {shape}, "
+            f"expected a vector of up to {MAX_LENGTH:,} floating-point numbers"
         )
-    return descriptor
+    if elsewhere:
+        raise BadInputError(f"{file}: the descriptor of {shown(path)} is in another file; copy it into this one")
+    return np.asarray(stored[()])

@@ -17,6 +17,7 @@ from mappable.formats import KEY
 from mappable.places.pixels import AnyImages
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+NOWHERE = "/nonexistent"  # a folder without files
 
 
 class OnnxEncoder:
@@ -116,13 +117,15 @@ class OnnxEncoder:
             raise
 
 
-def open_session(model: str | bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> Any:
-    """Open an onnxruntime session for a file name, or for the content of a file."""
+def open_session(content: bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> Any:
+    """Open an onnxruntime session for the content of a file. It fails if the content refers to other files."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads() if threads is None else threads
     options.log_severity_level = 4  # errors are raised, so onnxruntime need not print them too
+    # By default, onnxruntime reads other files that the content names from the current folder.
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", NOWHERE)
     available = onnxruntime.get_available_providers()
     chosen = [name for name in (CUDA, CPU) if name in available] if providers is None else providers
-    return onnxruntime.InferenceSession(model, options, providers=chosen)
+    return onnxruntime.InferenceSession(content, options, providers=chosen)

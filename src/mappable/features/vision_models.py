@@ -15,13 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mappable.errors import BadInputError, install_extra
+from mappable.errors import BadInputError, install_extra, shown
 from mappable.features.about import Channels
 from mappable.features.backbones import Backbone
 from mappable.places.images import Size
 
 PREFIX = "transformers:"
 PRETRAINED = "pretrained"  # name of a model's own weights, in place of a weight set
+BUILT_IN = (None, "eager", "sdpa")  # implementations of attention; any other name can be code on transformers' hub
+FETCHED = ("backbone", "use_pretrained_backbone", "use_timm_backbone")  # keys that name a further model
 LOCAL_FACTS = ("_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version")
 
 
@@ -48,6 +50,7 @@ class VisionModel(Backbone):
         with _one_sentence(name):
             from transformers import AutoConfig, AutoModel
 
+            refuse_downloads(configuration, name)
             values = dict(configuration)
             chosen = AutoConfig.for_model(values.pop("model_type"), **values)
             model = AutoModel.from_config(chosen, trust_remote_code=False)
@@ -100,6 +103,7 @@ def fetch_model(name: str) -> Found:
         from transformers.utils import cached_file
 
         chosen = AutoConfig.from_pretrained(name, trust_remote_code=False)
+        refuse_downloads(vars(chosen), name)  # some of these are not in its JSON
         configuration = {
             key: value
             for key, value in json.loads(chosen.to_json_string(use_diff=False)).items()
@@ -115,6 +119,27 @@ def fetch_model(name: str) -> Found:
             name, config=chosen, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
         )
     return Found(configuration, {f"model.{key}": value for key, value in model.state_dict().items()}, mean, std)
+
+
+def refuse_downloads(configuration: Any, name: str) -> None:
+    """Raise if a configuration lets transformers fetch code or other models. Anybody can have written it."""
+    if isinstance(configuration, list | tuple):
+        configuration = dict(enumerate(configuration))
+    elif hasattr(configuration, "to_dict"):  # a part of a configuration that transformers has read
+        configuration = vars(configuration)
+    if not isinstance(configuration, Mapping):
+        return
+    for key, value in configuration.items():
+        asked = str(key).removesuffix("_internal")
+        if (
+            (asked.endswith("_implementation") and value not in BUILT_IN)
+            or (asked in FETCHED and value)
+            or (asked == "model_type" and str(value).startswith("timm"))
+        ):
+            raise BadInputError(
+                f"{name}: its configuration has {key} {shown(value)}, which would fetch more than weights"
+            )
+        refuse_downloads(value, name)
 
 
 def _normalization(values: Mapping[str, Any], name: str) -> tuple[Channels, Channels]:
@@ -137,6 +162,8 @@ def _one_sentence(name: str) -> Iterator[None]:
         yield
     except BadInputError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # transformers and the libraries below it promise no closed set of errors
         reason = " ".join(str(error).split())[:200]
         raise BadInputError(f"{name}: transformers cannot open it as a vision model ({reason})") from None

@@ -268,6 +268,7 @@ def _validate(places: Places) -> None:
     for name in ("path", "place_id", "frame", "sequence", "condition"):
         not_text = [not value.isascii() and not _is_unicode(value) for value in getattr(places, name)]
         refuse(np.array(not_text, dtype=bool), lambda _, n=name: f"{n} is not valid UTF-8; rename the file")  # type: ignore[misc]
+    refuse(np.array(["\0" in path for path in places.path], dtype=bool), lambda _: "path contains a zero byte")
     escaping = np.array([_escapes(path) for path in places.path], dtype=bool)
     refuse(escaping, lambda row: f"path {shown(str(places.path[row]))} leads outside the root folder")
     if len(places.frames) > 1:

@@ -31,13 +31,13 @@ from mappable.service.answers import (
 )
 from mappable.service.body import (
     IMAGES,
-    JSON_MEMORY,
     MULTIPART,
     NPY,
     Form,
     SentDescriptors,
     SentImage,
     kind_of,
+    memory_of,
     parse_descriptors,
     parse_form,
     read_body,
@@ -241,7 +241,7 @@ def _add_descriptor_requests(app: FastAPI, engine: Engine, memory: Budget) -> No
     async def received(request: Request, reserve: Reserve) -> SentDescriptors:
         kind = kind_of(request, (JSON_BODY, NPY))
         body = await read_body(request, engine.limits, reserve)
-        reserve((JSON_MEMORY if kind == JSON_BODY else 1) * len(body))
+        reserve(memory_of(body, kind))
         return await engine.run(parse_descriptors, body, kind, engine.map.store.dimensions)
 
     @app.post(

@@ -17,7 +17,7 @@ from mappable.service.limits import Limits, RefusedError, Reserve
 IMAGES = ("image/jpeg", "image/png", "image/webp")
 MULTIPART = "multipart/form-data"
 JSON, NPY = "application/json", "application/x-npy"
-JSON_MEMORY = 16  # bytes of memory per byte of JSON, at most: Python needs 32 bytes for the number in "0,"
+JSON_MEMORY, BRACKET_MEMORY = 16, 80  # bytes of memory per byte of JSON, and in addition per bracket, at most
 MOST_PARTS = 10_000  # per body; parsing that many blocks other threads for about 0.2 s
 
 
@@ -117,6 +117,13 @@ def parse_form(body: bytes, content_type: str, known: tuple[str, ...] = ()) -> F
     return form
 
 
+def memory_of(body: bytes, kind: str) -> int:
+    """Bytes of memory that parsing a body of descriptors needs, at most; an empty list takes more than its text."""
+    if kind == NPY:
+        return len(body)
+    return JSON_MEMORY * len(body) + BRACKET_MEMORY * (body.count(b"[") + body.count(b"{"))
+
+
 def parse_descriptors(body: bytes, kind: str, dimensions: int) -> SentDescriptors:
     """The descriptors of a body in JSON or in NumPy's format, scaled to length one; raises if they cannot be used."""
     try:
@@ -143,6 +150,10 @@ def parse_descriptors(body: bytes, kind: str, dimensions: int) -> SentDescriptor
     names = sent.get("images", [str(row) for row in range(len(descriptors))])
     if not isinstance(names, list) or len(names) != len(descriptors) or not all(isinstance(one, str) for one in names):
         raise RefusedError(422, "descriptors", f"images must be {len(descriptors):,} names, one per descriptor")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        raise RefusedError(422, "descriptors", "images must be names in Unicode, without half of a character") from None
     return SentDescriptors(names, descriptors / lengths, sent.get("known", []))
 
 

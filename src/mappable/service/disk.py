@@ -34,7 +34,7 @@ def picture(
     if not is_inside(file, folders):
         sentence = "its image is not in the folder of the map or study; to show it, restart the server with --images"
         raise RefusedError(403, f"{what}_folder", f"{what} {name!r}: {sentence}")
-    if not file.is_file():
+    if not _is_file(file):
         raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file no longer exists")
     shown = io.BytesIO()
     try:
@@ -52,3 +52,10 @@ def picture(
     except Exception:  # decoders promise no closed set of errors
         raise RefusedError(410, f"{what}_image", f"{what} {name!r}: its image file can no longer be read") from None
     return shown.getvalue(), "image/jpeg" if large else "image/png"
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # for example, its name is too long
+        return False

@@ -1,5 +1,6 @@
 """ONNX files of others: any batch size, external data from their folder, and errors in one sentence."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import SparseTensorProto, TensorProto, numpy_helper
 
+from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
+from mappable.features.encoder import Encoder
 from mappable.features.foreign.encoder import ForeignEncoder
+from mappable.features.onnx_export import to_onnx
 from mappable.features.opening import open_file
 
 Write = Callable[..., Path]
@@ -70,6 +74,54 @@ def test_external_data_outside_of_the_folder_are_refused(foreign_onnx: Write, tm
         open_file(file, "cpu")
 
 
+def sparse(weight: TensorProto) -> SparseTensorProto:
+    indices = numpy_helper.from_array(np.arange(weight.dims[0]), "indices")
+    return SparseTensorProto(values=weight, indices=indices, dims=weight.dims)
+
+
+@pytest.mark.parametrize("kind", ["plain", "sparse"])
+def test_no_file_of_the_current_folder_is_read(
+    foreign_onnx: Write, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """onnxruntime reads external data from the current folder if it gets the content of a model."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("secret").write_bytes(np.ones(1, np.float32).tobytes())
+    weight = TensorProto(name="stolen", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    weight.external_data.add(key="location", value="secret")
+
+    def stealing(content: bytes) -> bytes:
+        model = onnx.load_from_string(content)
+        if kind == "plain":
+            model.graph.initializer.append(weight)
+        else:
+            model.graph.sparse_initializer.append(sparse(weight))
+        output = model.graph.output[0].name
+        next(node for node in model.graph.node if output in node.output).output[0] = "before"
+        model.graph.node.append(onnx.helper.make_node("Add", ["before", "stolen"], [output]))
+        for entry in model.metadata_props:
+            entry.value = re.sub(r"mappable-xxh3:\w{32}", UNSEALED, entry.value)
+        stolen: bytes = model.SerializeToString()
+        return seal(stolen) if model.metadata_props else stolen
+
+    file = foreign_onnx()
+    opened = open_file(file, "cpu")
+    assert isinstance(opened, ForeignEncoder)
+    kept, own = tmp_path / "kept.onnx", tmp_path / "own.onnx"
+    kept.write_bytes(opened.copy()[1])
+    own.write_bytes(to_onnx(encoder))
+    for one, problem in ((file, "missing"), (kept, "must not refer to other files"), (own, "not an ONNX file")):
+        one.write_bytes(stealing(one.read_bytes()))
+        with pytest.raises(BadInputError, match=problem):
+            open_file(one, "cpu")
+    Path("secret").replace(tmp_path / "secret")  # beside the file: only a plain tensor may be there
+    if kind == "sparse":
+        with pytest.raises(BadInputError, match="external data of sparse tensors"):
+            open_file(file, "cpu")
+    else:
+        assert open_file(file, "cpu").fingerprint != opened.fingerprint
+
+
 def test_the_copy_of_a_map_is_the_same_encoder_in_one_file(foreign_onnx: Write, tmp_path: Path) -> None:
     file = foreign_onnx("apart", save_as_external_data=True, location="apart.onnx.data", size_threshold=0)
     encoder = open_file(file, "cpu")
@@ -112,6 +164,8 @@ def describe(file: Path, old: str, new: str) -> None:
         ("size:", "? [size", "not a description in YAML"),
         ("license: MIT", "license: !!python/object/apply:os.system [ls]", "not a description in YAML"),
         ("license: MIT", f"license: {'x' * 70_000}", "over 65,536 bytes"),
+        ("license: MIT", "license: &a MIT\narguments: {a: *a}", "alias"),
+        ("[64, 48]", f"[0x{'f' * 9_000}, 48]", "integer of more than 64 bits"),
     ],
 )
 def test_a_wrong_description_is_refused(foreign_onnx: Write, old: str, new: str, problem: str) -> None:

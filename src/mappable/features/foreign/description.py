@@ -90,10 +90,28 @@ class Description(BaseModel):
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without what lets a short file become large: aliases, and integers of thousands of digits."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias, *name; write the value itself")
+        return super().compose_node(parent, index)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value = super().construct_yaml_int(node)
+        if value.bit_length() > 64:
+            raise yaml.YAMLError("it has an integer of more than 64 bits")
+        return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
+
 def read_description(file: Path) -> Description:
     """Read and check a YAML file."""
     try:
-        values = yaml.safe_load(read_bytes(file, MAX_YAML).decode())
+        values = yaml.load(read_bytes(file, MAX_YAML).decode(), _Loader)  # noqa: S506 (a safe loader)
     except FileNotFoundError:
         raise BadInputError(f"{file}: no such description of an encoder") from None
     except OSError as error:

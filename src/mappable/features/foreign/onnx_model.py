@@ -1,6 +1,7 @@
 """ONNX files of others: the network in the file, and external data from its folder alone."""
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,16 @@ def _parsed(content: bytes, file: Path) -> Any:
         raise BadInputError(f"{file}: truncated, damaged or not an ONNX file") from None
 
 
-def _external(model: Any) -> Any:
+def _external(model: Any) -> Iterator[Any]:
     """All tensors of a model whose numbers are in another file."""
     from onnx import TensorProto
-    from onnx.external_data_helper import _get_all_tensors
 
-    return (tensor for tensor in _get_all_tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
+    for field, value in model.ListFields():
+        if field.message_type is not None:
+            for part in value if isinstance(value, Iterable) else (value,):
+                if isinstance(part, TensorProto) and part.data_location == TensorProto.EXTERNAL:
+                    yield part
+                yield from _external(part)
 
 
 def _location(tensor: Any) -> str:
@@ -176,3 +181,5 @@ def _load_external(model: Any, file: Path) -> None:
         load_external_data_for_model(model, str(file.parent))
     except Exception as error:  # of several libraries
         raise BadInputError(f"{file}: its external data cannot be read ({str(error).splitlines()[0][:200]})") from None
+    if any(True for _ in _external(model)):
+        raise BadInputError(f"{file}: has external data of sparse tensors; store all numbers in the file itself")
