@@ -42,6 +42,13 @@ class Location:
     covariance: tuple[tuple[float, ...], ...] | None = _about(
         "Covariance of the coordinates if the place is right, in squares of the unit.", [[1.4, 0.1], [0.1, 0.9]]
     )
+    heading: float | None = _about(
+        "Direction in which the camera looks, in radians counter-clockwise from +x; None if the map has no headings.",
+        1.57,
+    )
+    heading_error: float | None = _about(
+        "Half the width of the interval of the heading, in radians; its coverage is that of the distance.", 0.1
+    )
     refined: bool = _about("True if the coordinates lie between landmarks, False if they are the landmark's.", True)
     confident: bool = _about("False if the image may be anywhere.", True)
     reason: str = _about("Why the map is not confident; empty if it is.", "")
