@@ -31,6 +31,7 @@ from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracker
 
 MOST_FITTED = 600  # largest number of images that the model is fitted to
 MOST_TRACKED = 300  # largest number of images per condition that a camera is tracked on
+RESTART = 50  # number of images after which it starts again, because the first images of a drive err more
 MOST_PER_CONDITION = 400  # largest number of images per condition that errors are measured on, if there are several
 
 # The constants from here on were chosen by the tables of scripts/real.py, on all three of its data sets. So figures
@@ -206,7 +207,8 @@ def _sharpness(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Fit the sharpness at several contrasts; return the contrasts and the sharpness at each.
 
-    Landmarks closer than a limit to an image, by `apart` (n, c), are hidden. The smaller the limit, the higher the contrast. Each sharpness makes the right places likeliest, with a prior.
+    Landmarks closer than a limit to an image, by `apart` (n, c), are hidden. The smaller the limit, the higher the
+    contrast. Each sharpness makes the right places likeliest, with a prior.
     """
     found = {}
     for share in HIDDEN_SHARES:
@@ -317,7 +319,9 @@ class _Queries:
         for drive in (_middle(drive, MOST_TRACKED) for drive in drives):
             tracker = Tracker(self.landmarks.store, self.layout, self.between, model, self.temperature)
             ways = np.diff(self.positions[drive], axis=0, prepend=self.positions[drive[:1]])
-            for row, way in zip(drive, ways, strict=True):
+            for n, (row, way) in enumerate(zip(drive, ways, strict=True)):
+                if n % RESTART == 0:
+                    tracker.reset()
                 found = tracker.update(self.descriptors[row], _odometry(way, random) if carried else None)
                 error = found.position - self.positions[row]
                 if found.mass >= LIVE_SURE and np.linalg.norm(error) <= 2 * model.radius:

@@ -120,10 +120,22 @@ def _look_at(store: Store, queries: Floats32) -> Looks:
         squared = np.take_along_axis(sampled, rows, 1)
     else:
         rows, squared = store.nearest(queries, count)
+    return Looks(rows, squared.astype(np.float64), *_usual(sampled))
+
+
+def look_among(store: Store, descriptor: Floats32, rows: Ints, sample: Floats32) -> Looks:
+    """Search the landmarks `rows` for one image (D,). The `sample` (s, D) of landmarks shows what distance is usual."""
+    squared = squared_between(descriptor[None], store.take(rows))[0]
+    order = np.argsort(squared, kind="stable")
+    usual, deviation = _usual(squared_between(descriptor[None], sample))
+    return Looks(rows[order][None], squared[order][None].astype(np.float64), usual, deviation)
+
+
+def _usual(sampled: Floats32) -> tuple[Floats, Floats]:
+    """Median (n,) of squared feature distances (n, s), and their robust standard deviation."""
     usual = np.median(sampled, axis=1).astype(np.float64)
     deviation = 1.4826 * np.median(np.abs(sampled - usual[:, None]), axis=1)
-    deviation = np.maximum(deviation, LEAST_DEVIATION * np.maximum(usual, 1e-6))
-    return Looks(rows, squared.astype(np.float64), usual, deviation)
+    return usual, np.maximum(deviation, LEAST_DEVIATION * np.maximum(usual, 1e-6))
 
 
 def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:

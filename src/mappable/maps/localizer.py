@@ -124,7 +124,7 @@ class Localizer:
         if self._time is not None and not apart:
             self._pauses = [*self._pauses[-20:], time - self._time]
         self._time, self._pending, self._unknown = time, None, False
-        self._masses = [*self._masses[-2:], tracked.mass]
+        self._masses = [*([] if apart else self._masses[1 - CERTAIN :]), tracked.mass]
         return self._estimate(time, tracked)
 
     def save(self, file: Path | str) -> None:

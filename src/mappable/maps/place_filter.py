@@ -16,11 +16,11 @@ LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feat
 JUMP = 1e-3  # probability of a step to any place of the map
 LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
 SLIP = 0.02  # share of steps for which odometry is wrong
-CELL = 0.45  # standard deviation of an image around its landmark, in spacings
 FREE_STEP = 0.2  # weight of steps of any length, beside steps of about the usual length
 STRAY_STEP = 0.02  # share of steps of any length among images on the map; it tells them from images off the map
 CROWD_RADIUS = 2.0  # landmarks within this distance share the same ground; in spacings
 SHIFTS = 8  # number of positions per spacing over which the likelihood of a step is averaged
+SHIFTED = np.linspace(-1, 1, 2 * SHIFTS + 1)[1:-1]  # these positions, in spacings
 BACK = 6  # how many images back an image can be tied to
 CLEARLY_NEARER = 0.15  # share of the plateau by which an earlier image must be nearer to replace the previous one
 LIKELY_PLACES, NEAR_EACH = 8, 12  # likeliest places of the image before, and landmarks near each, that are added
@@ -180,7 +180,8 @@ class PlaceFilter:
         moved = belief.probability @ self._moves(belief.rows, sight.rows, squared)
         if motion is not None:
             jump = self._jump(motion, squared)
-            moved = (1 - jump) * (belief.probability @ self._moves_by(motion, belief.rows, sight.rows)) + jump * moved
+            by_odometry = self._between(belief.rows, sight.rows, self._kernel_by(motion), None)
+            moved = (1 - jump) * (belief.probability @ by_odometry) + jump * moved
         entered = belief.away * enter / self.count * self.layout.weights[sight.rows]
         places = sight.likelihood * ((1 - leave) * moved + entered)
         away = sight.away * (leave * (1 - belief.away) + (1 - enter) * belief.away)
@@ -208,20 +209,27 @@ class PlaceFilter:
     def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
         """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the squared feature distance."""
         level = self._level(squared)
+        return self._between(first, second, self.kernels[level], level)
+
+    def _between(self, first: Ints, second: Ints, kernel: Floats32, level: int | None) -> Floats32:
+        """The same by a kernel (BINS,). Results by the kernel of a `level` are kept."""
         whole = len(first) == self.count and len(second) == self.count
         if whole and level in self._whole:
             return self._whole[level]
-        layout, kernel = self.layout, (1 - JUMP) * self.kernels[level] + np.float32(JUMP / self.count)
+        layout, kernel = self.layout, (1 - JUMP) * kernel + np.float32(JUMP / self.count)
         if layout.pairs is None:
             bins = layout.bins(layout.positions[first], layout.positions[second])
         else:
             bins = layout.pairs if whole else layout.pairs[first[:, None], second]
         moves: Floats32 = kernel[bins] * layout.weights[second].astype(np.float32)
         if layout.around is not None:
-            if level not in self._sums:
-                self._sums[level] = layout.around @ kernel
-            moves /= self._sums[level][first, None].astype(np.float32)
-        if whole and self.count <= MOVES_IN_MEMORY:
+            if level is None:
+                moves /= (layout.around[first] @ kernel)[:, None].astype(np.float32)
+            else:
+                if level not in self._sums:
+                    self._sums[level] = layout.around @ kernel
+                moves /= self._sums[level][first, None].astype(np.float32)
+        if whole and level is not None and self.count <= MOVES_IN_MEMORY:
             self._whole[level] = moves
         return moves
 
@@ -230,19 +238,15 @@ class PlaceFilter:
         near, far = self.steps.likelihood(np.array([squared]), np.array([motion.way, self.steps.metres[-1]]))[0]
         return float(SLIP * far / (SLIP * far + (1 - SLIP) * near))
 
-    def _moves_by(self, motion: Motion, first: Ints, second: Ints) -> Floats:
-        """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the length of the motion.
+    def _kernel_by(self, motion: Motion) -> Floats32:
+        """Likelihoods (BINS,) of moves between landmarks by their distance, from the length of the motion.
 
         Its direction would need the heading at each landmark. Where a camera turns, that of landmarks misleads.
         """
-        at, weights = self.layout.positions[:, :2], self.layout.weights[second]
-        squared = sum(np.square(at[first, axis, None] - at[second, axis]) for axis in range(at.shape[1]))
-        variance = motion.variance + (CELL * self.layout.spacing) ** 2
-        moves: Floats = np.exp(-0.5 / variance * np.square(np.sqrt(squared) - motion.way)) * weights
-        sums = moves.sum(1)
-        moves *= ((1 - JUMP) / np.maximum(sums, np.median(sums) + 1e-12))[:, None]
-        moves += JUMP / self.count * weights
-        return moves
+        moved = np.abs(self.layout.centers + SHIFTED[:, None] * self.layout.spacing)
+        deviation = max(float(np.sqrt(motion.variance)), self.layout.spacing / SHIFTS)
+        kernel = (1 - np.abs(SHIFTED)) @ np.exp(-0.5 * np.square((moved - motion.way) / deviation))
+        return (kernel / max(float(kernel @ self.layout.counts), 1e-12)).astype(np.float32)
 
     def _level(self, squared: float) -> int:
         return min(round(squared / float(self.levels[1])), LEVELS - 1)
@@ -256,7 +260,7 @@ def _moves_between_cells(steps: Steps, levels: Floats, layout: Layout, usual: fl
     the prior alone (b,).
     """
     likely, near, total = np.zeros((len(levels), BINS)), np.zeros(BINS), 0.0
-    for shift in np.linspace(-1, 1, 2 * SHIFTS + 1)[1:-1]:
+    for shift in SHIFTED:
         moved, weight = np.abs(layout.centers + shift * layout.spacing), 1 - abs(shift)
         prior = np.ones(BINS) if usual is None else step_prior(np.maximum(moved, layout.spacing / 20), usual)
         likely += weight * steps.likelihood(levels, moved) * prior

@@ -3,13 +3,13 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mappable.arrays import Floats, Floats32
+from mappable.arrays import Floats, Floats32, Ints, evenly
 from mappable.maps.between import Between
 from mappable.maps.drive_model import (
     DOUBT_FACTOR,
@@ -22,6 +22,7 @@ from mappable.maps.drive_model import (
     Looks,
     blended,
     find_places,
+    look_among,
     look_at,
     mass_around,
     resemblance,
@@ -40,7 +41,10 @@ FEWEST_STEPS = 4  # smallest number of images that set the usual step
 MEMORY = 300.0  # weight of images that count for the resemblance of landmarks; older images fade
 LIVE_SURE = 0.6  # an estimate is trusted if the probability of its place is at least this
 ODOMETRY_ERROR = 0.05  # usual error of odometry, as a share of the way
-STRAY = 0.3  # an image lies about this far from the place that it looks like, in radii of a place
+# A map with more landmarks is searched around the likeliest landmarks, if these have this probability together.
+SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS, LOCAL_EACH = 2048, 16, 0.95, 64
+LOCAL_SAMPLE = 256  # landmarks that show which feature distance is usual, in such a search
+STRAY = 0.5  # an image lies about this far from the place that it looks like, in radii of a place
 
 Pose = tuple[float, float, float]  # x, y and heading
 
@@ -121,7 +125,7 @@ class Tracker:
 
     def update(self, descriptor: Floats32, moved: Motion | None = None, *, apart: bool = False) -> Tracked:
         """Take the next image (D,). `moved` is the motion since the image before; `apart` says that it is unknown."""
-        looks = look_at(self.store, descriptor[None])
+        looks = self._look(descriptor)
         squared, parent = (0.0, None) if apart or not self.seen else self._tie(descriptor)
         pose, variance = self._carried(moved)
         sight = self._sight(looks, squared, parent is None)
@@ -130,7 +134,7 @@ class Tracker:
             self.trail.clear()
             self.path.clear()
         else:
-            motion = None if moved is None else self._since(parent, pose, variance)
+            motion = None if moved is None else self._since(parent, pose, variance, squared)
             belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
         self.seen.append(Seen(descriptor, belief, pose, variance))
         self.images += 1
@@ -178,6 +182,30 @@ class Tracker:
         self.weight, usual, images = memory["numbers"].tolist()
         self.usual, self.images = None if np.isnan(usual) else usual, int(images)
 
+    def _look(self, descriptor: Floats32) -> Looks:
+        """Search the landmarks: where the camera is believed to be, and everywhere if it does not look like that."""
+        rows = self._believed()
+        if rows is not None:
+            looks = look_among(self.store, descriptor, rows, self._sample)
+            if float(self.model.seen_presence.log(looks.contrast[:, None])[0]) >= 0:
+                return looks
+        return look_at(self.store, descriptor[None])
+
+    @cached_property
+    def _sample(self) -> Floats32:
+        return self.store.take(evenly(self.count, LOCAL_SAMPLE))
+
+    def _believed(self) -> Ints | None:
+        """Landmarks around the believed places of the last image; None if the map is small, or the belief is wide."""
+        if self.count <= SEARCH_WHOLE or not self.seen:
+            return None
+        belief, at = self.seen[-1].belief, self.layout.positions
+        order = np.argsort(-belief.probability)[:LOCAL_PLACES]
+        if belief.probability[order].sum() < LOCAL_MASS:
+            return None
+        near = self.layout.tree.query(at[belief.rows[order]], LOCAL_EACH)[1]
+        return np.unique(near)
+
     def _filter_of(self, usual: float | None) -> PlaceFilter:
         return PlaceFilter(self.layout, self.model.steps, usual)
 
@@ -199,11 +227,12 @@ class Tracker:
         x, y = x + cos * moved.forward - sin * moved.left, y + sin * moved.forward + cos * moved.left
         return (float(x), float(y), turn + moved.turn), variance + moved.variance
 
-    def _since(self, parent: Seen, pose: Pose, variance: float) -> Motion:
-        """The motion since the parent."""
+    def _since(self, parent: Seen, pose: Pose, variance: float, squared: float) -> Motion:
+        """The motion since the parent. Its variance allows for images that look like places ahead or behind."""
         x, y = pose[0] - parent.pose[0], pose[1] - parent.pose[1]
         cos, sin = np.cos(parent.pose[2]), np.sin(parent.pose[2])
-        stray = (STRAY * self.model.radius) ** 2
+        change = max(squared / self.model.steps.plateau, float(np.hypot(x, y)) / self.model.radius)
+        stray = (STRAY * self.model.radius) ** 2 * min(1.0, change)
         return Motion(
             float(cos * x + sin * y),
             float(cos * y - sin * x),
