@@ -313,10 +313,13 @@ class _Queries:
         return _Errors(scores, deviations, coordinates - true, truly <= model.radius, places.covariance)
 
     def tracked(self, model: DriveModel, drives: Sequence[Ints], *, carried: bool) -> tuple[float, float] | None:
-        """Factor and deviation of the covariances of a tracked camera, `carried` by odometry or not."""
-        spread, off = [], []
+        """Factor and deviation of the covariances of a tracked camera, `carried` by odometry or not.
+
+        As in `errors`, drives are also thinned: odometry adds up more error between images that are farther apart.
+        """
+        spread, off, drift = [], [], []
         random = np.random.default_rng(0)
-        for drive in (_middle(drive, MOST_TRACKED) for drive in drives):
+        for drive in (_middle(drive[::stride], MOST_TRACKED) for drive in drives for stride in STRIDES):
             tracker = Tracker(self.landmarks.store, self.layout, self.between, model, self.temperature)
             ways = np.diff(self.positions[drive], axis=0, prepend=self.positions[drive[:1]])
             for n, (row, way) in enumerate(zip(drive, ways, strict=True)):
@@ -327,9 +330,10 @@ class _Queries:
                 if found.mass >= LIVE_SURE and np.linalg.norm(error) <= 2 * model.radius:
                     spread.append(found.found.covariance[0])
                     off.append(error)
+                    drift.append(found.drift)
         if len(off) < ENOUGH_FOR_COVARIANCE:
             return None
-        return fit_ellipses(np.array(spread), np.array(off))
+        return fit_ellipses(np.array(spread), np.array(off), np.array(drift))
 
     def choose(self, model: DriveModel, drives: Sequence[Ints]) -> DriveModel:
         """The model with the blend and the bend that have the smallest median error."""

@@ -57,7 +57,7 @@ class DriveModel:
     seen_scores: tuple[float, ...]  # the same in conditions that calibration saw; () if it saw only the map's own visit
     usual_contrast: float  # a drive with at least this median contrast looks like these conditions
     live: tuple[float, float] | None = None  # factor and deviation of covariances, for a camera that is tracked live
-    carried: tuple[float, float] | None = None  # the same with odometry
+    carried: tuple[float, float] | None = None  # the same with odometry, whose drift is added
 
     def width(self, coverage: float, contrast: float) -> float:
         """Half the width of an interval, in standard deviations; infinite if there are too few scores.

@@ -215,7 +215,7 @@ class Localizer:
             state = "several places"
         plain = (model.covariance_factor, model.covariance_deviation)
         factor, deviation = (model.carried if tracked.carried else model.live) or plain
-        covariance = factor * found.covariance[0] + deviation**2 * np.eye(len(position))
+        covariance = factor * found.covariance[0] + (deviation**2 + tracked.drift) * np.eye(len(position))
         known = np.isfinite(tracked.heading)
         return Estimate(
             time=float(time),

@@ -227,7 +227,7 @@ class PlaceFilter:
                 moves /= (layout.around[first] @ kernel)[:, None].astype(np.float32)
             else:
                 if level not in self._sums:
-                    self._sums[level] = layout.around @ kernel
+                    self._sums[level] = (layout.around @ kernel).astype(np.float64)
                 moves /= self._sums[level][first, None].astype(np.float32)
         if whole and level is not None and self.count <= MOVES_IN_MEMORY:
             self._whole[level] = moves

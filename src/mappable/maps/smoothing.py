@@ -37,12 +37,15 @@ def smooth_path(measured: Floats, deviations: Floats, bend: float, breaks: Bools
     return smooth
 
 
-def carry(measured: Floats, variance: Floats, poses: Floats) -> Floats:
+def carry(measured: Floats, variance: Floats, poses: Floats, drift: Floats) -> tuple[Floats, float]:
     """The last position of a camera, from positions (n, k) with variances (n,), and poses (n, 3) by odometry.
 
     The path by odometry is turned and shifted to fit the positions. Outliers, far beyond their variance, count less.
+    `drift` (n,) is the variance of each pose as seen from the last one. The second result is the variance that this
+    adds to the last position: odometry is a random walk, so two poses share the drift of the later one.
     """
-    path, flat, weight = poses[:, :2] - poses[-1, :2], measured[:, :2], 1 / variance
+    path, flat, variance = poses[:, :2] - poses[-1, :2], measured[:, :2], variance + drift
+    weight = 1 / variance
     for _ in range(CARRY_ITERATIONS):
         share = weight / weight.sum()
         center, middle = share @ path, share @ flat
@@ -52,7 +55,7 @@ def carry(measured: Floats, variance: Floats, poses: Floats) -> Floats:
         off = np.square(b - a @ turn).sum(1) / variance
         weight = (DEGREES_OF_FREEDOM + 2) / (DEGREES_OF_FREEDOM + off) / variance
     position: Floats = np.concatenate([middle - center @ turn, measured[-1, 2:]])
-    return position
+    return position, float(share @ np.minimum.outer(drift, drift) @ share)
 
 
 def step_along(measured: Floats) -> float:

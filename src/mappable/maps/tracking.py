@@ -90,6 +90,7 @@ class Tracked:
     jumps: int  # how often the position jumped lately
     images: int  # number of images since the last jump
     carried: bool  # whether odometry carried the position
+    drift: float  # variance of each coordinate by errors of odometry
 
 
 class Tracker:
@@ -278,7 +279,7 @@ class Tracker:
         last = self.seen[-1]
         step = self.usual or self.layout.spacing
         self.trail.append(Trace(own, variance, heading, last.pose, last.variance))
-        position, heading, since = self._smoothed(step, carried)
+        position, heading, drift, since = self._smoothed(step, carried)
         self.starts.append(since == 1)
         self.path.append(position)
         return Tracked(
@@ -293,10 +294,11 @@ class Tracker:
             jumps=sum(self.starts),
             images=since,
             carried=carried,
+            drift=drift,
         )
 
-    def _smoothed(self, step: float, carried: bool) -> tuple[Floats, float, int]:
-        """The last position, smoothed along the trail; the heading; and the number of images since the last jump."""
+    def _smoothed(self, step: float, carried: bool) -> tuple[Floats, float, float, int]:
+        """The last position, smoothed along the trail; the heading; drift; and the number of images since a jump."""
         measured = np.array([one.position for one in self.trail])
         far = np.linalg.norm(np.diff(measured, axis=0), axis=1) > JUMP_STEPS * step + JUMP_RADII * self.model.radius
         start = int(np.flatnonzero(far)[-1]) + 1 if far.any() else 0
@@ -308,12 +310,14 @@ class Tracker:
             headings = np.array([one.heading for one in trail])
             if np.isfinite(headings).all():
                 heading = float(mean_angle(headings - poses[:, 2], 1 / (variance + drift)) + poses[-1, 2])
-            return carry(measured, variance + drift, poses), heading, len(trail)
+            position, drifted = carry(measured, variance, poses, drift)
+            return position, heading, drifted, len(trail)
         if len(trail) > 2:
             variance *= max(1.0, SIMILAR_ERRORS * self.model.radius / step)
             breaks = np.zeros(len(trail), dtype=bool)
-            return smooth_path(measured, np.sqrt(variance), self.model.bend * step, breaks)[-1], heading, len(trail)
-        return measured[-1], heading, len(trail)
+            smooth = smooth_path(measured, np.sqrt(variance), self.model.bend * step, breaks)
+            return smooth[-1], heading, 0.0, len(trail)
+        return measured[-1], heading, 0.0, len(trail)
 
     def _moved(self, step: float, carried: bool, since: int) -> float:
         """How far positions moved since the last jump, as a share of the way by odometry, or by the usual step.
