@@ -26,6 +26,7 @@ from mappable.service.hosts import Hosts
 from mappable.service.limits import Limits
 from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
+from mappable.service.sessions import SessionStore
 from mappable.service.study import StudyView
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
@@ -165,6 +166,7 @@ def start(small_backbone: str) -> Iterator[Start]:
         study: StudyView | None = None,
         images: Sequence[Path] | None = None,
         hosts: Hosts | None = None,
+        sessions: SessionStore | None = None,
     ) -> Client:
         opened = Map.open(folder)
         assert opened.encoder_file is not None
@@ -177,6 +179,7 @@ def start(small_backbone: str) -> Iterator[Start]:
             study=study,
             images=[opened.places.root] if images is None else images,
             hosts=hosts,
+            sessions=sessions,
         )
         server = server_of(app, bound, connections, lambda address: up.set())
         thread = threading.Thread(target=server.run)

@@ -12,10 +12,11 @@ from safetensors.numpy import save
 
 from mappable.arrays import Floats, Floats32, Pixels
 from mappable.checksums import seal
-from mappable.containers import read_safetensors
+from mappable.containers import parse_safetensors, read_bytes
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
+from mappable.maps.location import documented
 from mappable.maps.opened import OpenMap
 from mappable.maps.place_filter import Belief, Motion
 from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracked, Tracker
@@ -33,6 +34,7 @@ SEVERAL = 4  # largest number of places that count as several; beyond, the camer
 LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
 ONE_DEVIATION = 0.683  # share of errors within one standard deviation
 GAP = 30.0  # a pause this many times longer than usual separates images
+MOST_BYTES = 2**30  # of a file of `save`
 NEW_CLOCK = 3  # number of updates in a row with earlier times after which the clock counts as set back
 
 
@@ -54,29 +56,34 @@ class Odometry:
 class PossiblePlace:
     """A place where the camera may be."""
 
-    landmark: str  # id of its likeliest landmark
-    position: tuple[float, ...]  # of that landmark
-    probability: float
+    landmark: str = documented("Id of its likeliest landmark.", "sun/0048.jpg")
+    position: tuple[float, ...] = documented("Position of that landmark.", [48.0, 6.1])
+    probability: float = documented("Probability that the camera is there.", 0.97)
 
 
 @dataclass(frozen=True)
 class Estimate:
     """Where the camera is; positions are in the frame and the unit of the map, angles in radians."""
 
-    time: float
-    state: State
-    trusted: bool
-    reason: str  # why the estimate is not trusted; empty if it is
-    position: tuple[float, ...]
-    covariance: tuple[tuple[float, ...], ...]  # of the position, if the place is right
-    heading: float | None  # direction in which the camera looks; None if the map has no headings
-    heading_deviation: float | None  # its standard deviation
-    on_map: float  # probability of being on the map
-    landmark: str  # id of the likeliest landmark
-    places: tuple[PossiblePlace, ...]  # where the camera may be, likeliest first
-    revision: str  # of the map
-    frame: str
-    unit: str
+    time: float = documented("Time of the image, in seconds.", 12.3)
+    state: State = documented("lost, several places, tracking, or off the map.", "tracking")  # noqa: RUF009
+    trusted: bool = documented("Whether to use the pose.", True)
+    reason: str = documented("Why the estimate is not trusted; empty if it is.", "")
+    position: tuple[float, ...] = documented("x, y (and z) in the frame of the map, in its unit.", [51.3, 7.9])
+    covariance: tuple[tuple[float, ...], ...] = documented(
+        "Covariance of the position if the place is right, in squares of the unit.", [[1.4, 0.1], [0.1, 0.9]]
+    )
+    heading: float | None = documented(
+        "Direction in which the camera looks, in radians counter-clockwise from +x; None if the map has no headings.",
+        1.57,
+    )
+    heading_deviation: float | None = documented("Standard deviation of the heading, in radians.", 0.05)
+    on_map: float = documented("Probability of being on the map.", 0.99)
+    landmark: str = documented("Id of the likeliest landmark.", "sun/0048.jpg")
+    places: tuple[PossiblePlace, ...] = documented("Where the camera may be, likeliest first.", [])
+    revision: str = documented("Revision of the map.", "0f3c9a51d2b7")
+    frame: str = documented("Name of the coordinate frame.", "utm-30N")
+    unit: str = documented("Unit of positions: m (metres) or frames (of a route).", "m")
 
 
 class Localizer:
@@ -136,31 +143,38 @@ class Localizer:
     def load(self, file: Path | str) -> None:
         """Go on from a file of `save`. Raises if the file belongs to another map or another revision of it."""
         with FORMAT.reading(Path(file)):
-            metadata, arrays = read_safetensors(Path(file), "numpy")
-            self._restore(FORMAT.parse(metadata.get(KEY), Path(file)), arrays, str(file))
+            content = read_bytes(Path(file), MOST_BYTES)
+        self.restore(content, str(file))
 
-    def to_bytes(self) -> bytes:
-        """The content of the file that `save` writes."""
+    def to_bytes(self, note: Any = None) -> bytes:
+        """The content of the file that `save` writes. `note` is any JSON value to keep with it; see `read_note`."""
         pending = None if self._pending is None else asdict(self._pending)
         about = {
             "encoder": self.map.encoder,
             "revision": self.revision,
             "time": self._time,
+            "earlier": self._earlier,
             "pauses": self._pauses,
             "masses": self._masses,
             "pending": pending,
             "unknown": self._unknown,
+            "note": note,
         }
         return seal(save(self._tracker.memory(), {KEY: FORMAT.text(about, indent=None)}))
 
-    def _restore(self, about: dict[str, Any], arrays: dict[str, NDArray[Any]], name: str) -> None:
-        if (about["encoder"], about["revision"]) != (self.map.encoder, self.revision):
-            raise BadInputError(f"{name}: belongs to another map, or to another revision of it; start a new localizer")
-        self.reset()
-        self._tracker.restore(arrays)
-        self._time, self._unknown = about["time"], bool(about["unknown"])
-        self._pauses, self._masses = list(about["pauses"]), list(about["masses"])
-        self._pending = None if about["pending"] is None else Motion(**about["pending"])
+    def restore(self, content: bytes, name: str) -> Any:
+        """Go on from what `to_bytes` returned, and return its note. Errors call the content by its `name`."""
+        about, arrays = _parse(content, name)
+        with FORMAT.reading(Path(name)):
+            if (about["encoder"], about["revision"]) != (self.map.encoder, self.revision):
+                what = "belongs to another map, or to another revision of it; start a new localizer"
+                raise BadInputError(f"{name}: {what}")
+            self.reset()
+            self._tracker.restore(arrays)
+            self._time, self._earlier, self._unknown = about["time"], int(about["earlier"]), bool(about["unknown"])
+            self._pauses, self._masses = list(about["pauses"]), list(about["masses"])
+            self._pending = None if about["pending"] is None else Motion(**about["pending"])
+            return about["note"]
 
     def _check_time(self, time: float) -> bool:
         """Raise if the time is not later than the last one. Return whether the pause since then is too long."""
@@ -262,6 +276,17 @@ class Localizer:
             listed.append(PossiblePlace(str(ids[rows[best]]), tuple(at[rows[best]].tolist()), mass))
             chance[near] = 0.0
         return tuple(listed)
+
+
+def read_note(content: bytes, name: str) -> Any:
+    """The note in what `Localizer.to_bytes` returned."""
+    return _parse(content, name)[0]["note"]
+
+
+def _parse(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    with FORMAT.reading(Path(name)):
+        metadata, arrays = parse_safetensors(content, Path(name))
+        return FORMAT.parse(metadata.get(KEY), Path(name)), arrays
 
 
 def _checked(odometry: Odometry) -> Motion:

@@ -29,15 +29,18 @@ from mappable.service.answers import (
     describe_map,
     refusals,
 )
-from mappable.service.body import MULTIPART, Form, SentImage, kind_of, parse_form, read_body
+from mappable.service.body import IMAGES, MULTIPART, Form, SentImage, kind_of, parse_form, read_body
 from mappable.service.connections import Connections
 from mappable.service.disk import picture
 from mappable.service.engine import Engine
+from mappable.service.following import Following
 from mappable.service.guard import Guard, answer
 from mappable.service.hosts import Hosts
 from mappable.service.limits import Budget, RefusedError
 from mappable.service.metrics import CONTENT_TYPE, Metrics
 from mappable.service.page import JSON, PICTURE, File, add_page, add_study
+from mappable.service.session_requests import add_session_requests
+from mappable.service.sessions import SessionsInMemory, SessionStore
 
 if TYPE_CHECKING:
     from mappable.service.study import StudyView
@@ -68,17 +71,21 @@ def create_app(
     study: "StudyView | None" = None,
     images: Sequence[Path] = (),
     hosts: Hosts | None = None,
+    sessions: SessionStore | None = None,
 ) -> ASGIApp:
     """The application that serves the map of `engine`, and a study if there is one.
 
     Pictures come only from the folders of the map and of the study, and from the folders `images`. The application
-    answers to `hosts` (default: this machine).
+    answers to `hosts` (default: this machine). Sessions are kept in `sessions` (default: in memory).
     """
     folders = picture_folders(engine.map, study, images)
+    limits, metrics = engine.limits, engine.metrics
+    following = Following(engine.map, sessions or SessionsInMemory(limits.sessions, limits.session_timeout))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        await asyncio.to_thread(following.close)
         await asyncio.to_thread(engine.close)
 
     app = FastAPI(
@@ -90,7 +97,6 @@ def create_app(
         responses=refusals("default"),  # replaces FastAPI's own format of errors
         lifespan=lifespan,
     )
-    limits, metrics = engine.limits, engine.metrics
     memory = Budget(limits.memory, "memory", "too many bytes are being received at once")
     metrics.gauges = {
         ("mappable_queue_images", "Images in progress or waiting."): lambda: engine.queue.taken,
@@ -98,6 +104,7 @@ def create_app(
         ("mappable_received_bytes", "Bytes of requests in memory."): lambda: memory.taken,
     }
     _add_image_requests(app, engine, memory)
+    add_session_requests(app, engine, following, memory)
     _add_map_requests(app, engine, folders)
     add_study(app, study, folders)
     add_page(app)
@@ -145,7 +152,7 @@ def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
         ] = None,
     ) -> Positions:
         """Find where images were taken. Send one image as the body, or several as parts with file names."""
-        kind = kind_of(request, single=True)
+        kind = kind_of(request, *IMAGES, MULTIPART)
         with memory.reserving() as reserve:
             body = await read_body(request, limits, reserve)
             if kind == MULTIPART:
@@ -183,7 +190,7 @@ def _add_image_requests(app: FastAPI, engine: Engine, memory: Budget) -> None:
 
         If some positions are `known`, the trajectory is in the coordinates of the map.
         """
-        kind_of(request, single=False)
+        kind_of(request, MULTIPART)
         with memory.reserving() as reserve:
             body = await read_body(request, limits, reserve)
             form: Form = await engine.run(parse_form, body, request.headers["content-type"], ("known",))

@@ -31,12 +31,11 @@ class Form:
     fields: dict[str, bytes] = field(default_factory=dict)
 
 
-def kind_of(request: Request, *, single: bool) -> str:
-    """The content type; raises if it is not supported. Types of images are supported only if `single` is true."""
+def kind_of(request: Request, *supported: str) -> str:
+    """The content type; raises if it is not supported."""
     given = request.headers.get("content-type", "")
     kind = parse_options_header(given)[0].decode("latin-1")
     kind = "image/jpeg" if kind == "image/jpg" else kind  # a common mistake
-    supported = (*IMAGES, MULTIPART) if single else (MULTIPART,)
     if kind not in supported:
         what = repr(kind) if kind else "none"
         raise RefusedError(415, "content_type", f"the content type is {what}, expected {_listed(supported)}")
