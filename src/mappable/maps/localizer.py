@@ -108,6 +108,11 @@ class Localizer:
         self.revision = self.map.origin.sha256[:12] if self.map.origin else ""
         self.reset()
 
+    @property
+    def time(self) -> float | None:
+        """Time of the last image, in seconds; None if there was none."""
+        return self._time
+
     def reset(self) -> None:
         """Forget all images: the camera may be anywhere."""
         self._tracker.reset()

@@ -41,7 +41,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from mappable import progress
-from mappable.arrays import Bools, Floats, Ints
+from mappable.arrays import Bools, Floats, Ints, Pixels
 from mappable.errors import BadInputError, MappableError, install_extra
 from mappable.files import write_atomically
 from mappable.formats import Format
@@ -105,6 +105,30 @@ def read(
         else:
             tables.append(_table(video, rows, images, time, frame, route, route.at(time[rows]).yaw))
     return concatenate(tables).noting(*merged(notes))
+
+
+def play(file: Path) -> Iterator[tuple[float, Pixels]]:
+    """All frames of a video, in order: seconds since the first frame, and pixels (height, width, 3)."""
+    _require_pyav()
+    first, before = None, -math.inf
+    with _opened(file) as (container, stream):
+        stream.thread_type = "AUTO"
+        frames = container.decode(stream)
+        while True:
+            try:
+                frame = next(frames, None)
+            except Exception as error:
+                raise BadInputError(
+                    f"{file}: damaged or truncated after {max(before, 0.0):.1f} s ({_reason(error)})"
+                ) from None
+            if frame is None:
+                return
+            if frame.time is None or frame.is_corrupt:
+                continue
+            first = frame.time if first is None else first
+            if frame.time - first > before:
+                before = frame.time - first
+                yield before, np.asarray(frame.to_image().rotate(frame.rotation, expand=True))
 
 
 @dataclass(frozen=True)
