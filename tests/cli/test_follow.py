@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -161,3 +164,19 @@ def test_bad_sources_are_one_sentence(mappable: Run, wall: Path, wall_map: Path,
         result = mappable("follow", wall_map, *sources)
         assert isinstance(result.exception, BadInputError), result.output
         assert words in str(result.exception)
+
+
+@pytest.mark.medium
+def test_ctrl_c_saves_the_state(backbones_folder: Path, wall_map: Path, drive: Path, tmp_path: Path) -> None:
+    known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
+    run = [sys.executable, "-c", f"{known}from mappable.cli import main; main()", "follow", str(wall_map), str(drive)]
+    run += ["--wait", "inf", "--state", str(tmp_path / "state.safetensors")]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(COUNT):
+            assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert (tmp_path / "state.safetensors").is_file()
