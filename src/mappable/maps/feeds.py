@@ -32,9 +32,9 @@ def feed(
 ) -> Iterator[FeedImage]:
     """The images of one drive: a video, a table of places, a folder, or files in the order given.
 
-    A folder is read in the order of names. With `wait`, the feed ends only if no new image came for so many seconds.
-    The time of a file is the number that is its name, if the first file is so called: seconds up to 11 digits, else
-    ms, us or ns. Otherwise, it is the number of the image. `stopped` ends the feed early.
+    A folder is read in the order of names. With `wait`, the feed ends only if no new image comes for this many seconds.
+    If the name of the first file is a number, names are times: seconds up to 11 digits, else ms, us or ns. Otherwise,
+    the time of a file is the number of the image. `stopped` ends the feed early.
     """
     if len(sources) == 1 and sources[0].suffix.lower() in VIDEOS:
         for seconds, pixels in play(sources[0]):

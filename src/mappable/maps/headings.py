@@ -19,7 +19,7 @@ def headings_at(
     """Headings (n,) of images located `at` (n, k): a mean over landmarks within `radius`; NaN if there is none.
 
     `rows` (n, c) are the landmarks nearest to each image by feature, at `squared` distances (n, c). A landmark at
-    squared distance s has the weight exp(-s / T), for the `temperature` T. `yaw` and `positions` are of all landmarks.
+    squared distance s has the weight exp(-s / T) with the `temperature` T. `yaw` and `positions` are of all landmarks.
     """
     near = np.linalg.norm(positions[rows] - at[:, None], axis=2) <= radius
     near &= np.isfinite(yaw[rows])

@@ -127,7 +127,7 @@ class Localizer:
         """Locate an image taken at `time`, in seconds.
 
         The image is a file, an array (height, width, 3) of uint8, or a descriptor (D,). An update that raises changes
-        nothing, except that its odometry still counts if it is valid.
+        nothing. But if only the image cannot be used, its odometry still counts.
         """
         apart = self._check_time(time)
         motion = self._motion(odometry)

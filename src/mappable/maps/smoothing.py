@@ -42,7 +42,7 @@ def carry(measured: Floats, variance: Floats, poses: Floats, drift: Floats) -> t
 
     The path by odometry is turned and shifted to fit the positions. Outliers, far beyond their variance, count less.
     `drift` (n,) is the variance of each pose as seen from the last one. The second result is the variance that this
-    adds to the last position: odometry is a random walk, so two poses share the drift of the later one.
+    adds to the last position. Odometry is a random walk, so two poses share the drift of the later one.
     """
     path, flat, variance = poses[:, :2] - poses[-1, :2], measured[:, :2], variance + drift
     weight = 1 / variance
