@@ -21,6 +21,7 @@ from mappable.features.onnx_file import Facts
 from mappable.formats import KEY, Format, LaterVersionError
 from mappable.learning.checkpoint import Checkpoint
 from mappable.maps.folder import read_map
+from mappable.maps.localizer import Localizer
 from mappable.places import recordings
 from mappable.places.cache import read_about
 from mappable.places.conversion import convert
@@ -85,6 +86,7 @@ FORMATS: dict[str, tuple[str, Write, Read]] = {
     "mappable descriptors": ("descriptors.json", in_json, lambda file: read_descriptors(file.parent)),
     "mappable checkpoint": ("checkpoint.safetensors", in_safetensors, Checkpoint.load),
     "mappable index": ("index.safetensors", in_safetensors, read_index),
+    "mappable localizer": ("state.safetensors", in_safetensors, Localizer.__new__(Localizer).load),  # needs no map yet
     "mappable map": ("map.json", in_json, lambda file: read_map(file.parent)),
     "mappable result": ("result.json", in_json, Result.load),
     "mappable recovery": ("summary.json", in_json, RECOVERY.read),

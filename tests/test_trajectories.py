@@ -28,6 +28,14 @@ def test_a_trajectory_is_written_as_tum(tmp_path: Path, dimensions: int) -> None
         write_tum(tmp_path / "path.txt", positions, [0, 1])
 
 
+def test_headings_are_rotations_about_z(tmp_path: Path) -> None:
+    write_tum(tmp_path / "path.txt", np.zeros((3, 2)), headings=[np.pi / 2, np.nan, -3.0])
+    x, y, z, w = np.loadtxt(tmp_path / "path.txt")[:, 4:].T
+    np.testing.assert_allclose(2 * np.arctan2(z, w), [np.pi / 2, 0.0, -3.0], atol=1e-8)
+    assert not x.any()
+    assert not y.any()
+
+
 def test_a_disk_that_is_full_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tum(tmp_path / "path.txt", np.zeros((2, 2)))
     before = (tmp_path / "path.txt").read_text()

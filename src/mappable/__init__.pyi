@@ -13,6 +13,7 @@ from mappable.learning.settings import load_settings as load_settings
 from mappable.learning.trainer import train as train
 from mappable.maps.build import build_map as build_map
 from mappable.maps.encoders import open_encoder as open_encoder
+from mappable.maps.localizer import Localizer as Localizer
 from mappable.maps.opened import open_map as open_map
 from mappable.places.conversion import convert as convert
 from mappable.places.files import load_places as load_places

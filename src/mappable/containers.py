@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load
 
 from mappable.checksums import check_seal
 from mappable.errors import BadInputError, DamagedFileError
@@ -22,6 +23,7 @@ from mappable.files import reading
 MAX_JSON = 2**26  # bytes; Python needs up to 20 times as much memory
 MAX_METADATA = 2**31 - 1  # bytes of metadata in a Parquet file; notes about millions of images are long
 MAX_ROWS_IF_SMALL = 1_000_000  # rows of a Parquet file that may be more than its bytes
+MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; the library's own limit
 MAX_NPY_HEADER = 10_000  # bytes; NumPy's own limit, which it applies after reading
 NUMBERS = "biufc"  # NumPy's kinds of types that a .npy file may have
 
@@ -171,3 +173,14 @@ def read_safetensors(
             return opened.metadata() or {}, {name: opened.get_tensor(name) for name in chosen}
     except SafetensorError as error:
         raise DamagedFileError(f"{file}: damaged, or not a safetensors file ({error})") from None
+
+
+def parse_safetensors(content: bytes, file: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The metadata and the arrays of a safetensors file with this content; check its seal if it has one."""
+    end = 8 + min(int.from_bytes(content[:8], "little"), MAX_SAFETENSORS_HEADER)
+    check_seal(content, file, 8, end)
+    try:
+        arrays = load(content)
+    except SafetensorError as error:
+        raise DamagedFileError(f"{file}: damaged, or not a safetensors file ({error})") from None
+    return parse_json(content[8:end]).get("__metadata__", {}), arrays

@@ -60,6 +60,7 @@ MISTAKES = {
     "map reliability": "map reliability no no out.png",
     "map export": "map export no out.h5",
     "locate": "locate no no.jpg",
+    "follow": "follow no no.jpg",
     "densify": "densify no no.jpg",
     "recover file": "recover file no.csv out",
     "recover images": "recover images no no out",

@@ -82,6 +82,9 @@ def test_trajectories_hold_what_the_map_is_confident_of(world: Any, tmp_path: Pa
     assert isinstance(first, Location)
     np.testing.assert_allclose(lines[0, 1 : 1 + world.map.dimensions], first.coordinates, atol=1e-6)
     assert lines[0, 4:].tolist() == [0, 0, 0, 1]
+    turned = [replace(one, heading=0.5) if isinstance(one, Location) else one for one in found]
+    export_tum(tmp_path / "out.txt", places, turned)
+    assert np.loadtxt(tmp_path / "out.txt")[0, 4:] == pytest.approx([0, 0, np.sin(0.25), np.cos(0.25)])
     timed = places.replace(time=np.arange(21) * 500_000_000)
     export_tum(tmp_path / "out.txt", timed, found)
     assert np.loadtxt(tmp_path / "out.txt")[:, 0].tolist() == [row / 2 for row in confident]

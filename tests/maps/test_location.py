@@ -71,8 +71,8 @@ def test_the_openapi_document_explains_every_field() -> None:
 def test_a_field_that_is_added_appears_everywhere(found: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import make_dataclass
 
-    longer = make_dataclass("Longer", [("heading", float)], bases=(Location,), kw_only=True, frozen=True)
+    longer = make_dataclass("Longer", [("floor", float)], bases=(Location,), kw_only=True, frozen=True)
     monkeypatch.setattr(location, "Location", longer)
-    more = longer(**vars(found), heading=1.5)
-    assert asdict(more)["heading"] == 1.5
-    assert [row["heading"] for row in table([more, UNREAD], 2)] == [1.5, ""]
+    more = longer(**vars(found), floor=1.5)
+    assert asdict(more)["floor"] == 1.5
+    assert [row["floor"] for row in table([more, UNREAD], 2)] == [1.5, ""]

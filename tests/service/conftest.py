@@ -27,6 +27,7 @@ from mappable.service.hosts import Hosts
 from mappable.service.limits import Limits
 from mappable.service.metrics import Metrics
 from mappable.service.server import bind, server_of
+from mappable.service.sessions import SessionStore
 from mappable.service.study import StudyView
 
 WIDTH, HEIGHT, PIXELS_PER_METRE, LENGTH = 64, 48, 4, 160.0
@@ -166,6 +167,7 @@ def start(small_backbone: str) -> Iterator[Start]:
         study: StudyView | None = None,
         images: Sequence[Path] | None = None,
         hosts: Hosts | None = None,
+        sessions: SessionStore | None = None,
     ) -> Client:
         opened = Map.open(folder)
         encoder = None if opened.encoder_file is None else encoder_of(opened, device="cpu")
@@ -178,6 +180,7 @@ def start(small_backbone: str) -> Iterator[Start]:
             study=study,
             images=[opened.places.root] if images is None else images,
             hosts=hosts,
+            sessions=sessions,
         )
         server = server_of(app, bound, connections, lambda address: up.set())
         thread = threading.Thread(target=server.run)

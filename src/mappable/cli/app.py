@@ -15,6 +15,7 @@ from mappable.cli import (
     encoders,
     evaluate,
     export,
+    follow,
     locate,
     map,
     places,
@@ -67,6 +68,7 @@ app.command(rich_help_panel=ENCODERS)(embed.embed)
 app.command(rich_help_panel=ENCODERS)(export.export)
 app.add_typer(map.app, name="map", rich_help_panel=MAPS)
 app.command(rich_help_panel=MAPS)(locate.locate)
+app.command(rich_help_panel=MAPS)(follow.follow)
 app.command(rich_help_panel=MAPS)(densify.densify)
 app.command(rich_help_panel=MAPS)(serve.serve)
 app.add_typer(recover.app, name="recover", rich_help_panel=RECOVERY)

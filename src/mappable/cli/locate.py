@@ -215,6 +215,8 @@ def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | N
     axes = [*AXES[: opened.dimensions], *(("latitude", "longitude") if opened.frame.crs else ())]
     located = [one for one in found if isinstance(one, Location)]
     coverage = next((f"{100 * one.coverage:g} % " for one in located if one.coverage is not None), "")
+    turned = any(one.heading is not None for one in located)
+    axes += ["heading (rad)"] if turned else []
     numbers = [*axes, f"distance to landmark ({opened.unit})", f"{coverage}interval"]
     numbers += [] if true is None else [f"error ({opened.unit})"]
     rows: list[list[str | Text]] = []
@@ -228,6 +230,7 @@ def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | N
         status = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
         where = [f"{value:.2f}" for value in one.coordinates]
         where += [f"{value:.6f}" for value in (one.latitude, one.longitude) if value is not None]
+        where += [] if not turned else ["" if one.heading is None else f"{one.heading:.2f}"]
         error = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
         rows.append([one.image, *where, distance, interval, *error, one.landmark, status])
     print_table(["image", *numbers, "landmark", ""], rows, numbers=numbers)

@@ -66,6 +66,17 @@ def serve(
     read_timeout: Annotated[
         float, typer.Option(help="Timeout in seconds for receiving a request's headers, and for its body.", min=0.1)
     ] = 20.0,
+    sessions: Annotated[int, typer.Option(help="Largest number of sessions; each follows one camera.", min=1)] = 1000,
+    session_timeout: Annotated[
+        float, typer.Option(help="Seconds without an update after which a session expires.", min=1.0)
+    ] = 600.0,
+    session_folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep sessions as files in this folder (default: in memory). Servers of the same map can share it.",
+            metavar="FOLDER",
+        ),
+    ] = None,
 ) -> None:
     """Serve a map over HTTP: a web page that shows the map, and POST /locate to locate images.
 
@@ -90,12 +101,23 @@ def serve(
     from mappable.service.limits import Limits
     from mappable.service.metrics import Metrics
     from mappable.service.page import missing
+    from mappable.service.sessions import SessionsInFolder
 
     secret, hosts = _token(token, token_file), Hosts(host, allowed_host or ())
     for shown in images or ():
         if not shown.is_dir():
             raise BadInputError(f"{shown}: not a folder; --images names the folder of the images")
-    limits = Limits(max_body * 10**6, max_pixels * 10**6, queue, timeout, read_timeout, connections)
+    limits = Limits(
+        max_body * 10**6,
+        max_pixels * 10**6,
+        queue,
+        timeout,
+        read_timeout,
+        connections,
+        sessions=sessions,
+        session_timeout=session_timeout,
+    )
+    store = None if session_folder is None else SessionsInFolder(session_folder, sessions, session_timeout)
     opened = Map.open(folder)
     view = None
     if study is not None:
@@ -118,7 +140,7 @@ def serve(
             loaded = encoder_of(opened, encoder, device, backend, trust_code=trust_code)
         engine = Engine(opened, loaded, limits, Metrics())
         counted = Connections(limits)
-        app = create_app(engine, counted, token=secret, study=view, images=images or (), hosts=hosts)
+        app = create_app(engine, counted, token=secret, study=view, images=images or (), hosts=hosts, sessions=store)
 
         def ready(address: str) -> None:
             typer.echo(f"{len(opened):,} landmarks, frame {opened.frame.name} ({opened.unit})")

@@ -6,6 +6,10 @@ from mappable.maps.densification import densify as densify
 from mappable.maps.encoders import open_encoder as open_encoder
 from mappable.maps.landmarks import greedy_landmarks as greedy_landmarks
 from mappable.maps.landmarks import sequential_landmarks as sequential_landmarks
+from mappable.maps.localizer import Estimate as Estimate
+from mappable.maps.localizer import Localizer as Localizer
+from mappable.maps.localizer import Odometry as Odometry
+from mappable.maps.localizer import PossiblePlace as PossiblePlace
 from mappable.maps.locate import Locator as Locator
 from mappable.maps.location import Candidate as Candidate
 from mappable.maps.location import Location as Location

@@ -85,6 +85,8 @@ def locations_of(
         distances=np.where(known[:, None], np.column_stack(distances), np.nan),
         coverage=coverage,
         covariances=covariances,
+        headings=locator.headings(looks.rows, looks.squared, coordinates),
+        heading_error=locator.calibration.heading_error(coverage),
         refined=(coordinates != at[places.likeliest]).any(axis=1),
         confident=confident,
         reason=reason,

@@ -140,6 +140,7 @@ def _build(
             visit=visit if source == "train" else None,
             along=along,
             conditions=places.condition[rows].tolist(),
+            yaw=places.yaw[rows],
             **shares,
         )
     except UncalibratedError as error:

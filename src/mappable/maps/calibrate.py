@@ -17,6 +17,7 @@ from mappable.maps.conformal import in_folds
 from mappable.maps.deviations import fit_deviations
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.evidence import gather_evidence
+from mappable.maps.headings import angle_errors, headings_at
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.response import Response
@@ -27,6 +28,7 @@ FEWEST = 15  # smallest number of images that a map can be calibrated on
 ENOUGH_FOR_INTERVALS = 50  # images that a group (confident, not confident, one condition) needs for its own intervals
 # For an image that is itself a landmark, landmarks of its own visit within this distance are ignored; in spacings.
 OWN_RADIUS = 1.5
+MOST_HEADINGS = 400  # largest number of errors of headings that the map keeps
 FAR_SAMPLE = 512  # number of landmarks, spread evenly, that show the feature distances of unrelated places
 NEAREST = 16  # number of landmarks nearest in the world that show how feature distances grow
 BATCH = 64  # images per batch
@@ -63,6 +65,7 @@ def calibrate(
     visit: OneVisit | None = None,
     along: Floats | None = None,
     conditions: Sequence[str] | None = None,
+    yaw: Floats | None = None,
 ) -> Calibration:
     """Measure what feature distances mean in metres, on images (n, D) at known positions (n, k) in the order taken.
 
@@ -79,7 +82,7 @@ def calibrate(
 
     `along` (m,) is the path length at which landmarks were taken along their visits. It shows how feature distances
     grow along a visit. With several `conditions` (n,), each condition is left out in turn. Intervals then allow for a
-    condition that calibration did not see.
+    condition that calibration did not see. `yaw` (n,) are the headings of the images, in radians.
     """
     _check(landmarks, descriptors, positions, coverage, false_accepts, elsewhere)
     at = landmarks.places.positions
@@ -153,10 +156,17 @@ def calibrate(
     threshold = np.inf if absent is None else float(np.quantile(absent.matched, false_accepts, method="lower"))
     draft = replace(draft, threshold=min(threshold, highest))
     sure, beyond = here.confident(draft), truly - here.metres
+    headings: tuple[float, ...] = ()
+    if yaw is not None:
+        given = {"radius": draft.drive.radius, "temperature": temperature}
+        found_yaw = headings_at(landmarks.places.yaw, at, rows[right], squared[right], positions[right], **given)
+        errors = np.sort(angle_errors(found_yaw, yaw[right]))
+        headings = tuple(errors[evenly(len(errors), MOST_HEADINGS)].tolist()) if len(errors) >= FEWEST else ()
     enough = [np.count_nonzero(which) >= ENOUGH_FOR_INTERVALS for which in (sure, ~sure)]
     which = sure if enough[0] else np.ones_like(sure)
     return replace(
         draft,
+        headings=headings,
         share_confident=float(sure.mean()),
         confident=Spread.fit(feature[which], beyond[which], _folds(conditions, which)),
         doubtful=Spread.fit(feature[~sure], beyond[~sure], _folds(conditions, ~sure)) if enough[1] else None,

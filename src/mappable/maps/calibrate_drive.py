@@ -9,7 +9,7 @@ from scipy.optimize import isotonic_regression
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.maps.between import Between
-from mappable.maps.deviations import fit_deviations
+from mappable.maps.deviations import fit_deviations, fit_ellipses
 from mappable.maps.drive_model import (
     BLIND,
     DriveModel,
@@ -25,10 +25,13 @@ from mappable.maps.drive_model import (
 from mappable.maps.errors import UncalibratedError
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
-from mappable.maps.place_filter import Layout
+from mappable.maps.place_filter import Layout, Motion
 from mappable.maps.steps import Steps
+from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracker
 
 MOST_FITTED = 600  # largest number of images that the model is fitted to
+MOST_TRACKED = 300  # largest number of images per condition that a camera is tracked on
+RESTART = 50  # number of images after which it starts again, because the first images of a drive err more
 MOST_PER_CONDITION = 400  # largest number of images per condition that errors are measured on, if there are several
 
 # The constants from here on were chosen by the tables of scripts/real.py, on all three of its data sets. So figures
@@ -152,11 +155,13 @@ def _without_errors(
     seen = _without(looks, hidden).contrast
     allowed = [seen, _without(looks, changed).contrast] if elsewhere is None else [seen]
     ratios = first_to_second(absent, at, radius) if len(absent.rows) else np.zeros(1)
+    contrasts, sharpness = _sharpness(looks, away, apart, steps, radius)
     return DriveModel(
         images=len(positions),
         steps=steps,
         radius=radius,
-        **_sharpness(looks, away, apart, steps, radius),
+        contrasts=contrasts,
+        sharpness=sharpness,
         presence=_presence(np.concatenate(allowed), absent.contrast),
         seen_presence=_presence(seen, absent.contrast),
         clear_ratio=float(np.quantile(ratios, false_accepts, method="lower")),
@@ -197,10 +202,13 @@ def _steps_along(landmarks: Map, along: Floats) -> Steps | None:
         return None
 
 
-def _sharpness(looks: Looks, away: Floats, apart: Floats, steps: Steps, radius: float) -> dict[str, tuple[float, ...]]:
-    """Fit the sharpness at several contrasts. Landmarks closer than a limit to an image, by `apart` (n, c), are hidden.
+def _sharpness(
+    looks: Looks, away: Floats, apart: Floats, steps: Steps, radius: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Fit the sharpness at several contrasts; return the contrasts and the sharpness at each.
 
-    The smaller the limit, the higher the contrast. Each sharpness makes the right places likeliest, with a prior.
+    Landmarks closer than a limit to an image, by `apart` (n, c), are hidden. The smaller the limit, the higher the
+    contrast. Each sharpness makes the right places likeliest, with a prior.
     """
     found = {}
     for share in HIDDEN_SHARES:
@@ -213,10 +221,10 @@ def _sharpness(looks: Looks, away: Floats, apart: Floats, steps: Steps, radius: 
         nearer[hidden[seen]] = -np.inf
         found[float(np.median(nearer.max(1)))] = _sharpest(nearer, near[seen])
     if not found:
-        return {"contrasts": (0.0,), "sharpness": (SHARPNESS,)}
+        return (0.0,), (SHARPNESS,)
     contrasts = sorted(found)
     rising = isotonic_regression([found[one] for one in contrasts]).x
-    return {"contrasts": tuple(contrasts), "sharpness": tuple(rising.tolist())}
+    return tuple(contrasts), tuple(rising.tolist())
 
 
 def _sharpest(nearer: Floats, near: Bools) -> float:
@@ -304,6 +312,29 @@ class _Queries:
         scores = np.abs(truly - stated) / deviations
         return _Errors(scores, deviations, coordinates - true, truly <= model.radius, places.covariance)
 
+    def tracked(self, model: DriveModel, drives: Sequence[Ints], *, carried: bool) -> tuple[float, float] | None:
+        """Factor and deviation of the covariances of a tracked camera, `carried` by odometry or not.
+
+        As in `errors`, drives are also thinned: odometry adds up more error between images that are farther apart.
+        """
+        spread, off, drift = [], [], []
+        random = np.random.default_rng(0)
+        for drive in (_middle(drive[::stride], MOST_TRACKED) for drive in drives for stride in STRIDES):
+            tracker = Tracker(self.landmarks.store, self.layout, self.between, model, self.temperature)
+            ways = np.diff(self.positions[drive], axis=0, prepend=self.positions[drive[:1]])
+            for n, (row, way) in enumerate(zip(drive, ways, strict=True)):
+                if n % RESTART == 0:
+                    tracker.reset()
+                found = tracker.update(self.descriptors[row], _odometry(way, random) if carried else None)
+                error = found.position - self.positions[row]
+                if found.mass >= LIVE_SURE and np.linalg.norm(error) <= 2 * model.radius:
+                    spread.append(found.found.covariance[0])
+                    off.append(error)
+                    drift.append(found.drift)
+        if len(off) < ENOUGH_FOR_COVARIANCE:
+            return None
+        return fit_ellipses(np.array(spread), np.array(off), np.array(drift))
+
     def choose(self, model: DriveModel, drives: Sequence[Ints]) -> DriveModel:
         """The model with the blend and the bend that have the smallest median error."""
         thinned = [drive[::stride] for drive in drives for stride in STRIDES]
@@ -334,7 +365,16 @@ def _with_errors(model: DriveModel, queries: _Queries, drives: Sequence[Ints]) -
     if len(off) < ENOUGH_FOR_COVARIANCE:
         return model
     factor, deviation = fit_deviations(spread, off)
-    return replace(model, covariance_factor=factor, covariance_deviation=deviation)
+    model = replace(model, covariance_factor=factor, covariance_deviation=deviation)
+    live, carried = (queries.tracked(model, drives, carried=carried) for carried in (False, True))
+    return replace(model, live=live, carried=carried)
+
+
+def _odometry(way: Floats, random: np.random.Generator) -> Motion:
+    """Odometry with its usual error, for a way (k,) in the frame of the map."""
+    error = ODOMETRY_ERROR * float(np.linalg.norm(way))
+    forward, left = (way[:2] + error * random.standard_normal(2)).tolist()
+    return Motion(forward, left, 0.0, error**2)
 
 
 def _prior_scores(images: int) -> Floats:

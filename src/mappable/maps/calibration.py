@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
 from mappable.maps.between import FAR, Between, Interpolated, interpolate
+from mappable.maps.conformal import conformal_quantile
 from mappable.maps.drive_model import DriveModel
 from mappable.maps.evidence import Evidence, gather_evidence
 from mappable.maps.map import Map
@@ -52,6 +53,7 @@ class Calibration:
     pairs_valid: float  # largest feature distance at which few pairs are out of reach
     drive: DriveModel  # what the map knows about whole drives
     usual_feature: float  # 95 % of the images have at most this feature distance to the nearest landmark
+    headings: tuple[float, ...] = ()  # rising errors of headings, in radians; () without headings
 
     @property
     def note(self) -> str:
@@ -73,6 +75,10 @@ class Calibration:
             f"{share:.0%} of the images look less like the map than 95 % of the calibration images do. "
             "Calibration may not have seen their condition, and then intervals are right less often"
         )
+
+    def heading_error(self, coverage: float) -> float | None:
+        """Half the width of the interval of a heading, in radians, at most pi; None if headings are not calibrated."""
+        return min(conformal_quantile(np.array(self.headings), coverage), float(np.pi)) if self.headings else None
 
     def covariance(self, found: Interpolated) -> Floats:
         """Covariances (n, k, k) of refined positions."""
@@ -102,6 +108,7 @@ class Calibration:
         for name in ("confident", "doubtful", "retrieved", "pairs"):
             optional = values[name] is None and name in ("doubtful", "pairs")
             made[name] = None if optional else Spread(**_tuples(values[name]))
+        made["headings"] = tuple(values.get("headings", ()))
         made["drive"] = DriveModel.from_json(values["drive"])
         return cls(**made)
 

@@ -24,6 +24,7 @@ LEAST_DEVIATION = 0.01  # smallest deviation of squared feature distances, as a 
 BLIND = 0.02  # probability that an image on the map shows nothing of its place
 # A landmark that resembles all images of a drive counts less. This many images give that effect half its weight.
 RESEMBLANCE_IMAGES = 30.0  # chosen by scripts/real.py
+DRIVE_CONTRAST = 0.35  # quantile of the contrasts of a drive that sets the sharpness of all its images
 NEGLIGIBLE = 1e-3  # landmarks below this share of the likeliest landmark's probability do not count
 LEAST_INFORMATION = 0.25  # nats: the order of images is used if its steps tell at least this about the next place
 BREAK_GROWTH = 0.9  # images beyond this share of the growth of squared feature distances do not continue a path
@@ -55,6 +56,8 @@ class DriveModel:
     scores: tuple[float, ...]  # rising errors of stated distances to the landmark, in standard deviations
     seen_scores: tuple[float, ...]  # the same in conditions that calibration saw; () if it saw only the map's own visit
     usual_contrast: float  # a drive with at least this median contrast looks like these conditions
+    live: tuple[float, float] | None = None  # factor and deviation of covariances, for a camera that is tracked live
+    carried: tuple[float, float] | None = None  # the same with odometry, whose drift is added
 
     def width(self, coverage: float, contrast: float) -> float:
         """Half the width of an interval, in standard deviations; infinite if there are too few scores.
@@ -76,6 +79,7 @@ class DriveModel:
             "steps": Steps(**{name: tuple(value) for name, value in values["steps"].items()}),
             **{name: Odds.from_json(values[name]) for name in ("presence", "seen_presence")},
             **{name: tuple(values[name]) for name in ("contrasts", "sharpness", "scores", "seen_scores")},
+            **{name: tuple(values[name]) for name in ("live", "carried") if values.get(name) is not None},
         }
         return cls(**{**values, **made})
 
@@ -116,10 +120,22 @@ def _look_at(store: Store, queries: Floats32) -> Looks:
         squared = np.take_along_axis(sampled, rows, 1)
     else:
         rows, squared = store.nearest(queries, count)
+    return Looks(rows, squared.astype(np.float64), *_usual(sampled))
+
+
+def look_among(store: Store, descriptor: Floats32, rows: Ints, sample: Floats32) -> Looks:
+    """Search the landmarks `rows` for one image (D,). The `sample` (s, D) of landmarks shows what distance is usual."""
+    squared = squared_between(descriptor[None], store.take(rows))[0]
+    order = np.argsort(squared, kind="stable")
+    usual, deviation = _usual(squared_between(descriptor[None], sample))
+    return Looks(rows[order][None], squared[order][None].astype(np.float64), usual, deviation)
+
+
+def _usual(sampled: Floats32) -> tuple[Floats, Floats]:
+    """Median (n,) of squared feature distances (n, s), and their robust standard deviation."""
     usual = np.median(sampled, axis=1).astype(np.float64)
     deviation = 1.4826 * np.median(np.abs(sampled - usual[:, None]), axis=1)
-    deviation = np.maximum(deviation, LEAST_DEVIATION * np.maximum(usual, 1e-6))
-    return Looks(rows, squared.astype(np.float64), usual, deviation)
+    return usual, np.maximum(deviation, LEAST_DEVIATION * np.maximum(usual, 1e-6))
 
 
 def first_to_second(looks: Looks, positions: Floats, radius: float) -> Floats:
@@ -160,20 +176,26 @@ def link(descriptors: Floats32, steps: Steps) -> Links:
     return Links(parents, squared, fresh)
 
 
-def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | None = None) -> list[Sight]:
+def sights_of(
+    looks: Looks,
+    model: DriveModel,
+    landmarks: int,
+    *,
+    fresh: Floats | None = None,
+    nearer: Floats | None = None,
+    contrast: float | None = None,
+) -> list[Sight]:
     """What each image says alone. `fresh` (n,) are weights: an image counts less if it shows little that is new.
 
-    Without `fresh`, all images count fully. With it, a landmark that resembles the whole drive counts as farther than
-    it seems; the longer the drive, the more.
+    `nearer` (m,) is by how much each landmark is nearer to the whole drive than usual (see `resemblance`), and
+    `contrast` is that of the drive. Without them, each image is judged by itself.
     """
     squared, count = looks.squared, len(looks.rows)
     weight = np.ones(count) if fresh is None else fresh
-    if fresh is not None:
-        middle = squared[:, min(squared.shape[1] - 1, landmarks // 2), None]
-        nearer = np.bincount(looks.rows.ravel(), (weight[:, None] * np.minimum(squared - middle, 0.0)).ravel())
-        squared = squared - (nearer / (weight.sum() + RESEMBLANCE_IMAGES))[looks.rows]
-    contrast = looks.contrast if fresh is None else np.full(count, np.quantile(looks.contrast, 0.35))
-    sharpness = np.interp(contrast, model.contrasts, model.sharpness)
+    if nearer is not None:
+        squared = squared - nearer[looks.rows]
+    contrasts = looks.contrast if contrast is None else np.full(count, contrast)
+    sharpness = np.interp(contrasts, model.contrasts, model.sharpness)
     logs = sharpness[:, None] * (looks.usual[:, None] - squared) / looks.deviation[:, None] * weight[:, None]
     likely = np.exp(logs - logs.max(1, keepdims=True))
     least = likely.min(1)
@@ -184,6 +206,13 @@ def sights_of(looks: Looks, model: DriveModel, landmarks: int, fresh: Floats | N
     order = np.argsort(looks.rows, axis=1)
     rows, likely = np.take_along_axis(looks.rows, order, 1), np.take_along_axis(likely, order, 1)
     return [Sight(rows[n], likely[n], float(likely[n].min()), float(away[n])) for n in range(count)]
+
+
+def resemblance(looks: Looks, fresh: Floats, landmarks: int) -> Floats:
+    """How much nearer than usual each landmark (m,) is to the images together; at most 0, summed with weights (n,)."""
+    middle = looks.squared[:, min(looks.squared.shape[1] - 1, landmarks // 2), None]
+    off = fresh[:, None] * np.minimum(looks.squared - middle, 0.0)
+    return np.bincount(looks.rows.ravel(), off.ravel(), landmarks).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -223,7 +252,9 @@ def follow(model: DriveModel, layout: Layout, looks: Looks, descriptors: Floats3
         places = PlaceFilter(layout, model.steps, usual)
         breaks = _breaks(links, model.steps)
         if not breaks.all() and np.median(places.information(links.squared[1:])) >= LEAST_INFORMATION:
-            sights = sights_of(looks, model, landmarks, links.fresh)
+            nearer = resemblance(looks, links.fresh, landmarks) / (links.fresh.sum() + RESEMBLANCE_IMAGES)
+            contrast = float(np.quantile(looks.contrast, DRIVE_CONTRAST))
+            sights = sights_of(looks, model, landmarks, fresh=links.fresh, nearer=nearer, contrast=contrast)
             return Followed(places.smooth(sights, links.parents, links.squared), usual, breaks)
     return Followed(believe_alone(model, layout, looks))
 
@@ -255,10 +286,7 @@ def coordinates_of(
 
     If the order of the images helped, the coordinates are smoothed along the drive.
     """
-    found = interpolate(between, places.likeliest, looks.rows, looks.squared, temperature)
-    alone = between.positions[places.likeliest]
-    blended = (1 - model.blend) * found.position + model.blend * places.position
-    coordinates: Floats = np.where(found.supported[:, None], blended, alone)
+    coordinates = blended(model, between, temperature, looks, places)
     if drive.step is None or drive.breaks is None:
         return coordinates
     variance = np.trace(places.covariance, axis1=1, axis2=2) / coordinates.shape[1] + model.deviation**2
@@ -267,6 +295,14 @@ def coordinates_of(
     deviations = np.sqrt(variance) * np.where(places.away > 0.5, DOUBT_FACTOR, 1.0)
     breaks = drive.breaks | lasting_jumps(coordinates, step, model.radius)
     return smooth_path(coordinates, deviations, model.bend * step, breaks)
+
+
+def blended(model: DriveModel, between: Between, temperature: float, looks: Looks, places: FoundPlaces) -> Floats:
+    """Coordinates (n, k), each from its image and its belief alone."""
+    found = interpolate(between, places.likeliest, looks.rows, looks.squared, temperature)
+    both = (1 - model.blend) * found.position + model.blend * places.position
+    coordinates: Floats = np.where(found.supported[:, None], both, between.positions[places.likeliest])
+    return coordinates
 
 
 def find_places(

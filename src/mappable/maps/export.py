@@ -28,8 +28,9 @@ def export_csv(file: Path, found: Sequence[Outcome], dimensions: int) -> None:
 
 
 def export_tum(file: Path, places: Places, found: Sequence[Outcome]) -> int:
-    """Write the trajectory of the confident images, without rotation; return the number of positions.
+    """Write the trajectory of the confident images; return the number of positions.
 
+    Orientations are rotations about z by the heading. An image whose heading is unknown has no rotation.
     A map without a calibration is confident of no image, so all images are written. Times are seconds since 1970 if
     all images have a time, and otherwise the number of the image.
     """
@@ -39,10 +40,12 @@ def export_tum(file: Path, places: Places, found: Sequence[Outcome]) -> int:
     )  # the distance is no test: it may be unknown in a calibrated map
     dimensions = len(positions[0].coordinates) if positions else 2
     where: Floats = np.full((len(found), dimensions), np.nan)
+    headings: Floats = np.full(len(found), np.nan)
     for row, one in enumerate(found):
         if isinstance(one, Location) and (one.confident or not calibrated):
             where[row] = one.coordinates
-    write_tum(file, where, seconds_of(places))
+            headings[row] = np.nan if one.heading is None else one.heading
+    write_tum(file, where, seconds_of(places), headings)
     return int(np.isfinite(where[:, 0]).sum())
 
 

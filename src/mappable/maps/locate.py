@@ -12,6 +12,7 @@ from mappable.maps.believed import locations_of
 from mappable.maps.between import Between
 from mappable.maps.calibration import Calibration, Look, between_of, look, neighbors_of, whole_range
 from mappable.maps.drive_model import Followed, believe_alone, look_at
+from mappable.maps.headings import headings_at
 from mappable.maps.location import Location
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Layout
@@ -114,6 +115,13 @@ class Locator:
         rows, squared = rows[:, : self.neighbors], squared[:, : self.neighbors]
         return look(self.positions, self.between, rows, squared, self.calibration, place=place)
 
+    def headings(self, rows: Ints, squared: Floats | Floats32, at: Floats) -> Floats | None:
+        """Headings (n,) of images located `at` (n, k), by the nearest landmarks (n, c); None if not calibrated."""
+        if not self.calibration.headings:
+            return None
+        given = {"radius": self.calibration.drive.radius, "temperature": self.calibration.temperature}
+        return headings_at(self.map.places.yaw, self.positions, rows, squared, at, **given)
+
     def covariances(self, seen: Look) -> Floats:
         """Covariances (n, k, k) of the positions in `seen`."""
         plain = self.calibration.plain_deviation**2 * np.eye(self.positions.shape[1])
@@ -157,6 +165,8 @@ class Locator:
             coverage=coverage,
             covariances=self.covariances(seen),
             refined=seen.found.supported,
+            headings=self.headings(rows, squared, seen.found.position),
+            heading_error=calibration.heading_error(coverage),
             confident=confident,
             reason=lambda n: self._reason(seen, n),
         )

@@ -1,13 +1,14 @@
 """`open_map`: open a map with its encoder, to locate image files, folders and arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mappable.arrays import Pixels
+from mappable.arrays import Floats32, Pixels
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.foreign.filed import FiledDescriptors
 from mappable.features.image_encoder import ImageEncoder
@@ -18,7 +19,7 @@ from mappable.maps.location import Location, Outcome
 from mappable.maps.map import Map
 from mappable.maps.queries import Readable, describe_readable, locate_readable
 from mappable.places.cache import find_packed
-from mappable.places.images import resize_image
+from mappable.places.images import load_image, resize_image
 from mappable.places.pixels import Images
 from mappable.places.table import Places
 from mappable.places.unposed import find_images, is_table
@@ -119,6 +120,21 @@ class OpenMap:
             return found[0]
         raise BadImageError(str(paths[0]), found[0].error.removeprefix(f"{places.files[0]}: "))
 
+    def describe(self, image: str | Path | Pixels) -> Floats32:
+        """The descriptor (D,) of one image: a file, or an array (height, width, 3) of uint8."""
+        about = self.encoder.about
+        if isinstance(image, np.ndarray):
+            _check_pixels(image, (3,))
+            pixels = resize_image(image, about.size, about.fit)
+        else:
+            pixels = load_image(image, about.size, about.fit, self.map.places.decoding)
+        descriptor: Floats32 = self._for_queries(pixels[None])[0]
+        return descriptor
+
+    @cached_property
+    def _for_queries(self) -> Callable[[Pixels], Floats32]:
+        return self.encoder.for_queries()
+
     def packed(self, paths: Sequence[Path], places: Places) -> Images | None:
         """The images of a single folder as packed for the encoder; None if not packed, or with several or no paths."""
         about = self.encoder.about
@@ -144,11 +160,7 @@ class OpenMap:
         )
 
     def _locate_array(self, images: Pixels, sequence: bool, coverage: float | None) -> Location | list[Outcome]:
-        if images.dtype != np.uint8 or images.ndim not in (3, 4) or images.shape[-1] != 3 or not images.size:
-            given = f"{' x '.join(map(str, images.shape))} of {images.dtype}"
-            raise BadInputError(
-                f"images are an array of {given}, expected uint8 and height x width x 3, or n x height x width x 3"
-            )
+        _check_pixels(images, (3, 4))
         about, several = self.encoder.about, images if images.ndim == 4 else images[None]
         pixels = np.stack([resize_image(one, about.size, about.fit) for one in several])
         rows = np.arange(len(pixels))
@@ -162,6 +174,13 @@ class OpenMap:
         )
         one = found[0]
         return one if images.ndim == 3 and not sequence and isinstance(one, Location) else found
+
+
+def _check_pixels(images: NDArray[Any], axes: tuple[int, ...]) -> None:
+    if images.dtype != np.uint8 or images.ndim not in axes or images.shape[-1] != 3 or not images.size:
+        given = f"{' x '.join(map(str, images.shape))} of {images.dtype}"
+        several = ", or n x height x width x 3" if 4 in axes else ""
+        raise BadInputError(f"images are an array of {given}, expected uint8 and height x width x 3{several}")
 
 
 def _paths(images: Any) -> list[str | Path]:

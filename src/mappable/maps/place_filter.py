@@ -15,13 +15,16 @@ LEVELS, BINS = 64, 96  # size of the table of likelihoods of steps: squared feat
 # The next two lines were chosen by the tables of scripts/real.py.
 JUMP = 1e-3  # probability of a step to any place of the map
 LEAVE, ENTER = 0.02, 0.1  # probabilities, per image, of leaving the map and of coming back to it
+SLIP = 0.02  # share of steps for which odometry is wrong
 FREE_STEP = 0.2  # weight of steps of any length, beside steps of about the usual length
 STRAY_STEP = 0.02  # share of steps of any length among images on the map; it tells them from images off the map
 CROWD_RADIUS = 2.0  # landmarks within this distance share the same ground; in spacings
 SHIFTS = 8  # number of positions per spacing over which the likelihood of a step is averaged
+SHIFTED = np.linspace(-1, 1, 2 * SHIFTS + 1)[1:-1]  # these positions, in spacings
 BACK = 6  # how many images back an image can be tied to
 CLEARLY_NEARER = 0.15  # share of the plateau by which an earlier image must be nearer to replace the previous one
 LIKELY_PLACES, NEAR_EACH = 8, 12  # likeliest places of the image before, and landmarks near each, that are added
+UNLIKELY = 1e-5  # landmarks below this share of the likeliest one's probability are forgotten
 SUMMED = 256  # landmarks on which the sum over all landmarks is estimated, in large maps
 PAIRS_IN_MEMORY = 4096  # largest number of landmarks for which the distances of all pairs stay in memory
 MOVES_IN_MEMORY = 512  # largest number of landmarks for which the probabilities of all moves stay in memory
@@ -44,6 +47,31 @@ class Belief:
     rows: Ints  # (c,) landmarks
     probability: Floats  # (c,) probability of each
     away: float  # probability of being off the map
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How a camera moved between two images, by odometry, in its frame at the first one; in metres and radians."""
+
+    forward: float
+    left: float
+    turn: float  # counter-clockwise
+    variance: float  # of each axis of the motion, in squared metres
+
+    @property
+    def way(self) -> float:
+        """Length of the motion, in metres."""
+        return float(np.hypot(self.forward, self.left))
+
+    def then(self, other: "Motion") -> "Motion":
+        """This motion and another one after it."""
+        cos, sin = float(np.cos(self.turn)), float(np.sin(self.turn))
+        return Motion(
+            self.forward + cos * other.forward - sin * other.left,
+            self.left + sin * other.forward + cos * other.left,
+            self.turn + other.turn,
+            self.variance + other.variance,
+        )
 
 
 class Layout:
@@ -85,7 +113,7 @@ class PlaceFilter:
     """A filter for one drive. Most of its steps are about as long as the `usual` one; None: any length."""
 
     def __init__(self, layout: Layout, steps: Steps, usual: float | None = None) -> None:
-        self.layout, self.count = layout, len(layout.positions)
+        self.layout, self.steps, self.count = layout, steps, len(layout.positions)
         self.levels = np.linspace(0.0, 1.15 * steps.plateau, LEVELS)
         moves, near = _moves_between_cells(steps, self.levels, layout, usual)
         kernels = (1 - FREE_STEP) * moves + FREE_STEP * _moves_between_cells(steps, self.levels, layout, None)[0]
@@ -113,9 +141,14 @@ class PlaceFilter:
         places = sight.likelihood * self.layout.weights[sight.rows] * (ENTER / self.count)
         return _normalized(sight.rows, np.append(places, sight.away * LEAVE))
 
-    def update(self, belief: Belief, sight: Sight, squared: float) -> Belief:
-        """The belief about an image, from the belief about an earlier image at the `squared` feature distance."""
-        return self._follow(belief, self.widen(belief, sight), squared)
+    def update(self, belief: Belief, sight: Sight, squared: float, motion: Motion | None = None) -> Belief:
+        """The belief about an image, from the belief about an earlier image at the `squared` feature distance.
+
+        With odometry, `motion` is the motion since that image.
+        """
+        likely = belief.probability >= UNLIKELY * belief.probability.max()
+        some = Belief(belief.rows[likely], belief.probability[likely], belief.away)
+        return self._follow(some, self.widen(some, sight), squared, motion)
 
     def smooth(self, sights: Sequence[Sight], parents: Ints, squared: Floats) -> list[Belief]:
         """Beliefs about the images of a drive that use all of its images, earlier and later ones.
@@ -142,9 +175,13 @@ class PlaceFilter:
                 down.append(self._follow(_normalized(down[parent].rows, values), seen[n], float(squared[n])))
         return [_normalized(one.rows, _joined(one) * _product(own)) for one, own in zip(down, messages, strict=True)]
 
-    def _follow(self, belief: Belief, sight: Sight, squared: float) -> Belief:
+    def _follow(self, belief: Belief, sight: Sight, squared: float, motion: Motion | None = None) -> Belief:
         leave, enter = (one[self._level(squared)] for one in (self.leave, self.enter))
         moved = belief.probability @ self._moves(belief.rows, sight.rows, squared)
+        if motion is not None:
+            jump = self._jump(motion, squared)
+            by_odometry = self._between(belief.rows, sight.rows, self._kernel_by(motion), None)
+            moved = (1 - jump) * (belief.probability @ by_odometry) + jump * moved
         entered = belief.away * enter / self.count * self.layout.weights[sight.rows]
         places = sight.likelihood * ((1 - leave) * moved + entered)
         away = sight.away * (leave * (1 - belief.away) + (1 - enter) * belief.away)
@@ -172,22 +209,44 @@ class PlaceFilter:
     def _moves(self, first: Ints, second: Ints, squared: float) -> Floats32:
         """Probabilities (a, b) of moving from landmarks (a,) to landmarks (b,), by the squared feature distance."""
         level = self._level(squared)
+        return self._between(first, second, self.kernels[level], level)
+
+    def _between(self, first: Ints, second: Ints, kernel: Floats32, level: int | None) -> Floats32:
+        """The same by a kernel (BINS,). Results by the kernel of a `level` are kept."""
         whole = len(first) == self.count and len(second) == self.count
         if whole and level in self._whole:
             return self._whole[level]
-        layout, kernel = self.layout, (1 - JUMP) * self.kernels[level] + np.float32(JUMP / self.count)
+        layout, kernel = self.layout, (1 - JUMP) * kernel + np.float32(JUMP / self.count)
         if layout.pairs is None:
             bins = layout.bins(layout.positions[first], layout.positions[second])
         else:
             bins = layout.pairs if whole else layout.pairs[first[:, None], second]
         moves: Floats32 = kernel[bins] * layout.weights[second].astype(np.float32)
         if layout.around is not None:
-            if level not in self._sums:
-                self._sums[level] = layout.around @ kernel
-            moves /= self._sums[level][first, None].astype(np.float32)
-        if whole and self.count <= MOVES_IN_MEMORY:
+            if level is None:
+                moves /= (layout.around[first] @ kernel)[:, None].astype(np.float32)
+            else:
+                if level not in self._sums:
+                    self._sums[level] = (layout.around @ kernel).astype(np.float64)
+                moves /= self._sums[level][first, None].astype(np.float32)
+        if whole and level is not None and self.count <= MOVES_IN_MEMORY:
             self._whole[level] = moves
         return moves
+
+    def _jump(self, motion: Motion, squared: float) -> float:
+        """Probability that odometry is wrong about a step, because the image changed more or less than it should."""
+        near, far = self.steps.likelihood(np.array([squared]), np.array([motion.way, self.steps.metres[-1]]))[0]
+        return float(SLIP * far / (SLIP * far + (1 - SLIP) * near))
+
+    def _kernel_by(self, motion: Motion) -> Floats32:
+        """Likelihoods (BINS,) of moves between landmarks by their distance, from the length of the motion.
+
+        Its direction would need the heading at each landmark. Where a camera turns, that of landmarks misleads.
+        """
+        moved = np.abs(self.layout.centers + SHIFTED[:, None] * self.layout.spacing)
+        deviation = max(float(np.sqrt(motion.variance)), self.layout.spacing / SHIFTS)
+        kernel = (1 - np.abs(SHIFTED)) @ np.exp(-0.5 * np.square((moved - motion.way) / deviation))
+        return (kernel / max(float(kernel @ self.layout.counts), 1e-12)).astype(np.float32)
 
     def _level(self, squared: float) -> int:
         return min(round(squared / float(self.levels[1])), LEVELS - 1)
@@ -201,7 +260,7 @@ def _moves_between_cells(steps: Steps, levels: Floats, layout: Layout, usual: fl
     the prior alone (b,).
     """
     likely, near, total = np.zeros((len(levels), BINS)), np.zeros(BINS), 0.0
-    for shift in np.linspace(-1, 1, 2 * SHIFTS + 1)[1:-1]:
+    for shift in SHIFTED:
         moved, weight = np.abs(layout.centers + shift * layout.spacing), 1 - abs(shift)
         prior = np.ones(BINS) if usual is None else step_prior(np.maximum(moved, layout.spacing / 20), usual)
         likely += weight * steps.likelihood(levels, moved) * prior

@@ -25,13 +25,16 @@ def locations_at(
     refined: Bools | None = None,
     confident: Bools | None = None,
     together: bool = False,
+    headings: Floats | None = None,
+    heading_error: float | None = None,
 ) -> list[Location]:
     """Make the records of images (n,) at `coordinates` (n, k), all in the same order.
 
     `rows` (n, c) are the candidates to name, nearest first, at `squared` feature distances (n, at least c).
     `landmark` (n,) is the row of each image's landmark, at the `feature` distance (n,), not squared. `reason` says
     why the image with a given number is not confident. Without `confident` (n,), no image is. `distances` (n, 3)
-    are the distance to the landmark and both ends of its interval, which has the `coverage`; NaN if unknown.
+    are the distance to the landmark and both ends of its interval, which has the `coverage`; NaN if unknown. `headings`
+    (n,) in radians err by at most `heading_error`, with the same coverage.
     """
     frame, ids, at = landmarks.frame, landmarks.places.place_id, landmarks.places.positions
     degrees = frame.degrees(coordinates)
@@ -52,6 +55,8 @@ def locations_at(
             high=stated[n][2],
             coverage=None if stated[n][0] is None else coverage,
             covariance=None if covariances is None else tuple(map(tuple, covariances[n].tolist())),
+            heading=(heading := None if headings is None or np.isnan(headings[n]) else float(headings[n])),
+            heading_error=None if heading is None else heading_error,
             refined=refined is not None and bool(refined[n]),
             confident=(sure := confident is not None and bool(confident[n])),
             reason="" if sure else reason(n),

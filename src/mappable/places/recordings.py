@@ -93,7 +93,9 @@ class Recording:
 def check_numbers(spacing: float, max_gap_s: float, offset_s: float = 0.0, zero_spacing: bool = False) -> None:
     """Raise if an option of a reader of recordings is out of its range."""
     if not 0 < spacing < math.inf and not (zero_spacing and spacing == 0):
-        raise BadInputError(f"--spacing is {spacing}, expected a number {'of 0 or more' if zero_spacing else 'above 0'}")
+        raise BadInputError(
+            f"--spacing is {spacing}, expected a number {'of 0 or more' if zero_spacing else 'above 0'}"
+        )
     if not 0 < max_gap_s < math.inf:
         raise BadInputError(f"--max-gap-s is {max_gap_s}, expected a number above 0")
     if not abs(offset_s) <= LONGEST_OFFSET:

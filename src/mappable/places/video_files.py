@@ -1,10 +1,14 @@
 """Video files, opened with PyAV; every exception of PyAV becomes a sentence."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mappable.arrays import Pixels
 from mappable.errors import BadInputError, MappableError, install_extra
 
 
@@ -39,3 +43,27 @@ def opened(file: Path) -> Iterator[tuple[Any, Any]]:
 def reason(error: Exception) -> str:
     """What went wrong, in the words of PyAV."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def play(file: Path) -> Iterator[tuple[float, Pixels]]:
+    """All frames of a video, in order: seconds since the first frame, and pixels (height, width, 3)."""
+    require_pyav()
+    first, before = None, -math.inf
+    with opened(file) as (container, stream):
+        stream.thread_type = "AUTO"
+        frames = container.decode(stream)
+        while True:
+            try:
+                frame = next(frames, None)
+            except Exception as error:
+                raise BadInputError(
+                    f"{file}: damaged or truncated after {max(before, 0.0):.1f} s ({reason(error)})"
+                ) from None
+            if frame is None:
+                return
+            if frame.time is None or frame.is_corrupt:
+                continue
+            first = frame.time if first is None else first
+            if frame.time - first > before:
+                before = frame.time - first
+                yield before, np.asarray(frame.to_image().rotate(frame.rotation, expand=True))

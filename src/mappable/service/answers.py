@@ -168,6 +168,22 @@ class MapAnswer(Answer):
     landmarks: list[Landmark]
 
 
+class Session(Answer):
+    """A session: it follows one camera on the map."""
+
+    model_config = _example({"id": "9f86d081884c7d659a2feaa0c55ad015", "revision": "0f3c9a51d2b7", "seconds": 600.0})
+    id: str
+    revision: str = Field(description="Revision of the map.")
+    seconds: float = Field(description="Seconds without an update after which the session expires.")
+
+
+class Deleted(Answer):
+    """A session that was deleted."""
+
+    model_config = _example({"deleted": "9f86d081884c7d659a2feaa0c55ad015"})
+    deleted: str
+
+
 class Health(Answer):
     """State of the server."""
 

@@ -46,11 +46,14 @@ from mappable.service.body import JSON as JSON_BODY
 from mappable.service.connections import Connections
 from mappable.service.disk import picture
 from mappable.service.engine import Engine
+from mappable.service.following import Following
 from mappable.service.guard import Guard, answer
 from mappable.service.hosts import Hosts
 from mappable.service.limits import Budget, RefusedError, Reserve
 from mappable.service.metrics import CONTENT_TYPE, Metrics
 from mappable.service.page import JSON, PICTURE, File, add_page, add_study
+from mappable.service.session_requests import add_session_requests
+from mappable.service.sessions import SessionsInMemory, SessionStore
 
 if TYPE_CHECKING:
     from mappable.service.study import StudyView
@@ -130,17 +133,21 @@ def create_app(
     study: "StudyView | None" = None,
     images: Sequence[Path] = (),
     hosts: Hosts | None = None,
+    sessions: SessionStore | None = None,
 ) -> ASGIApp:
     """The application that serves the map of `engine`, and a study if there is one.
 
     Pictures come only from the folders of the map and of the study, and from the folders `images`. The application
-    answers to `hosts` (default: this machine).
+    answers to `hosts` (default: this machine). Sessions are kept in `sessions` (default: in memory).
     """
     folders = picture_folders(engine.map, study, images)
+    limits, metrics = engine.limits, engine.metrics
+    following = Following(engine.map, sessions or SessionsInMemory(limits.sessions, limits.session_timeout))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        await asyncio.to_thread(following.close)
         await asyncio.to_thread(engine.close)
 
     app = FastAPI(
@@ -152,7 +159,6 @@ def create_app(
         responses=refusals("default"),  # replaces FastAPI's own format of errors
         lifespan=lifespan,
     )
-    limits, metrics = engine.limits, engine.metrics
     memory = Budget(limits.memory, "memory", "too many bytes are being received at once")
     metrics.gauges = {
         ("mappable_queue_images", "Images in progress or waiting."): lambda: engine.queue.taken,
@@ -161,6 +167,7 @@ def create_app(
     }
     _add_image_requests(app, engine, memory)
     _add_descriptor_requests(app, engine, memory)
+    add_session_requests(app, engine, following, memory)
     _add_map_requests(app, engine, folders)
     add_study(app, study, folders)
     add_page(app)

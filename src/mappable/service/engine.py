@@ -69,6 +69,10 @@ class Engine:
         described = await self._describe(images)
         return await self.run(self._locate, images, described, top_k, sequence, coverage)
 
+    async def describe(self, image: SentImage) -> "Floats32 | RefusedError":
+        """The descriptor (D,) of an image, or the error if it does not decode."""
+        return (await self._describe([image]))[0]
+
     async def recover(
         self, images: list[SentImage], known: list[KnownPosition], *, dimensions: int, ordered: bool
     ) -> Trajectory:

@@ -29,6 +29,8 @@ class Limits:
     connections: int = 512  # open connections
     memory: int = 2**30  # bytes of all requests in progress; the same again for responses that clients have not read
     wrong_tokens: int = 10  # per minute and client address
+    sessions: int = 1000  # cameras that are followed at once
+    session_timeout: float = 600.0  # after which a session without updates expires
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,0 +1,119 @@
+"""`mappable follow MAP SOURCE...`: follow a camera along images as they come, with odometry if there is any."""
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mappable.cli.common import BackendOption, Device, EncoderFile, MapFolder, report_failures
+from mappable.errors import BadInputError, MappableError
+
+if TYPE_CHECKING:
+    from mappable.maps.localizer import Estimate
+
+SAVE_SECONDS = 1.0  # longest time between two writes of the state
+POSE = ("position", "covariance", "heading", "heading_deviation")
+
+
+def follow(
+    folder: MapFolder,
+    source: Annotated[
+        list[Path],
+        typer.Argument(metavar="SOURCE...", help="A folder of images, a video, a folder of one drive, or image files."),
+    ],
+    odometry: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of the robot's motion (.csv, .parquet): time,x,y,yaw or time,forward,left,turn. Its times are "
+            "on the clock of the images.",
+            metavar="FILE",
+        ),
+    ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            help="Seconds to wait for the next image in a folder that grows; inf waits until Ctrl-C.", min=0.0
+        ),
+    ] = 0.0,
+    every: Annotated[
+        float, typer.Option(help="Smallest time in seconds between two images; others are skipped.", min=0.0)
+    ] = 0.0,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps what is remembered; if it exists, go on from there.", metavar="FILE"),
+    ] = None,
+    every_pose: Annotated[bool, typer.Option("--all", help="Also print poses that are not trusted.")] = False,
+    encoder: EncoderFile = None,
+    device: Device = "auto",
+    backend: BackendOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per image.")] = False,
+) -> None:
+    """Follow a camera: print one line per image, with its pose as soon as the map is sure of it.
+
+    The time of an image is the number that is its file name, in seconds; otherwise, images are numbered. An image that
+    cannot be used does not stop the others; the exit code is then 3.
+    """
+    from mappable.interruption import held_back
+    from mappable.maps.feeds import feed
+    from mappable.maps.localizer import Localizer
+    from mappable.maps.odometry import read_odometry
+    from mappable.maps.opened import open_map
+
+    opened = open_map(folder, encoder=encoder, device=device, backend=backend)
+    localizer = Localizer(opened)
+    track = None if odometry is None else read_odometry(odometry)
+    if state is not None and state.exists():
+        localizer.load(state)
+    resumed, skipped, trusted, images, saved = localizer.time, 0, 0, 0, time.monotonic()
+    failures: list[str] = []
+    with held_back(say="stopping after this image") as stopped:
+        for one in feed(source, wait, stopped):
+            if stopped():
+                break
+            if resumed is not None and one.time <= resumed:
+                skipped += 1
+                continue
+            last = localizer.time
+            if last is not None and last <= one.time < last + every:
+                continue
+            images += 1
+            motion = None
+            if track is not None and last is not None and one.time > last:
+                motion = track.between(last, one.time)
+            try:
+                found = localizer.update(opened.describe(one.image), one.time, motion)
+            except MappableError as error:
+                failures.append(str(error))
+                continue
+            trusted += found.trusted
+            typer.echo(_json(found, every_pose) if as_json else _line(found, every_pose))
+            if state is not None and time.monotonic() - saved >= SAVE_SECONDS:
+                localizer.save(state)
+                saved = time.monotonic()
+        if state is not None:
+            localizer.save(state)
+    if skipped:
+        typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
+    if not images and not skipped:
+        raise BadInputError(f"{source[0]}: no images came")
+    typer.echo(f"trusted for {trusted:,} of {images:,} images; frame {localizer.map.frame.name}", err=True)
+    report_failures(failures)
+
+
+def _line(found: "Estimate", every_pose: bool) -> str:
+    where = ""
+    if found.trusted or every_pose:
+        where = " ".join(f"{value:.2f}" for value in found.position)
+        where += "" if found.heading is None else f" heading {found.heading:.2f} rad"
+        where = f"  {where}"
+    return f"{found.time:.3f}  {found.state}{where}  {found.reason or 'trusted'}"
+
+
+def _json(found: "Estimate", every_pose: bool) -> str:
+    values = asdict(found)
+    if not found.trusted and not every_pose:
+        values |= dict.fromkeys(POSE)
+    return json.dumps(values)

@@ -1,0 +1,309 @@
+"""`Localizer`: locates a camera while it moves. Each image gives a pose, its covariance, and whether to trust it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from mappable.arrays import Floats, Floats32, Pixels
+from mappable.checksums import seal
+from mappable.containers import parse_safetensors, read_bytes
+from mappable.errors import BadInputError
+from mappable.files import write_atomically
+from mappable.formats import KEY, Format
+from mappable.maps.location import documented
+from mappable.maps.opened import OpenMap
+from mappable.maps.place_filter import Belief, Motion
+from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracked, Tracker
+from mappable.places.angles import wrap
+
+State = Literal["lost", "several places", "tracking", "off the map"]
+FORMAT = Format("mappable localizer", 1, "start a new localizer", sealed_since=1)
+
+# The constants here were chosen by scripts/following.py, on calibration drives of both worlds.
+ALIKE = 0.0  # an estimate is trusted only if the last images look like the map: least median of their log odds
+MOVED, TOO_FAR = 0.3, 3.0  # and if positions moved by this share of the way that images or odometry tell
+CERTAIN = 3  # and if the place was certain for this many images
+MOST_JUMPS = 1  # and if they jumped at most this often among the last images
+SEVERAL = 4  # largest number of places that count as several; beyond, the camera is lost
+LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
+ONE_DEVIATION = 0.683  # share of errors within one standard deviation
+GAP = 30.0  # a pause this many times longer than usual separates images
+MOST_BYTES = 2**30  # of a file of `save`
+NEW_CLOCK = 3  # number of updates in a row with earlier times after which the clock counts as set back
+
+
+@dataclass(frozen=True)
+class Odometry:
+    """Planar motion since the update before, in the frame of the robot at that time.
+
+    `forward` and `left` are in the unit of the map, usually metres. `turn` is in radians, counter-clockwise.
+    `covariance` (3 x 3) belongs to (forward, left, turn). By default, positions err by 5 % of the way.
+    """
+
+    forward: float
+    left: float
+    turn: float
+    covariance: Sequence[Sequence[float]] | None = None
+
+
+@dataclass(frozen=True)
+class PossiblePlace:
+    """A place where the camera may be."""
+
+    landmark: str = documented("Id of its likeliest landmark.", "sun/0048.jpg")
+    position: tuple[float, ...] = documented("Position of that landmark.", [48.0, 6.1])
+    probability: float = documented("Probability that the camera is there.", 0.97)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Where the camera is; positions are in the frame and the unit of the map, angles in radians."""
+
+    time: float = documented("Time of the image, in seconds.", 12.3)
+    state: State = documented("lost, several places, tracking, or off the map.", "tracking")  # noqa: RUF009
+    trusted: bool = documented("Whether to use the pose.", True)
+    reason: str = documented("Why the estimate is not trusted; empty if it is.", "")
+    position: tuple[float, ...] = documented("x, y (and z) in the frame of the map, in its unit.", [51.3, 7.9])
+    covariance: tuple[tuple[float, ...], ...] = documented(
+        "Covariance of the position if the place is right, in squares of the unit.", [[1.4, 0.1], [0.1, 0.9]]
+    )
+    heading: float | None = documented(
+        "Direction in which the camera looks, in radians counter-clockwise from +x; None if the map has no headings.",
+        1.57,
+    )
+    heading_deviation: float | None = documented("Standard deviation of the heading, in radians.", 0.05)
+    on_map: float = documented("Probability of being on the map.", 0.99)
+    landmark: str = documented("Id of the likeliest landmark.", "sun/0048.jpg")
+    places: tuple[PossiblePlace, ...] = documented("Where the camera may be, likeliest first.", [])
+    revision: str = documented("Revision of the map.", "0f3c9a51d2b7")
+    frame: str = documented("Name of the coordinate frame.", "utm-30N")
+    unit: str = documented("Unit of positions: m (metres) or frames (of a route).", "m")
+
+
+class Localizer:
+    """Follows one camera on a map.
+
+    >>> localizer = Localizer(open_map("map"))  # doctest: +SKIP
+    >>> estimate = localizer.update("frame0001.jpg", time=12.3)  # doctest: +SKIP
+    """
+
+    def __init__(self, opened: OpenMap) -> None:
+        self.map, locator = opened.map, opened.locator
+        self._opened, calibration = opened, locator.calibration
+        yaw = self.map.places.yaw
+        self._tracker = Tracker(
+            self.map.store,
+            locator.layout,
+            locator.between,
+            calibration.drive,
+            calibration.temperature,
+            yaw if np.isfinite(yaw).all() else None,
+        )
+        self.revision = self.map.origin.sha256[:12] if self.map.origin else ""
+        self.reset()
+
+    @property
+    def time(self) -> float | None:
+        """Time of the last image, in seconds; None if there was none."""
+        return self._time
+
+    def reset(self) -> None:
+        """Forget all images: the camera may be anywhere."""
+        self._tracker.reset()
+        self._time: float | None = None  # of the last image
+        self._pauses: list[float] = []  # seconds between the last images
+        self._earlier = 0  # number of updates in a row with an earlier time
+        self._masses: list[float] = []
+        self._pending: Motion | None = None  # motion since the last image, from updates that brought none
+        self._unknown = False  # whether a part of that motion is unknown
+
+    def update(self, image: str | Path | Pixels | Floats32, time: float, odometry: Odometry | None = None) -> Estimate:
+        """Locate an image taken at `time`, in seconds.
+
+        The image is a file, an array (height, width, 3) of uint8, or a descriptor (D,). An update that raises changes
+        nothing. But if only the image cannot be used, its odometry still counts.
+        """
+        apart = self._check_time(time)
+        motion = self._motion(odometry)
+        descriptor = self._describe(image)
+        tracked = self._tracker.update(descriptor, motion, apart=apart)
+        if self._time is not None and not apart:
+            self._pauses = [*self._pauses[-20:], time - self._time]
+        self._time, self._pending, self._unknown = time, None, False
+        self._masses = [*([] if apart else self._masses[1 - CERTAIN :]), tracked.mass]
+        return self._estimate(time, tracked)
+
+    def save(self, file: Path | str) -> None:
+        """Write everything that the localizer remembers to a file, so that `load` goes on from there."""
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        content = self.to_bytes()
+        write_atomically(Path(file), lambda stream: stream.write(content))
+
+    def load(self, file: Path | str) -> None:
+        """Go on from a file of `save`. Raises if the file belongs to another map or another revision of it."""
+        with FORMAT.reading(Path(file)):
+            content = read_bytes(Path(file), MOST_BYTES)
+        self.restore(content, str(file))
+
+    def to_bytes(self, note: Any = None) -> bytes:
+        """The content of the file that `save` writes. `note` is any JSON value to keep with it; see `read_note`."""
+        pending = None if self._pending is None else asdict(self._pending)
+        about = {
+            "encoder": self.map.encoder,
+            "revision": self.revision,
+            "time": self._time,
+            "earlier": self._earlier,
+            "pauses": self._pauses,
+            "masses": self._masses,
+            "pending": pending,
+            "unknown": self._unknown,
+            "note": note,
+        }
+        return seal(save(self._tracker.memory(), {KEY: FORMAT.text(about, indent=None)}))
+
+    def restore(self, content: bytes, name: str) -> Any:
+        """Go on from what `to_bytes` returned, and return its note. Errors call the content by its `name`."""
+        about, arrays = _parse(content, name)
+        with FORMAT.reading(Path(name)):
+            if (about["encoder"], about["revision"]) != (self.map.encoder, self.revision):
+                what = "belongs to another map, or to another revision of it; start a new localizer"
+                raise BadInputError(f"{name}: {what}")
+            self.reset()
+            self._tracker.restore(arrays)
+            self._time, self._earlier, self._unknown = about["time"], int(about["earlier"]), bool(about["unknown"])
+            self._pauses, self._masses = list(about["pauses"]), list(about["masses"])
+            self._pending = None if about["pending"] is None else Motion(**about["pending"])
+            return about["note"]
+
+    def _check_time(self, time: float) -> bool:
+        """Raise if the time is not later than the last one. Return whether the pause since then is too long."""
+        if not isfinite(time):
+            raise BadInputError(f"time is {time}, expected a number of seconds")
+        if self._time is None:
+            return False
+        pause = time - self._time
+        if pause <= 0:
+            self._earlier = self._earlier + 1 if pause < 0 else 0
+            if self._earlier < NEW_CLOCK:
+                raise BadInputError(f"time is {time:.3f}, expected later than {self._time:.3f}; the image was skipped")
+            pause = 0.0  # the clock was set back
+        self._earlier = 0
+        return bool(self._pauses) and pause > GAP * float(np.median(self._pauses))
+
+    def _motion(self, odometry: Odometry | None) -> Motion | None:
+        """The motion since the last image, with what earlier updates left over; None if it is unknown."""
+        if odometry is None:
+            self._unknown = True
+            return None
+        try:
+            motion = _checked(odometry)
+        except BadInputError:
+            self._unknown = True
+            raise
+        self._pending = motion if self._pending is None else self._pending.then(motion)
+        return None if self._unknown else self._pending
+
+    def _describe(self, image: str | Path | NDArray[Any]) -> Floats32:
+        if isinstance(image, np.ndarray) and image.ndim == 1:
+            descriptor = np.ascontiguousarray(image, dtype=np.float32)
+            wanted = self.map.store.dimensions
+            length = float(np.linalg.norm(descriptor)) if len(descriptor) == wanted else np.nan
+            if not abs(length - 1) < 1e-3:
+                given = f"{len(image)} numbers and length {length:.4g}"
+                raise BadInputError(f"the descriptor has {given}, expected {wanted} numbers and length 1")
+            return descriptor
+        return self._opened.describe(image)
+
+    def _estimate(self, time: float, tracked: Tracked) -> Estimate:
+        calibration, found, position = self._opened.locator.calibration, tracked.found, tracked.position
+        model, away = calibration.drive, float(found.away[0])
+        places = self._places(tracked.belief)
+        reason = self._doubt(tracked)
+        state: State = "lost"
+        if away >= 0.5:
+            state = "off the map"
+        elif not reason:
+            state = "tracking"
+        elif sum(one.probability for one in places[:SEVERAL]) >= LIVE_SURE * (1 - away):
+            state = "several places"
+        plain = (model.covariance_factor, model.covariance_deviation)
+        factor, deviation = (model.carried if tracked.carried else model.live) or plain
+        covariance = factor * found.covariance[0] + (deviation**2 + tracked.drift) * np.eye(len(position))
+        known = np.isfinite(tracked.heading)
+        return Estimate(
+            time=float(time),
+            state=state,
+            trusted=not reason,
+            reason=reason,
+            position=tuple(position.tolist()),
+            covariance=tuple(map(tuple, covariance.tolist())),
+            heading=float(wrap(tracked.heading)) if known else None,
+            heading_deviation=calibration.heading_error(ONE_DEVIATION) if known else None,
+            on_map=1 - away,
+            landmark=str(self.map.places.place_id[found.landmark[0]]),
+            places=places,
+            revision=self.revision,
+            frame=self.map.frame.name,
+            unit=self.map.unit,
+        )
+
+    def _doubt(self, tracked: Tracked) -> str:
+        """Why the estimate is not trusted; empty if it is."""
+        if tracked.found.away[0] >= 0.5:
+            return f"off the map with probability {tracked.found.away[0]:.2f}"
+        if tracked.alike < ALIKE:
+            return "the last images look unlike the map"
+        if tracked.mass < LIVE_SURE:
+            return f"the place has probability {tracked.mass:.2f}, expected at least {LIVE_SURE:.2f}"
+        if len(self._masses) < CERTAIN or min(self._masses) < LIVE_SURE:
+            return f"the place has been certain for fewer than {CERTAIN} images"
+        if tracked.jumps > MOST_JUMPS:
+            return f"the position jumped {tracked.jumps} times lately"
+        if not MOVED <= tracked.moved <= TOO_FAR:
+            return f"the position moved {tracked.moved:.1f} times as far as the images tell"
+        return ""
+
+    def _places(self, belief: Belief) -> tuple[PossiblePlace, ...]:
+        at, ids, radius = self._opened.locator.positions, self.map.places.place_id, self._tracker.model.radius
+        chance, rows, listed = belief.probability.copy(), belief.rows, []
+        for _ in range(LISTED):
+            best = int(chance.argmax())
+            near = np.linalg.norm(at[rows] - at[rows[best]], axis=1) <= radius
+            mass = float(chance[near].sum())
+            if mass < LEAST_LISTED:
+                break
+            listed.append(PossiblePlace(str(ids[rows[best]]), tuple(at[rows[best]].tolist()), mass))
+            chance[near] = 0.0
+        return tuple(listed)
+
+
+def read_note(content: bytes, name: str) -> Any:
+    """The note in what `Localizer.to_bytes` returned."""
+    return _parse(content, name)[0]["note"]
+
+
+def _parse(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    with FORMAT.reading(Path(name)):
+        metadata, arrays = parse_safetensors(content, Path(name))
+        return FORMAT.parse(metadata.get(KEY), Path(name)), arrays
+
+
+def _checked(odometry: Odometry) -> Motion:
+    for name in ("forward", "left", "turn"):
+        if not isfinite(getattr(odometry, name)):
+            raise BadInputError(f"odometry: {name} is {getattr(odometry, name)}, expected a finite number")
+    way = float(np.hypot(odometry.forward, odometry.left))
+    if odometry.covariance is None:
+        variance = (ODOMETRY_ERROR * way) ** 2
+    else:
+        covariance: Floats = np.asarray(odometry.covariance, dtype=np.float64)
+        if covariance.shape != (3, 3) or not np.isfinite(covariance).all() or (np.diag(covariance) < 0).any():
+            raise BadInputError("odometry: covariance should be 3 x 3 finite numbers, with variances of 0 or more")
+        variance = float(covariance[0, 0] + covariance[1, 1]) / 2
+    return Motion(float(odometry.forward), float(odometry.left), float(odometry.turn), variance)

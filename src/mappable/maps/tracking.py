@@ -1,0 +1,333 @@
+"""Track a camera: the filter over places, image by image, with odometry if there is any."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappable.arrays import Floats, Floats32, Ints, evenly
+from mappable.maps.between import Between
+from mappable.maps.drive_model import (
+    DOUBT_FACTOR,
+    DRIVE_CONTRAST,
+    IMAGES_AROUND,
+    RESEMBLANCE_IMAGES,
+    SIMILAR_ERRORS,
+    DriveModel,
+    FoundPlaces,
+    Looks,
+    blended,
+    find_places,
+    look_among,
+    look_at,
+    mass_around,
+    resemblance,
+    sights_of,
+)
+from mappable.maps.headings import headings_at, mean_angle
+from mappable.maps.place_filter import BACK, Belief, Layout, Motion, PlaceFilter, Sight, tie_images
+from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS, carry, smooth_path
+from mappable.maps.steps import STEP_CHOICES
+from mappable.maps.store import Store
+
+# The constants here were chosen by scripts/following.py, on calibration drives of both worlds.
+TRAIL = 24  # number of images whose positions are smoothed together
+SET_STEP, EVERY = 60, 10  # images whose feature distances set the usual step, and images between two estimates
+FEWEST_STEPS = 4  # smallest number of images that set the usual step
+MEMORY = 300.0  # weight of images that count for the resemblance of landmarks; older images fade
+LIVE_SURE = 0.6  # an estimate is trusted if the probability of its place is at least this
+ODOMETRY_ERROR = 0.05  # usual error of odometry, as a share of the way
+# A map with more landmarks is searched around the likeliest landmarks, if these have this probability together.
+SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS, LOCAL_EACH = 2048, 16, 0.95, 64
+LOCAL_SAMPLE = 256  # landmarks that show which feature distance is usual, in such a search
+STRAY = 0.5  # an image lies about this far from the place that it looks like, in radii of a place
+
+Pose = tuple[float, float, float]  # x, y and heading
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the tracker remembers of an image."""
+
+    descriptor: Floats32
+    belief: Belief
+    pose: Pose  # by odometry alone, from any start
+    variance: float  # of its position by odometry, added up since the start
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The position of an image by itself, for smoothing."""
+
+    position: Floats  # (k,)
+    variance: float
+    heading: float  # NaN if not known
+    pose: Pose
+    drift: float  # variance of the position by odometry
+
+    @property
+    def numbers(self) -> list[float]:
+        """All of it, in order."""
+        return [*self.position.tolist(), self.variance, self.heading, *self.pose, self.drift]
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """Where the camera is after an image."""
+
+    looks: Looks
+    belief: Belief
+    found: FoundPlaces
+    position: Floats  # (k,)
+    heading: float  # NaN if not known
+    mass: float  # probability of being near the position
+    alike: float  # median log odds that the last images are on the map, each judged alone
+    moved: float  # how far positions moved lately, as a share of what images or odometry tell
+    jumps: int  # how often the position jumped lately
+    images: int  # number of images since the last jump
+    carried: bool  # whether odometry carried the position
+    drift: float  # variance of each coordinate by errors of odometry
+
+
+class Tracker:
+    """Follows one camera by descriptors; its memory does not grow."""
+
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        between: Between,
+        model: DriveModel,
+        temperature: float,
+        yaw: Floats | None = None,
+    ) -> None:
+        self.store, self.layout, self.between, self.model = store, layout, between, model
+        self.temperature, self.yaw, self.count = temperature, yaw, len(layout.positions)
+        shortest = layout.spacing / 4
+        self._steps = np.geomspace(shortest, max(model.steps.reach(0.98), 2 * shortest), STEP_CHOICES)
+        self._filter = lru_cache(STEP_CHOICES)(self._filter_of)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all images: the camera may be anywhere."""
+        self.seen: deque[Seen] = deque(maxlen=BACK)
+        self.trail: deque[Trace] = deque(maxlen=TRAIL)
+        self.path: deque[Floats] = deque(maxlen=2 * IMAGES_AROUND)  # smoothed positions
+        self.starts: deque[bool] = deque(maxlen=2 * IMAGES_AROUND)  # whether the position jumped there
+        self.contrasts: deque[float] = deque(maxlen=SET_STEP)
+        self.squared: deque[float] = deque(maxlen=SET_STEP)
+        self.nearer, self.weight = np.zeros(self.count), 0.0
+        self.usual: float | None = None
+        self.images = 0
+
+    def update(self, descriptor: Floats32, moved: Motion | None = None, *, apart: bool = False) -> Tracked:
+        """Take the next image (D,). `moved` is the motion since the image before; `apart` says that it is unknown."""
+        looks = self._look(descriptor)
+        squared, parent = (0.0, None) if apart or not self.seen else self._tie(descriptor)
+        pose, variance = self._carried(moved)
+        sight = self._sight(looks, squared, parent is None)
+        if parent is None:
+            belief = self._filter(None).start(sight)
+            self.trail.clear()
+            self.path.clear()
+        else:
+            motion = None if moved is None else self._since(parent, pose, variance, squared)
+            belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
+        self.seen.append(Seen(descriptor, belief, pose, variance))
+        self.images += 1
+        return self._tracked(looks, belief, moved is not None)
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Everything that the tracker remembers, as arrays by name; `restore` takes them back."""
+        seen, trail = list(self.seen), list(self.trail)
+        k, numbers = self.layout.positions.shape[1], self.store.dimensions
+        return {
+            "descriptors": np.array([one.descriptor for one in seen], dtype=np.float32).reshape(-1, numbers),
+            "rows": np.concatenate([np.empty(0, np.int64), *(one.belief.rows for one in seen)]),
+            "probability": np.concatenate([np.empty(0), *(one.belief.probability for one in seen)]),
+            "beliefs": np.array([(len(one.belief.rows), one.belief.away) for one in seen]).reshape(-1, 2),
+            "poses": np.array([(*one.pose, one.variance) for one in seen]).reshape(-1, 4),
+            "trail": np.array([one.numbers for one in trail]).reshape(-1, k + 6),
+            "path": np.array(self.path).reshape(-1, k),
+            "starts": np.array(self.starts, dtype=bool),
+            "contrasts": np.array(self.contrasts),
+            "squared": np.array(self.squared),
+            "nearer": self.nearer,
+            "numbers": np.array([self.weight, np.nan if self.usual is None else self.usual, self.images]),
+        }
+
+    def restore(self, memory: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `memory` returned. Raises KeyError, ValueError or IndexError for anything else."""
+        self.reset()
+        k, start = self.layout.positions.shape[1], 0
+        if memory["nearer"].shape != (self.count,) or memory["descriptors"].shape[1] != self.store.dimensions:
+            raise ValueError("its landmarks or descriptors are not those of the map")
+        for (count, away), pose, descriptor in zip(
+            memory["beliefs"].tolist(), memory["poses"].tolist(), memory["descriptors"], strict=True
+        ):
+            some = slice(start, start := start + int(count))
+            belief = Belief(memory["rows"][some], memory["probability"][some], away)
+            self.seen.append(Seen(descriptor, belief, (pose[0], pose[1], pose[2]), pose[3]))
+        for one in memory["trail"]:
+            variance, heading, x, y, turn, drift = one[k:].tolist()
+            self.trail.append(Trace(one[:k], variance, heading, (x, y, turn), drift))
+        self.path.extend(memory["path"])
+        self.starts.extend(memory["starts"].tolist())
+        self.contrasts.extend(memory["contrasts"].tolist())
+        self.squared.extend(memory["squared"].tolist())
+        self.nearer = memory["nearer"].copy()
+        self.weight, usual, images = memory["numbers"].tolist()
+        self.usual, self.images = None if np.isnan(usual) else usual, int(images)
+
+    def _look(self, descriptor: Floats32) -> Looks:
+        """Search the landmarks: where the camera is believed to be, and everywhere if it does not look like that."""
+        rows = self._believed()
+        if rows is not None:
+            looks = look_among(self.store, descriptor, rows, self._sample)
+            if float(self.model.seen_presence.log(looks.contrast[:, None])[0]) >= 0:
+                return looks
+        return look_at(self.store, descriptor[None])
+
+    @cached_property
+    def _sample(self) -> Floats32:
+        return self.store.take(evenly(self.count, LOCAL_SAMPLE))
+
+    def _believed(self) -> Ints | None:
+        """Landmarks around the believed places of the last image; None if the map is small, or the belief is wide."""
+        if self.count <= SEARCH_WHOLE or not self.seen:
+            return None
+        belief, at = self.seen[-1].belief, self.layout.positions
+        order = np.argsort(-belief.probability)[:LOCAL_PLACES]
+        if belief.probability[order].sum() < LOCAL_MASS:
+            return None
+        near = self.layout.tree.query(at[belief.rows[order]], LOCAL_EACH)[1]
+        return np.unique(near)
+
+    def _filter_of(self, usual: float | None) -> PlaceFilter:
+        return PlaceFilter(self.layout, self.model.steps, usual)
+
+    def _tie(self, descriptor: Floats32) -> tuple[float, Seen]:
+        """The squared feature distance to the image that this one is tied to, and that image."""
+        before = np.full((1, BACK), np.inf)
+        for back in range(len(self.seen)):
+            off = descriptor - self.seen[-1 - back].descriptor
+            before[0, back] = float(off @ off)
+        back = -int(tie_images(before, self.model.steps.plateau)[0])
+        return float(before[0, back - 1]), self.seen[-back]
+
+    def _carried(self, moved: Motion | None) -> tuple[Pose, float]:
+        """The pose by odometry, and its variance."""
+        (x, y, turn), variance = (self.seen[-1].pose, self.seen[-1].variance) if self.seen else ((0.0, 0.0, 0.0), 0.0)
+        if moved is None:
+            return (x, y, turn), variance + self.layout.spacing**2
+        cos, sin = np.cos(turn), np.sin(turn)
+        x, y = x + cos * moved.forward - sin * moved.left, y + sin * moved.forward + cos * moved.left
+        return (float(x), float(y), turn + moved.turn), variance + moved.variance
+
+    def _since(self, parent: Seen, pose: Pose, variance: float, squared: float) -> Motion:
+        """The motion since the parent. Its variance allows for images that look like places ahead or behind."""
+        x, y = pose[0] - parent.pose[0], pose[1] - parent.pose[1]
+        cos, sin = np.cos(parent.pose[2]), np.sin(parent.pose[2])
+        change = max(squared / self.model.steps.plateau, float(np.hypot(x, y)) / self.model.radius)
+        stray = (STRAY * self.model.radius) ** 2 * min(1.0, change)
+        return Motion(
+            float(cos * x + sin * y),
+            float(cos * y - sin * x),
+            pose[2] - parent.pose[2],
+            variance - parent.variance + stray,
+        )
+
+    def _sight(self, looks: Looks, squared: float, first: bool) -> Sight:
+        model = self.model
+        fresh = 1.0 if first else min(squared / model.steps.plateau, 1.0)
+        self.contrasts.append(float(looks.contrast[0]))
+        keep = min(1.0, MEMORY / (self.weight + fresh))
+        self.nearer = keep * (self.nearer + resemblance(looks, np.array([fresh]), self.count))
+        self.weight = keep * (self.weight + fresh)
+        if not first:
+            self.squared.append(squared)
+            if self.images % EVERY == 0 or len(self.squared) < EVERY:
+                self._set_step()
+        return sights_of(
+            looks,
+            model,
+            self.count,
+            fresh=np.array([fresh]),
+            nearer=self.nearer / (self.weight + RESEMBLANCE_IMAGES),
+            contrast=float(np.quantile(self.contrasts, DRIVE_CONTRAST)),
+        )[0]
+
+    def _set_step(self) -> None:
+        if len(self.squared) >= FEWEST_STEPS:
+            usual = self.model.steps.usual(np.array(self.squared), self.layout.spacing / 4)
+            self.usual = float(self._steps[int(np.abs(np.log(self._steps / usual)).argmin())])
+
+    def _tracked(self, looks: Looks, belief: Belief, carried: bool) -> Tracked:
+        model, at = self.model, self.layout.positions
+        found = find_places([belief], at, model.radius)
+        own = blended(model, self.between, self.temperature, looks, found)[0]
+        heading = np.nan
+        if self.yaw is not None:
+            given = {"radius": model.radius, "temperature": self.temperature}
+            heading = float(headings_at(self.yaw, at, looks.rows, looks.squared, own[None], **given)[0])
+        variance = float(np.trace(found.covariance[0])) / at.shape[1] + model.deviation**2
+        variance *= DOUBT_FACTOR**2 if found.away[0] > 0.5 else 1.0
+        last = self.seen[-1]
+        step = self.usual or self.layout.spacing
+        self.trail.append(Trace(own, variance, heading, last.pose, last.variance))
+        position, heading, drift, since = self._smoothed(step, carried)
+        self.starts.append(since == 1)
+        self.path.append(position)
+        return Tracked(
+            looks=looks,
+            belief=belief,
+            found=found,
+            position=position,
+            heading=heading,
+            mass=float(mass_around([belief], at, position[None], model.radius)[0]),
+            alike=float(np.median(model.seen_presence.log(np.array(self.contrasts)[-2 * IMAGES_AROUND :, None]))),
+            moved=self._moved(step, carried, since),
+            jumps=sum(self.starts),
+            images=since,
+            carried=carried,
+            drift=drift,
+        )
+
+    def _smoothed(self, step: float, carried: bool) -> tuple[Floats, float, float, int]:
+        """The last position, smoothed along the trail; the heading; drift; and the number of images since a jump."""
+        measured = np.array([one.position for one in self.trail])
+        far = np.linalg.norm(np.diff(measured, axis=0), axis=1) > JUMP_STEPS * step + JUMP_RADII * self.model.radius
+        start = int(np.flatnonzero(far)[-1]) + 1 if far.any() else 0
+        measured, trail = measured[start:], list(self.trail)[start:]
+        variance, poses = np.array([one.variance for one in trail]), np.array([one.pose for one in trail])
+        heading = trail[-1].heading
+        if len(trail) > 2 and carried:
+            drift = trail[-1].drift - np.array([one.drift for one in trail])
+            headings = np.array([one.heading for one in trail])
+            if np.isfinite(headings).all():
+                heading = float(mean_angle(headings - poses[:, 2], 1 / (variance + drift)) + poses[-1, 2])
+            position, drifted = carry(measured, variance, poses, drift)
+            return position, heading, drifted, len(trail)
+        if len(trail) > 2:
+            variance *= max(1.0, SIMILAR_ERRORS * self.model.radius / step)
+            breaks = np.zeros(len(trail), dtype=bool)
+            smooth = smooth_path(measured, np.sqrt(variance), self.model.bend * step, breaks)
+            return smooth[-1], heading, 0.0, len(trail)
+        return measured[-1], heading, 0.0, len(trail)
+
+    def _moved(self, step: float, carried: bool, since: int) -> float:
+        """How far positions moved since the last jump, as a share of the way by odometry, or by the usual step.
+
+        The share is 1 if that way is short.
+        """
+        path = np.array(self.path)[-since:]
+        way = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+        expected = (len(path) - 1) * step
+        if carried:
+            poses = np.array([one.pose[:2] for one in self.trail])[-len(path) :]
+            expected = float(np.linalg.norm(np.diff(poses, axis=0), axis=1).sum())
+        return way / expected if expected > self.model.radius else 1.0

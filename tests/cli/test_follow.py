@@ -1,0 +1,182 @@
+"""`mappable follow`: images as they come, with odometry, and with a state that survives a reboot."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import Result
+
+from mappable.errors import BadInputError
+from mappable.places import load_places
+
+Run = Callable[..., Result]
+COUNT = 30
+
+
+@pytest.fixture
+def drive(wall: Path, tmp_path: Path) -> Path:
+    """A folder with images of the drive `fog`, named by seconds."""
+    folder = tmp_path / "drive"
+    folder.mkdir()
+    for n, file in enumerate(sorted((wall / "fog").iterdir())[:COUNT]):
+        shutil.copy(file, folder / f"{100 + n / 2:.1f}.png")
+    return folder
+
+
+@pytest.fixture
+def moved(wall: Path, tmp_path: Path) -> Path:
+    """Odometry of that drive: poses in a frame of its own."""
+    at = load_places(wall).where(sequence="fog").positions[:COUNT]
+    poses = np.column_stack([-at[:, 1] + 7, at[:, 0], np.full(COUNT, np.pi / 2)])
+    rows = [f"{100 + n / 2},{x},{y},{yaw}" for n, (x, y, yaw) in enumerate(poses.tolist())]
+    (tmp_path / "odometry.csv").write_text("\n".join(["time,x,y,yaw", *rows]) + "\n")
+    return tmp_path / "odometry.csv"
+
+
+def lines(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def errors(wall: Path, found: list[dict[str, Any]]) -> Any:
+    at = load_places(wall).where(sequence="fog").positions
+    return np.array([np.linalg.norm(at[round(2 * (one["time"] - 100))] - one["position"]) for one in found])
+
+
+def test_a_folder_is_followed(mappable: Run, wall: Path, wall_map: Path, drive: Path, moved: Path) -> None:
+    for more in ((), ("--odometry", moved)):
+        found = lines(mappable("follow", wall_map, drive, "--json", *more))
+        assert [one["time"] for one in found] == [100 + n / 2 for n in range(COUNT)]
+        assert found[0]["position"] is None
+        trusted = [one for one in found if one["trusted"]]
+        assert len(trusted) > COUNT / 2
+        assert np.median(errors(wall, trusted)) < 3
+    every = lines(mappable("follow", wall_map, drive, "--json", "--all"))
+    assert all(one["position"] for one in every)
+
+
+def test_lines_are_silent_about_poses_that_are_not_trusted(mappable: Run, wall_map: Path, drive: Path) -> None:
+    result = mappable("follow", wall_map, drive)
+    first, *_, last = result.stdout.splitlines()
+    assert first.startswith("100.000  ")
+    assert "fewer than 3 images" in first or "probability" in first
+    assert last.startswith("114.500  tracking  ")
+    assert last.endswith("  trusted")
+    assert len(mappable("follow", wall_map, drive, "--all").stdout.splitlines()[0]) > len(first)
+    assert f"of {COUNT} images; frame wall" in result.stderr
+
+
+def test_a_reboot_goes_on(mappable: Run, wall_map: Path, drive: Path, moved: Path, tmp_path: Path) -> None:
+    whole = lines(mappable("follow", wall_map, drive, "--json", "--odometry", moved))
+    late = sorted(drive.iterdir())[15:]
+    (tmp_path / "late").mkdir()
+    for file in late:
+        file.rename(tmp_path / "late" / file.name)
+    options = ("--json", "--odometry", moved, "--state", tmp_path / "state.safetensors")
+    assert lines(mappable("follow", wall_map, drive, *options)) == whole[:15]
+    for file in late:
+        (tmp_path / "late" / file.name).rename(file)
+    result = mappable("follow", wall_map, drive, *options)
+    assert lines(result) == whole[15:]
+    assert "skipped 15 images" in result.stderr
+
+
+@pytest.mark.medium
+def test_a_folder_that_grows(mappable: Run, wall_map: Path, drive: Path, tmp_path: Path) -> None:
+    growing, files = tmp_path / "growing", sorted(drive.iterdir())[:4]
+    growing.mkdir()
+
+    def grow() -> None:
+        for file in files:
+            content = file.read_bytes()
+            with (growing / file.name).open("wb") as stream:  # in two parts
+                stream.write(content[:100])
+                stream.flush()
+                time.sleep(0.1)
+                stream.write(content[100:])
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    found = lines(mappable("follow", wall_map, growing, "--json", "--wait", 1.0))
+    writer.join()
+    assert [one["time"] for one in found] == [100.0, 100.5, 101.0, 101.5]
+
+
+def test_an_image_that_cannot_be_read_does_not_stop_the_others(mappable: Run, wall_map: Path, drive: Path) -> None:
+    (drive / "102.0.png").write_bytes(b"bad")
+    result = mappable("follow", wall_map, drive)
+    assert result.exit_code == 3
+    assert len(result.stdout.splitlines()) == COUNT - 1
+    assert "102.0.png" in result.stderr
+
+
+def test_files_and_thinned_images(mappable: Run, wall: Path, wall_map: Path, drive: Path) -> None:
+    assert len(lines(mappable("follow", wall_map, *sorted(drive.iterdir())[:3], "--json"))) == 3
+    found = lines(mappable("follow", wall_map, drive, "--json", "--every", 1.0))
+    assert [one["time"] for one in found[:3]] == [100.0, 101.0, 102.0]
+
+
+def test_a_video_is_followed(mappable: Run, wall_map: Path, drive: Path, tmp_path: Path) -> None:
+    av = pytest.importorskip("av")
+    with av.open(str(tmp_path / "drive.mp4"), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt, stream.bit_rate = 64, 48, "yuv420p", 4_000_000
+        for file in sorted(drive.iterdir()):
+            container.mux(stream.encode(av.VideoFrame.from_image(Image.open(file))))
+        container.mux(stream.encode())
+    found = lines(mappable("follow", wall_map, tmp_path / "drive.mp4", "--json"))
+    assert len(found) == COUNT
+    assert found[10]["time"] == pytest.approx(1.0)
+    assert found[-1]["trusted"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("time,x,y\n1,2,3\n", "time and x, y, yaw"),
+        ("time,x,y,yaw\n", "no rows"),
+        ("time,x,y,yaw\n1,0,0,0\n1,0,0,0\n", "row 3: column 'time' is '1'"),
+        ("time,x,y,yaw\n1,0,nan,0\n", "row 2: column 'y' is 'nan'"),
+    ],
+)
+def test_bad_odometry_is_one_sentence(
+    mappable: Run, wall_map: Path, drive: Path, tmp_path: Path, text: str, words: str
+) -> None:
+    (tmp_path / "bad.csv").write_text(text)
+    result = mappable("follow", wall_map, drive, "--odometry", tmp_path / "bad.csv")
+    assert isinstance(result.exception, BadInputError)
+    assert words in str(result.exception)
+
+
+def test_bad_sources_are_one_sentence(mappable: Run, wall: Path, wall_map: Path, drive: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for sources, words in [((tmp_path / "empty",), "no images"), ((drive, drive), "folder"), ((wall,), "sequences")]:
+        result = mappable("follow", wall_map, *sources)
+        assert isinstance(result.exception, BadInputError), result.output
+        assert words in str(result.exception)
+
+
+@pytest.mark.medium
+def test_ctrl_c_saves_the_state(backbones_folder: Path, wall_map: Path, drive: Path, tmp_path: Path) -> None:
+    known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
+    run = [sys.executable, "-c", f"{known}from mappable.cli import main; main()", "follow", str(wall_map), str(drive)]
+    run += ["--wait", "inf", "--state", str(tmp_path / "state.safetensors")]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(COUNT):
+            assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert (tmp_path / "state.safetensors").is_file()

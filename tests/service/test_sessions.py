@@ -1,0 +1,227 @@
+"""Sessions: a camera that is followed over HTTP, by one server or by several that share a folder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mappable.maps import Localizer, Odometry, open_map
+from mappable.places import Places
+from mappable.service.limits import Limits, RefusedError
+from mappable.service.sessions import SessionsInFolder, SessionsInMemory
+
+Images = list[tuple[str, bytes]]
+UNKNOWN = "0" * 32
+
+
+def update(client: Any, session: str, data: Any, when: float, kind: str = "image/png", **odometry: float) -> Any:
+    more = "".join(f"&{name}={value}" for name, value in odometry.items())
+    return client.post(f"/sessions/{session}/update?time={when}{more}", data, kind)
+
+
+def same(told: Any, found: Any) -> None:
+    """The same estimate, whatever the batch in which the image was described."""
+    expected = json.loads(json.dumps(asdict(found)))
+    assert (told["state"], told["trusted"], told["landmark"]) == (
+        expected["state"],
+        expected["trusted"],
+        expected["landmark"],
+    )
+    np.testing.assert_allclose(told["position"], expected["position"], atol=0.01)
+    np.testing.assert_allclose(told["covariance"], expected["covariance"], rtol=0.01, atol=1e-3)
+
+
+@pytest.fixture
+def localizer(small_backbone: str, map_folder: Path) -> Localizer:
+    return Localizer(open_map(map_folder))
+
+
+def odometry(n: int) -> dict[str, float]:
+    return {} if n == 0 else {"forward": 2.0, "left": 0.0, "turn": 0.0}
+
+
+@pytest.mark.medium
+def test_a_session_says_what_a_localizer_says(client: Any, images: Images, localizer: Localizer, wall: Places) -> None:
+    session = client.post("/sessions", b"", None).json
+    assert session["revision"] == localizer.revision
+    files = wall.where(split="test").files
+    for n, (_, data) in enumerate(images[:12]):
+        answer = update(client, session["id"], data, float(n), **odometry(n))
+        assert answer.status == 200, answer.body
+        same(answer.json, localizer.update(files[n], float(n), Odometry(2.0, 0.0, 0.0) if n else None))
+    assert answer.json["trusted"]
+    descriptor = localizer._opened.describe(files[12])
+    sent = json.dumps({"descriptor": descriptor.tolist()})
+    same(update(client, session["id"], sent, 12.0, "application/json").json, localizer.update(descriptor, 12.0))
+    assert client.ask("DELETE", f"/sessions/{session['id']}").json == {"deleted": session["id"]}
+    assert update(client, session["id"], data, 99.0).status == 404
+
+
+@pytest.mark.medium
+def test_estimates_are_streamed_from_any_number_on(start: Callable[..., Any], map_folder: Path, images: Images) -> None:
+    client = start(map_folder, replace_limits(timeout=2.0))
+    session = client.post("/sessions", b"", None).json["id"]
+    told = [update(client, session, data, float(n)).json for n, (_, data) in enumerate(images[:4])]
+    answer = client.get(f"/sessions/{session}/events")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert events(answer.body) == dict(enumerate(told, 1))
+    later = client.ask("GET", f"/sessions/{session}/events", headers={"Last-Event-ID": "2"})
+    assert list(events(later.body)) == [3, 4]
+    assert client.get(f"/sessions/{UNKNOWN}/events").status == 404
+
+
+def replace_limits(**values: Any) -> Limits:
+    return replace(Limits(queue=100, connections=300), **values)
+
+
+def events(body: bytes) -> dict[int, Any]:
+    found = {}
+    for event in body.decode().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in event.splitlines())
+        if "id" in lines:
+            found[int(lines["id"])] = json.loads(lines["data"])
+    return found
+
+
+@pytest.mark.medium
+def test_a_bad_update_is_one_sentence_and_the_session_goes_on(client: Any, images: Images) -> None:
+    session, data = client.post("/sessions", b"", None).json["id"], images[0][1]
+    assert update(client, session, data, 5.0).status == 200
+    for path, body, kind, status, words in [
+        (f"/sessions/{session}/update?time=4", data, "image/png", 422, "time is 4.000, expected later than 5.000"),
+        (f"/sessions/{session}/update?time=5", data, "image/png", 422, "expected later"),
+        (f"/sessions/{session}/update?time=nan", data, "image/png", 422, "time"),
+        (f"/sessions/{session}/update", data, "image/png", 422, "time"),
+        (f"/sessions/{session}/update?time=6&forward=1", data, "image/png", 422, "forward, left and turn"),
+        (f"/sessions/{session}/update?time=6&forward=nan&left=0&turn=0", data, "image/png", 422, "forward"),
+        (f"/sessions/{session}/update?time=6", b"bad", "image/png", 422, "not a JPEG, PNG or WebP"),
+        (f"/sessions/{session}/update?time=6", b"bad", "application/json", 400, "descriptor"),
+        (f"/sessions/{session}/update?time=6", b'{"descriptor": [1]}', "application/json", 422, "1 numbers"),
+        (f"/sessions/{session}/update?time=6", b"bad", "text/plain", 415, "content type"),
+        (f"/sessions/{UNKNOWN}/update?time=6", data, "image/png", 404, "does not exist, or it expired"),
+        ("/sessions/..%2f..%2fetc/update?time=6", data, "image/png", 404, ""),
+    ]:
+        answer = client.post(path, body, kind)
+        assert (answer.status, words in answer.error) == (status, True), (path, answer.body)
+    assert update(client, session, images[1][1], 6.0).status == 200
+
+
+@pytest.mark.medium
+def test_sessions_are_limited(start: Callable[..., Any], map_folder: Path) -> None:
+    client = start(map_folder, replace_limits(sessions=2))
+    first = client.post("/sessions", b"", None).json["id"]
+    assert client.post("/sessions", b"", None).status == 200
+    full = client.post("/sessions", b"", None)
+    assert full.status == 503
+    assert "2 sessions already" in full.error
+    client.ask("DELETE", f"/sessions/{first}")
+    assert client.post("/sessions", b"", None).status == 200
+
+
+@pytest.mark.medium
+def test_sessions_need_the_token(start: Callable[..., Any], map_folder: Path) -> None:
+    client = start(map_folder, token="secret")
+    session = client.post("/sessions", b"", None).json["id"]
+    stranger = replace(client, headers={})
+    assert stranger.post("/sessions", b"", None).status == 401
+    assert stranger.get(f"/sessions/{session}/events").status == 401
+    assert stranger.ask("DELETE", f"/sessions/{session}").status == 401
+
+
+def test_sessions_in_memory_expire() -> None:
+    now = 0.0
+    store = SessionsInMemory(2, 10.0, lambda: now)
+    first, second = store.create(b"a"), store.create(b"b")
+    now = 8.0
+    with store.hold(second) as slot:
+        slot.content = b"c"
+    now = 12.0
+    with pytest.raises(RefusedError, match=first):
+        store.read(first)
+    assert store.read(second) == b"c"
+
+
+def test_sessions_in_a_folder_expire_and_are_shared(tmp_path: Path) -> None:
+    one, other = (SessionsInFolder(tmp_path / "sessions", 2, 10.0) for _ in range(2))
+    first, second = one.create(b"a"), other.create(b"b")
+    with pytest.raises(RefusedError, match="2 sessions"):
+        one.create(b"c")
+    with one.hold(second) as slot:
+        slot.content = b"c"
+    assert other.read(second) == b"c"
+    file = tmp_path / "sessions" / f"{first}.safetensors"
+    os.utime(file, (time.time() - 11, time.time() - 11))
+    with pytest.raises(RefusedError, match=first):
+        other.read(first)
+    other.remove(second)
+    with pytest.raises(RefusedError, match=second), one.hold(second):
+        pass
+    assert not list((tmp_path / "sessions").iterdir())
+
+
+def test_a_session_survives_an_error_in_an_update(tmp_path: Path) -> None:
+    for store in (SessionsInMemory(2, 10.0), SessionsInFolder(tmp_path, 2, 10.0)):
+        name = store.create(b"a")
+        with suppress(ValueError), store.hold(name) as slot:
+            slot.content = b"b"
+            raise ValueError
+        assert store.read(name) == b"b"
+
+
+@pytest.fixture
+def serving(
+    backbones_folder: Path, small_backbone: str, map_folder: Path, tmp_path: Path, client: Any
+) -> Callable[[], Any]:
+    """Start `mappable serve` in a process of its own; all of them share a folder of sessions."""
+    known = f"from mappable.features import backbones; backbones.__path__.append({str(backbones_folder)!r}); "
+    run = [sys.executable, "-c", f"{known}from mappable.cli import main; main()", "serve", str(map_folder)]
+    run += ["--port", "0", "--session-folder", str(tmp_path / "sessions"), "--timeout", "3"]
+
+    @contextmanager
+    def start() -> Iterator[Any]:
+        with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            try:
+                assert process.stdout is not None
+                address = next(line for line in process.stdout if line.startswith("serving at "))
+                yield replace(client, port=int(address.rsplit(":", 1)[1])), process
+            finally:
+                process.kill()
+
+    return start
+
+
+@pytest.mark.medium
+def test_a_killed_server_loses_no_session(
+    serving: Callable[[], Any], images: Images, localizer: Localizer, wall: Places
+) -> None:
+    files = wall.where(split="test").files
+    expected = [localizer.update(files[n], float(n), Odometry(2.0, 0.0, 0.0) if n else None) for n in range(16)]
+    with serving() as (one, killed), serving() as (other, _):
+        session = one.post("/sessions", b"", None).json["id"]
+        for n in range(8):  # in turns
+            same(update((one, other)[n % 2], session, images[n][1], float(n), **odometry(n)).json, expected[n])
+        with one.socket() as connection:  # and killed in the middle of an update
+            more = "".join(f"&{name}={value}" for name, value in odometry(8).items())
+            head = f"POST /sessions/{session}/update?time=8.0{more} HTTP/1.1\r\nHost: localhost\r\n"
+            head += f"Content-Type: image/png\r\nContent-Length: {len(images[8][1])}\r\n\r\n"
+            connection.sendall(head.encode() + images[8][1])
+            time.sleep(0.005)
+            killed.send_signal(signal.SIGKILL)
+            killed.wait(10)
+        again = update(other, session, images[8][1], 8.0, **odometry(8))
+        assert again.status == 200 or "expected later than 8.000" in again.error  # it was lost, or it was stored
+        for n in range(9, 16):
+            same(update(other, session, images[n][1], float(n), **odometry(n)).json, expected[n])
+        streamed = events(other.get(f"/sessions/{session}/events").body)
+        assert [one["time"] for one in streamed.values()] == [float(n) for n in range(16)]
