@@ -44,6 +44,7 @@ ODOMETRY_ERROR = 0.05  # usual error of odometry, as a share of the way
 # A map with more landmarks is searched around the likeliest landmarks, if these have this probability together.
 SEARCH_WHOLE, LOCAL_PLACES, LOCAL_MASS, LOCAL_EACH = 2048, 16, 0.95, 64
 LOCAL_SAMPLE = 256  # landmarks that show which feature distance is usual, in such a search
+SYSTEMATIC = 0.05  # systematic error of odometry, such as a wrong scale, as a share of the way
 STRAY = 0.5  # an image lies about this far from the place that it looks like, in radii of a place
 
 Pose = tuple[float, float, float]  # x, y and heading
@@ -57,6 +58,7 @@ class Seen:
     belief: Belief
     pose: Pose  # by odometry alone, from any start
     variance: float  # of its position by odometry, added up since the start
+    way: float  # length of the way since the start, by odometry
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,13 @@ class Trace:
     variance: float
     heading: float  # NaN if not known
     pose: Pose
-    drift: float  # variance of the position by odometry
+    drift: float  # variance of the position by odometry, added up since the start
+    way: float  # length of the way since the start, by odometry
 
     @property
     def numbers(self) -> list[float]:
         """All of it, in order."""
-        return [*self.position.tolist(), self.variance, self.heading, *self.pose, self.drift]
+        return [*self.position.tolist(), self.variance, self.heading, *self.pose, self.drift, self.way]
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class Tracker:
         looks = self._look(descriptor)
         squared, parent = (0.0, None) if apart or not self.seen else self._tie(descriptor)
         pose, variance = self._carried(moved)
+        way = (self.seen[-1].way if self.seen else 0.0) + (moved.way if moved else 0.0)
         sight = self._sight(looks, squared, parent is None)
         if parent is None:
             belief = self._filter(None).start(sight)
@@ -136,7 +140,7 @@ class Tracker:
         else:
             motion = None if moved is None else self._since(parent, pose, variance, squared)
             belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
-        self.seen.append(Seen(descriptor, belief, pose, variance))
+        self.seen.append(Seen(descriptor, belief, pose, variance, way))
         self.images += 1
         return self._tracked(looks, belief, moved is not None)
 
@@ -149,8 +153,8 @@ class Tracker:
             "rows": np.concatenate([np.empty(0, np.int64), *(one.belief.rows for one in seen)]),
             "probability": np.concatenate([np.empty(0), *(one.belief.probability for one in seen)]),
             "beliefs": np.array([(len(one.belief.rows), one.belief.away) for one in seen]).reshape(-1, 2),
-            "poses": np.array([(*one.pose, one.variance) for one in seen]).reshape(-1, 4),
-            "trail": np.array([one.numbers for one in trail]).reshape(-1, k + 6),
+            "poses": np.array([(*one.pose, one.variance, one.way) for one in seen]).reshape(-1, 5),
+            "trail": np.array([one.numbers for one in trail]).reshape(-1, k + 7),
             "path": np.array(self.path).reshape(-1, k),
             "starts": np.array(self.starts, dtype=bool),
             "contrasts": np.array(self.contrasts),
@@ -170,10 +174,10 @@ class Tracker:
         ):
             some = slice(start, start := start + int(count))
             belief = Belief(memory["rows"][some], memory["probability"][some], away)
-            self.seen.append(Seen(descriptor, belief, (pose[0], pose[1], pose[2]), pose[3]))
+            self.seen.append(Seen(descriptor, belief, (pose[0], pose[1], pose[2]), pose[3], pose[4]))
         for one in memory["trail"]:
-            variance, heading, x, y, turn, drift = one[k:].tolist()
-            self.trail.append(Trace(one[:k], variance, heading, (x, y, turn), drift))
+            variance, heading, x, y, turn, drift, way = one[k:].tolist()
+            self.trail.append(Trace(one[:k], variance, heading, (x, y, turn), drift, way))
         self.path.extend(memory["path"])
         self.starts.extend(memory["starts"].tolist())
         self.contrasts.extend(memory["contrasts"].tolist())
@@ -277,7 +281,7 @@ class Tracker:
         variance *= DOUBT_FACTOR**2 if found.away[0] > 0.5 else 1.0
         last = self.seen[-1]
         step = self.usual or self.layout.spacing
-        self.trail.append(Trace(own, variance, heading, last.pose, last.variance))
+        self.trail.append(Trace(own, variance, heading, last.pose, last.variance, last.way))
         position, heading, since = self._smoothed(step, carried)
         self.starts.append(since == 1)
         self.path.append(position)
@@ -305,6 +309,7 @@ class Tracker:
         heading = trail[-1].heading
         if len(trail) > 2 and carried:
             drift = trail[-1].drift - np.array([one.drift for one in trail])
+            drift += np.square(SYSTEMATIC * (trail[-1].way - np.array([one.way for one in trail])))
             headings = np.array([one.heading for one in trail])
             if np.isfinite(headings).all():
                 heading = float(mean_angle(headings - poses[:, 2], 1 / (variance + drift)) + poses[-1, 2])
