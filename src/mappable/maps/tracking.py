@@ -16,7 +16,6 @@ from mappable.maps.drive_model import (
     DRIVE_CONTRAST,
     IMAGES_AROUND,
     RESEMBLANCE_IMAGES,
-    SIMILAR_ERRORS,
     DriveModel,
     FoundPlaces,
     Looks,
@@ -30,7 +29,7 @@ from mappable.maps.drive_model import (
 )
 from mappable.maps.headings import headings_at, mean_angle
 from mappable.maps.place_filter import BACK, Belief, Layout, Motion, PlaceFilter, Sight, tie_images
-from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS, carry, smooth_path
+from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS, carry
 from mappable.maps.steps import STEP_CHOICES
 from mappable.maps.store import Store
 
@@ -298,7 +297,10 @@ class Tracker:
         )
 
     def _smoothed(self, step: float, carried: bool) -> tuple[Floats, float, float, int]:
-        """The last position, smoothed along the trail; the heading; drift; and the number of images since a jump."""
+        """The last position and heading; drift; and the number of images since a jump.
+
+        Odometry carries earlier positions to the last image. Without it, its own position is as good as a smoothed one.
+        """
         measured = np.array([one.position for one in self.trail])
         far = np.linalg.norm(np.diff(measured, axis=0), axis=1) > JUMP_STEPS * step + JUMP_RADII * self.model.radius
         start = int(np.flatnonzero(far)[-1]) + 1 if far.any() else 0
@@ -312,11 +314,6 @@ class Tracker:
                 heading = float(mean_angle(headings - poses[:, 2], 1 / (variance + drift)) + poses[-1, 2])
             position, drifted = carry(measured, variance, poses, drift)
             return position, heading, drifted, len(trail)
-        if len(trail) > 2:
-            variance *= max(1.0, SIMILAR_ERRORS * self.model.radius / step)
-            breaks = np.zeros(len(trail), dtype=bool)
-            smooth = smooth_path(measured, np.sqrt(variance), self.model.bend * step, breaks)
-            return smooth[-1], heading, 0.0, len(trail)
         return measured[-1], heading, 0.0, len(trail)
 
     def _moved(self, step: float, carried: bool, since: int) -> float:
