@@ -100,6 +100,21 @@ def test_json_has_a_limit(tmp_path: Path) -> None:
         read_bytes(tmp_path / "a.json", limit=5)
 
 
+def test_a_small_parquet_file_that_becomes_large_is_refused(tmp_path: Path) -> None:
+    file, rows = tmp_path / "a.parquet", 50_000
+    texts = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["x" * 10_000])
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), file, store_schema=False)
+    with pytest.raises(DamagedFileError, match=r"a\.parquet: damaged \(its texts have over"):
+        read_parquet(file)
+    pyarrow.parquet.write_table(pyarrow.table({f"x{n}": np.zeros(2**17) for n in range(300)}), file)
+    with pytest.raises(DamagedFileError, match=r"a\.parquet: damaged \(it has over"):
+        read_parquet(file)
+    expected = pyarrow.table({"b": ["y", None, "y"], "a": [1, 2, 3]})
+    pyarrow.parquet.write_table(expected, file)
+    assert read_parquet(file).equals(expected)
+    assert read_parquet(file, columns=["a", "b"]).select(["b", "a"]).equals(expected)
+
+
 def test_the_rows_of_a_parquet_file_are_compared_before_it_is_read(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"x": pyarrow.nulls(4_000_000, pyarrow.string())}), file)

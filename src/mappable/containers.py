@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
+from pyarrow import compute
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load
 
@@ -24,6 +25,8 @@ MAX_JSON = 2**26  # bytes; Python needs up to 20 times as much memory
 MAX_METADATA = 2**31 - 1  # bytes of metadata in a Parquet file; notes about millions of images are long
 MAX_ROWS_IF_SMALL = 1_000_000  # rows of a Parquet file that may be more than its bytes
 MAX_SAFETENSORS_HEADER = 100_000_000  # bytes; the library's own limit
+MAX_DECODED_IF_SMALL, MAX_EXPANSION = 2**28, 64  # bytes of a decoded Parquet file, and per byte of a large file
+NUMBER_BYTES = 8  # of a column, per row
 MAX_NPY_HEADER = 10_000  # bytes; NumPy's own limit, which it applies after reading
 NUMBERS = "biufc"  # NumPy's kinds of types that a .npy file may have
 
@@ -128,14 +131,35 @@ def read_parquet(file: Path, *, rows: int | None = None, columns: list[str] | No
     check_seal(content, file, max(0, len(content) - footer))
     with _parquet_errors(file):
         source = pyarrow.BufferReader(content)
-        with pyarrow.parquet.ParquetFile(source, thrift_string_size_limit=MAX_METADATA) as parquet:
+        schema = pyarrow.parquet.read_schema(source)
+        # Texts stay in dictionaries until their lengths are known: a file can repeat a long text a million times.
+        texts = [field.name for field in schema if pyarrow.types.is_string(field.type)]
+        limit = max(MAX_DECODED_IF_SMALL, MAX_EXPANSION * len(content))
+        with pyarrow.parquet.ParquetFile(
+            source, read_dictionary=texts, thrift_string_size_limit=MAX_METADATA
+        ) as parquet:
             found = parquet.metadata.num_rows
             if rows is not None and found != rows:
                 raise BadInputError(f"{file}: the table has {found:,} rows, expected {rows:,}")
             if found > max(len(content), MAX_ROWS_IF_SMALL):
                 raise DamagedFileError(f"{file}: damaged ({found:,} rows cannot be in {len(content):,} bytes)")
+            if found * len(columns or schema) * NUMBER_BYTES > limit:
+                raise DamagedFileError(f"{file}: damaged (it has over {limit:,} bytes after decompression)")
+            table = parquet.read(columns)
+            if sum(_text_length(chunk) for column in table.columns for chunk in column.chunks) > limit:
+                raise DamagedFileError(f"{file}: damaged (its texts have over {limit:,} bytes after decompression)")
+            wanted = schema if columns is None else pyarrow.schema([schema.field(name) for name in table.column_names])
+            table = table.cast(wanted)
             # The metadata of the file itself, because those of the schema are a copy from before the file was sealed.
-            return parquet.read(columns).replace_schema_metadata(parquet.metadata.metadata)
+            return table.replace_schema_metadata(parquet.metadata.metadata)
+
+
+def _text_length(chunk: Any) -> int:
+    """Bytes of all texts in a part of a column; 0 for numbers."""
+    if not isinstance(chunk, pyarrow.DictionaryArray):
+        return 0
+    lengths = compute.binary_length(chunk.dictionary)
+    return int(compute.sum(compute.take(lengths, chunk.indices)).as_py() or 0)
 
 
 def read_parquet_metadata(file: Path) -> dict[bytes, bytes]:

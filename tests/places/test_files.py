@@ -40,7 +40,7 @@ TIME = st.integers(-(2**63) + 1, 2**63 - 1) | st.just(NO_TIME)
 def tables(draw: st.DrawFn) -> Places:
     ids = draw(st.lists(ANY_TEXT.filter(bool), unique=True, max_size=6))
     count = len(ids)
-    folders = ["".join("-" if letter in ":\\/." else letter for letter in name) for name in ids]
+    folders = ["".join("-" if letter in ":\\/.\0" else letter for letter in name) for name in ids]
 
     def column(values: st.SearchStrategy[Any]) -> list[Any]:
         return draw(st.lists(values, min_size=count, max_size=count))

@@ -103,7 +103,7 @@ def fetch_model(name: str) -> Found:
         from transformers.utils import cached_file
 
         chosen = AutoConfig.from_pretrained(name, trust_remote_code=False)
-        refuse_downloads(vars(chosen), name)  # some of these are not in its JSON
+        refuse_downloads(vars(chosen), name)  # its JSON lacks a few of its values
         configuration = {
             key: value
             for key, value in json.loads(chosen.to_json_string(use_diff=False)).items()
