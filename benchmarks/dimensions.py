@@ -43,6 +43,7 @@ DIMENSIONS = (256, 512, 1024, 2048)
 MORE_DIMENSIONS = (4096, 8192, 16384, 32768)  # only random projections have so many
 EXPONENTS = (0.0, 0.5, 0.75, 1.0)
 DRAWS = 3
+SMALLEST = 1e-6  # smaller variances, relative to the largest one, are rounding: images may be equal
 OTHERS = "PCA 0.5 of other sets"  # tried at home only
 HALVES = ("choosing", "reporting")
 
@@ -112,8 +113,9 @@ class Pca:
         self.mean = fit.mean(0)
         centered = fit - self.mean
         variances, vectors = torch.linalg.eigh((centered @ centered.T).double())
-        count = min(len(fit) - 1, max(DIMENSIONS))
-        self.variances = variances.flip(0)[:count]
+        self.variances = variances.flip(0)[: min(len(fit) - 1, max(DIMENSIONS))]
+        count = int((self.variances > SMALLEST * self.variances[0]).sum())
+        self.variances = self.variances[:count]
         self.basis = centered.T @ (vectors.flip(1)[:, :count] / self.variances.sqrt()).float()
 
     def reduce(self, seen: Tensor, dimensions: int, exponent: float) -> Tensor:

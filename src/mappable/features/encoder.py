@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import MOST_IMAGES, Reduction, Whitening, fit_reduction, note_if_fewer
+from mappable.features.reduction import MOST_IMAGES, Reduction, Whitening, fit_reduction
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
@@ -239,7 +240,7 @@ class Encoder(nn.Module):
     ) -> None:
         """Fit a reduction to at most 4,096 random images, such as the images of a map.
 
-        It replaces an earlier reduction. From n images, descriptors get at most n - 1 numbers, and a note says so.
+        It replaces an earlier reduction. With at most `dimensions` images, it is random, and a note says so.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
 
@@ -250,17 +251,26 @@ class Encoder(nn.Module):
             return describe(aggregate, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
         self.reduce_by(aggregate_of, len(pixels), dimensions=dimensions, seed=seed)
-        note_if_fewer(self.dimensions, dimensions)
 
-    def reduce_by(self, aggregate_of: Callable[[Ints], Tensor], available: int, *, dimensions: int, seed: int) -> None:
+    def reduce_by(
+        self,
+        aggregate_of: Callable[[Ints], Tensor],
+        available: int,
+        *,
+        dimensions: int,
+        seed: int,
+        with_note: bool = True,
+    ) -> None:
         """Like `reduce`, with a function that returns descriptors of some `available` images before the reduction.
 
         The loss knew other distances. So the encoder has no F² and no lambda afterwards.
         """
         rows = np.sort(generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES])
         self.reduction = fit_reduction(aggregate_of(rows), self.aggregator.parts, dimensions, seed)
-        kept = self.reduction.dimensions
-        self.about = replace(self.about, dimensions=kept, feature_scale_squared=None, proportional=False)
+        if self.reduction.is_random and with_note:
+            reason = f"{len(rows):,} images have fewer than {dimensions:,} principal components"
+            print(f"note: {reason}, so descriptors are reduced by a random projection", file=sys.stderr)
+        self.about = replace(self.about, dimensions=dimensions, feature_scale_squared=None, proportional=False)
 
     @property
     def fingerprint(self) -> str:

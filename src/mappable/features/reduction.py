@@ -6,7 +6,6 @@ would amplify what varies little in the images to which it is fitted.
 """
 
 import math
-import sys
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from mappable.randomness import Purpose, generator
 
 INNER = 8192  # numbers after the first step, which costs no accuracy (docs/heads.md); shorter descriptors skip it
 WHITENING = 0.5  # 0 is plain PCA, 1 full whitening; benchmarks/dimensions.py chose it
-MOST_IMAGES = 4096  # random images to which a reduction is fitted; fewer than INNER
+MOST_IMAGES = 4096  # random images to which a reduction is fitted
 
 
 class Reduction(nn.Module):
@@ -35,8 +34,9 @@ class Reduction(nn.Module):
     def __init__(self, inputs: int, parts: int, dimensions: int) -> None:
         super().__init__()
         check_dimensions(dimensions, inputs)
-        channels, inner = inputs // parts, math.ceil(INNER / parts)
+        channels, inner = inputs // parts, math.ceil(max(INNER, dimensions) / parts)
         self.dimensions = dimensions
+        self.is_random = False  # whether `fit_reduction` had too few images for principal components
         self.register_buffer("first", torch.zeros(parts, channels, inner) if inner < channels else None)
         self.register_buffer("projection", torch.zeros(dimensions, parts * min(inner, channels)))
         self.register_buffer("offset", torch.zeros(dimensions))
@@ -67,33 +67,27 @@ def check_dimensions(dimensions: int, inputs: int) -> None:
 def fit_reduction(descriptors: Tensor, parts: int, dimensions: int, seed: int) -> Reduction:
     """Return a reduction that is fitted to descriptors (n, inputs) of images.
 
-    n images have at most n - 1 principal components. If they are fewer than `dimensions`, the reduction has only these.
+    n images have at most n - 1 principal components. Without enough of them, the second step is random too: this keeps
+    more accuracy, at home and away, than a shorter descriptor (docs/heads.md).
     """
-    layer = Reduction(descriptors.shape[1], parts, dimensions).to(descriptors.device)
+    layer, random = Reduction(descriptors.shape[1], parts, dimensions), generator(seed, Purpose.REDUCTION)
+    layer = layer.to(descriptors.device)
     if layer.first is not None:
-        layer.first.copy_(_orthonormal(generator(seed, Purpose.REDUCTION), *layer.first.shape))
+        layer.first.copy_(_orthonormal(random, *layer.first.shape))
     shortened = layer.shortened(descriptors).double()
     mean = shortened.mean(0)
     centered = shortened - mean
     few = len(centered) < centered.shape[1]  # then the products of the images are a smaller matrix
     variances, vectors = torch.linalg.eigh(centered @ centered.T if few else centered.T @ centered)
     variances, vectors = variances.flip(0)[:dimensions], vectors.flip(1)[:, :dimensions]
-    most = int((variances[: len(centered) - 1] > 1e-10 * variances[0]).sum())
-    if not most:
-        raise BadInputError("all images for the reduction have the same descriptor; use images that differ")
-    variances, vectors = variances[:most], vectors[:, :most]
+    layer.is_random = len(centered) <= dimensions or not bool(variances[-1] > 1e-10 * variances[0])
+    if layer.is_random:
+        layer.projection.copy_(_orthonormal(random, centered.shape[1], dimensions).T)
+        return layer
     components = centered.T @ vectors / variances.sqrt() if few else vectors
-    projection = (components * (variances / variances[0]) ** (-WHITENING / 2)).T
-    layer.dimensions = most
-    layer.projection, layer.offset = projection.float().contiguous(), (-projection @ mean).float()
+    layer.projection.copy_((components * (variances / variances[0]) ** (-WHITENING / 2)).T)
+    layer.offset.copy_(-layer.projection.double() @ mean)
     return layer
-
-
-def note_if_fewer(kept: int, dimensions: int) -> None:
-    """Say that a reduction kept fewer numbers than the `dimensions` asked for."""
-    if kept < dimensions:
-        reason = f"the images have only {kept:,} principal components"
-        print(f"note: {reason}, so descriptors have {kept:,} numbers instead of {dimensions:,}", file=sys.stderr)
 
 
 def _orthonormal(random: np.random.Generator, *shape: int) -> Tensor:

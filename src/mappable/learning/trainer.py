@@ -20,7 +20,6 @@ from mappable.features.embedding import out_of_memory_means
 from mappable.features.encoder import Encoder
 from mappable.features.files import ENCODER
 from mappable.features.monitor import Monitor
-from mappable.features.reduction import note_if_fewer
 from mappable.interruption import held_back
 from mappable.learning.changes import draw_changes
 from mappable.learning.checkpoint import CHECKPOINT, Checkpoint
@@ -274,11 +273,15 @@ class _Run:
         encoder.about = replace(encoder.about, proportional=self.loss.is_geometric and self.total > 0)
         if settings.dimensions is not None:
             describe = partial(self.learner.describe, title="descriptors for the reduction")
-            encoder.reduce_by(describe, len(self.data.train), dimensions=settings.dimensions, seed=settings.seed)
+            encoder.reduce_by(
+                describe,
+                len(self.data.train),
+                dimensions=settings.dimensions,
+                seed=settings.seed,
+                with_note=self.group.first,
+            )
             for tensor in encoder.get_submodule("reduction").buffers():
                 self.group.from_first(tensor)
-            if self.group.first:
-                note_if_fewer(encoder.dimensions, settings.dimensions)
 
     def _send(self) -> None:
         """Start to copy the terms of the last steps to the host, without waiting for the copy."""
