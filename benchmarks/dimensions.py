@@ -40,7 +40,7 @@ from mappable.places.pixels import images_of
 
 SIZE: Size = (240, 180)
 DIMENSIONS = (256, 512, 1024, 2048)
-MORE_DIMENSIONS = (4096, 8192, 16384, 32768)  # only random projections have so many
+MORE_DIMENSIONS = (4096, 8192, 16384, 32768)  # of random projections only
 EXPONENTS = (0.0, 0.5, 0.75, 1.0)
 DRAWS = 3
 SMALLEST = 1e-6  # smaller variances, relative to the largest one, are rounding: images may be equal
