@@ -10,8 +10,8 @@ set: its test split, or else the second half. "Away" are the other sets. Each se
 each other one. Queries of the first half of the route are for choosing, the others for reporting.
 
 "ours" is what the setting `dimensions` does. The others are PCA with more or less whitening (0 to 1), PCA fitted to the
-map's own images or to those of the other sets, and a random projection. PCA of n images has at most n - 1 dimensions.
-`--work` keeps the backbone's output.
+map's own images or to those of the other sets, and a random projection of each cluster, in three draws. PCA of n images
+has at most n - 1 dimensions; the table also counts it for more. `--work` keeps the backbone's output.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import describe
 from mappable.features.encoder import Encoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import Reduction
+from mappable.features.reduction import MOST_IMAGES, fit_reduction
 from mappable.features.vectors import unit
 from mappable.places.files import load_places
 from mappable.places.images import Size
@@ -40,8 +40,11 @@ from mappable.places.pixels import images_of
 
 SIZE: Size = (240, 180)
 DIMENSIONS = (256, 512, 1024, 2048)
+MORE_DIMENSIONS = (4096, 8192, 16384, 32768)  # of random projections only
 EXPONENTS = (0.0, 0.5, 0.75, 1.0)
-FIT_IMAGES = 2000  # largest number of images to which a reduction is fitted
+DRAWS = 3
+SMALLEST = 1e-6  # smaller variances, relative to the largest one, are rounding: images may be equal
+OTHERS = "PCA 0.5 of other sets"  # tried at home only
 HALVES = ("choosing", "reporting")
 
 Row = dict[str, Any]
@@ -62,7 +65,6 @@ class Set:
         self.fit: Ints = np.flatnonzero(np.where(split.any(), self.places.split == "train", along < middle))
         self.home: Bools = np.where(split.any(), self.places.split == "test", along >= middle)
         self.along = along
-        self.of_maps: dict[Any, Pca] = {}
         file = Path(given.work) / f"{encoder.about.weights}-{self.name}.npy"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,29 +79,25 @@ class Set:
     def read(self, rows: Ints) -> Tensor:
         return torch.from_numpy(np.asarray(self.maps[rows])).to(self.device).float()
 
+    def region(self, at_home: bool) -> Ints:
+        """Rows of the images that are queries and landmarks."""
+        return np.flatnonzero(self.home) if at_home or (self.places.split != "").any() else np.arange(len(self.places))
+
     def found(self, reduce: Reduced | int, seen: Tensor, at_home: bool) -> dict[str, float]:
         """Percentage of queries found, by half of the route, average over pairs of sequences.
 
-        `reduce` shortens descriptors; a number of dimensions stands for PCA of the map's own images.
+        `seen` are descriptors of the region. `reduce` shortens them; a number of dimensions stands for PCA of the map's
+        own images.
         """
-        region = self.home if at_home or (self.places.split != "").any() else np.full(len(self.places), True)
+        region = self.region(at_home)
         shares: dict[str, list[float]] = {half: [] for half in HALVES}
-        short = torch.empty(0)
-        if not isinstance(reduce, int):
-            part = reduce(seen[np.flatnonzero(region)])
-            short = part.new_zeros(len(seen), part.shape[1])
-            short[np.flatnonzero(region)] = part
-        for asked, mapped in permutations(self.places.sequences().values(), 2):
-            queries, landmarks = asked[region[asked]], mapped[region[mapped]]
+        short = seen if isinstance(reduce, int) else reduce(seen)
+        sequences = [np.flatnonzero(np.isin(region, rows)) for rows in self.places.sequences().values()]
+        for asked, mapped in permutations(sequences, 2):
             if isinstance(reduce, int):
-                key = (seen.data_ptr(), landmarks.tobytes())
-                if key not in self.of_maps:
-                    self.of_maps = {key: Pca(seen[landmarks])}  # only the latest: it is large
-                of_map = self.of_maps[key]
-                both = [of_map.reduce(seen[rows], reduce, 0.5) for rows in (queries, landmarks)]
-            else:
-                both = [short[rows] for rows in (queries, landmarks)]
-            nearest = landmarks[(both[0] @ both[1].T).argmax(1).cpu().numpy()]
+                short = Pca(seen[mapped]).reduce(seen, reduce, 0.5)
+            nearest = region[mapped[(short[asked] @ short[mapped].T).argmax(1).cpu().numpy()]]
+            queries = region[asked]
             right = ((self.positions[nearest] - self.positions[queries]).norm(dim=1) <= self.within).cpu().numpy()
             later = self.along[queries] >= np.median(self.along[queries])
             for half, mask in zip(HALVES, (~later, later), strict=True):
@@ -111,24 +109,31 @@ class Pca:
     """Principal components of descriptors (n, D)."""
 
     def __init__(self, fit: Tensor) -> None:
+        self.known: dict[int, tuple[Tensor, Tensor]] = {}  # descriptors and their components
         self.mean = fit.mean(0)
         centered = fit - self.mean
         variances, vectors = torch.linalg.eigh((centered @ centered.T).double())
-        count = min(len(fit) - 1, max(DIMENSIONS))
-        self.variances = variances.flip(0)[:count]
+        self.variances = variances.flip(0)[: min(len(fit) - 1, max(DIMENSIONS))]
+        count = int((self.variances > SMALLEST * self.variances[0]).sum())
+        self.variances = self.variances[:count]
         self.basis = centered.T @ (vectors.flip(1)[:, :count] / self.variances.sqrt()).float()
 
     def reduce(self, seen: Tensor, dimensions: int, exponent: float) -> Tensor:
         """The first components, each divided by a power of its standard deviation, scaled to length one."""
+        if id(seen) not in self.known:
+            self.known[id(seen)] = (seen, (seen - self.mean) @ self.basis)
         scales = (self.variances[:dimensions] / self.variances[0]) ** (-exponent / 2)
-        return unit((seen - self.mean) @ self.basis[:, :dimensions] * scales.float())
+        return unit(self.known[id(seen)][1][:, :dimensions] * scales.float())
 
 
-def ours(fit: Tensor, parts: int, dimensions: int) -> Reduced:
-    """The package's own reduction."""
-    layer = Reduction(fit.shape[1], parts, dimensions).to(fit.device).requires_grad_(False)
-    layer.fit(fit, 0)
-    return layer
+def at_random(seen: Tensor, parts: int, dimensions: int, draw: int) -> Tensor:
+    """A random projection of each part."""
+    channels = seen.shape[1] // parts
+    directions = torch.randn(
+        parts, channels, max(1, dimensions // parts), generator=torch.Generator().manual_seed(draw)
+    ).to(seen.device)
+    projected = seen.view(-1, parts, channels).transpose(0, 1) @ directions
+    return unit(projected.transpose(0, 1).flatten(1))
 
 
 def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Namespace) -> Iterator[tuple[str, int, Any]]:
@@ -138,12 +143,17 @@ def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Names
     def named(name: str) -> bool:
         return not given.only or name in given.only
 
-    random = torch.randn(fit.shape[1], max(DIMENSIONS), generator=torch.Generator().manual_seed(0)).to(fit.device)
     of_fit, of_other_sets = cache(partial(Pca, fit)), cache(partial(Pca, elsewhere))
-    for dimensions in DIMENSIONS:
+    for dimensions in given.dimensions:
         if dimensions >= fit.shape[1]:
             continue
-        yield "ours", dimensions, ours(fit, parts, dimensions)
+        if dimensions <= max(DIMENSIONS):
+            yield "ours", dimensions, fit_reduction(fit, parts, dimensions, 0)
+        if named("random"):
+            for draw in range(DRAWS):
+                yield "random", dimensions, partial(at_random, parts=parts, dimensions=dimensions, draw=draw)
+        if dimensions > max(DIMENSIONS):
+            continue
         for exponent in EXPONENTS:
             if named(f"PCA {exponent:g}"):
                 yield (
@@ -151,13 +161,10 @@ def candidates(fit: Tensor, elsewhere: Tensor, parts: int, given: argparse.Names
                     dimensions,
                     partial(of_fit().reduce, dimensions=dimensions, exponent=exponent),
                 )
-        if named("PCA 0.5 of other sets"):
-            of_others = partial(of_other_sets().reduce, dimensions=dimensions, exponent=0.5)
-            yield "PCA 0.5 of other sets", dimensions, of_others
+        if named(OTHERS):
+            yield OTHERS, dimensions, partial(of_other_sets().reduce, dimensions=dimensions, exponent=0.5)
         if named("PCA 0.5 of the map"):
             yield "PCA 0.5 of the map", dimensions, dimensions
-        if named("random"):
-            yield "random", dimensions, lambda seen, count=dimensions: unit(seen @ random[:, :count])
 
 
 def run(given: argparse.Namespace) -> list[Row]:
@@ -181,21 +188,21 @@ def study(own: Set, sets: list[Set], kind: str, weights: str, channels: int, giv
     layer = find_aggregator(kind)(channels, given.clusters).to(given.device).requires_grad_(False)
     local = sample_local(lambda rows: unit(own.read(own.fit[rows]).permute(0, 2, 3, 1).flatten(1, 2)), len(own.fit))
     layer.initialize(local, 0)
-    seen = {
-        one.name: torch.cat([layer(own_maps) for own_maps in map(one.read, np.split(order, range(64, len(order), 64)))])
-        for one in sets
-        for order in [np.arange(len(one.places))]
-    }
+
+    def described(one: Set, chosen: Ints) -> Tensor:
+        return torch.cat([layer(one.read(rows)) for rows in np.split(chosen, range(64, len(chosen), 64))])
+
+    seen = {one.name: described(one, one.region(one is own)) for one in sets}
     random = np.random.default_rng(0)
-    fit = seen[own.name][np.sort(random.permutation(own.fit)[:FIT_IMAGES])]
+    fit = described(own, np.sort(random.permutation(own.fit)[:MOST_IMAGES]))
     others = torch.cat([seen[one.name] for one in sets if one is not own])
-    others = others[torch.from_numpy(np.sort(random.permutation(len(others))[:FIT_IMAGES])).to(others.device)]
     rows = []
     for name, dimensions, reduce in candidates(fit, others, layer.parts, given):
         row: Row = {"weights": weights, "aggregator": kind, "fitted to": own.name, "reduction": name}
         row |= {"dimensions": dimensions, "images": len(fit)}
         for one in sets:
-            row[one.name] = one.found(reduce, seen[one.name], one is own)
+            if one is own or name != OTHERS:
+                row[one.name] = one.found(reduce, seen[one.name], one is own)
         rows.append(row)
         print(_line(row, "choosing"), flush=True)
     return rows
@@ -239,6 +246,7 @@ def main() -> None:
     parser.add_argument("--aggregators", nargs="+", default=["netvlad"])
     parser.add_argument("--clusters", type=int, default=64)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="other reductions to try (default: all)")
+    parser.add_argument("--dimensions", nargs="+", type=int, default=[*DIMENSIONS, *MORE_DIMENSIONS])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--work", type=Path, default=Path("work"), help="folder for the backbone's output")
     parser.add_argument("--out", type=Path, help="JSON file to write all rows to")

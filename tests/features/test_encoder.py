@@ -78,6 +78,20 @@ def test_too_few_images_for_pca_give_a_random_projection_and_a_note(
     assert Encoder.load(tmp_path / "encoder.safetensors").embed(pictures).shape == (10, 20)
 
 
+def test_an_encoder_is_reduced_again_for_other_images(small_backbone: str, pictures: Pixels) -> None:
+    chosen = {"weights": "random", "size": (64, 48), "clusters": 4, "backbone": small_backbone}
+    encoder, other = Encoder.create(**chosen, dimensions=3), Encoder.create(**chosen)  # type: ignore[arg-type]
+    encoder.initialize(pictures)
+    other.initialize(pictures)
+    encoder.about = replace(encoder.about, positive_radius=1.0, feature_scale_squared=2.0, proportional=True)
+    before = encoder.fingerprint
+    for one in (encoder, other):
+        one.reduce(pictures[:7], 5)
+    assert encoder.fingerprint == other.fingerprint != before
+    assert encoder.embed(pictures).shape == (10, 5)
+    assert encoder.about.squared_distance_per_squared_feature is None
+
+
 def test_a_reduction_reduces(small_backbone: str) -> None:
     with pytest.raises(BadInputError, match="dimensions is 24, expected less than the 24 numbers"):
         Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=24)

@@ -70,6 +70,17 @@ def edited(file: Path, out: Path, change: Callable[[dict[str, Any]], object]) ->
     return out
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("aggregator", ["gem", "transport"])
+def test_every_aggregator_is_exported(aggregator: str, small_backbone: str, pictures: Pixels, tmp_path: Path) -> None:
+    chosen = {"backbone": small_backbone, "aggregator": aggregator, "clusters": 4, "dimensions": 5}
+    encoder = Encoder.create(weights="random", size=(64, 48), **chosen)  # type: ignore[arg-type]
+    encoder.initialize(pictures)
+    export_onnx(encoder, tmp_path / "encoder.onnx")  # raises if onnxruntime describes images in another way
+    theirs = OnnxEncoder(tmp_path / "encoder.onnx").embed(pictures)
+    assert np.linalg.norm(theirs - encoder.embed(pictures, precision="float32"), axis=1).max() < 1e-4
+
+
 def test_onnxruntime_describes_images_as_torch_does(exported: Exported, pictures: Pixels) -> None:
     opened = OnnxEncoder(exported.file)
     ours = exported.encoder.embed(pictures, precision="float32")

@@ -12,6 +12,8 @@ from mappable.arrays import Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
 from mappable.features.fast_encoder import FastEncoder
+from mappable.features.onnx_encoder import OnnxEncoder
+from mappable.features.onnx_export import export_onnx
 from mappable.features.vision_models import VisionModel
 from mappable.learning.settings import load_settings
 from mappable.learning.trainer import train
@@ -76,6 +78,15 @@ def test_a_saved_encoder_needs_neither_the_folder_nor_a_network(pictures: Pixels
     assert created(f"transformers:{tmp_path / 'elsewhere'}", pictures, dimensions=7, weights="random").about.model
     other = created(saved(tmp_path / "other", layer_norm_eps=1e-3), pictures, dimensions=7)
     assert other.fingerprint != encoder.fingerprint
+
+
+@pytest.mark.long
+def test_it_is_exported_to_onnx(pictures: Pixels, tmp_path: Path) -> None:
+    for extra in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(extra, reason="install the extra export")
+    encoder = created(saved(tmp_path / "model"), pictures, aggregator="transport", dimensions=7)
+    export_onnx(encoder, tmp_path / "encoder.onnx")  # raises if onnxruntime describes images in another way
+    assert OnnxEncoder(tmp_path / "encoder.onnx").embed(pictures).shape == (10, 7)
 
 
 def test_one_image_alone_has_its_descriptor_of_any_batch(pictures: Pixels, tmp_path: Path) -> None:

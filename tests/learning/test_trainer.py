@@ -16,10 +16,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from mappable.arrays import Pixels
+from mappable.arrays import Ints, Pixels
 from mappable.errors import BadInputError
 from mappable.features.encoder import Encoder
-from mappable.features.reduction import Reduction
+from mappable.features.monitor import Monitor
+from mappable.features.reduction import fit_reduction
 from mappable.learning import start, trainer
 from mappable.learning.checkpoint import Checkpoint
 from mappable.learning.data import select
@@ -157,7 +158,7 @@ def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) 
         ({"loss": "huber"}, True),
         ({"loss": "lazy-quadruplet"}, False),
         ({"iterations": 0}, False),
-        ({"dimensions": 5}, True),
+        ({"dimensions": 5}, False),
     ],
 )
 def test_distances_are_proportional_after_a_geometric_loss_alone(
@@ -165,9 +166,9 @@ def test_distances_are_proportional_after_a_geometric_loss_alone(
 ) -> None:
     train(*toy, settings(**{"iterations": 1, "monitor_queries": 0} | changes), out=tmp_path)
     about = Encoder.load(tmp_path / "encoder.safetensors").about
-    assert about.feature_scale_squared is not None
     assert about.proportional == proportional
-    expected = 25 / about.feature_scale_squared if proportional else None
+    assert (about.feature_scale_squared is None) == ("dimensions" in changes)
+    expected = 25 / about.feature_scale_squared if proportional and about.feature_scale_squared else None
     assert about.squared_distance_per_squared_feature == expected
 
 
@@ -196,17 +197,37 @@ def test_a_table_without_splits_is_trained_on_as_a_whole(
 
 
 @pytest.mark.parametrize("aggregator", ["netvlad", "transport", "gem"])
-def test_a_reduction_is_trained_along(aggregator: str, toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
-    chosen = settings(iterations=0, aggregator=aggregator, dimensions=5)
-    before = train(*toy, chosen)
-    train(*toy, chosen.model_copy(update={"iterations": 3}), out=tmp_path)
+def test_a_reduction_is_fitted_after_training(aggregator: str, toy: Toy, settings: NewSettings, tmp_path: Path) -> None:
+    chosen = settings(iterations=3, aggregator=aggregator)
+    whole = train(*toy, chosen)
+    train(*toy, chosen.model_copy(update={"dimensions": 5}), out=tmp_path)
     encoder = Encoder.load(tmp_path / "encoder.safetensors")
     assert encoder.embed(toy[1][:3]).shape == (3, 5)
-    assert isinstance(before.reduction, Reduction)
-    assert isinstance(encoder.reduction, Reduction)
-    assert not before.reduction.projection.equal(encoder.reduction.projection)
-    changed = {name for name, tensor in encoder.state_dict().items() if not tensor.equal(before.state_dict()[name])}
-    assert changed == {name for name, _ in encoder.named_parameters()}
+    trained = whole.state_dict()
+    for name, tensor in encoder.state_dict().items():
+        assert name.startswith("reduction.") or tensor.equal(trained[name])
+    raw = torch.from_numpy(whole.embed(toy[1][toy[0].split == "train"], precision="float32"))
+    expected = fit_reduction(raw, whole.aggregator.parts, 5, chosen.seed).projection
+    torch.testing.assert_close(encoder.get_buffer("reduction.projection").abs(), expected.abs(), atol=1e-3, rtol=0)
+    assert encoder.about.feature_scale_squared is None  # training knew only the distances of whole descriptors
+    assert whole.about.feature_scale_squared is not None
+    assert encoder.about.settings["dimensions"] == encoder.about.dimensions == 5
+
+
+@pytest.mark.parametrize("iterations", [0, 3])
+def test_the_last_run_of_the_monitor_has_reduced_descriptors(
+    iterations: int, toy: Toy, settings: NewSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look(monitor: Monitor, describe: Callable[[Ints], Tensor]) -> float:
+        seen.append(describe(monitor.queries).shape)
+        return 0.5
+
+    monkeypatch.setattr(Monitor, "accuracy", look)
+    train(*toy, settings(iterations=iterations, dimensions=6), out=tmp_path)
+    assert seen == [(4, 24), (4, 6)]
+    assert [line["iteration"] for line in lines(tmp_path) if "accuracy" in line] == [0, iterations]
 
 
 def test_conv5_of_vgg16_learns_and_nothing_below_it(toy: Toy, settings: NewSettings) -> None:

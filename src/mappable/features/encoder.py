@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import Reduction, Whitening, images_to_fit
+from mappable.features.reduction import MOST_IMAGES, Reduction, Whitening, fit_reduction
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
@@ -30,7 +31,6 @@ from mappable.randomness import Purpose, generator
 
 DEFAULT_WEIGHTS = "vgg16-v1"
 RANDOM_WEIGHTS = "random"  # instead of a weight set; images are normalized as for the default one
-Network = Callable[[Tensor], Tensor]
 NORMALIZATION = "normalisation"  # this name is in ONNX files, so it counts in their fingerprints; codespell:ignore
 
 
@@ -206,44 +206,71 @@ class Encoder(nn.Module):
     ) -> None:
         """Set the aggregator's parameters from at most `most` random images, with `locations` local descriptors each.
 
-        A reduction is fitted to twice as many images as it has dimensions, or to all if there are fewer.
+        Then fit the reduction, if there is one, to at most 4,096 random images.
         `source` records where the images come from: "train", or a folder.
         """
         pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
 
-        def compute(network: Network, rows: Ints) -> Tensor:
-            def whole(batch: Tensor) -> Tensor:
-                return network(self.lower(batch))
+        def local(batch: Tensor) -> Tensor:
+            return self.local(self.lower(batch))
 
-            return describe(whole, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
+        def local_of(rows: Ints) -> Tensor:
+            return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
 
-        self.initialize_by(compute, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        if self.about.dimensions is not None:
+            self.reduce(images, self.about.dimensions, seed=seed, batch_size=batch_size, precision=precision)
 
     def initialize_by(
+        self, local_of: Callable[[Ints], Tensor], available: int, *, source: str, most: int, locations: int, seed: int
+    ) -> None:
+        """Like `initialize`, with a function that returns the local descriptors of some of the `available` images."""
+        sample = sample_local(local_of, available, images=most, locations=locations, seed=seed)
+        self.aggregator.initialize(sample, seed)
+        self.about = replace(self.about, init_source=source)
+
+    def reduce(
         self,
-        compute: Callable[[Network, Ints], Tensor],
+        images: AnyImages,
+        dimensions: int,
+        *,
+        seed: int = 0,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+    ) -> None:
+        """Fit a reduction to at most 4,096 random images, such as the images of a map.
+
+        It replaces an earlier reduction. With at most `dimensions` images, it is random, and a note says so.
+        """
+        pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
+
+        def aggregate(batch: Tensor) -> Tensor:
+            return self.aggregate(self.lower(batch))
+
+        def aggregate_of(rows: Ints) -> Tensor:
+            return describe(aggregate, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
+
+        self.reduce_by(aggregate_of, len(pixels), dimensions=dimensions, seed=seed)
+
+    def reduce_by(
+        self,
+        aggregate_of: Callable[[Ints], Tensor],
         available: int,
         *,
-        source: str,
-        most: int,
-        locations: int,
+        dimensions: int,
         seed: int,
-        clusters: bool = True,
+        with_note: bool = True,
     ) -> None:
-        """Like `initialize`, with a function that applies a network to `lower`'s output of some `available` images.
+        """Like `reduce`, with a function that returns descriptors of some `available` images before the reduction.
 
-        Without `clusters`, the aggregator keeps its parameters, and only the reduction is fitted.
+        The loss knew other distances. So the encoder has no F² and no lambda afterwards.
         """
-        if clusters:
-            sample = sample_local(
-                lambda rows: compute(self.local, rows), available, images=most, locations=locations, seed=seed
-            )
-            self.aggregator.initialize(sample, seed)
-        if isinstance(self.reduction, Reduction):
-            order = generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)
-            count = images_to_fit(self.reduction.dimensions, most)
-            self.reduction.fit(compute(self.aggregate, np.sort(order[:count])), seed)
-        self.about = replace(self.about, init_source=source)
+        rows = np.sort(generator(seed, Purpose.REDUCTION_IMAGES).permutation(available)[:MOST_IMAGES])
+        self.reduction = fit_reduction(aggregate_of(rows), self.aggregator.parts, dimensions, seed)
+        if self.reduction.is_random and with_note:
+            reason = f"{len(rows):,} images have fewer than {dimensions:,} principal components"
+            print(f"note: {reason}, so descriptors are reduced by a random projection", file=sys.stderr)
+        self.about = replace(self.about, dimensions=dimensions, feature_scale_squared=None, proportional=False)
 
     @property
     def fingerprint(self) -> str:

@@ -96,8 +96,8 @@ class Learner:
         layers: dict[str, list[nn.Parameter]] = {}  # from the input to the output
         for name, parameter in self.encoder.named_parameters():
             if parameter.requires_grad:
-                above = name.startswith(("aggregator", "reduction"))
-                layers.setdefault("" if above else name.rpartition(".")[0], []).append(parameter)
+                layer = "" if name.startswith("aggregator") else name.rpartition(".")[0]
+                layers.setdefault(layer, []).append(parameter)
         rates = [settings.learning_rate * settings.layer_decay**above for above in reversed(range(len(layers)))]
         return [{"params": own, "lr": rate} for own, rate in zip(layers.values(), rates, strict=True)]
 

@@ -173,7 +173,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     """Clusters of the aggregator. A descriptor has 512 numbers per cluster with VGG-16, and 1,024 with ResNet-50."""
     dimensions: Count | None = None
     """Numbers in a descriptor, such as 1,024: a linear projection reduces what the aggregator gives. It is fitted to
-    images of `init_source` before training, and trained along. none keeps all numbers."""
+    training images after training. none keeps all numbers."""
     size: ImageSize = (240, 180)
     """Width and height of the network's input images, in pixels."""
     fit: Fit = "crop"
@@ -181,7 +181,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False, use_
     init_source: Text = "train"
     """Images for the initial clusters: `train`, or the folder of another converted set (the paper uses Pittsburgh)."""
     init_images: Count = 500
-    """Number of images for the initial clusters. The reduction takes at least twice its dimensions."""
+    """Number of images for the initial clusters."""
     init_locations: Count = 100
     """Random local features per image for the initial clusters."""
 

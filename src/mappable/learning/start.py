@@ -18,9 +18,10 @@ from mappable.containers import read_safetensors
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.activations import frozen_activations
-from mappable.features.embedding import describe
-from mappable.features.encoder import Encoder, Network
+from mappable.features.embedding import backbone_precision, describe
+from mappable.features.encoder import Encoder
 from mappable.features.inputs import DeviceInputs, HostInputs, Inputs
+from mappable.features.reduction import check_dimensions
 from mappable.files import write_atomically
 from mappable.formats import KEY
 from mappable.learning.checkpoint import Checkpoint
@@ -53,9 +54,10 @@ def start_learner(
         clusters=settings.clusters,
         backbone=settings.backbone,
         aggregator=settings.aggregator,
-        dimensions=settings.dimensions,
         seed=settings.seed,
     ).to(device)
+    if settings.dimensions is not None:
+        check_dimensions(settings.dimensions, encoder.aggregator.dimensions)
     inputs = _inputs(encoder, data.images, settings, device, group, activations)
     learner = Learner(encoder, inputs, settings, device, group)
     if checkpoint is not None:
@@ -130,39 +132,33 @@ def _find_clusters(learner: Learner, training_images: int, data: str, folder: Pa
         inputs = HostInputs(images_of(load_places(settings.init_source), settings.size, settings.fit))
         available, from_pixels = len(inputs), True
 
-    def compute(network: Network, rows: Ints) -> Tensor:
-        def whole(fetched: Tensor) -> Tensor:
-            return network(encoder.lower(fetched) if from_pixels else fetched)
-
-        return describe(
-            whole, inputs, rows, device=device, batch_size=settings.batch_size, precision=settings.precision
-        )
+    def local_of(rows: Ints) -> Tensor:
+        with torch.no_grad(), backbone_precision(device, settings.precision):
+            fetched = inputs.fetch(rows, device)
+            return encoder.local(encoder.lower(fetched) if from_pixels else fetched)
 
     aggregator = encoder.aggregator
     if learner.group.first:
         cached = None
         if folder is not None and settings.init_source == "train":
-            cached = folder / f"clusters-{_key(settings, data, compute(encoder.local, np.arange(1)))}.safetensors"
-        known = cached is not None and _load(aggregator, cached)
-        if not known:
+            cached = folder / f"clusters-{_key(settings, data, local_of(np.arange(1)))}.safetensors"
+        if cached is None or not _load(aggregator, cached):
             source = "the training set" if settings.init_source == "train" else settings.init_source
             print(f"clusters: k-means on images of {source}", file=sys.stderr)
-        encoder.initialize_by(
-            compute,
-            available,
-            source=settings.init_source,
-            most=settings.init_images,
-            locations=settings.init_locations,
-            seed=settings.seed,
-            clusters=not known,
-        )
-        if cached is not None and not known:
-            tensors = {name: value.cpu().contiguous() for name, value in aggregator.state_dict().items()}
-            content = seal(save(tensors, {KEY: UNSEALED}))
-            write_atomically(cached, lambda stream: stream.write(content))
-    for part in (aggregator, encoder.reduction or nn.Identity()):
-        for parameter in part.parameters():
-            learner.group.from_first(parameter.data)
+            encoder.initialize_by(
+                local_of,
+                available,
+                source=settings.init_source,
+                most=settings.init_images,
+                locations=settings.init_locations,
+                seed=settings.seed,
+            )
+            if cached is not None:
+                tensors = {name: value.cpu().contiguous() for name, value in aggregator.state_dict().items()}
+                content = seal(save(tensors, {KEY: UNSEALED}))
+                write_atomically(cached, lambda stream: stream.write(content))
+    for parameter in aggregator.parameters():
+        learner.group.from_first(parameter.data)
 
 
 def _key(settings: Settings, data: str, example: Tensor) -> str:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from pathlib import Path
 
@@ -187,7 +188,7 @@ class _Run:
                 reason = "because none of their tuples has an other negative beyond the negative radius"
                 print(f"skipped {self.skipped:,} of {self.total:,} steps {reason}", file=sys.stderr)
             self._finish()
-            if self.total:
+            if self.total or self.settings.dimensions is not None:
                 self._run_monitor()
 
     def _draw(self) -> Tuples:
@@ -266,11 +267,21 @@ class _Run:
             raise TrainingStopped(f"{at}, which is saved in {self.folder}")
 
     def _finish(self) -> None:
-        """Average, if set. Record whether feature distances were trained to follow those in the world."""
+        """Average and reduce, if set. Record whether feature distances were trained to follow those in the world."""
         self.learner.finish()
-        encoder = self.learner.encoder
-        proportional = self.loss.is_geometric and self.total > 0
-        encoder.about = replace(encoder.about, proportional=proportional)
+        encoder, settings = self.learner.encoder, self.settings
+        encoder.about = replace(encoder.about, proportional=self.loss.is_geometric and self.total > 0)
+        if settings.dimensions is not None:
+            describe = partial(self.learner.describe, title="descriptors for the reduction")
+            encoder.reduce_by(
+                describe,
+                len(self.data.train),
+                dimensions=settings.dimensions,
+                seed=settings.seed,
+                with_note=self.group.first,
+            )
+            for tensor in encoder.get_submodule("reduction").buffers():
+                self.group.from_first(tensor)
 
     def _send(self) -> None:
         """Start to copy the terms of the last steps to the host, without waiting for the copy."""
