@@ -205,6 +205,27 @@ def decoded(blob: list[list[int]]) -> Floats:
 
 
 @pytest.mark.usefixtures("with_rerun")
+def test_a_followed_drive_is_recorded_for_rerun(mappable: Run, wall: Path, wall_map: Path, tmp_path: Path) -> None:
+    files, file = sorted((wall / "fog").iterdir())[:12], tmp_path / "run.rrd"
+    result = mappable("follow", wall_map, *files, "--json", "--all", "--rerun", file)
+    assert result.exit_code == 0, result.output
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    recording = Recording(file)
+    written = recording.now("/estimate", "TextDocument:text")
+    assert [json.loads(written[row][0]) for row in range(12)] == told
+    at = recording.now("/world/now/estimate", "Points3D:positions")
+    places = recording.now("/world/now/places", "Points3D:positions")
+    for row, one in enumerate(told):
+        np.testing.assert_allclose(at[row][0][:2], one["position"], atol=1e-4)
+        assert len(places[row]) == len(one["places"])
+    ellipse = np.array(recording.now("/world/now/ellipse", "LineStrips3D:strips")[7][0])[:, :2]
+    away = ellipse - told[7]["position"]
+    squared = np.einsum("ni,ij,nj->n", away, np.linalg.inv(told[7]["covariance"]), away)
+    np.testing.assert_allclose(squared, -2 * np.log(0.05), rtol=1e-3)
+    assert [one.total_seconds() for one in recording.at["time"]["/estimate"]] == [one["time"] for one in told]
+
+
+@pytest.mark.usefixtures("with_rerun")
 def test_a_run_is_recorded_for_rerun(mappable: Run, drive: Drive, wall_map: Path, wall: Path, tmp_path: Path) -> None:
     file, recovered = tmp_path / "deep/run.rrd", drive.folder / "recovered"
     command = ("locate", wall_map, drive.table, "--json", "--rerun", file, "--recovered", recovered)
@@ -281,7 +302,7 @@ def test_a_recording_of_what_is_partly_missing(mappable: Run, wall: Path, wall_m
     result = mappable("locate", tmp_path / "moved", images, "--rerun", tmp_path / "run.rrd")
     assert result.exit_code == 3
     told = result.stderr.splitlines()
-    assert told[0].startswith("warning: 60 images of landmarks cannot be read and are left out of the recording; ")
+    assert told[0].startswith("warning: the recording lacks 60 landmark images that cannot be read; ")
     assert told[0].endswith(".png: no such file or directory")
     assert told[1:] == [
         f"recording written to {tmp_path / 'run.rrd'}",
@@ -336,7 +357,7 @@ def test_what_was_recovered_from_other_images_is_refused(
     )
     refused(
         mappable(*locate, drive.table, *recorded, wall),
-        "there is no summary.json",
+        "summary.json is missing",
     )
     broken = shutil.copytree(own, tmp_path / "broken")
     (broken / "positions.csv").write_text((broken / "positions.csv").read_text().replace("\n3,0,", "\n3,0,x"))
@@ -349,4 +370,4 @@ def test_what_was_recovered_from_other_images_is_refused(
         "positions.csv, row 5",
     )
     rewrite(broken / "summary.json", summary | {"dimensions": 3})
-    refused(mappable(*locate, drive.table, *recorded, broken), "has 3 dimensions, but the map has 2")
+    refused(mappable(*locate, drive.table, *recorded, broken), "has 3 dimensions, expected 2")

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mappable.cli.common import BackendOption, Device, EncoderFile, MapFolder, report_failures
+from mappable.cli.common import (
+    BackendOption,
+    Device,
+    EncoderFile,
+    MapFolder,
+    OverwriteFiles,
+    check_outputs,
+    report_failures,
+)
 from mappable.errors import BadInputError, MappableError
 
 if TYPE_CHECKING:
@@ -46,9 +54,14 @@ def follow(
         typer.Option(help="File that keeps what is remembered; if it exists, go on from there.", metavar="FILE"),
     ] = None,
     every_pose: Annotated[bool, typer.Option("--all", help="Also print poses that are not trusted.")] = False,
+    rerun: Annotated[
+        Path | None,
+        typer.Option(help="Also write a recording (.rrd) for the viewer of rerun, at the end.", metavar="FILE"),
+    ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
     backend: BackendOption = None,
+    overwrite: OverwriteFiles = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per image.")] = False,
 ) -> None:
     """Follow a camera: print one line per image, with its pose as soon as the map is sure of it.
@@ -61,7 +74,12 @@ def follow(
     from mappable.maps.localizer import Localizer
     from mappable.maps.odometry import read_odometry
     from mappable.maps.opened import open_map
+    from mappable.maps.rerun_export import check_rerun
+    from mappable.maps.rerun_follow import export_follow
 
+    check_outputs(overwrite, rerun)
+    if rerun is not None:
+        check_rerun(rerun)
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
     localizer = Localizer(opened)
     track = None if odometry is None else read_odometry(odometry)
@@ -69,6 +87,7 @@ def follow(
         localizer.load(state)
     resumed, skipped, trusted, images, saved = localizer.time, 0, 0, 0, time.monotonic()
     failures: list[str] = []
+    recorded: list[Estimate] = []
     with held_back(say="stopping after this image") as stopped:
         for one in feed(source, wait, stopped):
             if stopped():
@@ -89,12 +108,17 @@ def follow(
                 failures.append(str(error))
                 continue
             trusted += found.trusted
+            if rerun is not None:
+                recorded.append(found)
             typer.echo(_json(found, every_pose) if as_json else _line(found, every_pose))
             if state is not None and time.monotonic() - saved >= SAVE_SECONDS:
                 localizer.save(state)
                 saved = time.monotonic()
         if state is not None:
             localizer.save(state)
+        if rerun is not None:
+            export_follow(rerun, opened.map, recorded)
+            typer.echo(f"recording written to {rerun}", err=True)
     if skipped:
         typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
     if not images and not skipped:

@@ -60,7 +60,7 @@ class _Recorder:
 
         self.rerun: Any = rerun
         self.run, self.images = run, images
-        self.at = _in_space(run.landmarks.places.positions)
+        self.at = in_space(run.landmarks.places.positions)
         self.row_of = {str(name): row for row, name in enumerate(run.landmarks.places.place_id)}
         self.pictures: dict[int, Any] = {}  # images of landmarks, by row
         self.bad: list[BadImageError] = []
@@ -107,7 +107,7 @@ class _Recorder:
             "world": rerun.ViewCoordinates.RIGHT_HAND_Z_UP,
             "world/landmarks": self._points(self.at, colors, 3.0, run.landmarks.places.place_id),
             "world/estimates": self._points(
-                _in_space(run.estimates[located]),
+                in_space(run.estimates[located]),
                 np.where(run.confident[located, None], GREEN, ORANGE),
                 2.5,
                 run.places.place_id[located],
@@ -127,7 +127,7 @@ class _Recorder:
             self.stream.set_time(TIME, timestamp=np.datetime64(int(self.run.places.time[row]), "ns"))
         for name, (positions, color) in self.paths.items():
             known = np.isfinite(positions[row]).all()
-            self._show(f"world/now/{name}", self._points(_in_space(positions[row]), color, 6.0) if known else None)
+            self._show(f"world/now/{name}", self._points(in_space(positions[row]), color, 6.0) if known else None)
         if isinstance(one, Location):
             landmark, shown = self.row_of[one.landmark], self._located(row, one)
         else:
@@ -141,7 +141,7 @@ class _Recorder:
 
     def _located(self, row: int, one: Location) -> dict[str, Any]:
         """What to show for a located image, by entity."""
-        rerun, center = self.rerun, _in_space(np.array(one.coordinates))
+        rerun, center = self.rerun, in_space(np.array(one.coordinates))
         color = GREEN if one.confident else ORANGE
         off = float(np.linalg.norm(one.coordinates - self.run.truth[row]))  # NaN if the truth is unknown
         numbers = {"error": off, "distance": one.distance, "low": one.low, "high": one.high}
@@ -164,14 +164,14 @@ class _Recorder:
             return None
         share = calibration.coverage if one.coverage is None else one.coverage
         scale = np.sqrt(-2 * np.log1p(-share))  # for two dimensions
-        return self._lines([_ring(center, scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2]))], color, 1.5)
+        return self._lines([ring(center, scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2]))], color, 1.5)
 
     def _interval(self, one: Location) -> Any:
         """Two circles around the landmark; the image lies between them."""
         if one.low is None or one.high is None:
             return None
         center = self.at[self.row_of[one.landmark]]
-        return self._lines([_ring(center, radius * np.eye(2)) for radius in (one.low, one.high)], GRAY, 1.0)
+        return self._lines([ring(center, radius * np.eye(2)) for radius in (one.low, one.high)], GRAY, 1.0)
 
     def _query_picture(self, row: int) -> Any:
         return self._picture(
@@ -226,7 +226,7 @@ class _Recorder:
         )
 
 
-def _in_space(positions: Floats) -> Floats:
+def in_space(positions: Floats) -> Floats:
     """Positions (k,) or (n, k) as (n, 3); missing coordinates become 0."""
     flat = np.atleast_2d(positions)
     return np.pad(flat, ((0, 0), (0, 3 - flat.shape[1])))
@@ -236,13 +236,13 @@ def _strips(positions: Floats, places: Places) -> list[Floats]:
     """The known positions of each sequence, as one line each."""
     known = np.asarray(np.isfinite(positions).all(axis=1))
     paths = (rows[known[rows]] for rows in places.sequences().values())
-    return [_in_space(positions[rows]) for rows in paths if len(rows)]
+    return [in_space(positions[rows]) for rows in paths if len(rows)]
 
 
-def _ring(center: Floats, shape: Floats) -> Floats:
+def ring(center: Floats, shape: Floats) -> Floats:
     """A closed line (n, 3) around a point (3,): the unit circle, transformed by a matrix (2, 2)."""
     angles = np.linspace(0.0, 2 * np.pi, CIRCLE_POINTS + 1)
-    return center + _in_space(np.column_stack([np.cos(angles), np.sin(angles)]) @ shape.T)
+    return center + in_space(np.column_stack([np.cos(angles), np.sin(angles)]) @ shape.T)
 
 
 def _text(one: Location, off: float) -> str:
