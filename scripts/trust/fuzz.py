@@ -197,6 +197,17 @@ def _nclt(base: Path, folder: Path) -> Path:
     return folder / "groundtruth_2012-01-08.csv"
 
 
+def _four_seasons(base: Path, folder: Path, mutate: str = "GNSSPoses.txt") -> Path:
+    (folder / "undistorted_images/cam0").mkdir(parents=True)
+    for step in range(4):
+        (folder / f"undistorted_images/cam0/{1585067782000000000 + step}.png").touch()
+    rows = "".join(f"{1585067782000000000 + n},{n},2,0.5,0,0.6,0,0.8,1.25,2,0\n" for n in range(5))
+    (folder / "GNSSPoses.txt").write_text("# frame_id\n" + rows)
+    transforms = ["1,2,3,0,0,0,1"] * 4 + ["4177000,855000,4728000,0,0,0,1"]
+    (folder / "Transformations.txt").write_text("".join(f"# transform\n{line}\n" for line in transforms))
+    return folder / mutate
+
+
 def _kitti_360(base: Path, folder: Path) -> Path:
     name = "2013_05_28_drive_0000_sync"
     (folder / "data_2d_raw" / name / "image_00/data_rect").mkdir(parents=True)
@@ -496,6 +507,12 @@ TARGETS = {
         Target("euroc poses", _euroc, _reader("euroc")),
         Target("euroc sensor.yaml", lambda base, folder: _euroc(base, folder, "cam0/sensor.yaml"), _reader("euroc")),
         Target("nclt ground truth", _nclt, _reader("nclt")),
+        Target("4seasons poses", _four_seasons, _reader("four_seasons")),
+        Target(
+            "4seasons transforms",
+            lambda base, folder: _four_seasons(base, folder, "Transformations.txt"),
+            _reader("four_seasons"),
+        ),
         Target("kitti-360 poses", _kitti_360, _reader("kitti_360")),
         Target("mapillary .json", _mapillary, _reader("mapillary")),
         Target("kapture trajectories", _kapture, _reader("kapture")),

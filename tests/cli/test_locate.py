@@ -176,10 +176,20 @@ def test_trajectories_and_pairs_for_others(mappable: Run, wall: Path, wall_map: 
     tum, pairs = tmp_path / "out/fog.txt", tmp_path / "out/pairs.txt"
     places = load_places(wall).where(sequence="fog")
     save_places(places, tmp_path / "fog.parquet")
-    result = mappable("locate", wall_map, tmp_path / "fog.parquet", "--tum", tum, "--pairs", pairs, "--json")
+    exported = [tmp_path / "out/fog.kapture", tmp_path / "out/colmap.txt"]
+    result = mappable(
+        *("locate", wall_map, tmp_path / "fog.parquet", "--tum", tum, "--pairs", pairs, "--json"),
+        *(word for file in exported for word in ("--export", file)),
+    )
     entries = json.loads(result.stdout)
     confident = [row for row, one in enumerate(entries) if one["confident"]]
-    assert f"{len(confident)} of 119 positions written to {tum}" in result.stderr
+    for file in (tum, *exported):
+        assert f"{len(confident)} of 119 positions written to {file}" in result.stderr
+    np.testing.assert_allclose(
+        [[float(number) for number in line.split()[1:3]] for line in exported[1].read_text().splitlines()],
+        [entries[row]["coordinates"] for row in confident],
+        atol=1e-6,
+    )
     lines = np.loadtxt(tum)
     np.testing.assert_allclose(lines[:, 0], places.time[confident] / 1e9)
     np.testing.assert_allclose(lines[0, 1:], [*entries[confident[0]]["coordinates"], 0, 0, 0, 0, 1], atol=1e-6)
@@ -207,6 +217,8 @@ def test_files_that_cannot_be_written_are_refused_before_any_image_is_described(
     refused(
         mappable(*locate, wall / "fog", wall / "rain", "--tum", "out.txt"), "2 sequences, such", "'fog'", "one drive"
     )
+    refused(mappable(*locate, wall / "fog", "--export", "out.gpx"), "out.gpx", ".geojson")
+    refused(mappable(*locate, "a b.png", "--export", "out.txt"), "out.txt", "a space")
     assert [file.name for file in tmp_path.iterdir()] == ["a b.png"]
 
 

@@ -32,6 +32,7 @@ def test_every_reader_can_be_proposed() -> None:
         ("MH_01/mav0/cam0/data.csv", "euroc"),
         ("boreas-2021-01-26-11-22/camera/1.png", "boreas"),
         ("groundtruth_2012-01-08.csv", "nclt"),
+        ("recording_2020-03-24_17-36-22/GNSSPoses.txt", "four_seasons"),
         ("2011_09_26/2011_09_26_drive_0001_sync/oxts/data/0.txt", "kitti"),
         ("dataset/sequences/00/image_2/000000.png", "kitti"),
         ("2014-12-02-15-30-08/stereo/centre/1.png", "robotcar"),

@@ -17,7 +17,7 @@ NAMES = [
     *("photos", "track .gpx", "track .csv", "image .png", "image .jpg", "image .webp", "image .tiff", "image .gif"),
     *("colmap text", "colmap binary", "transforms.json", "track .srt", "track .nmea", "boreas poses"),
     *("matrices .pose.txt", "euroc poses", "nclt ground truth", "kitti-360 poses", "mapillary .json"),
-    *("kapture trajectories", "rosbag ros1"),
+    *("kapture trajectories", "rosbag ros1", "4seasons poses", "4seasons transforms"),
     *("odometry.csv", "turns.csv", "multipart body", "field known", "descriptors body", "descriptors body .npy"),
     "description .yaml",
 ]

@@ -64,6 +64,14 @@ def locate(
             metavar="FILE",
         ),
     ] = None,
+    export: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Also write the positions for other programs, by the suffix: .geojson or .kml (with ellipses), .txt "
+            "(COLMAP), .kapture (a folder) or .mcap (ROS). Repeat for several files.",
+            metavar="FILE",
+        ),
+    ] = None,
     rerun: Annotated[
         Path | None,
         typer.Option(
@@ -93,6 +101,8 @@ def locate(
     A georeferenced map also gives latitude and longitude. If the map is not confident of a position, the output says
     why. An image that cannot be decoded does not stop the others; the exit code is then 3.
     """
+    from mappable.maps.exchange import check_export, exported_files
+    from mappable.maps.exchange import export as export_positions
     from mappable.maps.export import check_drive, check_words, export_csv, export_pairs, export_tum
     from mappable.maps.location import NotLocated
     from mappable.maps.map import Map
@@ -110,9 +120,12 @@ def locate(
     else:
         places = _described_images(descriptors)
     files = [file for file in (csv, tum, pairs, rerun) if file is not None]
+    files += [file for given in export or () for file in exported_files(given)]
     check_outputs(overwrite, *files)
     if len({file.resolve() for file in files}) < len(files):
-        raise BadInputError("--csv, --tum, --pairs and --rerun must name different files")
+        raise BadInputError("--csv, --tum, --pairs, --export and --rerun must name different files")
+    for file in export or ():
+        check_export(file, landmarks, places)
     if tum is not None:
         check_drive(places)
     if pairs is not None:
@@ -140,6 +153,9 @@ def locate(
     if tum is not None:
         count = export_tum(tum, places, found)
         typer.echo(f"{count:,} of {len(found):,} positions written to {tum}", err=True)
+    for file in export or ():
+        count = export_positions(file, landmarks, places, found)
+        typer.echo(f"{count:,} of {len(found):,} positions written to {file}", err=True)
     if as_json:
         print_json([asdict(one) for one in found])
     else:

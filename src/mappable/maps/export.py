@@ -34,19 +34,35 @@ def export_tum(file: Path, places: Places, found: Sequence[Outcome]) -> int:
     A map without a calibration is confident of no image, so all images are written. Times are seconds since 1970 if
     all images have a time, and otherwise the number of the image.
     """
-    positions = [one for one in found if isinstance(one, Location)]
-    calibrated = any(
-        one.covariance is not None for one in positions
-    )  # the distance is no test: it may be unknown in a calibrated map
-    dimensions = len(positions[0].coordinates) if positions else 2
-    where: Floats = np.full((len(found), dimensions), np.nan)
+    located = trusted(found)
+    where: Floats = np.full((len(found), len(located[0][1].coordinates) if located else 2), np.nan)
     headings: Floats = np.full(len(found), np.nan)
-    for row, one in enumerate(found):
-        if isinstance(one, Location) and (one.confident or not calibrated):
-            where[row] = one.coordinates
-            headings[row] = np.nan if one.heading is None else one.heading
+    for row, one in located:
+        where[row] = one.coordinates
+        headings[row] = np.nan if one.heading is None else one.heading
     write_tum(file, where, seconds_of(places), headings)
-    return int(np.isfinite(where[:, 0]).sum())
+    return len(located)
+
+
+def trusted(found: Sequence[Outcome]) -> list[tuple[int, Location]]:
+    """Row and location of each confident image; of each located image if the map has no calibration."""
+    located = [(row, one) for row, one in enumerate(found) if isinstance(one, Location)]
+    # The covariance tells if a map is calibrated. The distance does not: it may be unknown in a calibrated map.
+    calibrated = any(one.covariance is not None for _, one in located)
+    return [(row, one) for row, one in located if one.confident or not calibrated]
+
+
+def ellipse_shape(landmarks: Map, one: Location) -> Floats | None:
+    """Matrix (2, 2) from the unit circle to the ellipse that contains the image, if the place is right.
+
+    Its probability is that of the interval. None if the map has no calibration.
+    """
+    if one.covariance is None or landmarks.calibration is None:
+        return None
+    share = landmarks.calibration.coverage if one.coverage is None else one.coverage
+    scale = np.sqrt(-2 * np.log1p(-share))  # for two dimensions
+    shape: Floats = scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2])
+    return shape
 
 
 def seconds_of(places: Places) -> Floats | None:

@@ -13,6 +13,7 @@ import numpy as np
 from mappable.arrays import Floats, Pixels
 from mappable.errors import BadImageError, BadInputError, install_extra
 from mappable.files import check_writable, write_atomically
+from mappable.maps.export import ellipse_shape
 from mappable.maps.location import Location
 from mappable.maps.run import Run
 from mappable.places.images import Fit, Size, load_image
@@ -158,13 +159,9 @@ class _Recorder:
         self._show("landmark/image", None if row is None else self._landmark_picture(row))
 
     def _ellipse(self, one: Location, center: Floats, color: Any) -> Any:
-        """Ellipse from above that contains the image with the interval's probability, if the place is right."""
-        calibration = self.run.landmarks.calibration
-        if one.covariance is None or calibration is None:
-            return None
-        share = calibration.coverage if one.coverage is None else one.coverage
-        scale = np.sqrt(-2 * np.log1p(-share))  # for two dimensions
-        return self._lines([ring(center, scale * np.linalg.cholesky(np.array(one.covariance)[:2, :2]))], color, 1.5)
+        """Ellipse from above; see `ellipse_shape`."""
+        shape = ellipse_shape(self.run.landmarks, one)
+        return None if shape is None else self._lines([ring(center, shape)], color, 1.5)
 
     def _interval(self, one: Location) -> Any:
         """Two circles around the landmark; the image lies between them."""

@@ -22,6 +22,7 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "euroc": ("mav0", "*/mav0"),
     "boreas": ("boreas-*/camera", "applanix/camera_poses.csv"),
     "nclt": ("groundtruth_????-??-??.csv", "*/lb3/Cam?"),
+    "four_seasons": ("GNSSPoses.txt", "*/GNSSPoses.txt"),
     "kitti_360": ("data_poses/*/cam0_to_world.txt",),
     "kitti": ("sequences/*/image_?", "dataset/sequences", "oxts/data", "*/oxts/data", "*/*/oxts/data"),
     "robotcar": ("stereo/centre", "*/stereo/centre", "*_stereo_centre_*"),

@@ -50,6 +50,12 @@ def unproject(easting: Floats, northing: Floats, crs: str) -> tuple[Floats, Floa
     return latitude, longitude
 
 
+def from_ecef(xyz: Floats) -> tuple[Floats, Floats, Floats]:
+    """Latitude and longitude in degrees, and height in metres above the ellipsoid, of points (n, 3) in ECEF."""
+    converted = np.array(_transformer("EPSG:4978", "EPSG:4979").transform(*xyz.T), dtype=np.float64)
+    return converted[1], converted[0], converted[2]
+
+
 def transform(x: Floats, y: Floats, source: str, target: str) -> tuple[Floats, Floats]:
     """Convert points from one CRS to another; x is always east or longitude, y is north or latitude."""
     out_x, out_y = _transformer(source, target).transform(x, y)
