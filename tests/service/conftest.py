@@ -190,9 +190,10 @@ def start(small_backbone: str) -> Iterator[Start]:
         return Client(bound.getsockname()[1], {} if token is None else {"Authorization": f"Bearer {token}"})
 
     yield run
-    for server, thread in servers:
+    for server, _ in servers:
         server.should_exit = True
-        thread.join(60)  # requests under way may take their time limit, longer on a busy machine
+    for server, thread in servers:
+        thread.join((server.config.timeout_graceful_shutdown or 0) + 30)  # longer on a busy machine
         assert not thread.is_alive(), stacks()
 
 

@@ -147,7 +147,7 @@ def hindered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
 def test_a_full_queue_sends_clients_away_and_loses_none(
     start: Start, map_folder: Path, images: Images, hindered: dict[str, Callable[[], None]]
 ) -> None:
-    client = start(map_folder, Limits(queue=4))
+    client = start(map_folder, Limits(queue=4, timeout=10))
     hindered["embed"] = lambda: time.sleep(0.1)
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda one: client.post("/locate", one[1]), images[:12]))
@@ -160,7 +160,7 @@ def test_a_full_queue_sends_clients_away_and_loses_none(
 
 
 def test_bytes_of_all_requests_together_are_limited(start: Start, map_folder: Path, images: Images) -> None:
-    client = start(map_folder, Limits(memory=len(images[0][1]) + 2000))
+    client = start(map_folder, Limits(memory=len(images[0][1]) + 2000, timeout=10))
     assert client.post("/locate", images[0][1]).status == 200
     answer = client.post_files("/locate", images[:2])
     assert (answer.status, answer.error) == (503, "too many bytes are being received at once")
@@ -201,7 +201,7 @@ def test_clients_that_do_not_read_are_cut_off(start: Start, map_folder: Path) ->
 
 
 def test_answers_that_nobody_reads_have_so_much_memory(start: Start, map_folder: Path) -> None:
-    client, began = start(map_folder, Limits(memory=1000)), time.perf_counter()
+    client, began = start(map_folder, Limits(memory=1000, timeout=10)), time.perf_counter()
     with deaf(client):
         assert counted(client)["mappable_connections"] == 2
         while counted(client)["mappable_connections"] > 1:

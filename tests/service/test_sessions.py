@@ -82,7 +82,7 @@ def test_estimates_are_streamed_from_any_number_on(start: Callable[..., Any], ma
 
 
 def replace_limits(**values: Any) -> Limits:
-    return replace(Limits(queue=100, connections=300), **values)
+    return replace(Limits(queue=100, connections=300, timeout=10), **values)
 
 
 def events(body: bytes) -> dict[int, Any]:
