@@ -7,7 +7,8 @@ Each argument is a folder of `mappable embed`, the distance within which an imag
 beyond which a trusted pose is wrong. Landmarks come from the split `train`, or from the first sequence if there are no
 splits. The images of the split `test`, or of the other sequences, are followed: as they are, and cut into pieces of
 `--kidnap` images in random order. Odometry is simulated from the true poses, with 5 % noise; drifting odometry also has
-a wrong scale and a constant turn. It does not notice that the camera was carried off.
+a wrong scale and a constant turn. It does not notice that the camera was carried off. With `--split calibration`, the
+map is calibrated on the same images that are followed: covariances then look better than they are.
 
 For comparison: single images, whole drives (`mappable locate --sequence`, which knows later images), matching of short
 sequences (as SeqSLAM does), and a Kalman filter on the nearest landmark.

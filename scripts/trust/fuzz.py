@@ -698,7 +698,7 @@ def has_seed(target: Target, base: Path) -> bool:
 
 def _slice(target: Target, base: Path, first: int, seconds: float) -> tuple[int, list[str]]:
     """Try inputs from number `first` on for some seconds, in a fork; a fork that dies is a failure."""
-    at = mmap.mmap(-1, 8)  # the number of the input that is being tried, for the case that the process dies
+    at = mmap.mmap(-1, 8)  # number of the current input, in case the process dies
 
     def work() -> tuple[int, list[str]]:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)

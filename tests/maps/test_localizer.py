@@ -92,8 +92,8 @@ def test_images_from_elsewhere_are_not_trusted(town: Any, localizer: Localizer) 
 
 
 @pytest.mark.parametrize("every", [2, 4])
-def test_covariances_hold(town: Any, localizer: Localizer, every: int) -> None:
-    """The longer the steps, the more odometry drifts along as many images."""
+def test_covariances_are_not_far_too_small(town: Any, localizer: Localizer, every: int) -> None:
+    """The target is that 95 % ellipses hold 92 to 98 % of the errors. It is not reached: here they hold 80 to 97 %."""
     positions = town.drive[0][::every]
     for odometry in (None, motions(positions)):
         localizer.reset()

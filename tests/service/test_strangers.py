@@ -152,7 +152,7 @@ def test_tokens_cannot_be_guessed_quickly(start: Start, map_folder: Path) -> Non
 
 @pytest.fixture
 def foreign(map_folder: Path, tmp_path: Path) -> Path:
-    """A map with two images in its folder, one of which is a symbolic link to an image elsewhere."""
+    """A map whose folder has an image, and a symbolic link to an image elsewhere."""
     opened, folder = Map.open(map_folder), tmp_path / "map"
     names = ["inside.png", "link.png"]
     places = opened.places[:2].replace(path=names, place_id=names, root=folder / "images")
