@@ -1,0 +1,366 @@
+"""The study of settings at home and away: train candidates on several sets, score them there and on all other sets.
+
+    python scripts/home_and_away.py prepare work --real FOLDER --every 2 --device cuda
+    python scripts/home_and_away.py run work choose --workers 8 --minutes 9
+    python scripts/home_and_away.py summary work choose
+
+`prepare` draws both worlds and converts the real sets: `FOLDER` has a folder `nordland`, `gardens` (three walks) and
+`racetrack`, each with a `places.csv`. `run` trains the candidates of a study; stopped or repeated, it continues.
+`summary` writes one JSON file with all scores.
+
+The study `choose` looks at no test image. It trains and scores as `mappable reproduce --choose` does. Its away places
+are the first half of the walks and of the track, the training stretch of Nordland, and the calibration images of the
+worlds. The study `test` looks at the other images, with the settings that `choose` gave. Every candidate starts from
+the settings of the second study (docs/results.md), not from today's presets.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from mappable.arrays import Bools, Ints, evenly
+from mappable.evaluation.away import MOST_LANDMARKS, MOST_QUERIES, away_place
+from mappable.evaluation.protocols import protocols_named
+from mappable.evaluation.protocols.home_and_away import HomeAndAway
+from mappable.evaluation.protocols.proportionality import Proportionality
+from mappable.evaluation.reproduce import RESULTS, PlannedModel, Study, plan
+from mappable.evaluation.result import RESULT, Accuracy, Result
+from mappable.evaluation.rows import OFF_THE_SHELF, OURS, PAPER_VALUES, Row
+from mappable.evaluation.sets import FRAMES_BLOCK, STREET_BLOCK, NamedSet, find_set
+from mappable.evaluation.setup import Setup
+from mappable.places.files import TABLE, load_places, save_places
+from mappable.places.packing import pack_images
+from mappable.places.pixels import ImageRows, Images
+from mappable.places.readers import read_places
+from mappable.places.table import Places
+from mappable.worlds.presets import PRESETS
+from mappable.worlds.simulation import simulate
+
+WORLDS = ("street-v1", "rooms-v1")
+REAL = {"nordland": ("frames", 5.0), "gardens": ("frames", 2.0), "racetrack": ("metres", 10.0)}  # unit, radius away
+PROTOCOLS = ["home-and-away", "table1", "proportionality"]
+RESNET = {"weights": "resnet50-keras"}
+# Our settings before this study. Candidates change some of them.
+SECOND: Mapping[str, Any] = {
+    "loss": "triplet+huber",
+    "geometric_weight": 5,
+    "learning_rate": 1e-4,
+    "averaging": 0.99,
+    "distillation": 0,
+    "layer_decay": 1,
+    "toward_start": 0,
+}
+SECOND_SCALE = {"street-v1": 1, "rooms-v1": 0.6, "nordland": 0.6, "gardens": 0.6, "racetrack": 1}
+LAPTOP: Mapping[str, Any] = {
+    "trainable": "last",
+    "anchors": 2,
+    "cache_every": 60,
+    "cache_size": 500,
+    "iterations": 300,
+    "averaging": 0,
+    "mirrored": 0,
+    "light": 0,
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings to try: changes of our settings, or of the paper's; `sets` are its homes, `seeds` its seeds."""
+
+    name: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    paper: bool = False
+    sets: Sequence[str] = ("nordland", "street-v1", "rooms-v1")
+    seeds: Sequence[int] = (0,)
+
+    def row(self, home: str) -> Row:
+        """The row of a study: its name tells `plan` whether the paper's settings apply."""
+        if self.paper:
+            return Row(self.name, self.name, {**PAPER_VALUES, **self.changes})
+        own = {**SECOND, "feature_scale_squared": SECOND_SCALE[home], **self.changes}
+        return Row(self.name if self.name == OFF_THE_SHELF else self.name + OURS, self.name, own)
+
+
+def _paper(loss: str, rate: float, iterations: int | None = None, **others: Any) -> Candidate:
+    steps = {} if iterations is None else {"iterations": iterations}
+    name = f"paper {loss} {rate:g}" + (f" {iterations}" if iterations else "")
+    return Candidate(name, {"loss": loss, "learning_rate": rate, **steps}, True, **others)
+
+
+SEEDS = (0, 1, 2)
+SHELF = Candidate(OFF_THE_SHELF, {"iterations": 0})
+SHELF_RESNET = Candidate("resnet off-the-shelf", {"iterations": 0, **RESNET})
+BEFORE = Candidate("second study")
+DISTIL = {"feature_scale_squared": 2, "distillation": 20}
+DECAY = {"feature_scale_squared": 2, "layer_decay": 0.85}
+RESNET_DISTIL = {**RESNET, "feature_scale_squared": 2, "distillation": 20, "learning_rate": 3e-5}
+RESNET_MORE = {**RESNET, "feature_scale_squared": 2, "distillation": 50, "layer_decay": 0.9}
+FAR = {"feature_scale_squared": 2, "positive_radius": 100, "negative_radius": 200}
+TWO = ("nordland", "street-v1")
+
+
+def _laptop(name: str, **changes: Any) -> Candidate:
+    return Candidate(f"laptop {name}", {**LAPTOP, **changes})
+
+
+STUDIES: Mapping[str, Sequence[Candidate]] = {
+    "choose": (
+        replace(SHELF, seeds=SEEDS),
+        Candidate("distillation 20", DISTIL, seeds=SEEDS),
+        Candidate("layer decay 0.85", DECAY, seeds=SEEDS),
+        SHELF_RESNET,
+        Candidate("resnet distillation 20", RESNET_DISTIL, seeds=(0, 1)),
+        Candidate("resnet distillation 50, decay 0.9", RESNET_MORE, seeds=(0, 1)),
+        replace(BEFORE, seeds=SEEDS),
+        Candidate("distillation 5", {**DISTIL, "distillation": 5}, sets=("rooms-v1",), seeds=(0, 1)),
+        Candidate("F² 1, distillation 20", {**DISTIL, "feature_scale_squared": 1}, sets=("rooms-v1",), seeds=(0, 1)),
+        _laptop("second study"),
+        _laptop("distillation 20", **DISTIL),
+        _laptop("distillation 20, rate 3e-5", **{**DISTIL, "learning_rate": 3e-5}),
+        _laptop("resnet distillation 20", **RESNET_DISTIL),
+        _laptop("resnet distillation 20, rate 1e-4", **{**RESNET_DISTIL, "learning_rate": 1e-4}),
+        _paper("lazy-quadruplet+distance", 3e-5),
+        _paper("triplet+huber", 3e-5, sets=TWO),
+        _paper("huber", 3e-5, sets=TWO),
+        Candidate("resnet off-the-shelf, 1024", {"iterations": 0, **RESNET, "dimensions": 1024}),
+        Candidate("resnet distillation 20, 1024", {**RESNET_DISTIL, "dimensions": 1024}),
+        Candidate("resnet distillation 20, 2048", {**RESNET_DISTIL, "dimensions": 2048}),
+        _paper("lazy-quadruplet+distance", 1e-5, 2400, sets=TWO),
+        _paper("lazy-quadruplet+distance", 3e-5, 2400, sets=TWO),
+        _paper("lazy-quadruplet+distance", 1e-6, 2400, sets=TWO),
+        Candidate("distillation 20, radius 50", {**DISTIL, "positive_radius": 50, "negative_radius": 100}, sets=TWO),
+        Candidate("distance alone, radius 100", {**FAR, "loss": "distance"}, sets=TWO),
+        _paper("lazy-quadruplet+huber", 3e-5, sets=TWO),
+        Candidate("resnet distillation 20, float32", {**RESNET_DISTIL, "precision": "float32"}, sets=("nordland",)),
+    ),
+}
+
+
+def _second_half(places: Places) -> Bools:
+    """The part of a real set that `choose` does not look at."""
+    if (places.split != "").any():
+        return np.asarray(places.split == "test")
+    first = next(iter(places.sequences().values()))
+    steps = np.linalg.norm(np.diff(places.positions[first], axis=0), axis=1)
+    along = np.append(0.0, np.cumsum(steps))
+    if places.unit != "frames":  # laps: the position on the first lap counts
+        lap = np.flatnonzero(np.linalg.norm(places.positions[first] - places.positions[first[0]], axis=1) < 15)
+        length = along[lap[lap > 50][0]] if (lap > 50).any() else along[-1]
+        first, along = first[along < length], along[along < length]
+    at = places.positions
+    nearest = np.argmin(np.linalg.norm(at[:, None] - at[first], axis=2), axis=1)
+    return np.asarray(along[nearest] >= along[-1] / 2)
+
+
+def prepare(given: argparse.Namespace) -> None:
+    """Draw the worlds to arrays, convert the real sets, and write the away places of both studies."""
+    work: Path = given.work
+    work.mkdir(parents=True, exist_ok=True)
+    if given.world is None:
+        command = [sys.executable, __file__, "prepare", str(work), "--real", str(given.real)]
+        command += ["--every", str(given.every), "--device", given.device]
+        running = [subprocess.Popen([*command, "--world", one]) for one in (*WORLDS, "real")]  # noqa: S603 - own script
+        if any(one.wait() for one in running):
+            raise SystemExit("preparing failed")
+        return
+    if given.world != "real":
+        drawn = simulate(given.world, device=given.device, every=given.every)
+        np.save(work / f"{given.world}.npy", drawn.pixels)
+        save_places(drawn.places, work / given.world / TABLE)
+        named = find_set(given.world)
+        settings = plan(named, [BEFORE.row(given.world)], [0])[0].settings
+        for study in ("choose", "test"):
+            setup = named.setup(drawn.places, settings, choose=study == "choose")
+            rows = _some(setup)
+            role = np.where(np.isin(rows, setup.queries), "query", "reference").astype(object)
+            places = drawn.places[rows].replace(role=role, split="")
+            _write_away(places, work / "away" / study / given.world, drawn.pixels[rows])
+        return
+    for name, (unit, _) in REAL.items():
+        extra = {"unit": "frames", "other_splits": "clear"} if unit == "frames" else {}
+        places = read_places("manifest", given.real / name, **extra)
+        save_places(places, work / name / TABLE)
+        later = _second_half(places)
+        for study, kept in (("choose", ~later), ("test", later)):
+            save_places(places[np.flatnonzero(kept)].replace(split=""), work / "away" / study / name / TABLE)
+
+
+def _some(setup: Setup) -> Ints:
+    """References and queries, evenly thinned: an away place uses no more."""
+    references = setup.references[evenly(len(setup.references), 10 * MOST_LANDMARKS)]
+    return np.sort(np.concatenate([references, setup.queries[evenly(len(setup.queries), MOST_QUERIES)]]))
+
+
+def _write_away(places: Places, folder: Path, pixels: Any) -> None:
+    for path, image in zip(places.path, pixels, strict=True):
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(file, compress_level=1)
+    save_places(places.replace(root=folder), folder / TABLE)
+
+
+def _own(name: str) -> NamedSet:
+    """A real set that `mappable reproduce` does not know: train on one half of the route, test on the other."""
+    preset, block = ("nordland", FRAMES_BLOCK) if name == "gardens" else ("street", STREET_BLOCK)
+    return NamedSet(name, name, preset, block, lambda places, settings: {}, lambda root: load_places(root))
+
+
+OWN_SETTINGS = {
+    "gardens": ("positive_radius=2", "negative_radius=8", "size=240x135", "landmarks=100"),
+    "racetrack": ("positive_radius=10", "negative_radius=25", "size=240x180", "landmarks=100"),
+}
+
+
+def _models(home: str, candidates: Sequence[Candidate], iterations: int | None) -> list[PlannedModel]:
+    named = _own(home) if home in OWN_SETTINGS else find_set(home)
+    found = []
+    for one in candidates:
+        if home in one.sets:
+            before = [*OWN_SETTINGS.get(home, ())]
+            if iterations and "iterations" not in one.changes:
+                before.append(f"iterations={iterations}")
+            found += plan(named, [one.row(home)], one.seeds, [*before, "monitor_queries=0"])
+    return found
+
+
+def _study(work: Path, name: str, home: str, device: str, models: Sequence[PlannedModel]) -> Study:
+    """The home with its images, and all other sets as away places."""
+    settings = models[0].settings
+    named = _own(home) if home in OWN_SETTINGS else find_set(home)
+    places = load_places(work / home)
+    if home in WORLDS:
+        pixels = np.load(work / f"{home}.npy", mmap_mode="r")
+        images: Images = ImageRows(pixels, np.arange(len(places)))
+    else:
+        if home in OWN_SETTINGS:
+            places = _halves(places)
+        packed, _ = pack_images(places, work / home, size=settings.size, fit=settings.fit, wait=True)
+        images = packed.view(places)
+    setup = named.setup(places, settings, choose=name == "choose")
+    radii = {one: f":{radius:g}" for one, (_, radius) in REAL.items()}
+    radii |= {one: f":{PRESETS[one].positive_radius:g}" for one in WORLDS}
+    others = tuple(
+        replace(away_place(f"{work / 'away' / name / one}{radii[one]}"), name=one)
+        for one in (*WORLDS, *REAL)
+        if one != home
+    )
+    out = work / name / home
+    command = "scripts/home_and_away.py"
+    return Study(setup, images, out, protocols_named(PROTOCOLS), device, lean=True, command=command, away=others)
+
+
+def _halves(places: Places) -> Places:
+    """Train on the first half of the route; on the second half, the first sequence is the map."""
+    later = _second_half(places)
+    first = places.sequence == next(iter(places.sequences()))
+    split = np.where(later, "", "train").astype(object)
+    role = np.where(~later, "", np.where(first, "reference", "query")).astype(object)
+    return places.replace(split=split, role=role)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Start the workers, which share the models among themselves."""
+    until = given.until or time.time() + 60 * given.minutes
+    if given.workers > 1:
+        command = [sys.executable, __file__, "run", str(given.work), given.study, "--device", given.device]
+        command += ["--until", str(until), "--workers", "1"]
+        for option in ("iterations", "only", "sets"):
+            values = getattr(given, option) or []
+            command += [f"--{option}", *map(str, values)] if values else []
+        environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+        running = []
+        for number in range(given.workers):
+            log = (given.work / f"worker-{number}.log").open("a")
+            running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))  # noqa: S603 - own script
+        for one in running:
+            one.wait()
+        return
+    candidates = [one for one in STUDIES[given.study] if not given.only or one.name in given.only]
+    homes = list(dict.fromkeys(home for one in candidates for home in one.sets))
+    homes = [home for home in homes if not given.sets or home in given.sets]
+    planned = {home: _models(home, candidates, (given.iterations or [None])[0]) for home in homes}
+    studies = {home: _study(given.work, given.study, home, given.device, planned[home]) for home in homes}
+    # In the order of the candidates, so that a deadline cuts the last ones.
+    order = {row: number for number, row in enumerate(one.name for one in candidates)}
+    tasks = [(order[model.row.title], home, model) for home in homes for model in planned[home]]
+    for _, home, model in sorted(tasks, key=lambda task: task[0]):
+        if time.time() > until:
+            return
+        began = time.time()
+        for result in studies[home].run([model]):
+            found = result.get(HomeAndAway)
+            home_percent = found.home.percent if found else float("nan")
+            seconds = time.time() - began
+            print(f"{home} {model.folder}: {home_percent:.1f} %, {seconds:.0f} s", flush=True)
+
+
+def summary(given: argparse.Namespace) -> None:
+    """Write all scores of a study to `WORK/STUDY.json`."""
+    rows = []
+    for file in sorted((given.work / given.study).glob(f"*/{RESULTS}/*/{RESULT}")):
+        result = Result.load(file.parent)
+        found, accuracy, pairs = result.get(HomeAndAway), result.get(Accuracy), result.get(Proportionality)
+        if found is None:
+            continue
+        row: dict[str, Any] = {
+            "home set": file.parents[2].name,
+            "candidate": result.title,
+            "seed": result.seed,
+            "home": round(found.home.percent, 2),
+            "away": {name: round(one.percent, 2) for name, one in found.away.items()},
+            "seconds": round(float(result.ran.get("training_seconds", 0)), 1),
+        }
+        if accuracy:
+            row["negative radius"] = round(accuracy.negative[0], 2)
+        if pairs:
+            first = pairs.first[1]
+            row |= {"pearson": round(first.pearson.plain or 0, 4), "reach": first.reach}
+            row["pearson within negative radius"] = round(first.pearson.within_negative or 0, 4)
+        rows.append(row)
+    file = given.work / f"{given.study}.json"
+    file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    print(f"{len(rows)} models: {file}")
+
+
+def main() -> None:
+    """Run one of the three commands."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("prepare")
+    one.add_argument("work", type=Path)
+    one.add_argument("--real", type=Path, required=True)
+    one.add_argument("--every", type=int, default=1)
+    one.add_argument("--device", default="cpu")
+    one.add_argument("--world")
+    one.set_defaults(do=prepare)
+    one = commands.add_parser("run")
+    one.add_argument("work", type=Path)
+    one.add_argument("study", choices=STUDIES)
+    one.add_argument("--workers", type=int, default=1)
+    one.add_argument("--minutes", type=float, default=1e6)
+    one.add_argument("--until", type=float)
+    one.add_argument("--iterations", type=int, nargs=1, help="steps of every candidate that does not say")
+    one.add_argument("--only", nargs="+", help="names of candidates")
+    one.add_argument("--sets", nargs="+", help="names of homes")
+    one.add_argument("--device", default="auto")
+    one.set_defaults(do=run)
+    one = commands.add_parser("summary")
+    one.add_argument("work", type=Path)
+    one.add_argument("study", choices=STUDIES)
+    one.set_defaults(do=summary)
+    given = parser.parse_args()
+    given.do(given)
+
+
+if __name__ == "__main__":
+    main()
