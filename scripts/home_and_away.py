@@ -31,7 +31,7 @@ from PIL import Image
 from mappable.arrays import Bools, Ints, evenly
 from mappable.evaluation.away import MOST_LANDMARKS, MOST_QUERIES, away_place
 from mappable.evaluation.protocols import protocols_named
-from mappable.evaluation.protocols.home_and_away import HomeAndAway
+from mappable.evaluation.protocols.home_and_away import HOME, HomeAndAway, gains_of
 from mappable.evaluation.protocols.proportionality import Proportionality
 from mappable.evaluation.reproduce import RESULTS, PlannedModel, Study, plan
 from mappable.evaluation.result import RESULT, Accuracy, Result
@@ -109,6 +109,11 @@ FAR = {"feature_scale_squared": 2, "positive_radius": 100, "negative_radius": 20
 TWO = ("nordland", "street-v1")
 
 
+LAST = {**RESNET, **DISTIL, "trainable": "last", "mirrored": 0, "light": 0}
+LAPTOP_RESNET = {**LAPTOP, **RESNET, **DISTIL}
+ALL = (*REAL, *WORLDS)
+
+
 def _laptop(name: str, **changes: Any) -> Candidate:
     return Candidate(f"laptop {name}", {**LAPTOP, **changes})
 
@@ -130,20 +135,45 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
         _laptop("resnet distillation 20", **RESNET_DISTIL),
         _laptop("resnet distillation 20, rate 1e-4", **{**RESNET_DISTIL, "learning_rate": 1e-4}),
         _paper("lazy-quadruplet+distance", 3e-5),
+    ),
+    "choose-more": (
+        Candidate("resnet last", LAST, seeds=(0, 1)),
+        Candidate("resnet last, rate 2e-4", {**LAST, "learning_rate": 2e-4}),
+        Candidate("resnet last, distillation 5", {**LAST, "distillation": 5}),
+        Candidate("resnet last, 1024", {**LAST, "dimensions": 1024}),
+        Candidate("resnet last, 2048", {**LAST, "dimensions": 2048}),
+        Candidate("laptop resnet, rate 2e-4", {**LAPTOP_RESNET, "learning_rate": 2e-4}),
+        Candidate("laptop resnet, rate 4e-4", {**LAPTOP_RESNET, "learning_rate": 4e-4}),
+        Candidate("laptop resnet, 600 steps", {**LAPTOP_RESNET, "iterations": 600}),
+        Candidate("laptop resnet, 1024", {**LAPTOP_RESNET, "dimensions": 1024}),
+        _paper("lazy-quadruplet+distance", 3e-5, 2400, sets=TWO),
         _paper("triplet+huber", 3e-5, sets=TWO),
         _paper("huber", 3e-5, sets=TWO),
         Candidate("resnet off-the-shelf, 1024", {"iterations": 0, **RESNET, "dimensions": 1024}),
-        Candidate("resnet distillation 20, 1024", {**RESNET_DISTIL, "dimensions": 1024}),
-        Candidate("resnet distillation 20, 2048", {**RESNET_DISTIL, "dimensions": 2048}),
-        _paper("lazy-quadruplet+distance", 1e-5, 2400, sets=TWO),
-        _paper("lazy-quadruplet+distance", 3e-5, 2400, sets=TWO),
-        _paper("lazy-quadruplet+distance", 1e-6, 2400, sets=TWO),
-        Candidate("distillation 20, radius 50", {**DISTIL, "positive_radius": 50, "negative_radius": 100}, sets=TWO),
-        Candidate("distance alone, radius 100", {**FAR, "loss": "distance"}, sets=TWO),
-        _paper("lazy-quadruplet+huber", 3e-5, sets=TWO),
-        Candidate("resnet distillation 20, float32", {**RESNET_DISTIL, "precision": "float32"}, sets=("nordland",)),
+        Candidate("resnet off-the-shelf, 2048", {"iterations": 0, **RESNET, "dimensions": 2048}),
+        Candidate("resnet last, radius 50", {**LAST, "positive_radius": 50, "negative_radius": 100}, sets=TWO),
+        Candidate("resnet last, distance alone, radius 100", {**LAST, **FAR, "loss": "distance"}, sets=TWO),
+        Candidate("resnet last, float32", {**LAST, "precision": "float32"}, sets=("nordland",)),
+    ),
+    "test": (
+        replace(SHELF, seeds=SEEDS, sets=ALL),
+        replace(SHELF_RESNET, seeds=SEEDS, sets=ALL),
+        Candidate("distillation 20", DISTIL, seeds=SEEDS, sets=ALL),
+        _paper("lazy-quadruplet+distance", 3e-5, seeds=SEEDS),
+        replace(BEFORE, seeds=SEEDS),
+        Candidate("resnet last", LAST, seeds=SEEDS, sets=ALL),
+        Candidate("resnet last, 1024", {**LAST, "dimensions": 1024}, seeds=SEEDS, sets=ALL),
+        Candidate("resnet last, 2048", {**LAST, "dimensions": 2048}, seeds=SEEDS, sets=ALL),
+        Candidate("resnet last, rate 2e-4", {**LAST, "learning_rate": 2e-4}, seeds=SEEDS, sets=ALL),
+        Candidate("resnet last, rate 2e-4, 1024", {**LAST, "learning_rate": 2e-4, "dimensions": 1024}, sets=ALL),
+        Candidate("resnet distillation 20", RESNET_DISTIL, seeds=SEEDS, sets=ALL),
+        Candidate("resnet distillation 20, 1024", {**RESNET_DISTIL, "dimensions": 1024}, seeds=SEEDS, sets=ALL),
+        Candidate("laptop resnet", LAPTOP_RESNET, sets=ALL),
+        Candidate("laptop resnet, 1024", {**LAPTOP_RESNET, "dimensions": 1024}, sets=ALL),
+        Candidate("laptop resnet, rate 2e-4", {**LAPTOP_RESNET, "learning_rate": 2e-4}, sets=ALL),
     ),
 }
+SHELF_OF = {False: OFF_THE_SHELF, True: SHELF_RESNET.name}
 
 
 def _second_half(places: Places) -> Bools:
@@ -212,7 +242,12 @@ def _write_away(places: Places, folder: Path, pixels: Any) -> None:
 def _own(name: str) -> NamedSet:
     """A real set that `mappable reproduce` does not know: train on one half of the route, test on the other."""
     preset, block = ("nordland", FRAMES_BLOCK) if name == "gardens" else ("street", STREET_BLOCK)
-    return NamedSet(name, name, preset, block, lambda places, settings: {}, lambda root: load_places(root))
+
+    def special(places: Places, settings: Any) -> dict[str, object]:
+        references, queries = (np.flatnonzero(places.role == role) for role in ("reference", "query"))
+        return {"references": references, "queries": queries, "landmarks": None}
+
+    return NamedSet(name, name, preset, block, special, load_places)
 
 
 OWN_SETTINGS = {
@@ -246,11 +281,12 @@ def _study(work: Path, name: str, home: str, device: str, models: Sequence[Plann
             places = _halves(places)
         packed, _ = pack_images(places, work / home, size=settings.size, fit=settings.fit, wait=True)
         images = packed.view(places)
-    setup = named.setup(places, settings, choose=name == "choose")
+    setup = named.setup(places, settings, choose=name.startswith("choose"))
     radii = {one: f":{radius:g}" for one, (_, radius) in REAL.items()}
     radii |= {one: f":{PRESETS[one].positive_radius:g}" for one in WORLDS}
+    folder = work / "away" / name.partition("-")[0]
     others = tuple(
-        replace(away_place(f"{work / 'away' / name / one}{radii[one]}"), name=one)
+        replace(away_place(f"{work / 'away' / name.split('-')[0] / one}{radii[one]}"), name=one)
         for one in (*WORLDS, *REAL)
         if one != home
     )
@@ -304,14 +340,35 @@ def run(given: argparse.Namespace) -> None:
             print(f"{home} {model.folder}: {home_percent:.1f} %, {seconds:.0f} s", flush=True)
 
 
-def summary(given: argparse.Namespace) -> None:
-    """Write all scores of a study to `WORK/STUDY.json`."""
+def _accuracies(found: HomeAndAway) -> dict[str, Any]:
+    return {HOME: found.home, **found.away}
+
+
+def _gains(results: Mapping[tuple[str, str, int | None], Result]) -> list[dict[str, Any]]:
+    """Gains over off the shelf with 95 % intervals: over VGG-16, and over the same network."""
     rows = []
+    for home, title in dict.fromkeys((home, title) for home, title, _ in results):
+        own = {key[2]: one for key, one in results.items() if key[:2] == (home, title)}
+        for shelf in dict.fromkeys((OFF_THE_SHELF, SHELF_OF["resnet" in title])):
+            pairs = [(own[seed], results[home, shelf, seed]) for seed in own if (home, shelf, seed) in results]
+            both = [(one.get(HomeAndAway), other.get(HomeAndAway)) for one, other in pairs]
+            accuracies = [(_accuracies(one), _accuracies(other)) for one, other in both if one and other]
+            if accuracies and title != shelf:
+                found = {name: [gain.mean, gain.low, gain.high] for name, gain in gains_of(accuracies).items()}
+                gains = {name: [round(number, 2) for number in numbers] for name, numbers in found.items()}
+                rows.append({"home set": home, "candidate": title, "over": shelf, "seeds": len(accuracies)} | gains)
+    return rows
+
+
+def summary(given: argparse.Namespace) -> None:
+    """Write all scores of a study to `WORK/STUDY.json`, and gains with intervals to `WORK/STUDY-gains.json`."""
+    rows, results = [], {}
     for file in sorted((given.work / given.study).glob(f"*/{RESULTS}/*/{RESULT}")):
         result = Result.load(file.parent)
         found, accuracy, pairs = result.get(HomeAndAway), result.get(Accuracy), result.get(Proportionality)
         if found is None:
             continue
+        results[file.parents[2].name, result.title, result.seed] = result
         row: dict[str, Any] = {
             "home set": file.parents[2].name,
             "candidate": result.title,
@@ -329,6 +386,8 @@ def summary(given: argparse.Namespace) -> None:
         rows.append(row)
     file = given.work / f"{given.study}.json"
     file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    gains = json.dumps(_gains(results), indent=1)
+    file.with_name(f"{given.study}-gains.json").write_text(gains + "\n", "utf-8")
     print(f"{len(rows)} models: {file}")
 
 

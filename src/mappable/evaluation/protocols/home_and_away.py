@@ -198,8 +198,11 @@ def _gains(model: Model, models: Sequence[Model]) -> dict[str, Interval]:
         others = [] if shelf is None else [one.get(HomeAndAway) for one in shelf.results if one.seed == result.seed]
         other = {HOME: others[0].home, **others[0].away} if others and others[0] else found.shelf
         pairs += [({HOME: found.home, **found.away}, other)] if other else []
-    if not pairs:
-        return {}
+    return gains_of(pairs) if pairs else {}
+
+
+def gains_of(pairs: Sequence[tuple[Mapping[str, PlaceAccuracy], Mapping[str, PlaceAccuracy]]]) -> dict[str, Interval]:
+    """Gain of one model over another by place, and over all places but home, from one pair of results per seed."""
     shared = [name for name in pairs[0][0] if all(name in one and name in two for one, two in pairs)]
     values = {name: np.stack([_right(one[name]) - _right(two[name]) for one, two in pairs]) for name in shared}
     blocks = {name: pairs[0][0][name].blocks for name in shared}
