@@ -48,6 +48,8 @@ from mappable.worlds.simulation import simulate
 
 WORLDS = ("street-v1", "rooms-v1")
 REAL = {"nordland": ("frames", 5.0), "gardens": ("frames", 2.0), "racetrack": ("metres", 10.0)}  # unit, radius away
+RADII = {one: f":{PRESETS[one].positive_radius:g}" for one in WORLDS}
+RADII |= {one: f":{radius:g}" for one, (_, radius) in REAL.items()}
 PROTOCOLS = ["home-and-away", "table1", "proportionality"]
 RESNET = {"weights": "resnet50-keras"}
 # Our settings before this study. Candidates change some of them.
@@ -146,7 +148,6 @@ STUDIES: Mapping[str, Sequence[Candidate]] = {
         Candidate("laptop resnet, rate 4e-4", {**LAPTOP_RESNET, "learning_rate": 4e-4}),
         Candidate("laptop resnet, 600 steps", {**LAPTOP_RESNET, "iterations": 600}),
         Candidate("laptop resnet, 1024", {**LAPTOP_RESNET, "dimensions": 1024}),
-        _paper("lazy-quadruplet+distance", 3e-5, 2400, sets=TWO),
         _paper("triplet+huber", 3e-5, sets=TWO),
         _paper("huber", 3e-5, sets=TWO),
         Candidate("resnet off-the-shelf, 1024", {"iterations": 0, **RESNET, "dimensions": 1024}),
@@ -245,7 +246,7 @@ def _own(name: str) -> NamedSet:
 
     def special(places: Places, settings: Any) -> dict[str, object]:
         references, queries = (np.flatnonzero(places.role == role) for role in ("reference", "query"))
-        return {"references": references, "queries": queries, "landmarks": None}
+        return {"references": references, "queries": queries, "landmarks": None, "matrices": None}
 
     return NamedSet(name, name, preset, block, special, load_places)
 
@@ -282,13 +283,9 @@ def _study(work: Path, name: str, home: str, device: str, models: Sequence[Plann
         packed, _ = pack_images(places, work / home, size=settings.size, fit=settings.fit, wait=True)
         images = packed.view(places)
     setup = named.setup(places, settings, choose=name.startswith("choose"))
-    radii = {one: f":{radius:g}" for one, (_, radius) in REAL.items()}
-    radii |= {one: f":{PRESETS[one].positive_radius:g}" for one in WORLDS}
     folder = work / "away" / name.partition("-")[0]
     others = tuple(
-        replace(away_place(f"{work / 'away' / name.split('-')[0] / one}{radii[one]}"), name=one)
-        for one in (*WORLDS, *REAL)
-        if one != home
+        replace(away_place(f"{folder / one}{RADII[one]}"), name=one) for one in (*WORLDS, *REAL) if one != home
     )
     out = work / name / home
     command = "scripts/home_and_away.py"
@@ -333,11 +330,13 @@ def run(given: argparse.Namespace) -> None:
         if time.time() > until:
             return
         began = time.time()
-        for result in studies[home].run([model]):
-            found = result.get(HomeAndAway)
-            home_percent = found.home.percent if found else float("nan")
-            seconds = time.time() - began
-            print(f"{home} {model.folder}: {home_percent:.1f} %, {seconds:.0f} s", flush=True)
+        try:
+            for result in studies[home].run([model]):
+                found = result.get(HomeAndAway)
+                percent = found.home.percent if found else float("nan")
+                print(f"{home} {model.folder}: {percent:.1f} %, {time.time() - began:.0f} s", flush=True)
+        except Exception as error:  # one candidate must not stop the others
+            print(f"{home} {model.folder} failed: {error!r}", flush=True)
 
 
 def _accuracies(found: HomeAndAway) -> dict[str, Any]:

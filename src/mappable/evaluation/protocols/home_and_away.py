@@ -79,12 +79,12 @@ def score(scoring: Scoring) -> HomeAndAway:
         flipped = [encoder.embed(images.read(rows)[:, :, ::-1].copy(), progress=False) for rows in (landmarks, some)]
         found[MIRRORED] = _located(setup, landmarks, some, *flipped)
     found[SHIFTED] = _located(setup, landmarks, some, known, encoder.embed(shifted(images.read(some)), progress=False))
-    found |= _places(encoder, scoring.away)
+    found |= located_places(encoder, scoring.away)
     home = _located(setup, landmarks, queries, known, scoring.descriptors[queries])
     if scoring.shelf is None:
         return HomeAndAway(home, found, {})
     try:
-        return HomeAndAway(home, found, _places(scoring.shelf(), scoring.away))
+        return HomeAndAway(home, found, located_places(scoring.shelf(), scoring.away))
     except BadInputError as error:
         return HomeAndAway(home, found, {}, str(error))
 
@@ -107,7 +107,8 @@ def shifted(pixels: Pixels) -> Pixels:
     return made
 
 
-def _places(encoder: ImageEncoder, away: Sequence[Setup]) -> dict[str, PlaceAccuracy]:
+def located_places(encoder: ImageEncoder, away: Sequence[Setup]) -> dict[str, PlaceAccuracy]:
+    """How an encoder finds the queries of each away place, by name."""
     found = {}
     for setup in away:
         landmarks = landmarks_of(setup)
