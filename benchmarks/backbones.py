@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Floats32
 from mappable.features.encoder import Encoder
@@ -183,7 +184,8 @@ def main() -> None:
     about = {"machine": machine, "size": f"{SIZE[0]}x{SIZE[1]}", "landmarks": given.landmarks}
     found: dict[str, Any] = {"about": about}
     if given.only != "gpu":
-        found["cpu"] = on_cpu(given, images)
+        with threadpool_limits(given.threads):  # of NumPy, which searches
+            found["cpu"] = on_cpu(given, images)
     if given.only != "cpu" and torch.cuda.is_available():
         about["gpu"] = torch.cuda.get_device_name()
         found["gpu"] = on_gpu(given, images)
