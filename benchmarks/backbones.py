@@ -1,18 +1,18 @@
 """VGG-16 and ResNet-50 side by side: queries on a CPU, size of a map, and queries and training on a GPU.
 
     python benchmarks/backbones.py                               # the CPU; with a CUDA device also the GPU
-    python benchmarks/backbones.py --only gpu --json             # machine-readable
+    python benchmarks/backbones.py --only gpu --out gpu.json     # prints each value at once; a second call continues
 
-An encoder is written as WEIGHTS/CLUSTERS, or WEIGHTS/CLUSTERS/NUMBERS with a projection to fewer numbers. All encoders
-and methods take turns on the same synthetic images, and medians are shown. Landmarks and projections are random,
-because their content does not change the time. On a machine that does other work, trust only the CPU time with
-`--threads 1`. Training is `train` itself, as in benchmarks/training.py, and has no projection.
+An encoder is written as BACKBONE/CLUSTERS, or BACKBONE/CLUSTERS/NUMBERS with a reduction to fewer numbers. Weights,
+images, landmarks and reductions are random, because their content does not change the time. A query is one image and
+its nearest landmark. All methods take turns; each describes all images in its turn, so that its weights stay in the
+processor's cache, as in use. On a machine that does other work, trust only the CPU time with `--threads 1`. Training is
+`train` itself, without a reduction, which is fitted afterward.
 """
 
 import argparse
 import json
 import platform
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from mappable.arrays import Floats32
 from mappable.features.encoder import Encoder
@@ -32,23 +33,23 @@ from mappable.places.images import Size
 from mappable.places.table import Places
 
 SIZE: Size = (240, 180)
-ENCODERS = ["vgg16-v1/64", "resnet50-keras/64", "resnet50-keras/64/1024"]
+ENCODERS = ["vgg16/64", "resnet50_keras/64", "resnet50_keras/64/1024", "resnet50_keras/64/2048"]
 IMAGES = 20
-GPU_ROUNDS = 50  # times that each encoder answers all images on a GPU
-TRAINING_ROUNDS = 3
+GPU_QUERIES = 1000
+PLACES, ANCHORS_A_PERIOD, CACHE_SIZE, PERIODS = 3_000, 1_000, 2_000, 2  # of a training; the first period warms up
 ANCHORS = (2, 32)
 Row = dict[str, Any]
+Query = Callable[[Any], object]
 
 
 def parsed(name: str) -> tuple[str, int, int | None]:
-    weights, clusters, *numbers = name.split("/")
-    return weights, int(clusters), int(numbers[0]) if numbers else None
+    backbone, clusters, *numbers = name.split("/")
+    return backbone, int(clusters), int(numbers[0]) if numbers else None
 
 
-def make_encoder(name: str, files: dict[str, Path], images: Any) -> Encoder:
-    weights, clusters, numbers = parsed(name)
-    chosen = {"weights_file": files.get(weights), "size": SIZE, "clusters": clusters, "dimensions": numbers}
-    encoder = Encoder.create(weights=weights, **chosen)  # type: ignore[arg-type]
+def make_encoder(name: str, images: Any) -> Encoder:
+    backbone, clusters, numbers = parsed(name)
+    encoder = Encoder.create(weights="random", backbone=backbone, size=SIZE, clusters=clusters, dimensions=numbers)
     encoder.initialize(images)
     return encoder
 
@@ -66,8 +67,8 @@ def map_of(landmarks: Floats32) -> Map:
     return Map.build(places, landmarks, "benchmark")
 
 
-def searcher(built: Map, query: Floats32) -> Callable[[Any], object]:
-    return lambda image: built.store.nearest(query, 1)
+def query(describe: Callable[[Any], Floats32], built: Map) -> Query:
+    return lambda image: built.store.nearest(describe(image), 1)
 
 
 def megabytes(built: Map) -> float:
@@ -77,14 +78,13 @@ def megabytes(built: Map) -> float:
         return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6
 
 
-def taking_turns(ways: dict[Any, Callable[[Any], object]], images: Any, rounds: int) -> dict[Any, list[Any]]:
+def taking_turns(ways: dict[Any, Query], images: Any, rounds: int) -> dict[Any, list[Any]]:
     """Wall-clock and CPU milliseconds of each query, by way."""
     taken: dict[Any, list[Any]] = {key: [] for key in ways}
-    for way in ways.values():
-        way(images[:1])
     for _ in range(rounds):
-        for row in range(len(images)):
-            for key, way in ways.items():
+        for key, way in ways.items():
+            way(images[:1])
+            for row in range(len(images)):
                 start = time.perf_counter(), time.process_time()
                 way(images[row : row + 1])
                 spent = time.perf_counter() - start[0], time.process_time() - start[1]
@@ -92,20 +92,19 @@ def taking_turns(ways: dict[Any, Callable[[Any], object]], images: Any, rounds: 
     return taken
 
 
-def on_cpu(given: argparse.Namespace, files: dict[str, Path], images: Any) -> list[Row]:
+def on_cpu(given: argparse.Namespace, images: Any) -> list[Row]:
     import backends  # needs onnxruntime
 
     rows: list[Row] = []
     with TemporaryDirectory() as name:
-        ways: dict[Any, Callable[[Any], object]] = {}
+        ways: dict[Any, Query] = {}
         for one in given.encoders:
             folder = Path(name) / one.replace("/", "-")
             folder.mkdir()
-            encoder = make_encoder(one, files, images)
-            ways |= {(one, way): describe for way, describe in backends.ways_of(encoder, images, folder).items()}
+            encoder = make_encoder(one, images)
             built = map_of(make_landmarks(given.landmarks, encoder.dimensions))
-            query = make_landmarks(1, encoder.dimensions)
-            ways[one, "search"] = searcher(built, query)
+            for way, describe in backends.ways_of(encoder, images, folder).items():
+                ways[one, way] = query(describe, built)
             rows.append(
                 {
                     "encoder": one,
@@ -123,37 +122,40 @@ def on_cpu(given: argparse.Namespace, files: dict[str, Path], images: Any) -> li
     return rows
 
 
-def on_gpu(given: argparse.Namespace, files: dict[str, Path], images: Any) -> list[Row]:
+def on_gpu(given: argparse.Namespace, images: Any) -> list[Row]:
+    """Print each value, and write it to `given.out`, when it is known. Values in that file are not measured again."""
     import training
 
     rows: dict[str, Row] = {one: {"encoder": one} for one in given.encoders}
-    ways: dict[Any, Callable[[Any], object]] = {}
+    if given.out and given.out.is_file():
+        rows |= {row["encoder"]: row for row in json.loads(given.out.read_text())["gpu"] if row["encoder"] in rows}
+
+    def note(one: str, values: Row) -> None:
+        rows[one] |= values
+        print(one, values, flush=True)
+        if given.out:
+            given.out.write_text(json.dumps({"gpu": list(rows.values())}, indent=1) + "\n")
+
     for one in given.encoders:
-        encoder = make_encoder(one, files, images).to("cuda")
-        fast = FastEncoder(encoder, make_landmarks(given.landmarks, encoder.dimensions))
-        rows[one]["numbers"] = encoder.dimensions
-        ways[one] = fast.nearest
-    for one, times in taking_turns(ways, images, GPU_ROUNDS).items():
-        p50, p99 = np.percentile([wall for wall, _ in times], [50, 99])
-        rows[one] |= {"query p50, ms": round(float(p50), 3), "query p99, ms": round(float(p99), 3)}
-    del ways
-    torch.cuda.empty_cache()
-    places = training.make_places(training.COUNTS["oxford"])
-    pictures = training.make_images(len(places), SIZE)
-    for anchors in ANCHORS:
-        every = training.ANCHORS_A_PERIOD // anchors
-        speeds: dict[str, list[float]] = {one: [] for one in given.encoders if parsed(one)[2] is None}
-        for number in range(TRAINING_ROUNDS + 1):  # the first round warms up
-            for one, of_one in speeds.items():
-                weights, clusters, _ = parsed(one)
-                values = [f"weights={weights}", f"clusters={clusters}", f"anchors={anchors}", f"cache_every={every}"]
-                values += [f"iterations={given.periods * every}", f"size={SIZE[0]}x{SIZE[1]}", "monitor_queries=0"]
-                values += [f"weights_file={files[weights]}"] if weights in files else []
-                _, seconds, trained = training.train_timed(places, pictures, load_settings("oxford", overrides=values))
-                if number:
-                    of_one.append(trained / seconds)
-        for one, of_one in speeds.items():
-            rows[one][f"training with {anchors} anchors, images/s"] = round(statistics.median(of_one))
+        if "query p50, ms" not in rows[one]:
+            encoder = make_encoder(one, images).to("cuda")
+            fast = FastEncoder(encoder, make_landmarks(given.landmarks, encoder.dimensions))
+            times = taking_turns({one: fast.nearest}, images, GPU_QUERIES // len(images))[one]
+            p50, p99 = np.percentile([wall for wall, _ in times], [50, 99])
+            values = {"query p50, ms": round(float(p50), 3), "query p99, ms": round(float(p99), 3)}
+            note(one, {"numbers": encoder.dimensions} | values)
+    places, pictures = training.make_places(PLACES), training.make_images(PLACES, SIZE)
+    for one in given.encoders:
+        for anchors in ANCHORS:
+            name = f"training with {anchors} anchors, images/s"
+            backbone, clusters, numbers = parsed(one)
+            if numbers is None and name not in rows[one]:
+                every = ANCHORS_A_PERIOD // anchors
+                chosen = ["weights=random", f"backbone={backbone}", f"clusters={clusters}", f"anchors={anchors}"]
+                chosen += [f"cache_every={every}", f"monitor_every={every}", f"iterations={PERIODS * every}"]
+                chosen += [f"cache_size={CACHE_SIZE}", f"size={SIZE[0]}x{SIZE[1]}", "monitor_queries=0"]
+                settings = load_settings("oxford", overrides=chosen)
+                note(one, {name: round(training.warm_speed(places, pictures, settings))})
     return list(rows.values())
 
 
@@ -166,26 +168,27 @@ def show(title: str, rows: list[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--encoders", nargs="+", default=ENCODERS, help="WEIGHTS/CLUSTERS or WEIGHTS/CLUSTERS/NUMBERS")
-    parser.add_argument("--weights-file", nargs="*", default=[], metavar="WEIGHTS=FILE", help="instead of a download")
+    parser.add_argument(
+        "--encoders", nargs="+", default=ENCODERS, help="BACKBONE/CLUSTERS or BACKBONE/CLUSTERS/NUMBERS"
+    )
     parser.add_argument("--landmarks", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5, help=f"times that each describes {IMAGES} images on the CPU")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
-    parser.add_argument("--periods", type=int, default=2, help="mining periods per training on a GPU")
     parser.add_argument("--only", choices=["cpu", "gpu"], help="default: both, if there is a CUDA device")
+    parser.add_argument("--out", type=Path, help="JSON file for the GPU's values, to continue a stopped run")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    files = {name: Path(file) for name, _, file in (text.partition("=") for text in given.weights_file)}
     images = make_images()
     machine = f"{platform.machine()}, {given.threads} threads, torch {torch.__version__}"
     about = {"machine": machine, "size": f"{SIZE[0]}x{SIZE[1]}", "landmarks": given.landmarks}
     found: dict[str, Any] = {"about": about}
     if given.only != "gpu":
-        found["cpu"] = on_cpu(given, files, images)
+        with threadpool_limits(given.threads):  # of NumPy, which searches
+            found["cpu"] = on_cpu(given, images)
     if given.only != "cpu" and torch.cuda.is_available():
         about["gpu"] = torch.cuda.get_device_name()
-        found["gpu"] = on_gpu(given, files, images)
+        found["gpu"] = on_gpu(given, images)
     elif given.only == "gpu":
         raise SystemExit("--only gpu needs a CUDA device; none was found")
     if given.json:

@@ -137,12 +137,28 @@ class PlainLoop:
 
 def train_timed(places: Places, images: Pixels, settings: Settings) -> tuple[float, float, int]:
     """Total seconds, seconds of steps with mining, and the number of images in the steps."""
+    whole, seconds = trained_seconds(places, images, settings)
+    steps = max(seconds)
+    return whole, seconds[steps], steps * images_per_step(settings)
+
+
+def warm_speed(places: Places, images: Pixels, settings: Settings) -> float:
+    """Images per second of a training, with mining, after its first period of `monitor_every` steps."""
+    _, seconds = trained_seconds(places, images, settings)
+    steps, before = max(seconds), settings.monitor_every
+    return (steps - before) * images_per_step(settings) / (seconds[steps] - seconds[before])
+
+
+def trained_seconds(places: Places, images: Pixels, settings: Settings) -> tuple[float, dict[int, float]]:
+    """Total seconds of a training, and seconds of steps with mining up to each step."""
     with tempfile.TemporaryDirectory() as out:
         whole = seconds_of(lambda: train(places, images, settings, out=out, device="cuda"))
         lines = [json.loads(line) for line in (Path(out) / "metrics.jsonl").read_text().splitlines()]
-    layout = settings.build_loss(1.0).layout
-    steps = max(line["iteration"] for line in lines)
-    return whole, max(line.get("seconds", 0.0) for line in lines), steps * settings.anchors * layout.images
+    return whole, {line["iteration"]: line["seconds"] for line in lines if "seconds" in line}
+
+
+def images_per_step(settings: Settings) -> int:
+    return settings.anchors * settings.build_loss(1.0).layout.images
 
 
 def compare_steps(given: argparse.Namespace, device: torch.device, rate: float) -> None:

@@ -18,7 +18,6 @@ from mappable.checksums import UNSEALED, seal
 from mappable.errors import BadInputError
 from mappable.features.about import About
 from mappable.features.encoder import Encoder
-from mappable.features.reduction import Whitening
 
 
 @pytest.fixture
@@ -95,21 +94,6 @@ def test_an_encoder_is_reduced_again_for_other_images(small_backbone: str, pictu
 def test_a_reduction_reduces(small_backbone: str) -> None:
     with pytest.raises(BadInputError, match="dimensions is 24, expected less than the 24 numbers"):
         Encoder.create(weights="random", size=(64, 48), clusters=4, backbone=small_backbone, dimensions=24)
-
-
-def test_whitening_of_earlier_versions_travels_along(encoder: Encoder, pictures: Pixels, tmp_path: Path) -> None:
-    encoder.reduction = Whitening(24, 5)
-    encoder.reduction.projection.copy_(torch.randn(5, 24, generator=torch.Generator().manual_seed(0)))
-    encoder.save(tmp_path / "encoder.safetensors")
-    assert "whitening.projection" in load_file(tmp_path / "encoder.safetensors")
-    rewritten(tmp_path / "encoder.safetensors", lambda tensors, header: header["about"].pop("dimensions"))
-    assert Encoder.load(tmp_path / "encoder.safetensors").fingerprint == encoder.fingerprint
-    encoder.save(tmp_path / "encoder.safetensors")
-    loaded = Encoder.load(tmp_path / "encoder.safetensors")
-    descriptors = loaded.embed(pictures)
-    assert descriptors.shape == (10, 5)
-    assert (descriptors == encoder.embed(pictures)).all()
-    np.testing.assert_allclose(np.linalg.norm(descriptors, axis=1), 1, rtol=1e-6)
 
 
 @pytest.mark.medium
@@ -297,7 +281,6 @@ def _replace(name: str, tensor: Tensor | None) -> Callable[[dict[str, Tensor], d
         (_replace("third.weight", torch.zeros(1)), "third.weight does not belong"),
         (_replace("second.bias", torch.zeros(7)), "second.bias is 7 float32, expected 6 float32"),
         (_replace("second.bias", torch.zeros(6).half()), "second.bias is 6 float16, expected 6 float32"),
-        (_replace("whitening.projection", torch.zeros(3, 7)), "whitening.mean is missing"),
     ],
 )
 def test_a_file_that_does_not_fit_says_where(

@@ -138,7 +138,7 @@ def test_what_cannot_be_a_backbone_is_one_sentence(pictures: Pixels, tmp_path: P
     dino = saved(tmp_path / "dino")
     for backbone, options, problem in (
         (saved(tmp_path / "text", "Bert"), {}, "text: is a bert model, expected a vision model"),
-        (f"transformers:{tmp_path / 'nowhere'}", {}, "nowhere: transformers cannot open it"),
+        (f"transformers:{tmp_path / 'nowhere'}", {}, "nowhere: no such folder"),
         (saved(tmp_path / "plain", preprocessor=None), {}, "plain: has no preprocessor_config.json"),
         (saved(tmp_path / "short", preprocessor={"image_mean": [1]}), {}, "short: preprocessor_config.json must give"),
         (dino, {"size": (60, 48)}, "size is 60x48, expected multiples of 8 pixels for transformers:.*, such as 64x48"),

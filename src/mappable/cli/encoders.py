@@ -65,7 +65,7 @@ def _list_parts(as_json: bool) -> None:
     sizes = {name: cached_file(name).stat().st_size if cached_file(name).exists() else None for name in WEIGHT_SETS}
     if as_json:
         sets = [
-            {"name": name, "summary": one.summary, "license": _license(one), "bytes": sizes[name]}
+            {"name": name, "summary": one.summary, "license": one.license, "bytes": sizes[name]}
             for name, one in WEIGHT_SETS.items()
         ]
         parts = {"weights": sets, "backbones": backbone_names(), "aggregators": aggregator_names()}
@@ -75,16 +75,12 @@ def _list_parts(as_json: bool) -> None:
     for name, one in WEIGHT_SETS.items():
         size = sizes[name]
         cached = "not in the cache" if size is None else f"{size / 1e6:.1f} MB in the cache"
-        typer.echo(f"  {name}: {one.summary}; license: {_license(one)}; {cached}")
+        typer.echo(f"  {name}: {one.summary}; license: {one.license}; {cached}")
     typer.echo(f"backbones: {', '.join(backbone_names())}")
     typer.echo(f"aggregators: {', '.join(aggregator_names())}")
     typer.echo("encoders that all commands take:")
     for name, meaning in KINDS.items():
         typer.echo(f"  {name}: {meaning}")
-
-
-def _license(weights: object) -> str:
-    return str(getattr(weights, "license", "not stated"))
 
 
 def _facts(source: str, encoder: "ImageEncoder") -> dict[str, Any]:

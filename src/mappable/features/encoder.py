@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from mappable.features.clusters import sample_local
 from mappable.features.embedding import Precision, actual_precision, describe, embed_images
 from mappable.features.files import check_tensors_fit, copy_tensors, read_encoder, write_encoder
 from mappable.features.inputs import HostInputs
-from mappable.features.reduction import MOST_IMAGES, Reduction, Whitening, fit_reduction
+from mappable.features.reduction import MOST_IMAGES, Reduction, fit_reduction
 from mappable.features.vectors import unit
 from mappable.features.vision_models import PREFIX, PRETRAINED, VisionModel, fetch_model
 from mappable.features.weights import check_backbone, find_weights, load_weights
@@ -43,7 +44,7 @@ class Encoder(nn.Module):
 
     backbone: Backbone
     aggregator: Aggregator
-    reduction: Reduction | Whitening | None
+    reduction: Reduction | None
 
     def __init__(self, about: About) -> None:
         super().__init__()
@@ -209,15 +210,8 @@ class Encoder(nn.Module):
         Then fit the reduction, if there is one, to at most 4,096 random images.
         `source` records where the images come from: "train", or a folder.
         """
-        pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
-
-        def local(batch: Tensor) -> Tensor:
-            return self.local(self.lower(batch))
-
-        def local_of(rows: Ints) -> Tensor:
-            return describe(local, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
-
-        self.initialize_by(local_of, len(pixels), source=source, most=most, locations=locations, seed=seed)
+        local_of, available = self._reader(self.local, images, batch_size, precision)
+        self.initialize_by(local_of, available, source=source, most=most, locations=locations, seed=seed)
         if self.about.dimensions is not None:
             self.reduce(images, self.about.dimensions, seed=seed, batch_size=batch_size, precision=precision)
 
@@ -242,15 +236,8 @@ class Encoder(nn.Module):
 
         It replaces an earlier reduction. With at most `dimensions` images, it is random, and a note says so.
         """
-        pixels = HostInputs(images_of(images, self.about.size, self.about.fit))
-
-        def aggregate(batch: Tensor) -> Tensor:
-            return self.aggregate(self.lower(batch))
-
-        def aggregate_of(rows: Ints) -> Tensor:
-            return describe(aggregate, pixels, rows, device=self.device, batch_size=batch_size, precision=precision)
-
-        self.reduce_by(aggregate_of, len(pixels), dimensions=dimensions, seed=seed)
+        aggregate_of, available = self._reader(self.aggregate, images, batch_size, precision)
+        self.reduce_by(aggregate_of, available, dimensions=dimensions, seed=seed)
 
     def reduce_by(
         self,
@@ -272,6 +259,18 @@ class Encoder(nn.Module):
             print(f"note: {reason}, so descriptors are reduced by a random projection", file=sys.stderr)
         self.about = replace(self.about, dimensions=dimensions, feature_scale_squared=None, proportional=False)
 
+    def _reader(
+        self, upper: Callable[[Tensor], Tensor], images: AnyImages, batch_size: int | None, precision: Precision
+    ) -> tuple[Callable[[Ints], Tensor], int]:
+        """A function that computes `upper` of `lower` for some rows of the images, and the number of images."""
+        inputs = HostInputs(images_of(images, self.about.size, self.about.fit))
+
+        def network(batch: Tensor) -> Tensor:
+            return upper(self.lower(batch))
+
+        found = partial(describe, network, inputs, device=self.device, batch_size=batch_size, precision=precision)
+        return found, len(inputs)
+
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with everything on which descriptors depend."""
@@ -289,18 +288,10 @@ class Encoder(nn.Module):
     def load(cls, file: Path | str, device: torch.device | str = "cpu") -> "Encoder":
         """Load an encoder that `save` wrote. On the same machine, its descriptors are bit-identical."""
         about, tensors = read_encoder(Path(file))
-        projection = tensors.get("whitening.projection")
-
-        def build() -> Encoder:
-            encoder = cls(about)
-            if projection is not None:
-                encoder.reduction = Whitening(encoder.aggregator.dimensions, len(projection))
-            return encoder
-
         try:
             with torch.device("meta"):  # takes no memory: a damaged description might ask for more than there is
-                check_tensors_fit(build()._tensors(), tensors, str(file))
-            encoder = build()
+                check_tensors_fit(cls(about)._tensors(), tensors, str(file))
+            encoder = cls(about)
         except BadInputError as error:
             raise BadInputError(f"{file}: {str(error).removeprefix(f'{file}: ')}") from None
         except (TypeError, ValueError, RuntimeError) as error:
@@ -312,10 +303,7 @@ class Encoder(nn.Module):
 
     def _tensors(self) -> dict[str, Tensor]:
         """All learned tensors by their names in the file. The backbone's names are those of torchvision's files."""
-        tensors = {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
-        if isinstance(self.reduction, Whitening):  # its name in earlier versions, which counts in fingerprints
-            tensors = {name.replace("reduction.", "whitening."): tensor for name, tensor in tensors.items()}
-        return tensors
+        return {name.removeprefix("backbone."): tensor for name, tensor in self.state_dict().items()}
 
 
 @torch.no_grad()

@@ -109,12 +109,17 @@ class OnnxEncoder:
     def _compute(self, images: Tensor) -> Tensor:
         if not len(images):
             return torch.empty((0, self.dimensions))
-        try:
-            return torch.from_numpy(self._session.run([DESCRIPTORS], {IMAGES: images.numpy()})[0])
-        except Exception as error:
-            if "allocate memory" in str(error):
-                raise MemoryError from error
-            raise
+        return run_session(self._session, DESCRIPTORS, IMAGES, images)
+
+
+def run_session(session: Any, output: Any, name: str, images: Tensor) -> Tensor:
+    """The output of a session for images as its input `name`. A lack of memory raises MemoryError."""
+    try:
+        return torch.from_numpy(session.run([output], {name: images.numpy()})[0])
+    except Exception as error:
+        if "allocate memory" in str(error):
+            raise MemoryError from error
+        raise
 
 
 def open_session(content: bytes, *, threads: int | None = None, providers: Sequence[Any] | None = None) -> Any:

@@ -98,6 +98,8 @@ class VisionModel(Backbone):
 
 def fetch_model(name: str) -> Found:
     """Read a pretrained model from a local folder, from the cache of transformers, or from its hub."""
+    if not Path(name).is_dir() and name.count("/") != 1:
+        raise BadInputError(f"{name}: no such folder with a model of transformers; a model on its hub is OWNER/NAME")
     with _one_sentence(name):
         from transformers import AutoConfig, AutoModel
         from transformers.utils import cached_file
@@ -165,5 +167,5 @@ def _one_sentence(name: str) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:  # transformers and the libraries below it promise no closed set of errors
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split()).split(". ")[0][:200]
         raise BadInputError(f"{name}: transformers cannot open it as a vision model ({reason})") from None

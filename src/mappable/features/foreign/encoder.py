@@ -113,14 +113,12 @@ class ForeignEncoder:
     def _checked(self, output: Any, count: int) -> Tensor:
         if not isinstance(output, Tensor):
             remedy = "name one with the key `output` of a description"
-            raise BadInputError(f"{self.name}: returns a {type(output).__name__}, expected a tensor (n, D); {remedy}")
+            raise BadInputError(f"{self.name}: returns {type(output).__name__}, expected a tensor (n, D); {remedy}")
         shape = tuple(output.shape)
         if all(length == 1 for length in shape[2:]):
             output = output.flatten(1) if len(shape) > 1 else output
         if output.ndim != 2 or len(output) != count or not output.shape[1]:
-            raise BadInputError(
-                f"{self.name}: returns an array of shape {shape} for {count} images, expected ({count}, D)"
-            )
+            raise BadInputError(f"{self.name}: returns an array of shape {shape}, expected ({count}, D)")
         numbers: Tensor = output.float()
         sizes = torch.linalg.vector_norm(numbers, dim=1)
         if not bool((sizes.isfinite() & (sizes > 0)).all()):

@@ -234,7 +234,7 @@ def _load(folder: Path, entry: str, arguments: Mapping[str, Any], name: str) -> 
         own = (module for module in set(sys.modules) - before if _is_below(sys.modules[module], folder))
         _imported.update(own)
     if not isinstance(model, nn.Module):
-        raise BadInputError(f"{name}: {entry} returns a {type(model).__name__}, expected a torch.nn.Module")
+        raise BadInputError(f"{name}: {entry} returns {type(model).__name__}, expected a torch.nn.Module")
     return model
 
 

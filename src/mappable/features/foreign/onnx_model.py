@@ -12,7 +12,7 @@ from mappable.checksums import check_seal, seal
 from mappable.errors import BadInputError
 from mappable.features.foreign.description import Description, check_description
 from mappable.features.foreign.encoder import ForeignEncoder
-from mappable.features.onnx_encoder import CUDA, open_session
+from mappable.features.onnx_encoder import CUDA, open_session, run_session
 from mappable.features.onnx_file import require
 from mappable.files import reading
 from mappable.formats import KEY, Format
@@ -130,10 +130,10 @@ class _Network:
 
     def _run(self, images: Tensor) -> Tensor:
         try:
-            return torch.from_numpy(self.session.run([self.output], {self.input: images.numpy()})[0])
+            return run_session(self.session, self.output, self.input, images)
+        except MemoryError:
+            raise
         except Exception as error:
-            if "allocate memory" in str(error):
-                raise MemoryError from error
             reason = str(error).splitlines()[0][:200]
             raise BadInputError(f"{self.file}: onnxruntime fails on {len(images)} images ({reason})") from None
 
