@@ -1,4 +1,4 @@
-"""Lenses: the distortion of a camera in the models of ROS, to undistort its images."""
+"""Lenses: the distortion of a camera, in the models of ROS and COLMAP, to undistort its images."""
 
 from dataclasses import dataclass, replace
 
@@ -53,14 +53,14 @@ class Lens:
         width, height = self.size
         column, row = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
         x, y = (column.ravel() - self.center[0]) / self.focal[0], (row.ravel() - self.center[1]) / self.focal[1]
-        bent_x, bent_y = self._bend(x, y)
+        bent_x, bent_y = self.bend(x, y)
         u = bent_x * self.focal[0] + self.center[0]
         v = bent_y * self.focal[1] + self.center[1]
         far = 2.0 * max(width, height)  # outside of every image; also keeps numbers finite
         u, v = (np.nan_to_num(pixels, nan=-far, posinf=far, neginf=-far).clip(-far, far) for pixels in (u, v))
         return Sampling.at(u, v, height, width)
 
-    def _bend(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def bend(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Where the lens images the points (x, y, 1), at focal length 1."""
         given = [*self.coefficients[: COEFFICIENTS[self.model]]]
         k = np.array(given + [0.0] * (COEFFICIENTS[self.model] - len(given)))

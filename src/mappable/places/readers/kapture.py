@@ -2,6 +2,7 @@
 
     ROOT/
       sensors/
+        sensors.txt               device, name, camera, model, width, height, parameters: its lenses undistort images
         records_camera.txt        timestamp, device, image path
         trajectories.txt          timestamp, device or rig, quaternion w x y z, translation: from world to device
         rigs.txt                  optional: rig, device, quaternion, translation: from rig to device
@@ -10,8 +11,9 @@
 A kapture folder states neither unit nor up. Both are found as in the reader `colmap`: up is estimated from the cameras,
 and positions are in `units` until `--scale` or `--known` gives metres. Use `--scale 1` for a folder in metres.
 
-Images without a pose are left out and listed. The images of one device are one sequence, in order of their timestamps.
-Timestamps of 13 digits or more are times; smaller ones are only an order.
+`mappable convert` undistorts images by the models of `sensors.txt`, as in the reader `colmap`, unless `--no-undistort`
+is given. Images without a pose are left out and listed. The images of one device are one sequence, in order of their
+timestamps. Timestamps of 13 digits or more are times; smaller ones are only an order.
 """
 
 from pathlib import Path
@@ -20,7 +22,10 @@ from typing import Annotated
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mappable.errors import BadInputError
+from mappable.errors import BadInputError, shown
+from mappable.files import reading
+from mappable.places.colmap import lens_of
+from mappable.places.lenses import Lens
 from mappable.places.models import CameraModel, Up, place_model
 from mappable.places.notes import Findings
 from mappable.places.posed import unit_quaternions
@@ -74,6 +79,27 @@ def read(
             sequence=kept.columns["device"],
             notes=(*placed.notes, *found.notes()),
         )
+
+
+def lenses(root: Path, **_: object) -> dict[str, Lens]:
+    """The lenses of distorted images, by their paths."""
+    file = root / "sensors/sensors.txt"
+    if not file.is_file() or not (root / "sensors/records_camera.txt").is_file():
+        return {}
+    known = dict[str, Lens | None]()
+    with reading(file):
+        lines = file.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        words = [word.strip() for word in line.split(",")]
+        if len(words) > 5 and words[2] == "camera" and not line.startswith("#"):
+            try:
+                numbers = [float(word) for word in words[4:]]
+            except ValueError:
+                raise BadInputError(f"{file}, row {number}: {shown(line)}, expected numbers after the model") from None
+            known[words[0]] = lens_of(f"{file}, row {number}", words[3], numbers[:2], numbers[2:])
+    records = read_values(root / "sensors/records_camera.txt", ("timestamp", "device", "path"))
+    pairs = zip(records.columns["path"], records.columns["device"], strict=True)
+    return {path: lens for path, device in pairs if (lens := known.get(device)) and lens.distorts}
 
 
 def _poses(table: Table) -> dict[tuple[str, str], Transform]:
