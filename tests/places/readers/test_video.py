@@ -12,6 +12,8 @@ from typing import Any
 
 import av
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from PIL import Image
 from pyproj import Geod
@@ -670,3 +672,27 @@ def test_damaged_telemetry_is_named(tmp_path: Path) -> None:
     file = add_track(encode_plain(tmp_path / "c.mp4"), b"camm", [(100, camm(47, 8, 1)[:12])])
     with pytest.raises(BadInputError, match=r"c\.mp4: its CAMM track is damaged \(sample 0"):
         read_places("video", file)
+
+
+def test_the_recipe_for_lerobot_makes_tracks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    camera, home = "observation.images.front", tmp_path / "walks"
+    encode(
+        home / f"videos/{camera}/chunk-000/file-000.mp4", created=None
+    )  # two episodes of 20 frames, as version 3.0 says
+    frames = [(episode, number) for episode in (0, 1) for number in range(20)]
+    rows = {
+        "episode_index": [episode for episode, _ in frames],
+        "timestamp": pyarrow.array([number / 10 for _, number in frames], pyarrow.float32()),
+        "observation.state": [[5.0 * episode + number, 0.25, 0.5] for episode, number in frames],
+    }
+    where = {f"videos/{camera}/{key}": [0, 0] for key in ("chunk_index", "file_index")}
+    where |= {"episode_index": [0, 1], f"videos/{camera}/from_timestamp": [0.0, 2.0]}
+    for folder, table in (("data", rows), ("meta/episodes", where)):
+        (home / folder / "chunk-000").mkdir(parents=True)
+        pyarrow.parquet.write_table(pyarrow.table(table), home / folder / "chunk-000/file-000.parquet")
+    page = (Path(__file__).parents[3] / "docs/what-do-you-have.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    exec(page.split("```python\n")[1].split("```")[0], {})
+    places = read_places("video", home / f"videos/{camera}/chunk-000", start="1970-01-01T00:00:00Z")
+    np.testing.assert_allclose(places.x[:20], np.arange(20), atol=1e-6)
+    np.testing.assert_allclose(places.yaw, 0.5, atol=1e-6)
