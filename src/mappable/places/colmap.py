@@ -61,10 +61,7 @@ def read_model(folder: Path) -> CameraModel:
     if len(wrong):
         values = " ".join(f"{value:g}" for value in poses[wrong[0], :7])
         raise BadInputError(f"{file}, {labels[wrong[0]]}: {values} is not a unit quaternion and a translation")
-    to_camera: Floats = Rotation.from_quat(poses[:, [1, 2, 3, 0]]).as_matrix()
-    axes = to_camera.transpose(0, 2, 1)
-    centers = -np.einsum("nij,nj->ni", axes, poses[:, 4:7])
-    return CameraModel(names, centers, axes)
+    return CameraModel.from_world(names, Rotation.from_quat(poses[:, [1, 2, 3, 0]]).as_matrix(), poses[:, 4:7])
 
 
 def read_lenses(folder: Path) -> dict[str, Lens]:

@@ -1,8 +1,9 @@
 """Models of cameras from images (COLMAP, NeRF): gravity from the cameras, ground from points, scale only if known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -13,6 +14,7 @@ from mappable.places import columns
 from mappable.places.frames import Frame, Unit, Vector, frame_from_latlon
 from mappable.places.notes import Note
 from mappable.places.rotations import viewing_yaw
+from mappable.places.table import Places
 from mappable.tables import Table, read_table, read_words
 
 Up = Literal["estimate", "x", "y", "z", "-x", "-y", "-z"]
@@ -35,6 +37,18 @@ class CameraModel:
     centers: Floats
     axes: Floats
 
+    @classmethod
+    def from_world(cls, names: list[str], turns: Floats, shifts: Floats) -> "CameraModel":
+        """Cameras by the rotations (n, 3, 3) and translations (n, 3) from model to camera."""
+        axes = turns.transpose(0, 2, 1)
+        return cls(names, -np.einsum("nij,nj->ni", axes, shifts), axes)
+
+    @classmethod
+    def joined(cls, parts: Sequence["CameraModel"]) -> "CameraModel":
+        """The cameras of several models in the same coordinates."""
+        centers, axes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("centers", "axes"))
+        return cls([name for part in parts for name in part.names], centers, axes)
+
     def in_order(self) -> "CameraModel":
         """The same cameras, sorted by name."""
         order = np.array(sorted(range(len(self.names)), key=lambda row: self.names[row]), dtype=np.int64)
@@ -49,6 +63,11 @@ class PlacedModel:
     xyz: Floats
     yaw: Floats
     notes: tuple[Note, ...]
+
+    def places(self, path: Sequence[str], **columns: Any) -> Places:
+        """The table of the images, with these other columns."""
+        x, y, z = self.xyz.T
+        return Places(path=path, x=x, y=y, z=z, yaw=self.yaw, frames=self.frame, **columns)
 
 
 def place_model(

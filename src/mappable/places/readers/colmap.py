@@ -53,17 +53,8 @@ def read(
     if bent:
         notes += (Note(f"cameras of the kind {', '.join(bent)} cannot be undistorted; their images stay as they are"),)
     parents = [PurePosixPath(name).parent.as_posix() for name in cameras.names]
-    return Places(
-        path=cameras.names,
-        root=base,
-        x=placed.xyz[:, 0],
-        y=placed.xyz[:, 1],
-        z=placed.xyz[:, 2],
-        yaw=placed.yaw,
-        frames=placed.frame,
-        sequence=[placed.frame.name if parent == "." else parent for parent in parents],
-        notes=(*notes, *placed.notes),
-    )
+    sequence = [placed.frame.name if parent == "." else parent for parent in parents]
+    return placed.places(cameras.names, root=base, sequence=sequence, notes=(*notes, *placed.notes))
 
 
 def lenses(root: Path, model: str | None, **_: object) -> dict[str, Lens]:

@@ -22,6 +22,7 @@ from typing import Annotated
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from mappable.arrays import Floats
 from mappable.errors import BadInputError, shown
 from mappable.files import reading
 from mappable.places.colmap import lens_of
@@ -34,7 +35,7 @@ from mappable.tables import Table, read_values
 from mappable.times import guess_unit, nanoseconds
 
 POSE = ("qw", "qx", "qy", "qz", "tx", "ty", "tz")
-Transform = tuple[Rotation, np.ndarray]  # x -> rotation x + translation
+Transform = tuple[Floats, Floats]  # rotation (3, 3) and translation: x -> rotation x + translation
 FEWEST_DIGITS = 13  # of a timestamp that is a time
 
 
@@ -51,31 +52,25 @@ def read(
     records = read_values(folder / "records_camera.txt", ("timestamp", "device", "path"))
     poses = _poses(read_values(folder / "trajectories.txt", ("timestamp", "device", *POSE)))
     rigs = _rigs(folder / "rigs.txt")
-    found, rows, turns, shifts = Findings(), list[int](), [], []
+    found, rows, poses_of = Findings(), list[int](), list[Transform]()
     for row, (stamp, device) in enumerate(zip(records.columns["timestamp"], records.columns["device"], strict=True)):
         pose = _pose(poses, rigs, stamp, device)
         if pose is None:
             found["images have no pose (left out)"].append(records.columns["path"][row])
-            continue
-        rows.append(row)
-        turns.append(pose[0])
-        shifts.append(pose[1])
+        else:
+            rows.append(row)
+            poses_of.append(pose)
     if not rows:
         raise BadInputError(f"{folder / 'trajectories.txt'}: no image of records_camera.txt has a pose")
     kept = records.at(rows)
-    axes = Rotation.concatenate(turns).as_matrix().transpose(0, 2, 1)
-    centers = -np.einsum("nij,nj->ni", axes, np.array(shifts))
-    placed = place_model(CameraModel(kept.columns["path"], centers, axes), root.resolve().name, up, scale, known)
+    turns, shifts = (np.array(values) for values in zip(*poses_of, strict=True))
+    model = CameraModel.from_world(kept.columns["path"], turns, shifts)
+    placed = place_model(model, root.resolve().name, up, scale, known)
     with kept.naming_rows():
-        return Places(
-            path=kept.columns["path"],
+        return placed.places(
+            kept.columns["path"],
             root=folder / "records_data",
-            x=placed.xyz[:, 0],
-            y=placed.xyz[:, 1],
-            z=placed.xyz[:, 2],
-            yaw=placed.yaw,
             time=_times(kept),
-            frames=placed.frame,
             sequence=kept.columns["device"],
             notes=(*placed.notes, *found.notes()),
         )
@@ -103,7 +98,7 @@ def lenses(root: Path, **_: object) -> dict[str, Lens]:
 
 
 def _poses(table: Table) -> dict[tuple[str, str], Transform]:
-    turns = Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw")))
+    turns = Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw"))).as_matrix()
     shifts = np.column_stack([table.numbers(name, -1e9, 1e9) for name in ("tx", "ty", "tz")])
     keys = zip(*(table.columns[name] for name in list(table.columns)[:2]), strict=True)
     return {key: (turns[row], shifts[row]) for row, key in enumerate(keys)}
@@ -127,7 +122,7 @@ def _pose(
     for rig, (turn, shift) in rigs.get(device, ()):
         if (stamp, rig) in poses:
             own_turn, own_shift = poses[stamp, rig]
-            return turn * own_turn, turn.apply(own_shift) + shift
+            return turn @ own_turn, turn @ own_shift + shift
     return None
 
 

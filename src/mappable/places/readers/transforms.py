@@ -23,9 +23,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from mappable.arrays import MAX_COORDINATE
-from mappable.containers import parse_json, read_bytes
+from mappable.containers import read_json
 from mappable.errors import BadInputError, shown
-from mappable.files import reading
 from mappable.places.lenses import Lens
 from mappable.places.models import CameraModel, Up, place_model
 from mappable.places.rotations import are_rotations
@@ -48,23 +47,12 @@ def read(
     files = _files(root)
     base = files[0].parent
     parts = [_read_file(file) for file in files]
-    names = [name for part in parts for name in part.names]
-    centers, axes = (np.concatenate([getattr(part, column) for part in parts]) for column in ("centers", "axes"))
-    model = CameraModel(names, centers, axes).in_order()
+    model = CameraModel.joined(parts).in_order()
     placed = place_model(model, base.resolve().name, up, scale, known)
     file_of = {name: file.stem for file, part in zip(files, parts, strict=True) for name in part.names}
     single = placed.frame.name if len(files) == 1 else None
-    return Places(
-        path=model.names,
-        root=base,
-        x=placed.xyz[:, 0],
-        y=placed.xyz[:, 1],
-        z=placed.xyz[:, 2],
-        yaw=placed.yaw,
-        frames=placed.frame,
-        sequence=[single or file_of[name] for name in model.names],
-        notes=placed.notes,
-    )
+    sequence = [single or file_of[name] for name in model.names]
+    return placed.places(model.names, root=base, sequence=sequence, notes=placed.notes)
 
 
 def lenses(root: Path, **_: object) -> dict[str, Lens]:
@@ -98,11 +86,7 @@ def _files(root: Path) -> list[Path]:
 
 def _scene(file: Path) -> tuple[dict[str, Any], list[Any]]:
     """The content of a file, and its frames."""
-    try:
-        with reading(file):
-            scene = parse_json(read_bytes(file, MAX_BYTES), MAX_BYTES)
-    except ValueError as error:
-        raise BadInputError(f"{file}: damaged, or not JSON ({str(error)[:100]})") from None
+    scene = read_json(file, MAX_BYTES)
     frames = scene.get("frames") if isinstance(scene, dict) else None
     if not isinstance(frames, list) or not frames:
         raise BadInputError(f"{file}: no list 'frames' with images")
