@@ -87,8 +87,13 @@ def _images(folder: Path) -> tuple[Path, list[str], Floats, list[str]]:
 
 
 def model_file(folder: Path) -> Path | None:
-    """The file with the images of a model; binary first, as COLMAP itself chooses."""
-    return next((folder / name for name in ("images.bin", "images.txt") if (folder / name).is_file()), None)
+    """The file with the images of a model, if there is one."""
+    return _file(folder, "images")
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """A file of a model; binary first, as COLMAP itself chooses."""
+    return next((file for end in ("bin", "txt") if (file := folder / f"{name}.{end}").is_file()), None)
 
 
 def count_images(folder: Path) -> int:
@@ -124,12 +129,11 @@ def lens_of(where: str, model: str, size: Sequence[float], parameters: Sequence[
 
 def read_cameras(folder: Path) -> dict[str, tuple[str, Lens | None]]:
     """The camera model and the lens of each camera; empty without a file of cameras."""
-    text, binary = folder / "cameras.txt", folder / "cameras.bin"
-    file = binary if binary.is_file() else text
-    if not file.is_file():
+    file = _file(folder, "cameras")
+    if file is None:
         return {}
     with reading(file):
-        cameras = _binary_cameras(file) if file == binary else _text_cameras(file)
+        cameras = _binary_cameras(file) if file.suffix == ".bin" else _text_cameras(file)
     return {
         camera: (model, lens_of(f"{file}, camera {camera}", model, numbers[:2], numbers[2:]))
         for camera, (model, numbers) in cameras.items()
@@ -168,12 +172,11 @@ def _binary_cameras(file: Path) -> dict[str, tuple[str, list[float]]]:
 
 def read_points(folder: Path) -> Floats:
     """The points (n, 3) of a model, the first million of them; (0, 3) without a file of points."""
-    text, binary = folder / "points3D.txt", folder / "points3D.bin"
-    file = binary if binary.is_file() else text
-    if not file.is_file():
+    file = _file(folder, "points3D")
+    if file is None:
         return np.empty((0, 3))
     with reading(file):
-        points = np.array(_binary_points(file) if file == binary else _text_points(file), dtype=np.float64)
+        points = np.array(_binary_points(file) if file.suffix == ".bin" else _text_points(file), dtype=np.float64)
     points = points.reshape(-1, 3)
     return points[(np.abs(points) <= MAX_COORDINATE).all(axis=1)]
 

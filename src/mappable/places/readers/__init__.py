@@ -10,7 +10,7 @@ import importlib
 import inspect
 import os
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -136,6 +136,15 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 def join(folder: str, name: str) -> str:
     """Join a folder that `walk` yields and the name of a file in it."""
     return f"{folder}/{name}" if folder else name
+
+
+def chosen(root: Path, wanted: str | None, known: Collection[str], what: str) -> list[str]:
+    """The names in a list such as "00,05"; without a list, all known names. An unknown name raises an error."""
+    names = list(dict.fromkeys(name.strip() for name in wanted.split(","))) if wanted else list(known)
+    for name in names:
+        if name not in known:
+            raise BadInputError(f"{root}: no {what} {name!r}; found: {', '.join(known) or 'none'}")
+    return names
 
 
 def image_files(root: Path) -> list[Path]:

@@ -47,12 +47,13 @@ from typing import Annotated, Literal, get_args
 
 import numpy as np
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.frames import Frame, frame_from_latlon
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
+from mappable.places.readers import chosen
 from mappable.places.rotations import CAMERA_PLANE, are_rotations, viewing_yaw
 from mappable.places.table import NO_TIME, Places
 from mappable.tables import read_words
@@ -137,15 +138,12 @@ def _raw_drives(root: Path) -> list[Path]:
 
 def _read_raw(root: Path, drives: list[Path], camera: Camera, wanted: str | None, found: Findings) -> Places:
     names = {drive.resolve().name: drive for drive in drives}
-    listed = {part.strip() for part in wanted.split(",")} if wanted else set(names)
-    for name in sorted(listed - names.keys()):
-        raise BadInputError(f"{root}: no drive {name!r}; found: {', '.join(names)}")
-    chosen = {name: drive for name, drive in names.items() if name in listed}
+    listed = {name: names[name] for name in chosen(root, wanted, names, "drive")}
     folder = f"image_0{camera[-1]}" if camera != "auto" else "image_02"
-    if camera == "auto" and not any((drive / folder / "data").is_dir() for drive in chosen.values()):
+    if camera == "auto" and not any((drive / folder / "data").is_dir() for drive in listed.values()):
         folder = "image_00"
     tables, degrees = [], []
-    for name, drive in chosen.items():
+    for name, drive in listed.items():
         if name.endswith("_extract"):
             raise BadInputError(f"{drive}: images and positions are not synchronized; use the drive that ends in _sync")
         if not (drive / folder / "data").is_dir():
@@ -176,15 +174,7 @@ def _read_raw_drive(root: Path, drive: Path, name: str, camera: str, found: Find
         raise BadInputError(f"{drive}: no image in {camera}/data has a file in oxts/data")
     numbers = np.array([_oxts(known[row]) for row in rows])
     stamps = drive / camera / "timestamps.txt"
-    time = np.full(len(rows), NO_TIME)
-    if stamps.is_file():
-        table = read_words(stamps, ["date", "time"])
-        if len(table) <= rows[-1]:
-            raise BadInputError(f"{stamps}: {len(table)} times, expected {rows[-1] + 1} or more, one per image")
-        joined = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
-        moments = replace(table, columns={"time": joined}).times("time", "s")
-        time = moments[rows]
-    else:
+    if not stamps.is_file():
         found["drives have no timestamps.txt, so their times are unknown"].append(name)
     nowhere = np.zeros(len(rows))
     table_of_places = Places(
@@ -196,10 +186,21 @@ def _read_raw_drive(root: Path, drive: Path, name: str, camera: str, found: Find
         y=nowhere,
         z=numbers[:, 2],
         yaw=numbers[:, 5],
-        time=time,
+        time=timestamps(stamps, rows),
         sequence=name,
     )
     return numbers[:, :2], table_of_places
+
+
+def timestamps(file: Path, rows: Sequence[int]) -> Ints:
+    """The times (ns) of some images by number, from lines such as 2011-09-26 13:02:25.96; unknown without the file."""
+    if not file.is_file() or not len(rows):
+        return np.full(len(rows), NO_TIME)
+    table = read_words(file, ["date", "time"])
+    if len(table) <= max(rows):
+        raise BadInputError(f"{file}: {len(table)} times, expected {max(rows) + 1} or more, one per image")
+    joined = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
+    return replace(table, columns={"time": joined}).at(rows).times("time", "s")
 
 
 def _oxts(file: Path) -> list[float]:
@@ -237,10 +238,8 @@ def _choose(base: Path, wanted: str | None, found: Findings) -> list[str]:
     if wanted is None:
         found["drives have no poses"] += [name for name in known if name not in posed]
         return posed
-    names = list(dict.fromkeys(name.strip() for name in wanted.split(",")))
+    names = chosen(base, wanted, known, "sequence")
     for name in names:
-        if name not in known:
-            raise BadInputError(f"{base}: no sequence {name!r}; found: {', '.join(known) or 'none'}")
         if name not in posed:
             raise BadInputError(f"{base}: sequence {name!r} has no poses (poses/{name}.txt is missing)")
     return names

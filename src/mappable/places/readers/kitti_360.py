@@ -23,10 +23,11 @@ from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
+from mappable.places.readers import chosen
+from mappable.places.readers.kitti import timestamps
 from mappable.places.rotations import are_rotations, viewing_yaw
-from mappable.places.table import NO_TIME, Places
+from mappable.places.table import Places
 from mappable.tables import read_words
-from mappable.times import nanoseconds
 
 KITTI_360 = Frame("kitti-360")
 NAMES = ["number", *(f"m{row}{column}" for row in range(1, 5) for column in range(1, 5))]
@@ -43,10 +44,7 @@ def read(
     drives = sorted(file.parent.name for file in root.glob("data_poses/*/cam0_to_world.txt"))
     if not drives:
         raise BadInputError(f"{root}: no file data_poses/*/cam0_to_world.txt")
-    wanted = [part.strip() for part in sequences.split(",")] if sequences else drives
-    for name in wanted:
-        if name not in drives:
-            raise BadInputError(f"{root}: no drive {name!r} with poses; found: {', '.join(drives)}")
+    wanted = chosen(root, sequences, drives, "drive")
     found = Findings()
     tables = [Places(path=[], x=[], y=[], frames=KITTI_360, root=root)]
     return concatenate([*tables, *(_read_drive(root, name, camera, found) for name in wanted)]).noting(*found.notes())
@@ -82,18 +80,6 @@ def _read_drive(root: Path, name: str, camera: str, found: Findings) -> Places:
         y=matrices[rows, 1, 3],
         z=matrices[rows, 2, 3],
         yaw=viewing_yaw(matrices[rows, :3, 2]),
-        time=_times(folder / "timestamps.txt", [int(numbers[row]) for row in rows]),
+        time=timestamps(folder / "timestamps.txt", numbers[rows].tolist()),
         sequence=name,
     )
-
-
-def _times(file: Path, numbers: list[int]) -> list[int]:
-    if not file.is_file():
-        return [NO_TIME] * len(numbers)
-    table = read_words(file, ["date", "time"])
-    if numbers and max(numbers) >= len(table):
-        raise BadInputError(f"{file}: {len(table):,} times, but there is an image {max(numbers)}")
-    try:
-        return [nanoseconds(f"{table.columns['date'][one]} {table.columns['time'][one]}") for one in numbers]
-    except ValueError as error:
-        raise BadInputError(f"{file}: {error}") from None
