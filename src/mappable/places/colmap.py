@@ -96,19 +96,6 @@ def _file(folder: Path, name: str) -> Path | None:
     return next((file for end in ("bin", "txt") if (file := folder / f"{name}.{end}").is_file()), None)
 
 
-def count_images(folder: Path) -> int:
-    """The number of images that the file of a model states, or 0."""
-    file = model_file(folder)
-    if file is None:
-        return 0
-    with reading(file):
-        if file.suffix == ".bin":
-            with file.open("rb") as stream:
-                head = stream.read(COUNT.size)
-            return int.from_bytes(head, "little")
-        return len(_read_text(file)[0])
-
-
 def lens_of(where: str, model: str, size: Sequence[float], parameters: Sequence[float]) -> Lens | None:
     """The lens of a camera model of COLMAP; None if we have no such lens. `where` names the camera in errors."""
     count, kind = LENS_MODELS.get(model, (0, ""))

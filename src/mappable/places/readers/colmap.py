@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from mappable.errors import BadInputError, listed
-from mappable.places.colmap import count_images, model_file, read_cameras, read_lenses, read_model, read_points
+from mappable.places.colmap import model_file, read_cameras, read_lenses, read_model, read_points
 from mappable.places.lenses import Lens
 from mappable.places.models import Up, place_model
 from mappable.places.notes import Note
@@ -68,13 +68,14 @@ def _find_model(root: Path, wanted: str | None) -> tuple[Path, tuple[Note, ...]]
             raise BadInputError(f"{root / wanted}: no images.bin or images.txt")
         return root / wanted, ()
     places = [root, root / "sparse", *sorted((root / "sparse").glob("*")), *sorted(root.glob("*"))]
-    found = {folder: count_images(folder) for folder in dict.fromkeys(places) if model_file(folder) is not None}
-    if not found:
+    models = [folder for folder in dict.fromkeys(places) if model_file(folder) is not None]
+    if not models:
         raise BadInputError(f"{root}: no images.bin or images.txt of a COLMAP model here, in sparse or in sparse/0")
-    best = max(found, key=lambda folder: found[folder])
-    others = [folder.relative_to(root).as_posix() for folder in found if folder != best]
-    if not others:
-        return best, ()
+    if len(models) == 1:
+        return models[0], ()
+    found = {folder: len(read_model(folder).names) for folder in models}
+    best = max(models, key=lambda folder: found[folder])
+    others = [folder.relative_to(root).as_posix() for folder in models if folder != best]
     text = f"{best.relative_to(root)} has most images ({found[best]:,}) and was read; not read: {listed(others)}"
     return best, (Note(text + "; choose with the option model"),)
 

@@ -213,13 +213,7 @@ def _matched(label: str, tables: list[Table], on_disk: set[str], gathered: Gathe
         for key in sorted(on_disk.union(*indexes) - everywhere):
             missing_in = ", ".join(name for name, source in sources.items() if key not in source)
             gathered.findings[UNMATCHED].append(f"{label}/{key}: not in {missing_in}")
-    return keys, [_rows(table, [index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
-
-
-def _rows(table: Table, rows: list[int]) -> Table:
-    """These rows of a table, in this order."""
-    columns = {name: [column[row] for row in rows] for name, column in table.columns.items()}
-    return Table(table.file, columns, [table.row_numbers[row] for row in rows])
+    return keys, [table.at([index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
 
 
 def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choice, gathered: Gathered) -> Bools:
