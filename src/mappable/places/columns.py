@@ -17,8 +17,9 @@ from mappable.times import NUMBER, TimeUnit, guess_unit, nanoseconds
 
 FULL_TURN = 2 * np.pi + 1e-6  # radians, with a tolerance for rounding
 Angles = Literal["auto", "degrees", "radians"]
+PATHS = ("image_path", "image_file", "file_path", "filename", "file_name", "image_name", "file", "image", "img_path")
 NAMES = {  # other names of a column, the likeliest first; in any case, and with - or space for _
-    "path": tuple("image_path image_file file_path filename file_name image_name file image img_path".split()),
+    "path": PATHS,
     "latitude": ("lat", "gps_latitude", "gps_lat", "latitude_deg", "lat_deg"),
     "longitude": ("lon", "lng", "long", "gps_longitude", "gps_lon", "gps_lng", "longitude_deg", "lon_deg"),
     "altitude": ("alt", "ele", "elevation", "gps_altitude"),
