@@ -1,10 +1,11 @@
 """Lenses: the distortion of a camera, in the models of ROS and COLMAP, to undistort its images."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Pixels
 from mappable.errors import BadInputError, shown
 from mappable.places.decoding import Sampling
 
@@ -48,6 +49,10 @@ class Lens:
         center = (self.center[0] + 0.5) * across - 0.5, (self.center[1] + 0.5) * down - 0.5  # pixel centers are whole
         return Lens((width, height), focal, center, self.model, self.coefficients)
 
+    def undistort(self, image: Pixels) -> Pixels:
+        """The image (height, width, channels), of any size, with straight lines."""
+        return _sampling(self.scaled(image.shape[1], image.shape[0])).resample(image)
+
     def undistortion(self) -> Sampling:
         """How to resample an image, so that straight lines become straight. Size, focal lengths and center stay."""
         width, height = self.size
@@ -79,3 +84,8 @@ class Lens:
             across = 2 * k[2] * x * y + k[3] * (squared + 2 * x * x)
             down = k[2] * (squared + 2 * y * y) + 2 * k[3] * x * y
             return x * radial + across, y * radial + down
+
+
+@lru_cache(maxsize=2)
+def _sampling(lens: Lens) -> Sampling:
+    return lens.undistortion()

@@ -5,7 +5,6 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -16,10 +15,10 @@ from mappable import progress
 from mappable.arrays import Floats32, Pixels, evenly
 from mappable.errors import BadImageError, BadInputError, shown
 from mappable.files import write_atomically
-from mappable.places.decoding import Sampling
 from mappable.places.images import MAX_PIXELS_AT_FULL_SIZE, ORIENTATION, TURNED, naming, read_bytes
 from mappable.places.lenses import Lens
 from mappable.places.notes import Note, warn
+from mappable.places.recordings import JPEG_QUALITY
 from mappable.places.table import Places
 
 Rotate = Literal["0", "90", "180", "270"]
@@ -28,7 +27,6 @@ FEWEST = 12  # images; smaller sets get no warning
 STEADY = 2.0  # standard deviation over images, in gray levels, up to which a pixel counts as constant
 THIN_BORDER = 0.02  # share of the width or height; a thinner border does no harm
 DARK, BRIGHTER, MOST = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
-JPEG_QUALITY = 95
 SAME_SHAPE = 0.01  # largest relative difference between the aspect ratios of an image and its lens
 LONGEST_SIDE = 1600  # pixels of an undistorted copy; packs are smaller
 
@@ -134,12 +132,7 @@ def _undistorted(image: Image.Image, lens: Lens) -> Image.Image:
     """The image without lens distortion, of at most LONGEST_SIDE pixels."""
     image = image.convert("RGB")
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.BILINEAR)
-    return Image.fromarray(_sampling(lens.scaled(*image.size)).resample(np.asarray(image)))
-
-
-@lru_cache(maxsize=2)
-def _sampling(lens: Lens) -> Sampling:
-    return lens.undistortion()
+    return Image.fromarray(lens.undistort(np.asarray(image)))
 
 
 def sample_rows(count: int) -> list[int]:

@@ -83,7 +83,7 @@ def _mounting(file: Path, name: str, found: Findings) -> Floats | None:
         matrix = np.array(content["T_BS"]["data"], dtype=np.float64).reshape(4, 4)
     except (yaml.YAMLError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise BadInputError(f"{file}: no T_BS with 16 numbers under data") from None
-    if not (np.abs(matrix) <= MAX_COORDINATE).all() or not are_rotations(matrix[None, :3, :3], 1e-2)[0]:
+    if not (np.abs(matrix) <= MAX_COORDINATE).all() or not are_rotations(matrix[None, :3, :3])[0]:
         raise BadInputError(f"{file}: T_BS is not a pose")
     return matrix
 

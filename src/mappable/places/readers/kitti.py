@@ -41,14 +41,14 @@ option `camera` is the same: `image_2` is image_02. Options choose drives by nam
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import numpy as np
 
-from mappable.arrays import Floats, Ints
+from mappable.arrays import Floats
 from mappable.errors import BadInputError
+from mappable.places.columns import timestamps
 from mappable.places.frames import Frame, frame_from_latlon
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
@@ -63,7 +63,6 @@ ROW = [
     f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")
 ]  # names of the 12 matrix entries, row by row
 OXTS = ["latitude", "longitude", "altitude", "roll", "pitch", "yaw", *(f"value {n}" for n in range(7, 31))]
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity; the poses of the benchmark have seven digits
 NUMBERED = re.compile(r"\d+", re.ASCII)
 
 
@@ -192,17 +191,6 @@ def _read_raw_drive(root: Path, drive: Path, name: str, camera: str, found: Find
     return numbers[:, :2], table_of_places
 
 
-def timestamps(file: Path, rows: Sequence[int]) -> Ints:
-    """The times (ns) of some images by number, from lines such as 2011-09-26 13:02:25.96; unknown without the file."""
-    if not file.is_file() or not len(rows):
-        return np.full(len(rows), NO_TIME)
-    table = read_words(file, ["date", "time"])
-    if len(table) <= max(rows):
-        raise BadInputError(f"{file}: {len(table)} times, expected {max(rows) + 1} or more, one per image")
-    joined = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
-    return replace(table, columns={"time": joined}).at(rows).times("time", "s")
-
-
 def _oxts(file: Path) -> list[float]:
     """Latitude, longitude, altitude, roll, pitch and yaw; yaw is in radians, counter-clockwise from east."""
     table = read_words(file, OXTS)
@@ -253,7 +241,7 @@ def _read_poses(file: Path, frame: Frame) -> tuple[Floats, Floats]:
     """Positions (n, 3) and yaws of the optical axis (n,) in the frame."""
     table = read_words(file, ROW)
     matrices = np.stack([table.numbers(name) for name in ROW], axis=1).reshape(-1, 3, 4)
-    wrong = np.flatnonzero(~are_rotations(matrices[:, :, :3], TOLERANCE))
+    wrong = np.flatnonzero(~are_rotations(matrices[:, :, :3]))
     if len(wrong):
         rows = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[wrong[0], :, :3])
         raise BadInputError(f"{file}, row {table.row_numbers[wrong[0]]}: [{rows}] is not a rotation matrix")

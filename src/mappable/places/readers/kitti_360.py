@@ -19,12 +19,12 @@ from typing import Annotated, Literal
 import numpy as np
 
 from mappable.errors import BadInputError
+from mappable.places.columns import timestamps
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
 from mappable.places.readers import chosen
-from mappable.places.readers.kitti import timestamps
 from mappable.places.rotations import are_rotations, viewing_yaw
 from mappable.places.table import Places
 from mappable.tables import read_words
@@ -32,7 +32,6 @@ from mappable.tables import read_words
 KITTI_360 = Frame("kitti-360")
 NAMES = ["number", *(f"m{row}{column}" for row in range(1, 5) for column in range(1, 5))]
 LAST = 10**10 - 1  # largest number in the name of an image
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
 
 
 def read(
@@ -58,7 +57,7 @@ def _read_drive(root: Path, name: str, camera: str, found: Findings) -> Places:
     table = read_words(root / "data_poses" / name / "cam0_to_world.txt", NAMES)
     numbers = table.numbers("number", 0, LAST).astype(np.int64)
     matrices = np.stack([table.numbers(one) for one in NAMES[1:]], axis=1).reshape(-1, 4, 4)
-    wrong = np.flatnonzero(~are_rotations(matrices[:, :3, :3], TOLERANCE))
+    wrong = np.flatnonzero(~are_rotations(matrices[:, :3, :3]))
     if len(wrong):
         raise table.bad(int(wrong[0]), "m11", "begins a matrix that is not a pose")
     files = {file.stem: file for file in (folder / "data_rect").iterdir() if file.suffix.lower() in SUFFIXES}

@@ -47,7 +47,6 @@ from mappable.places.readers import join, walk
 from mappable.places.rotations import are_rotations
 from mappable.places.table import Places
 
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
 KEYS = ("cameraPoseARFrame", "transform", "pose", "transform_matrix")  # of a matrix in a JSON file
 POSE_FOLDERS, IMAGE_FOLDERS = ("pose", "poses"), ("images", "rgb", "color", "")
 LISTS = ("poses.txt", "pose.txt", "trajectory.txt", "traj.txt")
@@ -149,7 +148,7 @@ def _read(posed: _Posed, axes: str, inverse: bool, found: Findings) -> CameraMod
     matrices = matrices[rows]
     by_column = (matrices[:, :3, 3] == 0).all(axis=1) & (matrices[:, 3, :3] != 0).any(axis=1)
     matrices[by_column] = matrices[by_column].transpose(0, 2, 1)
-    wrong = ~are_rotations(matrices[:, :3, :3], TOLERANCE) | (np.abs(matrices[:, 3] - (0, 0, 0, 1)).max(axis=1) > 1e-6)
+    wrong = ~are_rotations(matrices[:, :3, :3]) | (np.abs(matrices[:, 3] - (0, 0, 0, 1)).max(axis=1) > 1e-6)
     if wrong.any():
         bad = int(np.flatnonzero(wrong)[0])
         text = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[bad])

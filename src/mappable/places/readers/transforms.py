@@ -31,7 +31,6 @@ from mappable.places.rotations import are_rotations
 from mappable.places.table import Places
 
 MAX_BYTES = 2**28  # 100,000 frames with indented numbers have 70 MB
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
 FILES = ("transforms.json", "transforms_train.json", "transforms_val.json", "transforms_test.json")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG")
 COEFFICIENTS = {"OPENCV": ("k1", "k2", "p1", "p2", "k3"), "OPENCV_FISHEYE": ("k1", "k2", "k3", "k4")}  # in our order
@@ -98,7 +97,7 @@ def _read_file(file: Path) -> CameraModel:
     names = [_name(file, number, frame) for number, frame in enumerate(frames)]
     matrices = np.stack([_matrix(file, number, frame) for number, frame in enumerate(frames)])
     wrong = np.flatnonzero(~(np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2)))
-    wrong = wrong if len(wrong) else np.flatnonzero(~are_rotations(matrices[:, :3, :3], TOLERANCE))
+    wrong = wrong if len(wrong) else np.flatnonzero(~are_rotations(matrices[:, :3, :3]))
     if len(wrong):
         raise BadInputError(f"{file}, frame {wrong[0]} ({shown(names[wrong[0]])}): its transform_matrix is not a pose")
     axes = matrices[:, :3, :3] * (1, -1, -1)  # from OpenGL (y up, z backward) to y down, z forward
