@@ -48,6 +48,15 @@ def parse_json(text: str | bytes, limit: int = MAX_JSON) -> Any:
         raise ValueError("its JSON is nested too deeply") from None
 
 
+def read_json(file: Path, limit: int = MAX_JSON) -> Any:
+    """The content of a JSON file of a user; raises a BadInputError that names the file."""
+    try:
+        with reading(file):
+            return parse_json(read_bytes(file, limit), limit)
+    except ValueError as error:
+        raise BadInputError(f"{file}: damaged, or not JSON ({str(error)[:100]})") from None
+
+
 def read_npy(
     file: Path, *, shape: tuple[int, ...] | None = None, dtype: str | None = None, mapped: bool = False
 ) -> NDArray[Any]:
@@ -160,13 +169,6 @@ def _text_length(chunk: Any) -> int:
         return 0
     lengths = compute.binary_length(chunk.dictionary)
     return int(compute.sum(compute.take(lengths, chunk.indices)).as_py() or 0)
-
-
-def read_parquet_metadata(file: Path) -> dict[bytes, bytes]:
-    """The metadata of a Parquet file by key."""
-    with _parquet_errors(file), reading(file):
-        schema = pyarrow.parquet.read_schema(file)
-    return dict(schema.metadata or {})
 
 
 @contextmanager

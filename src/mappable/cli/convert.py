@@ -89,6 +89,9 @@ def _run(
             help="Cut a border off all images, in percent; OUT gets cut copies.", metavar="LEFT,TOP,RIGHT,BOTTOM"
         ),
     ] = None,
+    undistort: Annotated[
+        bool, typer.Option(help="Undistort images whose lens the reader knows; OUT gets straight copies.")
+    ] = True,
     workers: Annotated[
         int | None, typer.Option(help="Threads that decode images (default: one per core).", min=1)
     ] = None,
@@ -112,6 +115,7 @@ def _run(
         workers=workers,
         rotate=rotate,
         crop_border=crop_border,
+        undistort=undistort,
     )
     if as_json:
         print_json(asdict(summarize(places)))
@@ -135,7 +139,7 @@ def _command(reader: Reader) -> Any:
     common = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in inspect.signature(_run, eval_str=True).parameters.values()
-        if parameter.name not in ("reader", "options")
+        if parameter.name not in ("reader", "options") and (parameter.name != "undistort" or reader.lenses)
     ]
     own = [
         inspect.Parameter(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -12,25 +13,16 @@ from mappable.errors import BadInputError, listed, shown
 from mappable.places.angles import yaw_from_compass
 from mappable.places.notes import Note
 from mappable.places.table import NO_TIME
-from mappable.tables import Table
+from mappable.tables import Table, read_words
 from mappable.times import NUMBER, TimeUnit, guess_unit, nanoseconds
 
 FULL_TURN = 2 * np.pi + 1e-6  # radians, with a tolerance for rounding
 Angles = Literal["auto", "degrees", "radians"]
+PATHS = ("image_path", "image_file", "file_path", "filename", "file_name", "image_name", "file", "image", "img_path")
 NAMES = {  # other names of a column, the likeliest first; in any case, and with - or space for _
-    "path": (
-        "image_path",
-        "image_file",
-        "file_path",
-        "filename",
-        "file_name",
-        "image_name",
-        "file",
-        "image",
-        "img_path",
-    ),
-    "latitude": ("lat", "gps_latitude", "gps_lat"),
-    "longitude": ("lon", "lng", "long", "gps_longitude", "gps_lon", "gps_lng"),
+    "path": PATHS,
+    "latitude": ("lat", "gps_latitude", "gps_lat", "latitude_deg", "lat_deg"),
+    "longitude": ("lon", "lng", "long", "gps_longitude", "gps_lon", "gps_lng", "longitude_deg", "lon_deg"),
     "altitude": ("alt", "ele", "elevation", "gps_altitude"),
     "heading": ("compass", "compass_angle", "bearing", "azimuth"),
     "time": ("timestamp", "datetime", "date_time", "time_stamp"),
@@ -141,3 +133,14 @@ def times(table: Table, unit: Literal["auto"] | TimeUnit = "auto") -> tuple[Ints
     )
     note = Note(f"times in {table.file.name} are numbers, used as {chosen}", warning=False)
     return np.array(values, dtype=np.int64), (note,) if numbers and unit == "auto" else ()
+
+
+def timestamps(file: Path, rows: Sequence[int]) -> Ints:
+    """The times (ns) of some images by number, from lines such as 2011-09-26 13:02:25.96; unknown without the file."""
+    if not file.is_file() or not len(rows):
+        return np.full(len(rows), NO_TIME)
+    table = read_words(file, ["date", "time"])
+    if len(table) <= max(rows):
+        raise BadInputError(f"{file}: {len(table)} times, expected {max(rows) + 1} or more, one per image")
+    joined = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
+    return replace(table, columns={"time": joined}).at(rows).times("time", "s")

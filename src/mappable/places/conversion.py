@@ -37,6 +37,7 @@ def convert(
     workers: int | None = None,
     rotate: Rotate = "0",
     crop_border: str | None = None,
+    undistort: bool = True,
 ) -> Places:
     """Read `root` with `reader` and its `options`, pack the images at `size` and write the table to `out`.
 
@@ -46,15 +47,17 @@ def convert(
     raised unless `overwrite` is True. `size` is (width, height). `dimensions` is 3 if z counts in distances, else 2
     (default: as the reader sets it).
 
-    `crop_border` cuts percent off all images, "left,top,right,bottom". `rotate` then turns them clockwise by degrees.
-    Copies of the images are written below `out`.
+    `undistort` straightens images with lens distortion, if the reader knows their lenses. `crop_border` then cuts
+    percent off all images, "left,top,right,bottom". `rotate` turns them clockwise by degrees. Copies of the images are
+    written below `out`.
     """
     out, home, options = Path(out), Path(root).resolve(), options or {}
     found = find_reader(reader)
     size = size or found.image_size
     values = {option.name: options.get(option.name, option.default) for option in found.options}
     given = {name: str(value) for name, value in values.items() if value is not None}
-    mending = Mending.parse(rotate, crop_border)
+    lenses = found.lenses(Path(root), **values) if undistort and pixels and found.lenses and home.exists() else {}
+    mending = Mending.parse(rotate, crop_border, lenses)
     given |= {"mended": mending.name} if mending else {}
     source = {"reader": reader, "root": str(home), "options": given}
     if (home.parent if home.is_file() else home).is_relative_to(out.resolve()):

@@ -82,7 +82,7 @@ def decode_image(
     `crop` keeps the center, `pad` adds black bars, `stretch` ignores the aspect ratio.
     """
     check_settings(size, fit)
-    with _naming(name), Image.open(io.BytesIO(data)) as image:
+    with naming(name), Image.open(io.BytesIO(data)) as image:
         _check_pixel_count(image.width, image.height, name, image.format)
         if image.format not in SCALABLE:  # PNG may store EXIF data after the pixels; TIFF is made upright by Pillow
             image.load()
@@ -109,7 +109,7 @@ def resize_image(pixels: Pixels, size: Size, fit: Fit = "crop") -> Pixels:
 
 def check_image(data: bytes, name: str = "image") -> None:
     """Decode strictly at full size, to find damage that an ordinary decoder hides."""
-    with _naming(name):
+    with naming(name):
         if data[:2] == b"\xff\xd8":
             _check_jpeg(data, name)
             return
@@ -119,7 +119,7 @@ def check_image(data: bytes, name: str = "image") -> None:
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def naming(name: str) -> Iterator[None]:
     """Convert every exception of an image decoder to a BadImageError with the name of the image.
 
     Decoders can raise almost any exception (struct.error, zlib.error, KeyError, OverflowError, ...). One bad file among
@@ -148,7 +148,7 @@ def _orientation(image: Image.Image) -> int:
     """The EXIF orientation; 1 (upright) if the EXIF data are damaged, because the pixels may still be intact."""
     try:
         orientation: int = image.getexif().get(ORIENTATION, 1)
-    except Exception:  # as in `_naming`, the parser can raise almost any exception
+    except Exception:  # as in `naming`, the parser can raise almost any exception
         return 1
     return orientation
 

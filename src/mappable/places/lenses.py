@@ -1,10 +1,11 @@
-"""Lenses: the distortion of a camera in the models of ROS, to undistort its images."""
+"""Lenses: the distortion of a camera, in the models of ROS and COLMAP, to undistort its images."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from mappable.arrays import Floats
+from mappable.arrays import Floats, Pixels
 from mappable.errors import BadInputError, shown
 from mappable.places.decoding import Sampling
 
@@ -48,19 +49,23 @@ class Lens:
         center = (self.center[0] + 0.5) * across - 0.5, (self.center[1] + 0.5) * down - 0.5  # pixel centers are whole
         return Lens((width, height), focal, center, self.model, self.coefficients)
 
+    def undistort(self, image: Pixels) -> Pixels:
+        """The image (height, width, channels), of any size, with straight lines."""
+        return _sampling(self.scaled(image.shape[1], image.shape[0])).resample(image)
+
     def undistortion(self) -> Sampling:
         """How to resample an image, so that straight lines become straight. Size, focal lengths and center stay."""
         width, height = self.size
         column, row = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
         x, y = (column.ravel() - self.center[0]) / self.focal[0], (row.ravel() - self.center[1]) / self.focal[1]
-        bent_x, bent_y = self._bend(x, y)
+        bent_x, bent_y = self.bend(x, y)
         u = bent_x * self.focal[0] + self.center[0]
         v = bent_y * self.focal[1] + self.center[1]
         far = 2.0 * max(width, height)  # outside of every image; also keeps numbers finite
         u, v = (np.nan_to_num(pixels, nan=-far, posinf=far, neginf=-far).clip(-far, far) for pixels in (u, v))
         return Sampling.at(u, v, height, width)
 
-    def _bend(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def bend(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Where the lens images the points (x, y, 1), at focal length 1."""
         given = [*self.coefficients[: COEFFICIENTS[self.model]]]
         k = np.array(given + [0.0] * (COEFFICIENTS[self.model] - len(given)))
@@ -79,3 +84,8 @@ class Lens:
             across = 2 * k[2] * x * y + k[3] * (squared + 2 * x * x)
             down = k[2] * (squared + 2 * y * y) + 2 * k[3] * x * y
             return x * radial + across, y * radial + down
+
+
+@lru_cache(maxsize=2)
+def _sampling(lens: Lens) -> Sampling:
+    return lens.undistortion()

@@ -1,6 +1,10 @@
-"""Images that need mending: find a constant border or images upside down, and write turned or cropped copies."""
+"""Images that need mending: find a border or images upside down; write undistorted, cropped or turned copies."""
 
-from dataclasses import dataclass
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +15,10 @@ from mappable import progress
 from mappable.arrays import Floats32, Pixels, evenly
 from mappable.errors import BadImageError, BadInputError, shown
 from mappable.files import write_atomically
-from mappable.places.images import MAX_PIXELS_AT_FULL_SIZE, read_bytes
-from mappable.places.notes import Note
+from mappable.places.images import MAX_PIXELS_AT_FULL_SIZE, ORIENTATION, TURNED, naming, read_bytes
+from mappable.places.lenses import Lens
+from mappable.places.notes import Note, warn
+from mappable.places.recordings import JPEG_QUALITY
 from mappable.places.table import Places
 
 Rotate = Literal["0", "90", "180", "270"]
@@ -21,18 +27,23 @@ FEWEST = 12  # images; smaller sets get no warning
 STEADY = 2.0  # standard deviation over images, in gray levels, up to which a pixel counts as constant
 THIN_BORDER = 0.02  # share of the width or height; a thinner border does no harm
 DARK, BRIGHTER, MOST = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
-JPEG_QUALITY = 95
+SAME_SHAPE = 0.01  # largest relative difference between the aspect ratios of an image and its lens
+LONGEST_SIDE = 1600  # pixels of an undistorted copy; packs are smaller
 
 
 @dataclass(frozen=True)
 class Mending:
-    """How to mend images: cut `crop` off, in percent (left, top, right, bottom), then turn by `degrees` clockwise."""
+    """How to mend images: undistort them, cut off a border, turn them.
+
+    `lenses` has lenses by path. `crop` is in percent: left, top, right, bottom. `degrees` turn clockwise.
+    """
 
     degrees: int = 0
     crop: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    lenses: Mapping[str, Lens] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, rotate: str, crop: str | None) -> "Mending":
+    def parse(cls, rotate: str, crop: str | None, lenses: Mapping[str, Lens]) -> "Mending":
         """The mending of the options `--rotate 180` and `--crop-border 0,0,0,12`."""
         try:
             parts = [float(part) for part in crop.split(",")] if crop else [0.0] * 4
@@ -42,18 +53,21 @@ class Mending:
             raise BadInputError(f"crop_border is {shown(crop)}, expected percent to cut off: LEFT,TOP,RIGHT,BOTTOM")
         if parts[1] + parts[3] > 90:
             raise BadInputError(f"crop_border is {shown(crop)}, which leaves less than a tenth of the height")
-        return cls(int(rotate), (parts[0], parts[1], parts[2], parts[3]))
+        return cls(int(rotate), (parts[0], parts[1], parts[2], parts[3]), lenses)
 
     @property
     def name(self) -> str:
         """The name of the folder of mended copies."""
-        return f"images-rotate{self.degrees}-crop{'_'.join(f'{part:g}' for part in self.crop)}"
+        name = f"images-rotate{self.degrees}-crop{'_'.join(f'{part:g}' for part in self.crop)}"
+        if not self.lenses:
+            return name
+        return f"{name}-lens{hashlib.sha256(repr(sorted(self.lenses.items())).encode()).hexdigest()[:8]}"
 
     def __bool__(self) -> bool:
-        return bool(self.degrees) or any(self.crop)
+        return bool(self.degrees) or any(self.crop) or bool(self.lenses)
 
     def apply(self, image: Image.Image) -> Image.Image:
-        image = ImageOps.exif_transpose(image)
+        """The image, cropped and turned."""
         left, top, right, bottom = (part / 100 for part in self.crop)
         box = (left * image.width, top * image.height, (1 - right) * image.width, (1 - bottom) * image.height)
         image = image.crop(tuple(round(edge) for edge in box)) if any(self.crop) else image  # type: ignore[arg-type]
@@ -68,32 +82,57 @@ def mend_images(places: Places, out: Path, mending: Mending, on_bad: str) -> Pla
     if places.decoding is not None:
         raise BadInputError("rotate and crop_border are not for raw images, which the table decodes")
     folder = out / mending.name
+    other = []
     for path in progress.track(places.path, "mending images", len(places)):
-        copy = folder / path
-        if copy.exists():
-            continue
+        file, copy, lens = places.root / path, folder / path, mending.lenses.get(path)
         try:
-            _write(places.root / path, copy, mending)
+            if lens is not None and not _fits(file, lens):
+                other.append(path)
+                lens = None
+            if not copy.exists():
+                _write(file, copy, mending, lens)
         except BadImageError:
             if on_bad == "stop":
                 raise
-    return places.replace(root=folder)
+    notes = warn("images have another shape than their camera, so they stay distorted", other)
+    straight = len(mending.lenses.keys() & set(places.path)) - len(other)
+    if straight:
+        notes += (Note(f"{straight:,} images were undistorted", warning=False),)
+    return places.replace(root=folder).noting(*notes)
 
 
-def _write(file: Path, copy: Path, mending: Mending) -> None:
-    read_bytes(file)  # raises for a missing or empty file
-    try:
-        with Image.open(file) as image:
-            if image.width * image.height > MAX_PIXELS_AT_FULL_SIZE:
-                raise BadImageError(str(file), f"{image.width}x{image.height} pixels are too many to mend")
-            kind = image.format or "PNG"
-            mended = mending.apply(image)
-        options = {"quality": JPEG_QUALITY} if kind in ("JPEG", "WEBP") else {}
-        write_atomically(copy, lambda stream: mended.save(stream, kind, **options))
-    except (BadImageError, BadInputError):
-        raise
-    except Exception as error:  # Pillow can raise almost any exception on damaged files
-        raise BadImageError(str(file), f"damaged or unreadable ({' '.join(str(error).split())[:80]})") from None
+@contextmanager
+def _opened(file: Path) -> Iterator[Image.Image]:
+    data = read_bytes(file)
+    with naming(str(file)), Image.open(io.BytesIO(data)) as image:
+        if image.width * image.height > MAX_PIXELS_AT_FULL_SIZE:
+            raise BadImageError(str(file), f"{image.width}x{image.height} pixels are too many to mend")
+        yield image
+
+
+def _fits(file: Path, lens: Lens) -> bool:
+    """True if the image has the shape of the images of its camera."""
+    with _opened(file) as image:
+        width, height = image.size[::-1] if image.getexif().get(ORIENTATION) in TURNED else image.size
+    return abs(width * lens.size[1] - height * lens.size[0]) < SAME_SHAPE * height * lens.size[0]
+
+
+def _write(file: Path, copy: Path, mending: Mending, lens: Lens | None) -> None:
+    with _opened(file) as image:
+        kind = image.format or "PNG"
+        if lens is not None:  # JPEG files are decoded at a fraction of their size
+            image.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
+        upright = ImageOps.exif_transpose(image)
+        mended = mending.apply(_undistorted(upright, lens) if lens is not None else upright)
+    options = {"quality": JPEG_QUALITY} if kind in ("JPEG", "WEBP") else {}
+    write_atomically(copy, lambda stream: mended.save(stream, kind, **options))
+
+
+def _undistorted(image: Image.Image, lens: Lens) -> Image.Image:
+    """The image without lens distortion, of at most LONGEST_SIDE pixels."""
+    image = image.convert("RGB")
+    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.BILINEAR)
+    return Image.fromarray(lens.undistort(np.asarray(image)))
 
 
 def sample_rows(count: int) -> list[int]:

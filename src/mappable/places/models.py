@@ -1,10 +1,12 @@
-"""Models of cameras from images (COLMAP, NeRF): gravity from the cameras themselves, and scale only if it is known."""
+"""Models of cameras from images (COLMAP, NeRF): gravity from the cameras, ground from points, scale only if known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError, listed
@@ -12,14 +14,16 @@ from mappable.places import columns
 from mappable.places.frames import Frame, Unit, Vector, frame_from_latlon
 from mappable.places.notes import Note
 from mappable.places.rotations import viewing_yaw
+from mappable.places.table import Places
 from mappable.tables import Table, read_table, read_words
 
 Up = Literal["estimate", "x", "y", "z", "-x", "-y", "-z"]
-FEWEST_TURNS = (
-    0.01  # variance of the x axes in the horizontal plane, of about 6 degrees; below, the cameras look one way
-)
+FEWEST_TURNS = 0.01  # variance of the x axes in the horizontal plane; below (about 6 degrees), cameras look one way
 LARGE_TILT = 10.0  # degrees between a camera's horizon and the plane; above it, the estimate is doubtful
 APART = 1e-6  # least distance of known images, as a share of the size of the model
+LAYER = 0.1  # thickness of the ground, as a share of the height of the cameras above it
+CLEAR_GROUND = 0.2  # share of the points below their nearest camera that make a clear ground
+FEWEST_POINTS = 50  # below the cameras; fewer show no ground
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,18 @@ class CameraModel:
     names: list[str]
     centers: Floats
     axes: Floats
+
+    @classmethod
+    def from_world(cls, names: list[str], turns: Floats, shifts: Floats) -> "CameraModel":
+        """Cameras by the rotations (n, 3, 3) and translations (n, 3) from model to camera."""
+        axes = turns.transpose(0, 2, 1)
+        return cls(names, -np.einsum("nij,nj->ni", axes, shifts), axes)
+
+    @classmethod
+    def joined(cls, parts: Sequence["CameraModel"]) -> "CameraModel":
+        """The cameras of several models in the same coordinates."""
+        centers, axes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("centers", "axes"))
+        return cls([name for part in parts for name in part.names], centers, axes)
 
     def in_order(self) -> "CameraModel":
         """The same cameras, sorted by name."""
@@ -48,11 +64,21 @@ class PlacedModel:
     yaw: Floats
     notes: tuple[Note, ...]
 
+    def places(self, path: Sequence[str], **columns: Any) -> Places:
+        """The table of the images, with these other columns."""
+        x, y, z = self.xyz.T
+        return Places(path=path, x=x, y=y, z=z, yaw=self.yaw, frames=self.frame, **columns)
+
 
 def place_model(
-    model: CameraModel, name: str, up: Up = "estimate", scale: float | None = None, known: Path | None = None
+    model: CameraModel,
+    name: str,
+    up: Up = "estimate",
+    scale: float | None = None,
+    known: Path | None = None,
+    points: Floats | None = None,
 ) -> PlacedModel:
-    """Put a model on a horizontal plane.
+    """Put a model on a horizontal plane: the ground, if the `points` (m, 3) of the model show it, else the cameras.
 
     Without `scale` and `known`, the unit is "units" of the model. With `scale` (metres per unit of the model) it is
     metres. With `known`, a table of at least two images with positions, scale, direction and origin come from them.
@@ -65,6 +91,12 @@ def place_model(
     origin = np.median(model.centers, axis=0)
     frame = _frame(name, "units", origin, axes)
     xyz, yaw = frame.from_original(model.centers), viewing_yaw(model.axes[:, :, 2] @ axes)
+    below, share = (0.0, 0.0) if points is None else _ground(xyz, frame.from_original(points))
+    if below:
+        text = f"the ground was found {below:.4g} units below the cameras, from {100 * share:.0f} % of the lower points"
+        notes += (Note(text, warning=False),)
+    level = np.array([0, 0, np.median(xyz[:, 2]) - below])
+    origin, xyz = origin + axes @ level, xyz - level
     if known is not None:
         return _aligned(model, xyz, yaw, known, name, notes)
     if scale is not None:
@@ -72,7 +104,23 @@ def place_model(
     text = (
         "the scale of the model is unknown, so positions are not in metres; give scale, or known (two images or more)"
     )
-    return PlacedModel(frame, xyz, yaw, (*notes, Note(text)))
+    return PlacedModel(_frame(name, "units", origin, axes), xyz, yaw, (*notes, Note(text)))
+
+
+def _ground(xyz: Floats, points: Floats) -> tuple[float, float]:
+    """The height of the cameras above the ground, and the share of the points below the cameras that lie on it.
+
+    Each point is compared with the camera nearest to it, so the ground may slope. The ground is the height at which
+    most points lie. Both results are 0 if there is no such height.
+    """
+    drop = xyz[cKDTree(xyz[:, :2]).query(points[:, :2])[1], 2] - points[:, 2] if len(points) else np.empty(0)
+    drop = np.sort(drop[drop > 0])
+    if len(drop) < FEWEST_POINTS:
+        return 0.0, 0.0
+    inside = np.searchsorted(drop, drop * (1 + LAYER)) - np.arange(len(drop))  # points of the layer below each point
+    first = int(np.argmax(inside))
+    share = inside[first] / len(drop)
+    return (float(np.median(drop[first : first + inside[first]])), share) if share >= CLEAR_GROUND else (0.0, 0.0)
 
 
 def _frame(name: str, unit: Unit, origin: Floats, axes: Floats) -> Frame:

@@ -92,12 +92,7 @@ def place_images(
 ) -> Places:
     """The images with the poses at their times; images without a pose go to `found`."""
     at, directions = trajectory.at(images.time, axis)
-    in_gap = at.gap_s > max_gap_s
-    found["images are outside the trajectory"] += [images.paths[row] for row in np.flatnonzero(~at.inside)]
-    found[f"images are in a gap of more than {max_gap_s:g} s in the trajectory"] += [
-        f"{images.paths[row]} ({at.gap_s[row]:.3g} s)" for row in np.flatnonzero(in_gap)
-    ]
-    rows = np.flatnonzero(at.inside & ~in_gap)
+    rows = at.usable(images.paths, max_gap_s, "the trajectory", found)
     paths = [images.paths[row] for row in rows]
     yaw = viewing_yaw(frame.from_original(directions[rows]))
     found["images look straight up or down, so their yaw is unknown"] += [

@@ -19,7 +19,7 @@ def viewing_yaw(directions: Floats) -> Floats:
     return np.where(level, np.arctan2(directions[:, 1], directions[:, 0]), np.nan)
 
 
-def are_rotations(matrices: Floats, tolerance: float) -> Bools:
+def are_rotations(matrices: Floats, tolerance: float = 1e-2) -> Bools:
     """Mask of the matrices (n, 3, 3) that are rotations: M M^T is the identity within `tolerance`, no reflection."""
     with np.errstate(all="ignore"):  # of numbers that are far from a rotation
         deviation: Floats = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))

@@ -3,7 +3,7 @@
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ from mappable.times import from_datetime
 
 SRT_CUE = re.compile(r"(\d{1,3}):(\d\d):(\d\d)[,.](\d{3})\s*-->")
 SRT_DEGREES = re.compile(r"\[\s*(lat\w*|lon\w*)\s*[:=]\s*(-?\d+(?:\.\d+)?)")  # some drones write [longtitude: 8.5]
-SRT_HEIGHT = re.compile(r"abs_alt\s*:\s*(-?\d+(?:\.\d+)?)")
+SRT_HEIGHT = re.compile(r"(?:abs_alt|\[\s*altitude)\s*:\s*(-?\d+(?:\.\d+)?)")
 SRT_GPS = re.compile(r"GPS\s*\(\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)")  # longitude first
 NMEA = re.compile(r"\$(..)(RMC|GGA),(.*)\*([0-9A-Fa-f]{2})\s*$")
 GPS_EPOCH, LEAP_SECONDS = datetime(1980, 1, 6, tzinfo=UTC), 18  # between GPS time and UTC, since 2017
@@ -240,7 +240,7 @@ def read_nmea(file: Path) -> TrackPoints:
     with reading(file):
         lines = file.read_text("ascii", errors="replace").splitlines()
     fixes, labels, bad = list[_Fix](), list[str](), list[str]()
-    heights = dict[str, float]()
+    height, moment = ("", np.nan), ""  # GGA may come before or after the RMC of the same moment
     for number, line in enumerate(lines, start=1):
         match = NMEA.search(line)
         if not match:
@@ -254,12 +254,15 @@ def read_nmea(file: Path) -> TrackPoints:
             if total != int(match[4], 16):
                 raise ValueError("checksum")
             if match[2] == "GGA" and len(words) > 8 and words[8]:
-                heights[words[0]] = float(words[8])
+                height = words[0], float(words[8])
+                if moment == height[0]:
+                    fixes[-1] = replace(fixes[-1], altitude=height[1])
             elif match[2] == "RMC" and words[1] == "A":
-                moment = datetime.strptime(f"{words[8]} {words[0][:6]}", "%d%m%y %H%M%S").replace(tzinfo=UTC)
-                time = from_datetime(moment) + round(float(f"0{words[0][6:]}") * 1e9)
+                second = datetime.strptime(f"{words[8]} {words[0][:6]}", "%d%m%y %H%M%S").replace(tzinfo=UTC)
+                time = from_datetime(second) + round(float(f"0{words[0][6:]}") * 1e9)
                 place = _nmea_degrees(words[2], words[3], "NS"), _nmea_degrees(words[4], words[5], "EW")
-                fixes.append(_Fix(time, *place, heights.get(words[0], np.nan)))
+                moment = words[0]
+                fixes.append(_Fix(time, *place, height[1] if height[0] == moment else np.nan))
                 labels.append(f"row {number}")
         except (ValueError, IndexError, OverflowError):
             bad.append(f"{file.name}, row {number}")

@@ -8,6 +8,7 @@ import numpy as np
 from mappable.arrays import Bools, Floats, Ints
 from mappable.errors import BadInputError
 from mappable.places.angles import interpolate_yaw
+from mappable.places.notes import Findings
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,17 @@ class PosesAt:
     after: Ints
     gap_s: Floats
     inside: Bools
+
+    def usable(self, names: list[str], max_gap_s: float, track: str, found: Findings) -> Ints:
+        """The rows inside the track and not in a gap; the names of the other images go to `found`."""
+        if not max_gap_s > 0:
+            raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
+        in_gap = self.inside & (self.gap_s > max_gap_s)
+        found[f"images are outside {track}"] += [names[row] for row in np.flatnonzero(~self.inside)]
+        found[f"images are in a gap of more than {max_gap_s:g} s in {track}"] += [
+            f"{names[row]} ({self.gap_s[row]:.3g} s)" for row in np.flatnonzero(in_gap)
+        ]
+        return np.flatnonzero(self.inside & ~in_gap)
 
 
 def rising(time: Ints) -> tuple[Ints, Ints, Ints]:

@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
 
 from mappable.errors import BadInputError
-from mappable.places.readers import read_places
+from mappable.places.colmap import lens_of
+from mappable.places.conversion import convert
+from mappable.places.lenses import Lens
+from mappable.places.readers import find_reader, read_places
 from mappable.places.table import Places
 
 WRITTEN = Path(__file__).parent / "data/colmap"
@@ -84,7 +88,77 @@ def test_a_model_of_pycolmap_is_read_to_the_last_digit(tmp_path: Path, kind: str
     forward = np.array([expected[name]["forward"] for name in places.path])
     np.testing.assert_allclose(places.yaw, np.arctan2(forward[:, 1], forward[:, 0]), atol=1e-9)
     assert places.unit == "units"
-    assert "SIMPLE_RADIAL" in notes(places)
+    lenses = find_reader("colmap").lenses
+    assert lenses is not None
+    assert {lens.coefficients for lens in lenses(tmp_path, None).values()} == {(0.05,)}
+
+
+def test_lenses_image_points_as_pycolmap_does() -> None:
+    made = json.loads((WRITTEN / "lenses.json").read_text())
+    x, y = np.array(made["points"]).T
+    for model, camera in made["cameras"].items():
+        lens = lens_of("camera 1", model, made["size"], camera["parameters"])
+        assert lens is not None
+        assert lens.distorts == ("PINHOLE" not in model)
+        bent = np.column_stack(lens.bend(x, y)) * lens.focal + lens.center
+        np.testing.assert_allclose(bent + 0.5, camera["pixels"], rtol=0, atol=1e-9)  # COLMAP counts from a corner
+
+
+def test_convert_undistorts_images(tmp_path: Path) -> None:
+    folder = write_text(tmp_path / "set")
+    (folder / "sparse/0/cameras.txt").write_text("1 SIMPLE_RADIAL 64 48 40 32 24 -0.3\n")
+    names = [name for name, _, _ in poses(4.0)]
+    (folder / "images/walk").mkdir()
+    for number, name in enumerate(names):
+        shade = np.linspace(0, 200, 64)[None, :, None] + np.full((48, 64, 3), number)
+        Image.fromarray(shade.astype(np.uint8)).resize((64, 64 if number == 3 else 48)).save(folder / "images" / name)
+    places = convert("colmap", folder, tmp_path / "out", size=(64, 48))
+    assert "11 images were undistorted" in notes(places)
+    assert "1 images have another shape" in notes(places)
+    straight, bent = (np.asarray(Image.open(root / names[0])) for root in (places.root, folder / "images"))
+    lens = Lens((64, 48), (40, 40), (31.5, 23.5), "plumb_bob", (-0.3,))
+    np.testing.assert_allclose(straight.astype(int), lens.undistortion().resample(bent), atol=8)  # JPEG
+    assert convert("colmap", folder, tmp_path / "out", size=(64, 48)).notes == places.notes
+    plain = convert("colmap", folder, tmp_path / "plain", size=(64, 48), undistort=False)
+    assert plain.root == folder / "images"
+
+
+def test_points_show_the_ground(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    ground = np.column_stack([random.uniform(-15, 15, (300, 2)), np.zeros(300)])
+    walls = np.column_stack([random.uniform(-15, 15, (300, 2)), random.uniform(0, 9, 300)])
+    points = np.vstack([ground, walls]) @ SLANTED.T / 4 + (3, -2, 7)
+    lines = [f"{number} {x} {y} {z} 1 2 3 0.5 1 2 3 4" for number, (x, y, z) in enumerate(points)]
+    file = write_text(tmp_path) / "sparse/0/points3D.txt"
+    file.write_text("\n".join(["# 3D point list", *lines]))
+    text = read_places("colmap", tmp_path)
+    np.testing.assert_allclose(text.z, scene()[0][:, 2] / 4, atol=0.02)
+    assert "the ground was found" in notes(text)
+    packed = b"".join(struct.pack("<Q3d3BdQ2I", number, *p, 1, 2, 3, 0.5, 1, 7, 8) for number, p in enumerate(points))
+    file.with_suffix(".bin").write_bytes(struct.pack("<Q", len(points)) + packed)
+    np.testing.assert_array_equal(read_places("colmap", tmp_path).z, text.z)
+    file.with_suffix(".bin").write_bytes(struct.pack("<Q", len(points)) + packed[:-1])
+    with pytest.raises(BadInputError, match=r"points3D.bin: truncated or damaged at point 599 of 600"):
+        read_places("colmap", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("cameras.txt", "1 OPENCV 640 480 500 500 320\n", "cameras.txt, camera 1: 3 parameters of OPENCV, expected 8"),
+        ("cameras.txt", "1 OPENCV 640 wide\n", "cameras.txt, row 1: '1 OPENCV 640 wide'"),
+        ("cameras.txt", "1 PINHOLE 640 480 0 500 320 240\n", "cameras.txt, camera 1: focal lengths"),
+        ("cameras.bin", struct.pack("<QIiQQ2d", 1, 1, 2, 64, 48, 40, 32), "cameras.bin: truncated at camera 0 of 1"),
+        ("points3D.txt", "1 2 x 3\n", "points3D.txt, row 1: '1 2 x 3"),
+        ("images.txt", "# Number of images: 12, mean\n1 1 0 0 0 0 0 0 1 a.jpg\n\n", "states 12 images, but has 1"),
+    ],
+)
+def test_other_damaged_files_of_a_model(tmp_path: Path, name: str, content: str | bytes, words: str) -> None:
+    file = write_text(tmp_path) / "sparse/0" / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(BadInputError) as caught:
+        read_places("colmap", tmp_path)
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("write", [write_text, write_binary])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
-from mappable.places.readers import read_places
+from mappable.places.lenses import Lens
+from mappable.places.readers import find_reader, read_places
 
 WRITTEN = Path(__file__).parent / "data/kapture"
 
@@ -31,6 +32,17 @@ def test_a_folder_of_kapture_is_read_to_the_last_digit(folder: Path) -> None:
     }
     assert places.unit == "units"
     assert read_places("kapture", folder, up="z", scale=1.0).unit == "m"
+
+
+def test_lenses_are_those_of_the_sensors(folder: Path) -> None:
+    lenses = find_reader("kapture").lenses
+    assert lenses is not None
+    found = lenses(folder)
+    assert {path.split("/")[0] for path in found} == {"rig"}
+    assert set(found.values()) == {Lens((64, 48), (60, 60), (31.5, 23.5), "plumb_bob", (0.05,))}
+    (folder / "sensors/sensors.txt").write_text("left, , camera, SIMPLE_RADIAL, 64, 48, 60, 32, 24, wide\n")
+    with pytest.raises(BadInputError, match=r"sensors.txt, row 1: 'left"):
+        lenses(folder)
 
 
 def test_an_image_without_a_pose_is_listed(folder: Path) -> None:

@@ -367,7 +367,7 @@ def test_names_keep_commas_quotes_and_letters_of_all_languages(read):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("x,y\n1,2\n", "no column path; it has x, y"),
+        ("x,y\n1,2\n", "no column path; it has x, y; name the column with --column path=NAME"),
         ("path,x\na.jpg,1\n", "no column y; it has path, x"),
         ("path,y\na.jpg,1\n", "no column x; it has path, y"),
         ("path,lat\na.jpg,1\n", "expected columns x and y, or latitude and longitude; found: path, lat"),

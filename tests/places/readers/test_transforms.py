@@ -9,7 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from mappable.errors import BadInputError
-from mappable.places.readers import read_places
+from mappable.places.lenses import Lens
+from mappable.places.readers import find_reader, read_places
 
 YAWS = np.linspace(-1.2, 1.0, 9)
 WHERE = np.column_stack([np.arange(9.0), 0.3 * np.arange(9.0) ** 2, np.full(9, 1.6)])
@@ -38,6 +39,30 @@ def test_a_scene_with_z_up_keeps_its_coordinates(tmp_path: Path) -> None:
     np.testing.assert_allclose(places.yaw, YAWS, atol=1e-9)
     assert places.unit == "m"
     assert places.path[3] == "images/frame_00003.png"
+
+
+BROWN, FISHEYE = {"k1": 0.1, "k2": 0.2, "p1": 0.3, "p2": 0.4}, {"k1": 0, "camera_model": "OPENCV_FISHEYE"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "model", "coefficients"),
+    [
+        (BROWN, "plumb_bob", (0.1, 0.2, 0.3, 0.4, 0)),
+        (FISHEYE, "equidistant", (0, 0, 0, 0)),
+        ({"k1": 0}, "", ()),
+        (BROWN | {"camera_model": "EQUIRECTANGULAR"}, "", ()),
+    ],
+)
+def test_a_frame_has_the_lens_that_the_file_states(
+    tmp_path: Path, changes: dict[str, Any], model: str, coefficients: tuple[float, ...]
+) -> None:
+    expected = Lens((640, 480), (500, 510), (319.5, 239.5), model, coefficients) if model else None
+    size = {"w": 640, "h": 480, "fl_x": 500, "fl_y": 510, "cx": 320, "cy": 240}
+    lenses = find_reader("transforms").lenses
+    assert lenses is not None
+    assert lenses(write(tmp_path, **size, **changes)) == ({"images/frame_00004.png": expected} if expected else {})
+    with pytest.raises(BadInputError, match=r"transforms.json, frame 4: .* are no lens"):
+        lenses(write(tmp_path, **size | {"k1": "wide"}))
 
 
 def test_up_is_estimated_for_scenes_with_y_up(tmp_path: Path) -> None:

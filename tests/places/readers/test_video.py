@@ -12,6 +12,8 @@ from typing import Any
 
 import av
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from PIL import Image
 from pyproj import Geod
@@ -600,7 +602,8 @@ def test_subtitles_of_a_drone_count_from_the_first_frame(tmp_path: Path, style: 
     for number, (latitude, longitude, altitude) in enumerate(along(0, 41, 0.25)):
         cue = f"00:00:{number // 10:02d},{number % 10}00 --> 00:00:{number // 10:02d},{number % 10}99"
         name = "longtitude" if style == "typo" else "longitude"
-        words = f"[iso : 100] [latitude: {latitude:.9f}] [{name}: {longitude:.9f}] [rel_alt: 1.0 abs_alt: {altitude}]"
+        height = f"[altitude: {altitude}]" if style == "typo" else f"[rel_alt: 1.0 abs_alt: {altitude}]"
+        words = f"[iso : 100] [latitude: {latitude:.9f}] [{name}: {longitude:.9f}] {height}"
         if style == "gps":
             words = f"HOME(8.4,46.9) GPS({longitude:.9f},{latitude:.9f},19) BAROMETER:1.9"
         blocks.append(f"{number + 1}\n{cue}\nSrtCnt : 1, DiffTime : 100ms\n2024-05-01 14:00:00.000\n{words}\n")
@@ -629,15 +632,16 @@ def test_an_nmea_log_next_to_the_video(tmp_path: Path) -> None:
     for number, (latitude, longitude, altitude) in enumerate(along(0, 41, 0.25)):
         clock = f"1200{number // 10:02d}.{number % 10}00"
         place = f"{nmea(latitude, 2)},N,{nmea(longitude, 3)},E"
-        lines.append(sentence(f"GPGGA,{clock},{place},1,08,0.9,{altitude},M,47.0,M,,"))
-        lines.append(sentence(f"GNRMC,{clock},A,{place},4.9,0.0,010524,,,A"))
+        height = sentence(f"GPGGA,{clock},{place},1,08,0.9,{altitude},M,47.0,M,,")
+        fix = sentence(f"GNRMC,{clock},A,{place},4.9,0.0,010524,,,A")
+        lines += [height, fix] if number % 2 else [fix, height]  # receivers write either one first
     lines.insert(5, "$GPRMC,120000.100,A,4700.0,N,00830.0,E,4.9,0.0,010524,,,A*00")
     lines.insert(6, sentence("GPRMC,120000.150,V,,,,,,,010524,,,N"))
     (tmp_path / "drive.nmea").write_text("\r\n".join(lines))
     places = read_places("video", tmp_path, spacing=0.999)
     assert listed(places, "damaged") == ["drive.nmea, row 6"]
     check_walk(places.replace(notes=()), NOON)
-    assert places.z[0] == pytest.approx(400)
+    np.testing.assert_allclose(places.z, 400 + 4 * np.arange(10))
 
 
 CUE = "1\n00:00:00,000 --> 00:00:01,000\n"
@@ -668,3 +672,27 @@ def test_damaged_telemetry_is_named(tmp_path: Path) -> None:
     file = add_track(encode_plain(tmp_path / "c.mp4"), b"camm", [(100, camm(47, 8, 1)[:12])])
     with pytest.raises(BadInputError, match=r"c\.mp4: its CAMM track is damaged \(sample 0"):
         read_places("video", file)
+
+
+def test_the_recipe_for_lerobot_makes_tracks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    camera, home = "observation.images.front", tmp_path / "walks"
+    encode(
+        home / f"videos/{camera}/chunk-000/file-000.mp4", created=None
+    )  # two episodes of 20 frames, as version 3.0 says
+    frames = [(episode, number) for episode in (0, 1) for number in range(20)]
+    rows = {
+        "episode_index": [episode for episode, _ in frames],
+        "timestamp": pyarrow.array([number / 10 for _, number in frames], pyarrow.float32()),
+        "observation.state": [[5.0 * episode + number, 0.25, 0.5] for episode, number in frames],
+    }
+    where = {f"videos/{camera}/{key}": [0, 0] for key in ("chunk_index", "file_index")}
+    where |= {"episode_index": [0, 1], f"videos/{camera}/from_timestamp": [0.0, 2.0]}
+    for folder, table in (("data", rows), ("meta/episodes", where)):
+        (home / folder / "chunk-000").mkdir(parents=True)
+        pyarrow.parquet.write_table(pyarrow.table(table), home / folder / "chunk-000/file-000.parquet")
+    page = (Path(__file__).parents[3] / "docs/what-do-you-have.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    exec(page.split("```python\n")[1].split("```")[0], {})
+    places = read_places("video", home / f"videos/{camera}/chunk-000", start="1970-01-01T00:00:00Z")
+    np.testing.assert_allclose(places.x[:20], np.arange(20), atol=1e-5)  # the format stores times as float32
+    np.testing.assert_allclose(places.yaw, 0.5, atol=1e-6)

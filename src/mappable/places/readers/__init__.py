@@ -10,7 +10,7 @@ import importlib
 import inspect
 import os
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mappable.errors import BadInputError
 from mappable.places.images import SUFFIXES, Size
+from mappable.places.lenses import Lens
 from mappable.places.table import Places
 
 DEFAULT_SIZE: Size = (240, 180)
@@ -39,7 +40,8 @@ class Option:
 class Reader:
     """A reader. `image_size` (width, height) is the default size of packed images.
 
-    `contents` lists what is in a collection, for `--list`, if the reader has such a function.
+    Two functions are optional. `contents` lists what is in a collection, for `--list`. `lenses` takes the same
+    arguments as `read`, and gives the lenses of distorted images by path.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Reader:
     options: tuple[Option, ...]
     image_size: Size
     contents: Callable[[Path], Contents] | None = None
+    lenses: Callable[..., dict[str, Lens]] | None = None
 
     @property
     def summary(self) -> str:
@@ -65,8 +68,8 @@ def find_reader(name: str) -> Reader:
         raise BadInputError(f"unknown reader {name!r}; choose one of: {', '.join(reader_names())}")
     module = importlib.import_module(f"{__name__}.{name}")
     documentation, size = (module.__doc__ or "").strip(), getattr(module, "SIZE", DEFAULT_SIZE)
-    contents = getattr(module, "contents", None)
-    return Reader(name, module.read, documentation, _options(module.read), size, contents)
+    extras = (getattr(module, extra, None) for extra in ("contents", "lenses"))
+    return Reader(name, module.read, documentation, _options(module.read), size, *extras)
 
 
 def read_places(reader: str, root: Path | str, **options: Any) -> Places:
@@ -133,6 +136,15 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 def join(folder: str, name: str) -> str:
     """Join a folder that `walk` yields and the name of a file in it."""
     return f"{folder}/{name}" if folder else name
+
+
+def chosen(root: Path, wanted: str | None, known: Collection[str], what: str) -> list[str]:
+    """The names in a list such as "00,05"; without a list, all known names. An unknown name raises an error."""
+    names = list(dict.fromkeys(name.strip() for name in wanted.split(","))) if wanted else list(known)
+    for name in names:
+        if name not in known:
+            raise BadInputError(f"{root}: no {what} {name!r}; found: {', '.join(known) or 'none'}")
+    return names
 
 
 def image_files(root: Path) -> list[Path]:

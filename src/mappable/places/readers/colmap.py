@@ -4,12 +4,14 @@
       sparse/
         0/                 a model; several models are 0, 1, …
           images.bin       or images.txt
-          cameras.bin      or cameras.txt; optional
+          cameras.bin      or cameras.txt; optional: its lenses undistort the images
+          points3D.bin     or points3D.txt; optional: its points show the ground
       images/              the images, under the names in the model; option `images`
         left/0001.jpg
 
 A model has no scale and no up. The reader estimates up from the cameras, because people and robots hold cameras level.
-Then x and y are horizontal, and z is the height relative to the median camera. `--up` replaces the estimate.
+Then x and y are horizontal. `--up` replaces the estimate. If the points of the model show the ground, z is the height
+above it; else, z is the height relative to the median camera. Notes state up and ground.
 
 The unit of the positions is `units` of the model, never metres, until the scale is known:
 
@@ -18,15 +20,17 @@ The unit of the positions is `units` of the model, never metres, until the scale
 - `--known FILE` names a table with positions of at least two images: `path` and `x`, `y` in metres, or `latitude` and
   `longitude`. Scale, direction and origin come from them. A `.txt` file has `image x y z` per line, as COLMAP's lists.
 
-A note states how well known positions fit. Images keep their lens distortion, which places tolerate; a note lists the
-camera models. The images of one folder are one sequence, in order of their names. Times are unknown.
+A note states how well known positions fit. `mappable convert` writes undistorted copies of images with lens
+distortion, unless `--no-undistort` is given. It has no lens for FOV, EUCM, division and thin prism models: a note lists
+them. The images of one folder are one sequence, in order of their names. Times are unknown.
 """
 
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from mappable.errors import BadInputError, listed
-from mappable.places.colmap import count_images, distorted_cameras, model_file, read_model
+from mappable.places.colmap import model_file, read_cameras, read_lenses, read_model, read_points
+from mappable.places.lenses import Lens
 from mappable.places.models import Up, place_model
 from mappable.places.notes import Note
 from mappable.places.table import Places
@@ -44,23 +48,18 @@ def read(
     folder, notes = _find_model(root, model)
     base = _image_folder(root, folder, images)
     cameras = read_model(folder).in_order()
-    placed = place_model(cameras, root.resolve().name, up, scale, known)
-    bent = distorted_cameras(folder)
+    placed = place_model(cameras, root.resolve().name, up, scale, known, read_points(folder))
+    bent = sorted({camera for camera, lens in read_cameras(folder).values() if lens is None})
     if bent:
-        text = f"cameras have lens distortion ({', '.join(bent)}), and the images are used as they are"
-        notes += (Note(text, warning=False),)
+        notes += (Note(f"cameras of the kind {', '.join(bent)} cannot be undistorted; their images stay as they are"),)
     parents = [PurePosixPath(name).parent.as_posix() for name in cameras.names]
-    return Places(
-        path=cameras.names,
-        root=base,
-        x=placed.xyz[:, 0],
-        y=placed.xyz[:, 1],
-        z=placed.xyz[:, 2],
-        yaw=placed.yaw,
-        frames=placed.frame,
-        sequence=[placed.frame.name if parent == "." else parent for parent in parents],
-        notes=(*notes, *placed.notes),
-    )
+    sequence = [placed.frame.name if parent == "." else parent for parent in parents]
+    return placed.places(cameras.names, root=base, sequence=sequence, notes=(*notes, *placed.notes))
+
+
+def lenses(root: Path, model: str | None, **_: object) -> dict[str, Lens]:
+    """The lenses of distorted images, by their paths."""
+    return read_lenses(_find_model(root, model)[0])
 
 
 def _find_model(root: Path, wanted: str | None) -> tuple[Path, tuple[Note, ...]]:
@@ -69,13 +68,14 @@ def _find_model(root: Path, wanted: str | None) -> tuple[Path, tuple[Note, ...]]
             raise BadInputError(f"{root / wanted}: no images.bin or images.txt")
         return root / wanted, ()
     places = [root, root / "sparse", *sorted((root / "sparse").glob("*")), *sorted(root.glob("*"))]
-    found = {folder: count_images(folder) for folder in dict.fromkeys(places) if model_file(folder) is not None}
-    if not found:
+    models = [folder for folder in dict.fromkeys(places) if model_file(folder) is not None]
+    if not models:
         raise BadInputError(f"{root}: no images.bin or images.txt of a COLMAP model here, in sparse or in sparse/0")
-    best = max(found, key=lambda folder: found[folder])
-    others = [folder.relative_to(root).as_posix() for folder in found if folder != best]
-    if not others:
-        return best, ()
+    if len(models) == 1:
+        return models[0], ()
+    found = {folder: len(read_model(folder).names) for folder in models}
+    best = max(models, key=lambda folder: found[folder])
+    others = [folder.relative_to(root).as_posix() for folder in models if folder != best]
     text = f"{best.relative_to(root)} has most images ({found[best]:,}) and was read; not read: {listed(others)}"
     return best, (Note(text + "; choose with the option model"),)
 

@@ -46,8 +46,6 @@ def read(
     max_gap_s: Annotated[float, "largest time in seconds between the poses before and after an image"] = 0.2,
     frame: Annotated[str | None, "name of the frame, if all folders share one world"] = None,
 ) -> Places:
-    if not max_gap_s > 0:
-        raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
     homes = [root] if (root / "mav0").is_dir() else sorted(one.parent for one in root.glob("*/mav0"))
     if not homes:
         raise BadInputError(f"{root}: no folder mav0 here or in a subfolder")
@@ -85,7 +83,7 @@ def _mounting(file: Path, name: str, found: Findings) -> Floats | None:
         matrix = np.array(content["T_BS"]["data"], dtype=np.float64).reshape(4, 4)
     except (yaml.YAMLError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise BadInputError(f"{file}: no T_BS with 16 numbers under data") from None
-    if not (np.abs(matrix) <= MAX_COORDINATE).all() or not are_rotations(matrix[None, :3, :3], 1e-2)[0]:
+    if not (np.abs(matrix) <= MAX_COORDINATE).all() or not are_rotations(matrix[None, :3, :3])[0]:
         raise BadInputError(f"{file}: T_BS is not a pose")
     return matrix
 

@@ -2,6 +2,7 @@
 
     ROOT/
       sensors/
+        sensors.txt               device, name, camera, model, width, height, parameters: its lenses undistort images
         records_camera.txt        timestamp, device, image path
         trajectories.txt          timestamp, device or rig, quaternion w x y z, translation: from world to device
         rigs.txt                  optional: rig, device, quaternion, translation: from rig to device
@@ -10,8 +11,9 @@
 A kapture folder states neither unit nor up. Both are found as in the reader `colmap`: up is estimated from the cameras,
 and positions are in `units` until `--scale` or `--known` gives metres. Use `--scale 1` for a folder in metres.
 
-Images without a pose are left out and listed. The images of one device are one sequence, in order of their timestamps.
-Timestamps of 13 digits or more are times; smaller ones are only an order.
+`mappable convert` undistorts images by the models of `sensors.txt`, as in the reader `colmap`, unless `--no-undistort`
+is given. Images without a pose are left out and listed. The images of one device are one sequence, in order of their
+timestamps. Timestamps of 13 digits or more are times; smaller ones are only an order.
 """
 
 from pathlib import Path
@@ -20,7 +22,11 @@ from typing import Annotated
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mappable.errors import BadInputError
+from mappable.arrays import Floats
+from mappable.errors import BadInputError, shown
+from mappable.files import reading
+from mappable.places.colmap import lens_of
+from mappable.places.lenses import Lens
 from mappable.places.models import CameraModel, Up, place_model
 from mappable.places.notes import Findings
 from mappable.places.posed import unit_quaternions
@@ -29,7 +35,7 @@ from mappable.tables import Table, read_values
 from mappable.times import guess_unit, nanoseconds
 
 POSE = ("qw", "qx", "qy", "qz", "tx", "ty", "tz")
-Transform = tuple[Rotation, np.ndarray]  # x -> rotation x + translation
+Transform = tuple[Floats, Floats]  # rotation (3, 3) and translation: x -> rotation x + translation
 FEWEST_DIGITS = 13  # of a timestamp that is a time
 
 
@@ -46,38 +52,53 @@ def read(
     records = read_values(folder / "records_camera.txt", ("timestamp", "device", "path"))
     poses = _poses(read_values(folder / "trajectories.txt", ("timestamp", "device", *POSE)))
     rigs = _rigs(folder / "rigs.txt")
-    found, rows, turns, shifts = Findings(), list[int](), [], []
+    found, rows, poses_of = Findings(), list[int](), list[Transform]()
     for row, (stamp, device) in enumerate(zip(records.columns["timestamp"], records.columns["device"], strict=True)):
         pose = _pose(poses, rigs, stamp, device)
         if pose is None:
             found["images have no pose (left out)"].append(records.columns["path"][row])
-            continue
-        rows.append(row)
-        turns.append(pose[0])
-        shifts.append(pose[1])
+        else:
+            rows.append(row)
+            poses_of.append(pose)
     if not rows:
         raise BadInputError(f"{folder / 'trajectories.txt'}: no image of records_camera.txt has a pose")
     kept = records.at(rows)
-    axes = Rotation.concatenate(turns).as_matrix().transpose(0, 2, 1)
-    centers = -np.einsum("nij,nj->ni", axes, np.array(shifts))
-    placed = place_model(CameraModel(kept.columns["path"], centers, axes), root.resolve().name, up, scale, known)
+    turns, shifts = (np.array(values) for values in zip(*poses_of, strict=True))
+    model = CameraModel.from_world(kept.columns["path"], turns, shifts)
+    placed = place_model(model, root.resolve().name, up, scale, known)
     with kept.naming_rows():
-        return Places(
-            path=kept.columns["path"],
+        return placed.places(
+            kept.columns["path"],
             root=folder / "records_data",
-            x=placed.xyz[:, 0],
-            y=placed.xyz[:, 1],
-            z=placed.xyz[:, 2],
-            yaw=placed.yaw,
             time=_times(kept),
-            frames=placed.frame,
             sequence=kept.columns["device"],
             notes=(*placed.notes, *found.notes()),
         )
 
 
+def lenses(root: Path, **_: object) -> dict[str, Lens]:
+    """The lenses of distorted images, by their paths."""
+    file = root / "sensors/sensors.txt"
+    if not file.is_file() or not (root / "sensors/records_camera.txt").is_file():
+        return {}
+    known = dict[str, Lens | None]()
+    with reading(file):
+        lines = file.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        words = [word.strip() for word in line.split(",")]
+        if len(words) > 5 and words[2] == "camera" and not line.startswith("#"):
+            try:
+                numbers = [float(word) for word in words[4:]]
+            except ValueError:
+                raise BadInputError(f"{file}, row {number}: {shown(line)}, expected numbers after the model") from None
+            known[words[0]] = lens_of(f"{file}, row {number}", words[3], numbers[:2], numbers[2:])
+    records = read_values(root / "sensors/records_camera.txt", ("timestamp", "device", "path"))
+    pairs = zip(records.columns["path"], records.columns["device"], strict=True)
+    return {path: lens for path, device in pairs if (lens := known.get(device)) and lens.distorts}
+
+
 def _poses(table: Table) -> dict[tuple[str, str], Transform]:
-    turns = Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw")))
+    turns = Rotation.from_quat(unit_quaternions(table, ("qx", "qy", "qz", "qw"))).as_matrix()
     shifts = np.column_stack([table.numbers(name, -1e9, 1e9) for name in ("tx", "ty", "tz")])
     keys = zip(*(table.columns[name] for name in list(table.columns)[:2]), strict=True)
     return {key: (turns[row], shifts[row]) for row, key in enumerate(keys)}
@@ -101,7 +122,7 @@ def _pose(
     for rig, (turn, shift) in rigs.get(device, ()):
         if (stamp, rig) in poses:
             own_turn, own_shift = poses[stamp, rig]
-            return turn * own_turn, turn.apply(own_shift) + shift
+            return turn @ own_turn, turn @ own_shift + shift
     return None
 
 

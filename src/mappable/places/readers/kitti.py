@@ -41,7 +41,6 @@ option `camera` is the same: `image_2` is image_02. Options choose drives by nam
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -49,10 +48,12 @@ import numpy as np
 
 from mappable.arrays import Floats
 from mappable.errors import BadInputError
+from mappable.places.columns import timestamps
 from mappable.places.frames import Frame, frame_from_latlon
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
+from mappable.places.readers import chosen
 from mappable.places.rotations import CAMERA_PLANE, are_rotations, viewing_yaw
 from mappable.places.table import NO_TIME, Places
 from mappable.tables import read_words
@@ -62,7 +63,6 @@ ROW = [
     f"{part}{row}" for row in (1, 2, 3) for part in ("rx", "ry", "rz", "t")
 ]  # names of the 12 matrix entries, row by row
 OXTS = ["latitude", "longitude", "altitude", "roll", "pitch", "yaw", *(f"value {n}" for n in range(7, 31))]
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity; the poses of the benchmark have seven digits
 NUMBERED = re.compile(r"\d+", re.ASCII)
 
 
@@ -137,15 +137,12 @@ def _raw_drives(root: Path) -> list[Path]:
 
 def _read_raw(root: Path, drives: list[Path], camera: Camera, wanted: str | None, found: Findings) -> Places:
     names = {drive.resolve().name: drive for drive in drives}
-    listed = {part.strip() for part in wanted.split(",")} if wanted else set(names)
-    for name in sorted(listed - names.keys()):
-        raise BadInputError(f"{root}: no drive {name!r}; found: {', '.join(names)}")
-    chosen = {name: drive for name, drive in names.items() if name in listed}
+    listed = {name: names[name] for name in chosen(root, wanted, names, "drive")}
     folder = f"image_0{camera[-1]}" if camera != "auto" else "image_02"
-    if camera == "auto" and not any((drive / folder / "data").is_dir() for drive in chosen.values()):
+    if camera == "auto" and not any((drive / folder / "data").is_dir() for drive in listed.values()):
         folder = "image_00"
     tables, degrees = [], []
-    for name, drive in chosen.items():
+    for name, drive in listed.items():
         if name.endswith("_extract"):
             raise BadInputError(f"{drive}: images and positions are not synchronized; use the drive that ends in _sync")
         if not (drive / folder / "data").is_dir():
@@ -176,15 +173,7 @@ def _read_raw_drive(root: Path, drive: Path, name: str, camera: str, found: Find
         raise BadInputError(f"{drive}: no image in {camera}/data has a file in oxts/data")
     numbers = np.array([_oxts(known[row]) for row in rows])
     stamps = drive / camera / "timestamps.txt"
-    time = np.full(len(rows), NO_TIME)
-    if stamps.is_file():
-        table = read_words(stamps, ["date", "time"])
-        if len(table) <= rows[-1]:
-            raise BadInputError(f"{stamps}: {len(table)} times, expected {rows[-1] + 1} or more, one per image")
-        joined = [" ".join(words) for words in zip(table.columns["date"], table.columns["time"], strict=True)]
-        moments = replace(table, columns={"time": joined}).times("time", "s")
-        time = moments[rows]
-    else:
+    if not stamps.is_file():
         found["drives have no timestamps.txt, so their times are unknown"].append(name)
     nowhere = np.zeros(len(rows))
     table_of_places = Places(
@@ -196,7 +185,7 @@ def _read_raw_drive(root: Path, drive: Path, name: str, camera: str, found: Find
         y=nowhere,
         z=numbers[:, 2],
         yaw=numbers[:, 5],
-        time=time,
+        time=timestamps(stamps, rows),
         sequence=name,
     )
     return numbers[:, :2], table_of_places
@@ -237,10 +226,8 @@ def _choose(base: Path, wanted: str | None, found: Findings) -> list[str]:
     if wanted is None:
         found["drives have no poses"] += [name for name in known if name not in posed]
         return posed
-    names = list(dict.fromkeys(name.strip() for name in wanted.split(",")))
+    names = chosen(base, wanted, known, "sequence")
     for name in names:
-        if name not in known:
-            raise BadInputError(f"{base}: no sequence {name!r}; found: {', '.join(known) or 'none'}")
         if name not in posed:
             raise BadInputError(f"{base}: sequence {name!r} has no poses (poses/{name}.txt is missing)")
     return names
@@ -254,7 +241,7 @@ def _read_poses(file: Path, frame: Frame) -> tuple[Floats, Floats]:
     """Positions (n, 3) and yaws of the optical axis (n,) in the frame."""
     table = read_words(file, ROW)
     matrices = np.stack([table.numbers(name) for name in ROW], axis=1).reshape(-1, 3, 4)
-    wrong = np.flatnonzero(~are_rotations(matrices[:, :, :3], TOLERANCE))
+    wrong = np.flatnonzero(~are_rotations(matrices[:, :, :3]))
     if len(wrong):
         rows = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[wrong[0], :, :3])
         raise BadInputError(f"{file}, row {table.row_numbers[wrong[0]]}: [{rows}] is not a rotation matrix")

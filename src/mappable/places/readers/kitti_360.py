@@ -19,19 +19,19 @@ from typing import Annotated, Literal
 import numpy as np
 
 from mappable.errors import BadInputError
+from mappable.places.columns import timestamps
 from mappable.places.frames import Frame
 from mappable.places.images import SUFFIXES
 from mappable.places.joining import concatenate
 from mappable.places.notes import Findings
+from mappable.places.readers import chosen
 from mappable.places.rotations import are_rotations, viewing_yaw
-from mappable.places.table import NO_TIME, Places
+from mappable.places.table import Places
 from mappable.tables import read_words
-from mappable.times import nanoseconds
 
 KITTI_360 = Frame("kitti-360")
 NAMES = ["number", *(f"m{row}{column}" for row in range(1, 5) for column in range(1, 5))]
 LAST = 10**10 - 1  # largest number in the name of an image
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
 
 
 def read(
@@ -43,10 +43,7 @@ def read(
     drives = sorted(file.parent.name for file in root.glob("data_poses/*/cam0_to_world.txt"))
     if not drives:
         raise BadInputError(f"{root}: no file data_poses/*/cam0_to_world.txt")
-    wanted = [part.strip() for part in sequences.split(",")] if sequences else drives
-    for name in wanted:
-        if name not in drives:
-            raise BadInputError(f"{root}: no drive {name!r} with poses; found: {', '.join(drives)}")
+    wanted = chosen(root, sequences, drives, "drive")
     found = Findings()
     tables = [Places(path=[], x=[], y=[], frames=KITTI_360, root=root)]
     return concatenate([*tables, *(_read_drive(root, name, camera, found) for name in wanted)]).noting(*found.notes())
@@ -60,7 +57,7 @@ def _read_drive(root: Path, name: str, camera: str, found: Findings) -> Places:
     table = read_words(root / "data_poses" / name / "cam0_to_world.txt", NAMES)
     numbers = table.numbers("number", 0, LAST).astype(np.int64)
     matrices = np.stack([table.numbers(one) for one in NAMES[1:]], axis=1).reshape(-1, 4, 4)
-    wrong = np.flatnonzero(~are_rotations(matrices[:, :3, :3], TOLERANCE))
+    wrong = np.flatnonzero(~are_rotations(matrices[:, :3, :3]))
     if len(wrong):
         raise table.bad(int(wrong[0]), "m11", "begins a matrix that is not a pose")
     files = {file.stem: file for file in (folder / "data_rect").iterdir() if file.suffix.lower() in SUFFIXES}
@@ -82,18 +79,6 @@ def _read_drive(root: Path, name: str, camera: str, found: Findings) -> Places:
         y=matrices[rows, 1, 3],
         z=matrices[rows, 2, 3],
         yaw=viewing_yaw(matrices[rows, :3, 2]),
-        time=_times(folder / "timestamps.txt", [int(numbers[row]) for row in rows]),
+        time=timestamps(folder / "timestamps.txt", numbers[rows].tolist()),
         sequence=name,
     )
-
-
-def _times(file: Path, numbers: list[int]) -> list[int]:
-    if not file.is_file():
-        return [NO_TIME] * len(numbers)
-    table = read_words(file, ["date", "time"])
-    if numbers and max(numbers) >= len(table):
-        raise BadInputError(f"{file}: {len(table):,} times, but there is an image {max(numbers)}")
-    try:
-        return [nanoseconds(f"{table.columns['date'][one]} {table.columns['time'][one]}") for one in numbers]
-    except ValueError as error:
-        raise BadInputError(f"{file}: {error}") from None

@@ -30,7 +30,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from mappable.arrays import Floats
-from mappable.errors import BadInputError, shown
+from mappable.errors import BadInputError, listed, shown
 from mappable.places import columns
 from mappable.places.columns import Angles
 from mappable.places.files import is_own_table, load_places
@@ -67,7 +67,9 @@ def read(
             )
         return load_places(file)
     table, notes = columns.with_usual_names(read_table(file), column or ())
-    table.require("path")
+    if "path" not in table.columns:
+        names = listed(table.columns)
+        raise BadInputError(f"{file}: no column path; it has {names}; name the column with --column path=NAME")
     if len(table) == 0:
         raise BadInputError(f"{file}: the table has no rows")
     if "x" in table.columns or "y" in table.columns:

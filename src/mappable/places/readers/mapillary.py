@@ -27,9 +27,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from mappable.containers import parse_json, read_bytes
+from mappable.containers import read_json
 from mappable.errors import BadInputError, shown
-from mappable.files import reading
 from mappable.places.angles import yaw_from_compass
 from mappable.places.columns import no_fix
 from mappable.places.frames import frame_from_latlon
@@ -91,11 +90,7 @@ def read(
 
 def _records(file: Path) -> list[dict[str, Any]]:
     """The images in a JSON file: those of an answer, of a list, or the one that the file describes."""
-    try:
-        with reading(file):
-            content = parse_json(read_bytes(file, MAX_BYTES), MAX_BYTES)
-    except ValueError as error:
-        raise BadInputError(f"{file}: damaged, or not JSON ({str(error)[:100]})") from None
+    content = read_json(file, MAX_BYTES)
     content = content["data"] if isinstance(content, dict) and isinstance(content.get("data"), list) else content
     listed = content if isinstance(content, list) else [content]
     return [one for one in listed if isinstance(one, dict) and ("geometry" in one or "computed_geometry" in one)]

@@ -29,7 +29,7 @@ that is not finite (ScanNet marks lost images so), are left out and listed.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
@@ -47,7 +47,6 @@ from mappable.places.readers import join, walk
 from mappable.places.rotations import are_rotations
 from mappable.places.table import Places
 
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
 KEYS = ("cameraPoseARFrame", "transform", "pose", "transform_matrix")  # of a matrix in a JSON file
 POSE_FOLDERS, IMAGE_FOLDERS = ("pose", "poses"), ("images", "rgb", "color", "")
 LISTS = ("poses.txt", "pose.txt", "trajectory.txt", "traj.txt")
@@ -78,29 +77,14 @@ def read(
         parts = [part for part in (_read(posed, axes, inverse, found) for posed in all_posed) if part.names]
         if not parts:
             continue
-        together = CameraModel(
-            [path for part in parts for path in part.names],
-            np.concatenate([part.centers for part in parts]),
-            np.concatenate([part.axes for part in parts]),
-        )
+        together = CameraModel.joined(parts)
         placed = place_model(together, name, up, scale)
         notes += placed.notes
         sequence = [PurePosixPath(path).parent.as_posix() for path in together.names]
         sequence = [_sequence_name(folder, root) for folder in sequence]
         splits = {one: _split(root, one) for one in set(sequence)}
-        tables.append(
-            Places(
-                path=together.names,
-                root=root,
-                x=placed.xyz[:, 0],
-                y=placed.xyz[:, 1],
-                z=placed.xyz[:, 2],
-                yaw=placed.yaw,
-                frames=placed.frame,
-                sequence=sequence,
-                split=[splits[one] for one in sequence],
-            )
-        )
+        split = [splits[one] for one in sequence]
+        tables.append(placed.places(together.names, root=root, sequence=sequence, split=split))
     return concatenate(tables).noting(*merged(notes), *found.notes())
 
 
@@ -164,36 +148,25 @@ def _read(posed: _Posed, axes: str, inverse: bool, found: Findings) -> CameraMod
     matrices = matrices[rows]
     by_column = (matrices[:, :3, 3] == 0).all(axis=1) & (matrices[:, 3, :3] != 0).any(axis=1)
     matrices[by_column] = matrices[by_column].transpose(0, 2, 1)
-    wrong = ~are_rotations(matrices[:, :3, :3], TOLERANCE) | (np.abs(matrices[:, 3] - (0, 0, 0, 1)).max(axis=1) > 1e-6)
+    wrong = ~are_rotations(matrices[:, :3, :3]) | (np.abs(matrices[:, 3] - (0, 0, 0, 1)).max(axis=1) > 1e-6)
     if wrong.any():
         bad = int(np.flatnonzero(wrong)[0])
         text = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrices[bad])
         raise BadInputError(f"{labels[rows[bad]]}: [{text[:150]}] is not a pose, whose last row is 0 0 0 1")
-    turns, shifts = matrices[:, :3, :3], matrices[:, :3, 3]
-    if inverse:
-        turns = turns.transpose(0, 2, 1)
-        shifts = -np.einsum("nij,nj->ni", turns, shifts)
-    turns = np.where(np.array(signs, dtype=bool)[rows][:, None, None], turns * TO_OPENCV, turns)
-    return CameraModel([paths[row] for row in rows], shifts, turns)
+    kept, turns, shifts = [paths[row] for row in rows], matrices[:, :3, :3], matrices[:, :3, 3]
+    model = CameraModel.from_world(kept, turns, shifts) if inverse else CameraModel(kept, shifts, turns)
+    opengl = np.array(signs, dtype=bool)[rows][:, None, None]
+    return replace(model, axes=np.where(opengl, model.axes * TO_OPENCV, model.axes))
 
 
 def _numbers(words: list[str], where: str) -> Floats:
     try:
         values = np.array([float(word) for word in words])
-    except ValueError:
-        bad = next(word for word in words if not _is_number(word))
-        raise BadInputError(f"{where}: {shown(bad)}, expected a number") from None
+    except ValueError as error:  # could not convert string to float: 'abc'
+        raise BadInputError(f"{where}: {str(error).partition(': ')[2][:80]}, expected a number") from None
     if values.size not in (12, 16):
         raise BadInputError(f"{where}: {values.size} numbers, expected 16, of a 4x4 matrix")
     return np.concatenate([values, [0, 0, 0, 1]])[:16].reshape(4, 4)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _from_file(file: Path) -> Floats:

@@ -41,6 +41,7 @@ from mappable.places import geodesy
 from mappable.places.angles import yaw_from_compass
 from mappable.places.frames import Frame
 from mappable.places.notes import Findings, Note
+from mappable.places.readers import chosen
 from mappable.places.table import NO_TIME, Places
 from mappable.tables import Table, read_table
 from mappable.times import guess_unit, nanoseconds
@@ -138,11 +139,7 @@ def _cities(root: Path, wanted: str | None) -> list[City]:
             found[name] = City(name, folder, inside)
     if not found:
         raise BadInputError(f"{root}: no city found; expected train_val/<city>/query or database, or test/<city>/…")
-    names = sorted(found) if wanted is None else [name.strip() for name in wanted.split(",")]
-    unknown = [name for name in names if name not in found]
-    if unknown:
-        raise BadInputError(f"{root}: no city {', '.join(map(repr, unknown))}; found: {', '.join(sorted(found))}")
-    return [found[name] for name in dict.fromkeys(names)]
+    return [found[name] for name in chosen(root, wanted, sorted(found), "city")]
 
 
 def _split(city: City) -> str:
@@ -216,13 +213,7 @@ def _matched(label: str, tables: list[Table], on_disk: set[str], gathered: Gathe
         for key in sorted(on_disk.union(*indexes) - everywhere):
             missing_in = ", ".join(name for name, source in sources.items() if key not in source)
             gathered.findings[UNMATCHED].append(f"{label}/{key}: not in {missing_in}")
-    return keys, [_rows(table, [index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
-
-
-def _rows(table: Table, rows: list[int]) -> Table:
-    """These rows of a table, in this order."""
-    columns = {name: [column[row] for row in rows] for name, column in table.columns.items()}
-    return Table(table.file, columns, [table.row_numbers[row] for row in rows])
+    return keys, [table.at([index[key] for key in keys]) for table, index in zip(tables, indexes, strict=True)]
 
 
 def _wanted(folder: Path, keys: list[str], post: Table, raw: Table, choice: Choice, gathered: Gathered) -> Bools:

@@ -45,8 +45,6 @@ def read(
     camera: Annotated[Literal["Cam1", "Cam2", "Cam3", "Cam4", "Cam5"], "camera of the Ladybug"] = "Cam5",
     max_gap_s: Annotated[float, "largest time in seconds between the positions before and after an image"] = 0.5,
 ) -> Places:
-    if not max_gap_s > 0:
-        raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
     folders = [root] if RUN.fullmatch(root.resolve().name) else sorted(root.iterdir()) if root.is_dir() else []
     runs = [one for one in folders if RUN.fullmatch(one.resolve().name) and (one / "lb3" / camera).is_dir()]
     if not runs:
@@ -73,10 +71,7 @@ def _read_run(root: Path, run: Path, name: str, camera: str, track: Track, max_g
     stems = sorted(stem for stem in files if TIME.fullmatch(stem))
     time: Ints = np.array([int(stem) for stem in stems], dtype=np.int64) * 1000
     at = track.at(time)
-    in_gap = at.inside & (at.gap_s > max_gap_s)
-    for text, mask in (("images are outside the ground truth", ~at.inside), ("images are in a gap of it", in_gap)):
-        found[text] += [f"{name}/{stems[row]}" for row in np.flatnonzero(mask)]
-    rows = np.flatnonzero(at.inside & ~in_gap)
+    rows = at.usable([f"{name}/{stem}" for stem in stems], max_gap_s, "the ground truth", found)
     inside = folder.relative_to(root).as_posix()
     return Places(
         path=[f"{inside}/{files[stems[row]]}" for row in rows],

@@ -30,8 +30,8 @@ Each bag is a sequence. Positions from `NavSatFix` share one UTM frame. Other po
 a bag does not tell whether two runs share a map. `--frame NAME` states that they do. Odometry drifts, so prefer another
 topic if there is one.
 
-A topic of `Odometry` is stored next to the images, in `odometry.parquet`. Its columns are the time in nanoseconds, x,
-y, yaw, and the covariances xx, xy, yy and yaw_yaw.
+A topic of `Odometry` is stored next to the images, in `odometry.parquet`, which `mappable follow --odometry` reads. Its
+columns are the time in nanoseconds, x, y, yaw, and the covariances xx, xy, yy and yaw_yaw.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,6 @@ from mappable.files import write_atomically
 from mappable.places import bags
 from mappable.places.bag_logs import BagLog, Sample, odometry_of, scan
 from mappable.places.bags import Topic, find_bags, opened
-from mappable.places.decoding import Sampling
 from mappable.places.gpx import in_frames, ordered
 from mappable.places.joining import concatenate
 from mappable.places.lenses import Lens
@@ -201,11 +200,10 @@ def _extract(log: BagLog, rows: Ints, suffixes: list[str], folder: Path, lens: L
     files = {log.message[row]: folder / f"{log.names[row]}{s}" for row, s in zip(rows, suffixes, strict=True)}
     present = {file.name for file in folder.iterdir()}
     missing = {number: file for number, file in files.items() if file.name not in present}
-    samplings: dict[tuple[int, int], Sampling] = {}
     if missing:
         for number, message in progress.track(_wanted(log, missing), f"images of {log.file.name}", len(missing)):
             try:
-                _save(message, log.images.type == bags.IMAGES[1], missing[number], lens, samplings)
+                _save(message, log.images.type == bags.IMAGES[1], missing[number], lens)
             except BadInputError as error:
                 raise BadInputError(f"{log.file}, topic {log.images.name}, message {number}: {error}") from None
 
@@ -222,16 +220,10 @@ def _wanted(log: BagLog, numbers: dict[int, Path]) -> Iterator[tuple[int, Any]]:
                 return
 
 
-def _save(
-    message: Any, compressed: bool, file: Path, lens: Lens | None, samplings: dict[tuple[int, int], Sampling]
-) -> None:
+def _save(message: Any, compressed: bool, file: Path, lens: Lens | None) -> None:
     if compressed and lens is None and compressed_suffix(message):
         write_atomically(file, lambda stream: stream.write(bytes(message.data)))
         return
     pixels = compressed_pixels(message) if compressed else raw_pixels(message)
-    if lens is not None:
-        size = pixels.shape[1], pixels.shape[0]
-        if size not in samplings:
-            samplings[size] = lens.scaled(*size).undistortion()
-        pixels = samplings[size].resample(pixels)
+    pixels = lens.undistort(pixels) if lens is not None else pixels
     write_atomically(file, lambda stream: Image.fromarray(pixels).save(stream, "JPEG", quality=JPEG_QUALITY))

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places
+from mappable.places.readers import chosen
 from mappable.places.table import Places
 from mappable.places.world_record import RECORD, read_record
 
@@ -40,8 +41,4 @@ def read(
         )
     if parts is None:
         return places
-    names = list(dict.fromkeys(name.strip() for name in parts.split(",")))
-    for name in names:
-        if name not in known:
-            raise BadInputError(f"{root}: no part {name!r}; found: {', '.join(known)}")
-    return places.where(sequence=[run for name in names for run in known[name]])
+    return places.where(sequence=[run for name in chosen(root, parts, known, "part") for run in known[name]])

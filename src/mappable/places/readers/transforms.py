@@ -11,6 +11,9 @@ The file does not state a unit. The unit of the positions is `units` of the scen
 known. Use `--scale 1` for exports in metres, such as those of phones with lidar. Or give positions of at least two
 images with `--known FILE`. Both options, and the estimate of up, work as in the reader `colmap`.
 
+`mappable convert` undistorts the images by `k1` to `k4`, `p1` and `p2` of the file or of a frame, unless
+`--no-undistort` is given. The `camera_model` is OPENCV or OPENCV_FISHEYE.
+
 The images of one file are one sequence, in order of their names. Times are unknown.
 """
 
@@ -20,17 +23,17 @@ from typing import Annotated, Any
 import numpy as np
 
 from mappable.arrays import MAX_COORDINATE
-from mappable.containers import parse_json, read_bytes
+from mappable.containers import read_json
 from mappable.errors import BadInputError, shown
-from mappable.files import reading
+from mappable.places.lenses import Lens
 from mappable.places.models import CameraModel, Up, place_model
 from mappable.places.rotations import are_rotations
 from mappable.places.table import Places
 
 MAX_BYTES = 2**28  # 100,000 frames with indented numbers have 70 MB
-TOLERANCE = 1e-2  # largest deviation of R R^T from the identity
 FILES = ("transforms.json", "transforms_train.json", "transforms_val.json", "transforms_test.json")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".JPG", ".PNG")
+COEFFICIENTS = {"OPENCV": ("k1", "k2", "p1", "p2", "k3"), "OPENCV_FISHEYE": ("k1", "k2", "k3", "k4")}  # in our order
 
 
 def read(
@@ -40,44 +43,61 @@ def read(
     scale: Annotated[float | None, "metres per unit of the scene, if known"] = None,
     known: Annotated[Path | None, "table with positions of at least two images"] = None,
 ) -> Places:
-    files = [root] if root.is_file() else [root / name for name in FILES if (root / name).is_file()]
-    files = files[:1] if files and files[0].name == FILES[0] else files
-    if not files:
-        raise BadInputError(f"{root}: found none of {', '.join(FILES)}")
+    files = _files(root)
     base = files[0].parent
     parts = [_read_file(file) for file in files]
-    names = [name for part in parts for name in part.names]
-    centers, axes = (np.concatenate([getattr(part, column) for part in parts]) for column in ("centers", "axes"))
-    model = CameraModel(names, centers, axes).in_order()
+    model = CameraModel.joined(parts).in_order()
     placed = place_model(model, base.resolve().name, up, scale, known)
     file_of = {name: file.stem for file, part in zip(files, parts, strict=True) for name in part.names}
     single = placed.frame.name if len(files) == 1 else None
-    return Places(
-        path=model.names,
-        root=base,
-        x=placed.xyz[:, 0],
-        y=placed.xyz[:, 1],
-        z=placed.xyz[:, 2],
-        yaw=placed.yaw,
-        frames=placed.frame,
-        sequence=[single or file_of[name] for name in model.names],
-        notes=placed.notes,
-    )
+    sequence = [single or file_of[name] for name in model.names]
+    return placed.places(model.names, root=base, sequence=sequence, notes=placed.notes)
 
 
-def _read_file(file: Path) -> CameraModel:
-    try:
-        with reading(file):
-            scene = parse_json(read_bytes(file, MAX_BYTES), MAX_BYTES)
-    except ValueError as error:
-        raise BadInputError(f"{file}: damaged, or not JSON ({str(error)[:100]})") from None
+def lenses(root: Path, **_: object) -> dict[str, Lens]:
+    """The lenses of distorted images, by their paths."""
+    found: dict[str, Lens] = {}
+    for file in _files(root):
+        scene, frames = _scene(file)
+        for number, frame in enumerate(frames):
+            name, values = _name(file, number, frame), scene | frame
+            kind = values.get("camera_model", "OPENCV")
+            if kind not in COEFFICIENTS or "fl_x" not in values or "k1" not in values:
+                continue
+            keys = ("w", "h", "fl_x", "cx", "cy", *COEFFICIENTS[kind])
+            try:
+                width, height, focal, x, y, *bent = (float(values.get(key, 0)) for key in keys)
+                focals, center = (focal, float(values.get("fl_y", focal))), (x - 0.5, y - 0.5)  # pixels as in COLMAP
+                model = "equidistant" if kind == "OPENCV_FISHEYE" else "plumb_bob"
+                lens = Lens((int(width), int(height)), focals, center, model, tuple(bent))
+            except (BadInputError, TypeError, ValueError, OverflowError) as error:
+                raise BadInputError(f"{file}, frame {number}: {', '.join(keys)} are no lens ({error})") from None
+            found |= {name: lens} if lens.distorts else {}
+    return found
+
+
+def _files(root: Path) -> list[Path]:
+    files = [root] if root.is_file() else [root / name for name in FILES if (root / name).is_file()]
+    if not files:
+        raise BadInputError(f"{root}: found none of {', '.join(FILES)}")
+    return files[:1] if files[0].name == FILES[0] else files
+
+
+def _scene(file: Path) -> tuple[dict[str, Any], list[Any]]:
+    """The content of a file, and its frames."""
+    scene = read_json(file, MAX_BYTES)
     frames = scene.get("frames") if isinstance(scene, dict) else None
     if not isinstance(frames, list) or not frames:
         raise BadInputError(f"{file}: no list 'frames' with images")
+    return scene, frames
+
+
+def _read_file(file: Path) -> CameraModel:
+    frames = _scene(file)[1]
     names = [_name(file, number, frame) for number, frame in enumerate(frames)]
     matrices = np.stack([_matrix(file, number, frame) for number, frame in enumerate(frames)])
     wrong = np.flatnonzero(~(np.abs(matrices) <= MAX_COORDINATE).all(axis=(1, 2)))
-    wrong = wrong if len(wrong) else np.flatnonzero(~are_rotations(matrices[:, :3, :3], TOLERANCE))
+    wrong = wrong if len(wrong) else np.flatnonzero(~are_rotations(matrices[:, :3, :3]))
     if len(wrong):
         raise BadInputError(f"{file}, frame {wrong[0]} ({shown(names[wrong[0]])}): its transform_matrix is not a pose")
     axes = matrices[:, :3, :3] * (1, -1, -1)  # from OpenGL (y up, z backward) to y down, z forward

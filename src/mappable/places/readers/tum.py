@@ -53,8 +53,6 @@ def read(
     plane: Annotated[Literal["xy", "xz"], "horizontal plane of the trajectory: xy if z is up, xz if y is down"] = "xy",
     looking: Annotated[Literal["z", "x"], "forward axis: z of a camera, x of a robot body"] = "z",
 ) -> Places:
-    if not max_gap_s > 0:
-        raise BadInputError(f"max_gap_s is {max_gap_s}, expected a number above 0")
     found = Findings()
     sequences = [Places(path=[], x=[], y=[], frames=(), root=root)]
     sources = (images,) if images else ("rgb.txt", "rgb", "images")
