@@ -7,7 +7,8 @@ from PIL import Image
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.picture import draw_map
-from mappable.places.summary import check, summarize
+from mappable.places.checks import check
+from mappable.places.summary import summarize
 from mappable.places.table import Places
 
 
