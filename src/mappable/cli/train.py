@@ -110,7 +110,7 @@ def train(
     places = load_places(folder)
     if speaks():
         print_used_images(places, "training on", references=places.training())
-    with _stoppable():
+    with stoppable():
         run(
             places,
             _packed(places, folder, settings.size, settings.fit),
@@ -139,7 +139,7 @@ def _train_automatically(
         return
     print_used_images(places, "training on", references=places.training())
     print_plan(chosen_plan)
-    with _stoppable():
+    with stoppable():
         chosen = run_plan(folder, places, chosen_plan, out, device=device, overwrite=overwrite)
     print_chosen(chosen, out, as_json)
 
@@ -172,11 +172,11 @@ def run_plan(folder: Path, places: "Places", plan: "Plan", out: Path, *, device:
 
     settings = plan.settings
     images = _packed(places, folder, settings.size, settings.fit)
-    write_record(out, plan)
+    write_record(out, places, plan)
     chosen = train_as_planned(
         places, images, plan, out=out, device=device, overwrite=overwrite, activations=folder / FOLDER
     )
-    write_record(out, plan, chosen)
+    write_record(out, places, plan, chosen)
     return chosen
 
 
@@ -204,7 +204,7 @@ def _speed(places: "Places", settings: "Settings", device: str) -> float:
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[None]:
     """Exit with 130 if the user stops the run."""
     from mappable.learning.trainer import TrainingStopped
 

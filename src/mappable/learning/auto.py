@@ -83,7 +83,7 @@ def plan(
         raise BadInputError("all images have the same position; check the columns of the positions, then convert again")
     radii, reasons = _radii(seen)
     base = _base("gpu" if gpu else "cpu")
-    size, size_reason = _size(train, str(base["size"]))
+    size, size_reason = _size(places, str(_base("off-the-shelf")["size"]))
     common = radii | {"size": size}
     shelf = _base("off-the-shelf") | common
     if len(rows) <= int(shelf.get("dimensions") or 0):
@@ -128,6 +128,11 @@ def training_places(places: Places, held_out: Ints, settings: Settings) -> Place
     split[places.training()] = ""
     split[train[~np.array(touched, dtype=bool)]] = "train"
     return places.replace(split=split)
+
+
+def choose_size(places: Places) -> Size:
+    """The size of images that `plan` chooses on any machine."""
+    return _size(places, str(_base("off-the-shelf")["size"]))[0]
 
 
 def _base(name: str) -> dict[str, Any]:

@@ -86,12 +86,13 @@ def read_record(out: Path) -> dict[str, object] | None:
     return record if isinstance(record, dict) else None
 
 
-def write_record(out: Path, plan: Plan, chosen: Chosen | None = None) -> None:
+def write_record(out: Path, places: Places, plan: Plan, chosen: Chosen | None = None) -> None:
     """Write what was planned, and what was chosen, if it is known."""
     record = {
         "iterations": plan.settings.iterations,
         "reasons": [asdict(one) for one in plan.reasons],
         "why_not": plan.why_not,
+        "held_out": places.place_id[plan.held_out].tolist(),
         "chosen": None if chosen is None else asdict(chosen),
     }
     text = json.dumps(record, indent=2).encode()
