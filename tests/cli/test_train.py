@@ -26,7 +26,6 @@ from mappable.learning.trainer import TrainingStopped
 from mappable.places import find_pack, load_places, packing
 from mappable.places.files import save_places
 from mappable.places.table import Places
-from mappable.places.world_record import write_record
 
 pytestmark = pytest.mark.medium
 
@@ -126,14 +125,6 @@ def test_settings_come_from_preset_file_and_command_line_in_that_order(
     assert "did you mean 'positive_radius'?" in str(error)
     error = run(toy_folder, tmp_path / "out", "--settings", small, "--set", "positive_radius=30").exception
     assert "positive_radius is 30, expected less than negative_radius" in str(error)
-
-
-def test_a_simulated_world_has_its_own_preset(tmp_path: Path) -> None:
-    write_record(tmp_path, {"frame": "rooms-v1"})
-    shown = run(tmp_path, tmp_path / "out", "--show-settings")
-    assert shown.exit_code == 0, shown.exception
-    (tmp_path / "shown.yaml").write_text(shown.stdout)
-    assert load_settings(file=tmp_path / "shown.yaml") == load_settings("rooms")
 
 
 def test_images_that_are_not_packed_yet_are(unpacked: Path, toy_folder: Path, small: Path, tmp_path: Path) -> None:

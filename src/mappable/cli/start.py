@@ -69,9 +69,8 @@ def start(
     given = _typed(name, given)
     size = choose_size(read_places(name, images, **given))
     extra = " ".join(f"--{key.replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items())
-    _step(
-        1, "Convert the images", f"convert {name} {_quoted(images)} {_quoted(table)} --size {size[0]}x{size[1]} {extra}"
-    )
+    converting = f"convert {name} {_quoted(images)} {_quoted(table)} --on-bad-image drop --size {size[0]}x{size[1]}"
+    _step(1, "Convert the images", f"{converting} {extra}")
     typer.echo(remark, err=True)
     places = convert(name, images, table, options=given, size=size, on_bad="drop")
     typer.echo(f"{len(places):,} images on {len(places.sequences()):,} visits")

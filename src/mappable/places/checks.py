@@ -8,6 +8,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints, Pixels
+from mappable.places.angles import wrap
 from mappable.places.mending import find_oddities, sample_rows
 from mappable.places.notes import Note, warn
 from mappable.places.routes import JITTER, steps
@@ -17,6 +18,7 @@ from mappable.places.table import NO_TIME, Places
 MAX_SPEED = 70.0  # metres per second; a faster step between two images is a jump of the position
 ISOLATION_FACTOR = 50  # a place is isolated if its nearest place is farther than 50 times the median such distance
 FEWEST = 10  # places; fewer say nothing about what is usual
+TURNED = 0.02  # radians; a camera that turns more from one image to the next does not stand still
 STANDING = 5  # images at one position in a row that count as a motionless stretch
 OVERLAPPING = 0.05  # share of a visit that must be near another visit
 STACKED = 0.2  # share of images that may have the position of another image of their visit
@@ -60,11 +62,11 @@ def check_images(places: Places, load: Callable[[Places], Pixels], table: Path |
 
 
 def standing_rows(places: Places) -> list[Ints]:
-    """The rows of each stretch of STANDING images or more without motion."""
+    """The rows of each stretch of STANDING images or more without motion; a camera that turns moves."""
     found = []
     for rows in places.sequences().values():
-        at = places.positions[rows]
-        still = np.concatenate([[False], steps(at) < JITTER, [False]])
+        turned = np.abs(np.nan_to_num(wrap(np.diff(places.yaw[rows]))))
+        still = np.concatenate([[False], (steps(places.positions[rows]) < JITTER) & (turned < TURNED), [False]])
         starts, ends = (np.flatnonzero(np.diff(still.astype(int)) == change) for change in (1, -1))
         found += [rows[a : b + 1] for a, b in zip(starts, ends, strict=True) if b - a + 1 >= STANDING]
     return found

@@ -18,6 +18,7 @@ ACCURACIES = 4  # positive radius in accuracies of positions: an error should no
 OPPOSITE_SHARE = 0.05  # share of pairs within the positive radius that look in opposite directions
 MOST_PLACES, MOST_VISITS = 5000, 20  # places and visits that are compared with each other
 BLOCK_PLACES = 2000
+MEETING = 0.1  # share of a visit near another one, from which their distance says how accurate positions are
 SAME_STRETCH = 20  # images of one visit that are this many places apart may be two laps
 
 
@@ -131,7 +132,7 @@ def _jitter(places: Places) -> float:
         along = along[moving] / length[moving, None]
         across = middle[moving] - np.sum(middle[moving] * along, axis=1, keepdims=True) * along
         off.append(np.linalg.norm(across, axis=1))
-    return float(np.median(np.concatenate(off))) if off else 0.0
+    return float(np.median(np.concatenate(off))) if any(len(one) for one in off) else 0.0
 
 
 def _disagreement(places: Places, spacing: float) -> float:
@@ -145,7 +146,8 @@ def _disagreement(places: Places, spacing: float) -> float:
                 continue
             near, which = KDTree(positions[others]).query(positions[rows])
             close = near <= USUAL_RADIUS * spacing
-            off.append(_to_path(positions[rows[close]], positions[others], which[close]))
+            if close.mean() >= MEETING:
+                off.append(_to_path(positions[rows[close]], positions[others], which[close]))
     return float(np.median(np.concatenate(off))) if any(len(one) for one in off) else 0.0
 
 

@@ -115,7 +115,7 @@ def test_feet_and_other_units_become_metres(read, options, metres):
 
 
 def test_scale_is_for_coordinates_without_another_unit(read):
-    with pytest.raises(BadInputError, match="--scale.*--unit is frames"):
+    with pytest.raises(BadInputError, match=r"--scale.*--unit is frames"):
         read("path,x,y\na.jpg,0,0\n", scale=2.0, unit="frames")
     with pytest.raises(BadInputError, match="--scale is 0"):
         read("path,x,y\na.jpg,0,0\n", scale=0.0)
@@ -124,7 +124,7 @@ def test_scale_is_for_coordinates_without_another_unit(read):
 def test_images_may_be_in_another_folder_than_the_table(read, tmp_path):
     (tmp_path / "camera").mkdir()
     assert read("path,x,y\na.jpg,0,0\n", images=tmp_path / "camera").root == tmp_path / "camera"
-    with pytest.raises(BadInputError, match="--images is .*nowhere"):
+    with pytest.raises(BadInputError, match=r"--images is .*nowhere"):
         read("path,x,y\na.jpg,0,0\n", images=tmp_path / "nowhere")
 
 

@@ -102,6 +102,11 @@ def read(
         unused = [f"{others.count(name):,} places of split {shown(name)} are not used" for name in sorted(set(others))]
         notes += tuple(Note(text) for text in unused)
         given["split"] = [split if split in SPLITS else "" for split in given["split"]]
+    unknown = [row for row, split in enumerate(given.get("split", ())) if split not in SPLITS]
+    if unknown:
+        raise table.bad(
+            unknown[0], "split", f"expected {', '.join(SPLITS[1:])} or nothing; or use --other-splits clear"
+        )
     paths = [_normal(path) for path in given["path"]]
     folders = [path.rpartition("/")[0] or "." for path in paths]
     with table.naming_rows():
