@@ -118,13 +118,13 @@ def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, typed: T
     refused("has no sequence 'thu'", "--test", "mon,tue,wed,thu")
     refused("sequence 'tue' is given twice", "--calibration", "tue,tue")
     refused("sequence 'tue' is given twice", "--calibration", "tue", "--test", "mon,tue")
-    refused("give --calibration, --test or both")
-    refused("give --calibration, --test or both", "--calibration", "")
+    refused("give --calibration, --test or --train")
+    refused("give --calibration, --test or --train", "--calibration", "")
     two, none = walks / "two.parquet", walks / "none.parquet"
     save_places(load_places(walks).where(sequence=("mon", "tue")), two)
     refused("no sequence is left for training; its sequences are 'mon', 'tue'", "--calibration", "mon,tue", table=two)
     save_places(load_places(walks).replace(sequence=""), none)
-    refused("give --calibration, --test or both", table=none)
+    refused("give --calibration, --test or --train", table=none)
     refused("has no sequence 'mon'; its only sequence is ''", "--test", "mon", table=none)
 
 

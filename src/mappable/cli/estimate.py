@@ -1,4 +1,4 @@
-"""`mappable map estimate PLACES`: what a map of these images will do on another visit, with intervals."""
+"""`mappable map estimate PLACES`: what a map of the images will do on another visit, with intervals."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +30,7 @@ def estimate(
     trust_code: TrustCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate what a map of these images will do on another visit.
+    """Estimate what a map of the images will do on another visit.
 
     Each visit (sequence) is left out in turn, and located in a map of the others. The value of another visit is in the
     stated interval with a probability of 90 %, if it is like the visits so far.

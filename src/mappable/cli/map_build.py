@@ -136,7 +136,7 @@ def build(
     typer.echo(f"written to {out}", err=as_json)
 
 
-def save_map(described: "Described", out: Path, model: Path) -> None:
+def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool = False) -> None:
     """Build a map of finished descriptors as `build` does by default, and keep the encoder with it.
 
     A map that was built of the same images with the same encoder is kept.
@@ -146,7 +146,7 @@ def save_map(described: "Described", out: Path, model: Path) -> None:
     from mappable.maps.folder import MAP
     from mappable.maps.map import Map
 
-    if (out / MAP).exists():
+    if (out / MAP).exists() and not overwrite:
         kept = Map.open(out)
         if kept.encoder == described.encoder and set(kept.places.place_id) <= set(described.places.place_id):
             print_map(kept)
