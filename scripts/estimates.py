@@ -20,17 +20,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial import KDTree
+from scipy.special import expit, logit
 
 from mappable.arrays import Ints
 from mappable.features.descriptors import Described, read_descriptors
-from mappable.maps.estimate import PRIOR_DEVIATION, PRIOR_VISITS, Visit, locate_visit, predict
+from mappable.maps.estimate import LINEAR, PRIOR_DEVIATION, Visit, locate_visit, predict
 
 STRETCHES = {"whole": (0.0, 1.0), "first half": (0.0, 0.5), "second half": (0.5, 1.0), "middle": (0.3, 0.7)}
 FEWEST = 30  # images of a visit within the stretch
-MOST_TRIALS = 12  # per set and stretch
+MOST_TRIALS = 9
 WANTED = 0.92  # share of the choosing trials whose intervals must hold
-DEVIATIONS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0)
+DEVIATIONS = (0.02, 0.03, 0.05, 0.07, 0.085, 0.1, 0.125, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
 WEIGHTS = (2.0, 4.0, 8.0)
+
+# Scales on which shares of visits deviate, and back.
+SCALES = {
+    "logit": (lambda x: logit(np.clip(x, 0.005, 0.995)), lambda y: np.round(expit(y), 2)),
+    "arcsine": (lambda x: np.arcsin(np.sqrt(x)), lambda y: np.sin(np.clip(y, 0.0, np.pi / 2)) ** 2),
+    "linear": LINEAR,
+}
 
 Trial = dict[str, Any]
 
@@ -40,13 +49,11 @@ def stretch_of(described: Described, low: float, high: float) -> dict[str, Ints]
     places = described.places
     visits = places.sequences()
     longest = max(visits.values(), key=len)
-    from scipy.spatial import KDTree
-
     nearest = KDTree(places.positions[longest]).query(places.positions)[1] / max(1, len(longest) - 1)
     return {name: rows[(nearest[rows] >= low) & (nearest[rows] <= high)] for name, rows in visits.items()}
 
 
-def collect(folder: Path, radius: float, seed: int) -> list[Trial]:
+def collect(folder: Path, radius: float, most: int, seed: int) -> list[Trial]:
     """All trials of one set."""
     described, random = read_descriptors(folder), np.random.default_rng(seed)
     located: dict[tuple[str, tuple[str, ...], str], Visit | None] = {}
@@ -62,7 +69,7 @@ def collect(folder: Path, radius: float, seed: int) -> list[Trial]:
             for asked in names
             if asked not in known
         ]
-        for number in random.permutation(len(every))[:MOST_TRIALS]:
+        for number in random.permutation(len(every))[:most]:
             known, asked = every[number]
             tasks = [(tuple(name for name in known if name != one), one) for one in known]
             for names_known, one in [*tasks, (known, asked)]:
@@ -81,22 +88,16 @@ def collect(folder: Path, radius: float, seed: int) -> list[Trial]:
     return trials
 
 
-def values_of(trial: Trial, name: str) -> tuple[Any, Any, float]:
-    key = name.replace(" ", "_")
-    values = np.array([one[key] for one in trial["left_out"]], dtype=float)
-    counts = np.array([one["queries"] for one in trial["left_out"]])
-    finite = np.isfinite(values)
-    return values[finite], counts[finite], float(trial["new"][key])
-
-
-def judge(trials: list[Trial], name: str, deviation: float, weight: float) -> tuple[float, float, int]:
+def judge(trials: list[Trial], name: str, *prior: Any) -> tuple[float, float, int]:
     """The share of trials whose interval holds, the mean width, and the number of trials."""
     held, widths = [], []
     for trial in trials:
-        values, counts, new = values_of(trial, name)
+        key = name.replace(" ", "_")
+        values, new = np.array([one[key] for one in trial["left_out"]], dtype=float), float(trial["new"][key])
+        values = values[np.isfinite(values)]
         if not len(values) or not np.isfinite(new):
             continue
-        _, low, high = predict(values, counts, name, deviation, weight)
+        _, low, high = predict(values, name, *prior)
         held.append(low <= new <= high)
         widths.append(high - low)
     return float(np.mean(held)), float(np.mean(widths)), len(held)
@@ -105,27 +106,24 @@ def judge(trials: list[Trial], name: str, deviation: float, weight: float) -> tu
 def check(trials: list[Trial], choosing: list[str]) -> None:
     first = [trial for trial in trials if trial["set"] in choosing]
     second = [trial for trial in trials if trial["set"] not in choosing]
-    print("| value | deviation, weight | choosing: hold, % | width | checking: hold, % | width | trials |")
+    print("| value | scale, deviation, weight | choosing: hold, % | width | checking: hold, % | width | trials |")
     print("|---|---|---|---|---|---|---|")
-    for name in PRIOR_DEVIATION:
-        grid = [(judge(first, name, one, weight), one, weight) for one in DEVIATIONS for weight in WEIGHTS]
+    for name, scale in itertools.product(PRIOR_DEVIATION, SCALES):
+        grid = [(judge(first, name, *prior, SCALES[scale]), prior) for prior in itertools.product(DEVIATIONS, WEIGHTS)]
         good = [cell for cell in grid if cell[0][0] >= WANTED] or [max(grid, key=lambda cell: cell[0][0])]
-        chosen, deviation, weight = min(good, key=lambda cell: cell[0][1])
-        checked = judge(second, name, deviation, weight)
-        row = [f"{deviation:g}, {weight:g}", f"{100 * chosen[0]:.1f}", f"{chosen[1]:.2f}"]
-        print(
-            f"| {name} | " + " | ".join([*row, f"{100 * checked[0]:.1f}", f"{checked[1]:.2f}", str(checked[2])]) + " |"
-        )
+        chosen, prior = min(good, key=lambda cell: cell[0][1])
+        checked = judge(second, name, *prior, SCALES[scale])
+        cells = [name, f"{scale}, {prior[0]:g}, {prior[1]:g}"]
+        cells += [text for one in (chosen, checked) for text in (f"{100 * one[0]:.1f}", f"{one[1]:.2f}")]
+        print(f"| {' | '.join(cells)} | {checked[2]} |")
     print("\nas released:")
-    for name, deviation in PRIOR_DEVIATION.items():
+    for name in PRIOR_DEVIATION:
         for part, what in ((first, "choosing"), (second, "checking")):
-            held, width, count = judge(part, name, deviation, PRIOR_VISITS)
+            held, width, count = judge(part, name)
             print(f"{name}, {what}: {100 * held:.1f} % of {count} hold, mean width {width:.2f}")
     for one in sorted({trial["set"] for trial in trials}):
         own = [trial for trial in trials if trial["set"] == one]
-        shares = [
-            f"{name} {100 * judge(own, name, PRIOR_DEVIATION[name], PRIOR_VISITS)[0]:.0f}" for name in PRIOR_DEVIATION
-        ]
+        shares = [f"{name} {100 * judge(own, name)[0]:.0f}" for name in PRIOR_DEVIATION]
         print(f"{one} ({len(own)} trials), hold, %: {', '.join(shares)}")
 
 
@@ -135,6 +133,7 @@ def main() -> None:
     collecting = commands.add_parser("collect")
     collecting.add_argument("sets", nargs="+", metavar="FOLDER:DISTANCE")
     collecting.add_argument("--out", type=Path, required=True)
+    collecting.add_argument("--trials", type=int, default=MOST_TRIALS, help="trials per set and stretch, at most")
     collecting.add_argument("--seed", type=int, default=0)
     checking = commands.add_parser("check")
     checking.add_argument("files", nargs="+", type=Path)
@@ -144,7 +143,7 @@ def main() -> None:
         trials = []
         for one in given.sets:
             folder, _, radius = one.rpartition(":")
-            trials += collect(Path(folder), float(radius), given.seed)
+            trials += collect(Path(folder), float(radius), given.trials, given.seed)
         given.out.write_text(json.dumps(trials, indent=1))
     else:
         check([trial for file in given.files for trial in json.loads(file.read_text())], given.choose)

@@ -136,10 +136,10 @@ def build(
     typer.echo(f"written to {out}", err=as_json)
 
 
-def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool = False) -> None:
+def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool = False) -> bool:
     """Build a map of finished descriptors as `build` does by default, and keep the encoder with it.
 
-    A map that was built of the same images with the same encoder is kept.
+    A map that was built of the same images with the same encoder is kept. Return True if a map was built.
     """
     from mappable.maps.build import build_map_of, usual_landmarks
     from mappable.maps.encoders import find_encoder
@@ -150,9 +150,10 @@ def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool 
         kept = Map.open(out)
         if kept.encoder == described.encoder and set(kept.places.place_id) <= set(described.places.place_id):
             print_map(kept)
-            return
+            return False
     count = usual_landmarks(described.about, described.places)
     print_map(build_map_of(described, landmarks=count).save(out, find_encoder(str(model))))
+    return True
 
 
 def _print_used_images(places: "Places") -> None:

@@ -16,6 +16,7 @@ from mappable.errors import BadInputError
 from mappable.files import write_atomically
 
 if TYPE_CHECKING:
+    from mappable.maps.estimate import Estimate
     from mappable.places.table import Places
 
 PLACES, MODEL, DESCRIPTORS, MAP, ESTIMATE = "places", "model", "descriptors", "map", "estimate.json"
@@ -122,11 +123,11 @@ def _make(
     _step(4, "Describe all images", f"embed {_quoted(model)} {_quoted(table)} {_quoted(out / DESCRIPTORS)}")
     described = describe_places(model, table, out / DESCRIPTORS, places, device)
     _step(5, "Build the map", f"map build {_quoted(table)} {_quoted(folder)} --encoder {_quoted(model)}")
-    save_map(described, folder, model, overwrite=overwrite)
+    anew = save_map(described, folder, model, overwrite=overwrite)
     _step(6, "Estimate what it will do", f"map estimate {_quoted(table)} --encoder {_quoted(model)}")
-    found = None
+    found = None if anew else _read_estimate(out / ESTIMATE)
     try:
-        found = estimate_of(described, None, model)
+        found = found or estimate_of(described, None, model)
         print_estimate(found)
     except BadInputError as error:
         typer.echo(f"no estimate: {error}")
@@ -140,6 +141,16 @@ def _make(
     write_atomically(out / ESTIMATE, lambda stream: stream.write(text))
     typer.echo(f"\nmade in {(time.perf_counter() - began) / 60:.1f} minutes: {folder}")
     return places, {"map": str(folder), "encoder": asdict(chosen), "estimate": estimate, "advice": advice}
+
+
+def _read_estimate(file: Path) -> "Estimate | None":
+    """The estimate of an earlier run; None if there is none, or if it cannot be read."""
+    from mappable.maps.estimate import Estimate
+
+    try:
+        return Estimate.from_json(json.loads(file.read_text("utf-8")))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def _reader(images: Path, wanted: str | None) -> tuple[str, str]:

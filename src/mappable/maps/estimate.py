@@ -1,13 +1,13 @@
 """Estimate what a map will do on another visit: leave out each visit, and locate it in a map of the others."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.special import expit, logit
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from mappable.arrays import Floats, Ints, evenly
 from mappable.errors import BadInputError
@@ -21,11 +21,15 @@ from mappable.progress import track
 MOST_VISITS = 6  # visits that are left out in turn; of more visits, evenly chosen ones
 FEWEST_QUERIES = 10  # images of a visit that other visits saw too; a visit with fewer says nothing
 PROBABILITY = 0.9  # that the value of another visit is in the interval
-# Deviation between visits before any is seen, and its weight in visits. scripts/estimates.py chose them on the walks
-# and the street, and checked them on the race track and the rooms.
-PRIOR_DEVIATION = {"found": 1.0, "found in a drive": 1.0, "median error": 0.5, "coverage": 1.0}
+# Deviation between visits before any is seen (of the logarithm, for the error), and its weight in visits. They were
+# chosen by scripts/estimates.py on the walks and the street, and checked on the race track and the rooms.
+PRIOR_DEVIATION = {"found": 0.15, "found in a drive": 0.07, "median error": 0.5, "coverage": 0.05}
 PRIOR_VISITS = 3.0
 SHARES = ("found", "found in a drive", "coverage")
+SMALLEST_ERROR = 1e-3
+Scale = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]  # on which visits deviate, and back
+LINEAR: Scale = (lambda x: x, lambda y: np.clip(y, 0.0, 1.0))
+LOG: Scale = (lambda x: np.log(np.maximum(x, SMALLEST_ERROR)), np.exp)
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,11 @@ class Estimate:
     visits: tuple[Visit, ...]
     expected: tuple[Expected, ...]
 
-    def __getitem__(self, name: str) -> Expected:
-        return next(one for one in self.expected if one.name == name)
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Estimate":
+        """The estimate of which `dataclasses.asdict` gave these fields."""
+        visits = tuple(Visit(**one) for one in fields["visits"])
+        return cls(fields["radius"], fields["unit"], visits, tuple(Expected(**one) for one in fields["expected"]))
 
 
 def estimate(described: Described, radius: float, asked: Ints | None = None, encoder: str | None = None) -> Estimate:
@@ -127,30 +134,27 @@ def expected(visits: Sequence[Visit]) -> tuple[Expected, ...]:
     found = []
     for name in PRIOR_DEVIATION:
         values = np.array([getattr(one, name.replace(" ", "_")) for one in visits])
-        counts = np.array([one.queries for one in visits])[np.isfinite(values)]
         values = values[np.isfinite(values)]
         if len(values):
-            found.append(Expected(name, *predict(values, counts, name)))
+            found.append(Expected(name, *predict(values, name)))
     return tuple(found)
 
 
 def predict(
-    values: Floats, counts: Ints, name: str, deviation: float | None = None, weight: float = PRIOR_VISITS
+    values: Floats, name: str, deviation: float | None = None, weight: float = PRIOR_VISITS, scale: Scale | None = None
 ) -> tuple[float, float, float]:
-    """Value and interval of another visit: a Student t prediction, on a logit scale for shares, else a log scale.
+    """Value and interval of another visit: a Student t prediction, on a linear scale for shares, and a log scale else.
 
     With few visits, their deviation is unknown. The prior counts like `weight` visits of a known `deviation`.
     """
     deviation = PRIOR_DEVIATION[name] if deviation is None else deviation
-    share = name in SHARES
-    scaled = logit((values * counts + 0.5) / (counts + 1)) if share else np.log(np.maximum(values, 1e-3))
+    forth, back = (scale or LINEAR) if name in SHARES else LOG
+    scaled = forth(values)
     freedom = weight + len(scaled) - 1
     variance = (weight * deviation**2 + ((scaled - scaled.mean()) ** 2).sum()) / freedom
-    width = student.ppf((1 + PROBABILITY) / 2, freedom) * math.sqrt(variance * (1 + 1 / len(scaled)))
-    ends = np.array([scaled.mean(), scaled.mean() - width, scaled.mean() + width])
-    _, low, high = (expit(ends) if share else np.exp(ends)).tolist()
-    middle = float(np.average(values, weights=counts)) if share else float(np.median(values))
-    return middle, min(low, middle), max(high, middle)
+    width = float(stdtrit(freedom, (1 + PROBABILITY) / 2)) * math.sqrt(variance * (1 + 1 / len(scaled)))
+    value, low, high = (float(end) for end in back(scaled.mean() + np.array([0.0, -width, width])))
+    return value, low, high
 
 
 def _errors(found: Sequence[Location], truth: Floats) -> Floats:
