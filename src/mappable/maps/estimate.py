@@ -21,8 +21,8 @@ from mappable.progress import track
 MOST_VISITS = 6  # visits that are left out in turn; of more visits, evenly chosen ones
 FEWEST_QUERIES = 10  # images of a visit that other visits saw too; a visit with fewer says nothing
 PROBABILITY = 0.9  # that the value of another visit is in the interval
-# Deviation between visits before any is seen (of the logarithm, for the error), and its weight in visits. They were
-# chosen by scripts/estimates.py on the walks and the street, and checked on the race track and the rooms.
+# Deviation between visits before any is seen, and its weight in visits. The deviation of errors is logarithmic.
+# scripts/estimates.py chose both on the walks and the street, and checked them on the race track and the rooms.
 PRIOR_DEVIATION = {"found": 0.15, "found in a drive": 0.07, "median error": 0.5, "coverage": 0.05}
 PRIOR_VISITS = 3.0
 SHARES = ("found", "found in a drive", "coverage")
@@ -67,7 +67,7 @@ class Estimate:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Estimate":
-        """The estimate of which `dataclasses.asdict` gave these fields."""
+        """The inverse of `dataclasses.asdict`."""
         visits = tuple(Visit(**one) for one in fields["visits"])
         return cls(fields["radius"], fields["unit"], visits, tuple(Expected(**one) for one in fields["expected"]))
 
