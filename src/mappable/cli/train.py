@@ -1,5 +1,6 @@
 """`mappable train PLACES OUT`: train an encoder on the images of a converted set."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,6 +91,8 @@ def train(
     automatic = preset in (None, AUTO) and settings_file is None
     if minutes is not None and not automatic:
         raise BadInputError("--minutes is for training without a preset: remove it, or remove --preset and --settings")
+    if automatic and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise BadInputError("several processes need fixed settings: give --preset NAME or --settings FILE")
     if folder.is_file():
         raise BadInputError(f"{folder}: is a file; give the folder that contains the table and the images")
     if automatic:

@@ -110,7 +110,8 @@ def plan(
     if base["trainable"] == "all":
         reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
     reasons.append(Reason("trainable", base["trainable"], "a GPU can train all layers" if gpu else "no GPU here"))
-    trained = load_settings(overrides=base | common | {"iterations": steps} | dict(changes))
+    chosen = base | common | {"iterations": None if changes.get("epochs") else steps}
+    trained = load_settings(overrides=chosen | dict(changes))
     if len(places.calibration()):
         held_out = np.empty(0, dtype=np.int64)  # the calibration images judge
     return Plan(off_the_shelf, trained, held_out, tuple(reasons))
