@@ -72,8 +72,8 @@ def check(table: Table, as_json: AsJson = False) -> None:
     places = load_places(table)
     images = check_images(places, partial(_small_pixels, table), table) if len(places) else ()
     notes = [*(note for note in places.notes if note.warning), *check_positions(places, table)]
-    known = {note.text.partition(";")[0] for note in notes}  # `convert` stores its findings about images
-    notes += [note for note in images if note.text.partition(";")[0] not in known]
+    known = {note.text for note in notes}  # `convert` stores its findings about images
+    notes += [note for note in images if note.text not in known]
     if as_json:
         print_json([note.to_json() for note in notes])
         return

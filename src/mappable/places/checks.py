@@ -45,10 +45,7 @@ def check(places: Places, table: Path | str = "PLACES") -> tuple[Note, ...]:
 def check_images(places: Places, load: Callable[[Places], Pixels], table: Path | str) -> tuple[Note, ...]:
     """Warnings about images: a border, upside down, or like the image before. `load` gives pixels of places."""
     name = shlex.quote(str(table))
-    oddities = find_oddities(load(places[sample_rows(len(places))]))
-    convert = f"convert again (see {name}/convert.json) with this option and --overwrite"
-    notes = [Note(f"{note.text}: {convert}", note.items) for note in oddities]
-    twins = []
+    notes, twins = [*find_oddities(load(places[sample_rows(len(places))]))], []
     for rows in places.sequences().values():
         rows = rows[:MOST_PIXELS]
         small = _reduced(load, places, rows)

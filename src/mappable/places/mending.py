@@ -22,6 +22,7 @@ STEADY = 2.0  # standard deviation over images, in gray levels, up to which a pi
 THIN_BORDER = 0.02  # share of the width or height; a thinner border does no harm
 DARK, BRIGHTER, MOST = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
 JPEG_QUALITY = 95
+AGAIN = "mappable convert READER ROOT OUT --overwrite"  # as the images were converted, with an option more
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,8 @@ def _border(gray: Floats32) -> tuple[Note, ...]:
     if max(ends) < THIN_BORDER:
         return ()
     cut = ",".join(f"{np.ceil(100 * end):g}" for end in ends)
-    return (
-        Note(f"all images have the same border; if it is no part of the scene, cut it off with --crop-border {cut}"),
-    )
+    mend = f"{AGAIN} --crop-border {cut}"
+    return (Note(f"all images have the same border; if it is no part of the scene, cut it off: {mend}"),)
 
 
 def _upside_down(gray: Floats32) -> tuple[Note, ...]:
@@ -132,4 +132,4 @@ def _upside_down(gray: Floats32) -> tuple[Note, ...]:
     if lower.mean() < MOST:
         return ()
     share = f"{lower.sum():,} of {len(lower):,} images are brighter below than above"
-    return (Note(f"{share}; if they are upside down, use --rotate 180"),)
+    return (Note(f"{share}; if they are upside down, turn them: {AGAIN} --rotate 180"),)
