@@ -27,7 +27,7 @@ import numpy as np
 from mappable.arrays import Bools
 from mappable.features.descriptors import Described
 from mappable.maps.encoders import open_encoder
-from mappable.maps.estimate import Visit, locate_visit
+from mappable.maps.estimate import locate_visit
 from mappable.places.files import load_places
 from mappable.places.joining import concatenate
 from mappable.places.readers import read_places
@@ -111,13 +111,14 @@ def run(words: Sequence[str], log: Path) -> float:
     return time.perf_counter() - began
 
 
-def another_visit(encoder: Path, known: Places, new: Places, radius: float) -> Visit | None:
-    """What a map of the known images does on the other visit."""
+def measured(encoder: Path, known: Places, new: Places, radius: float) -> dict[str, Any] | None:
+    """What a map of the known images does on the other visit; None if too few of its images are on the map."""
     loaded = open_encoder(str(encoder), "auto")
     both = concatenate([known, new])
     described = Described(both, loaded.embed(both), loaded.fingerprint, loaded.about)
     rows = np.arange(len(both))
-    return locate_visit(described, rows[: len(known)], rows[len(known) :], radius)
+    found = locate_visit(described, rows[: len(known)], rows[len(known) :], radius)
+    return None if found is None else asdict(found)
 
 
 def start(name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -134,15 +135,13 @@ def start(name: str, given: argparse.Namespace) -> dict[str, Any]:
     model = out / "map/model"
     radius = open_encoder(str(model), "cpu").about.positive_radius or 1.0
     result["radius"] = radius
-    encoders = {"start": model, "off the shelf": model / "off-the-shelf"}
+    for what, encoder in (("start", model), ("off the shelf", model / "off-the-shelf")):
+        result[what] = measured(encoder, known, new, radius)
     if given.by_hand:
         words = ["train", str(out / "map/places"), str(out / "by-hand"), *HAND[:2]]
         words += [word for value in one.by_hand for word in (HAND[2], value)]
         result["seconds by hand"] = run(words, out / "by-hand.log")
-        encoders["by hand"] = out / "by-hand"
-    for what, encoder in encoders.items():
-        found = another_visit(encoder, known, new, radius)
-        result[what] = None if found is None else asdict(found)
+        result["by hand"] = measured(out / "by-hand", known, new, radius)
     return result
 
 

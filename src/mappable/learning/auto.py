@@ -28,7 +28,7 @@ FEWEST_HELD_OUT = 10  # images
 YAW_LIMIT = math.radians(30)  # the paper's, for a robot that looks both ways
 SIZE_SAMPLE = 20  # images whose size is read
 MOST_LANDMARKS = 5000
-TRAINING_COST = {"all": 3.0, "last": 1.5}  # seconds per image of a step, in seconds per described image
+TRAINING_COST = {"all": 3.0, "last": 1.2}  # time per image of a step over that of describing it (docs/quick-start.md)
 
 
 @dataclass(frozen=True)

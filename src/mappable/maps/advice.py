@@ -12,6 +12,7 @@ USUAL = (
     "add images from elsewhere, which teach the map to reject such images: map build --elsewhere PLACES",
     "keep one visit out, so that it calibrates the map: mappable places split PLACES --calibration SEQUENCE",
     "visit the route once more, in a light or weather that the map does not know",
+    "visit places that are not on the map yet: it knows only where you have been",
 )
 
 
