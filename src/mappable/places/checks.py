@@ -23,6 +23,7 @@ STANDING = 5  # images at one position in a row that count as a motionless stret
 OVERLAPPING = 0.05  # share of a visit that must be near another visit
 STACKED = 0.2  # share of images that may have the position of another image of their visit
 ALIKE = 1.5  # gray levels; mean difference of two images in a row that counts as none
+FROZEN = 0.3  # the same, if the camera moved in between
 ALIKE_SIDE = 32  # pixels; width to which images are reduced before they are compared
 MOST_PIXELS = 4000  # images that are compared; a larger set is compared in part
 
@@ -46,12 +47,14 @@ def check_images(places: Places, load: Callable[[Places], Pixels], table: Path |
     """Warnings about images: a border, upside down, or like the image before. `load` gives pixels of places."""
     name = shlex.quote(str(table))
     notes, twins = [*find_oddities(load(places[sample_rows(len(places))]))], []
+    spacing = survey(places).spacing if len(places) > 1 else 0.0
     for rows in places.sequences().values():
         rows = rows[:MOST_PIXELS]
-        small = _reduced(load, places, rows)
-        alike = np.abs(np.diff(small, axis=0)).mean(axis=(1, 2)) < ALIKE if len(rows) > 1 else np.empty(0)
-        twins += [str(places.place_id[rows[number + 1]]) for number in np.flatnonzero(alike)]
-    spacing = survey(places).spacing if len(places) > 1 else 0.0
+        if len(rows) > 1:
+            changed = np.abs(np.diff(_reduced(load, places, rows), axis=0)).mean(axis=(1, 2))
+            near = steps(places.positions[rows]) < spacing / 2
+            alike = (changed < FROZEN) | ((changed < ALIKE) & near)
+            twins += [str(places.place_id[rows[number + 1]]) for number in np.flatnonzero(alike)]
     notes += warn(
         f"images look like the image before them; keep one image per step: {_thin(name, max(spacing, JITTER))}", twins
     )
