@@ -64,6 +64,11 @@ def test_one_command_makes_a_map_and_says_what_to_expect(
         assert one["name"] in made.stdout
     record = json.loads((out / "model/auto.json").read_text())
     assert record["chosen"]["kept"] in ("off-the-shelf", "trained")
+    assert record["chosen"]["trained"] is not None  # it was trained, and judged on what it held out
+    assert (
+        sum(one["queries"] for one in found["visits"]) <= len(record["held_out"])
+        or record["chosen"]["kept"] != "trained"
+    )
 
     before = {file: file.stat().st_mtime_ns for file in (out / "map").iterdir()}
     again = mappable("start", walls, out, "--no-serve")

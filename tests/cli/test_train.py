@@ -127,6 +127,16 @@ def test_settings_come_from_preset_file_and_command_line_in_that_order(
     assert "positive_radius is 30, expected less than negative_radius" in str(error)
 
 
+def test_without_a_preset_the_images_decide(toy_folder: Path, tmp_path: Path) -> None:
+    shown = run(toy_folder, tmp_path / "out", "--show-settings", "--set", "seed=3")
+    assert shown.exit_code == 0, shown.exception
+    found = yaml.safe_load(shown.stdout)
+    assert (found["positive_radius"], found["negative_radius"], found["seed"]) == (10.0, 25.0, 3)
+    assert (found["iterations"], found["size"]) == (0, "64x48")  # 40 images are too few to train on
+    both = run(toy_folder, tmp_path / "out", "--preset", "street", "--minutes", 3).exception
+    assert "--minutes is for training without a preset" in str(both)
+
+
 def test_images_that_are_not_packed_yet_are(unpacked: Path, toy_folder: Path, small: Path, tmp_path: Path) -> None:
     assert run(unpacked, tmp_path / "first", "--settings", small).exit_code == 0
     assert len(find_pack(unpacked, (64, 48), "crop")) == 60
