@@ -78,6 +78,7 @@ UNRUN = {
     "make": "sets an environment up from nothing: the target must exist",
     "python": "experiments and benchmarks of minutes and more: the file must exist, and its options",
     "torchrun": "several processes, which tests/learning/test_distributed.py has: parsed as `mappable` is",
+    "mappable start": "trains for minutes, tests/cli/test_start.py has it with a small network: parsed",
     "mappable demo": "tests/cli/test_demo.py has it, with one model and few images: parsed",
     "mappable reproduce oxford": "its images are not ours to pass on, tests/evaluation has a few like them: parsed",
     "mappable reproduce boreas": "hundreds of GB to download, tests/evaluation has a few images like them: parsed",

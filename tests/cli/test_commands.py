@@ -97,6 +97,27 @@ def test_sequences_are_kept_from_training(walks: Path, typed: Typed) -> None:
     assert set(load_places(walks / "table.csv").where(split="test").sequence) == {"wed"}
 
 
+def test_only_the_named_sequences_train(walks: Path) -> None:
+    split(walks, train="mon", test="tue")
+    places = load_places(walks)
+    splits = {"mon": "train", "tue": "test", "wed": "", "thu, noon": ""}
+    assert places.split.tolist() == [splits[name] for name in places.sequence]
+
+
+@pytest.mark.medium
+def test_a_table_is_checked_mended_and_drawn_by_overlap(walks: Path, typed: Typed, tmp_path: Path) -> None:
+    said = typed("places", "check", walks)
+    assert said.returncode == 0
+    assert "nothing to mend" in said.stdout or "warning: " in said.stdout
+    picture = tmp_path / "overlap.png"
+    assert typed("places", "show", walks, "--picture", picture, "--color", "overlap").returncode == 0
+    with Image.open(picture) as drawn:
+        assert drawn.width > 400
+    mended = typed("places", "mend", walks, "--spacing", "5", "--json")
+    assert json.loads(mended.stdout) == {"places": 4, "dropped": 4}
+    assert_one_sentence(typed("places", "mend", walks), "nothing to mend: give --spacing")
+
+
 def test_queries_do_not_train_after_a_split(walks: Path) -> None:
     places = load_places(walks)
     roles = ["query" if name == "wed" else "reference" for name in places.sequence]
@@ -118,13 +139,13 @@ def test_a_split_that_cannot_be_leaves_the_table_as_it_was(walks: Path, typed: T
     refused("has no sequence 'thu'", "--test", "mon,tue,wed,thu")
     refused("sequence 'tue' is given twice", "--calibration", "tue,tue")
     refused("sequence 'tue' is given twice", "--calibration", "tue", "--test", "mon,tue")
-    refused("give --calibration, --test or both")
-    refused("give --calibration, --test or both", "--calibration", "")
+    refused("give --calibration, --test or --train")
+    refused("give --calibration, --test or --train", "--calibration", "")
     two, none = walks / "two.parquet", walks / "none.parquet"
     save_places(load_places(walks).where(sequence=("mon", "tue")), two)
     refused("no sequence is left for training; its sequences are 'mon', 'tue'", "--calibration", "mon,tue", table=two)
     save_places(load_places(walks).replace(sequence=""), none)
-    refused("give --calibration, --test or both", table=none)
+    refused("give --calibration, --test or --train", table=none)
     refused("has no sequence 'mon'; its only sequence is ''", "--test", "mon", table=none)
 
 

@@ -42,7 +42,11 @@ def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, A
 COMMANDS = dict(commands(typer.main.get_command(app)))
 # Valid words for each command that name something that does not exist.
 MISTAKES = {
+    "start": "start no",
     "convert manifest": "convert manifest no out",
+    "places check": "places check no",
+    "places mend": "places mend no --drop-outliers",
+    "map estimate": "map estimate no --encoder no",
     "places show": "places show no",
     "places split": "places split no --test a",
     "simulate": "simulate no out",
@@ -72,8 +76,8 @@ MISTAKES = {
     "selfcheck": "selfcheck --device no",
 }
 # CONTINUING commands continue stopped work; CHANGING ones change a map or a table in one step (docs/commands.md).
-CONTINUING = {"convert", "simulate", "train", "reproduce", "demo"}
-CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}
+CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}
+CHANGING = {"places split", "places mend", "map add", "map remove", "map merge", "densify"}
 # These print no result: a server, a demonstration, a picture and a file.
 WITHOUT_JSON = {"serve", "demo", "map reliability", "map export"}
 

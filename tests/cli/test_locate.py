@@ -7,13 +7,15 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import Result
 
+from mappable.cli.locate import _print_reasons
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.encoder import Encoder
 from mappable.maps.map import Map
@@ -236,6 +238,15 @@ def test_what_cannot_be_located_is_refused_in_a_sentence(
     for command in (("locate", wall_map), ("densify", wall_map)):
         refused(mappable(*command, tmp_path / "none.parquet"), "none.parquet: the table has no images")
     assert mappable("locate", wall_map).exit_code == 2  # nothing is asked about
+
+
+def test_reasons_are_short_in_the_table_and_sentences_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = ["aliased: the image looks like a, and nearly as much like b"] * 5 + ["too far: it looks unlike the map"]
+    _print_reasons([cast(Any, SimpleNamespace(image=f"{n}.jpg", reason=text)) for n, text in enumerate(reasons)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "aliased: 0.jpg: the image looks like a, and nearly as much like b"
+    assert lines[3] == "aliased: 2 more images; --json has the reason of each"
+    assert lines[4:] == ["too far: 5.jpg: it looks unlike the map"]
 
 
 @pytest.mark.medium

@@ -26,7 +26,6 @@ from mappable.learning.trainer import TrainingStopped
 from mappable.places import find_pack, load_places, packing
 from mappable.places.files import save_places
 from mappable.places.table import Places
-from mappable.places.world_record import write_record
 
 pytestmark = pytest.mark.medium
 
@@ -128,12 +127,14 @@ def test_settings_come_from_preset_file_and_command_line_in_that_order(
     assert "positive_radius is 30, expected less than negative_radius" in str(error)
 
 
-def test_a_simulated_world_has_its_own_preset(tmp_path: Path) -> None:
-    write_record(tmp_path, {"frame": "rooms-v1"})
-    shown = run(tmp_path, tmp_path / "out", "--show-settings")
+def test_without_a_preset_the_images_decide(toy_folder: Path, tmp_path: Path) -> None:
+    shown = run(toy_folder, tmp_path / "out", "--show-settings", "--set", "seed=3")
     assert shown.exit_code == 0, shown.exception
-    (tmp_path / "shown.yaml").write_text(shown.stdout)
-    assert load_settings(file=tmp_path / "shown.yaml") == load_settings("rooms")
+    found = yaml.safe_load(shown.stdout)
+    assert (found["positive_radius"], found["negative_radius"], found["seed"]) == (10.0, 25.0, 3)
+    assert (found["iterations"], found["size"]) == (0, "64x48")  # 40 images are too few to train on
+    both = run(toy_folder, tmp_path / "out", "--preset", "street", "--minutes", 3).exception
+    assert "--minutes is for training without a preset" in str(both)
 
 
 def test_images_that_are_not_packed_yet_are(unpacked: Path, toy_folder: Path, small: Path, tmp_path: Path) -> None:

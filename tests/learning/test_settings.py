@@ -440,3 +440,9 @@ def test_the_examples_of_the_page_of_settings_work(tmp_path: Path) -> None:
 def test_presets_are_written_in_reading_order() -> None:
     for name in preset_names():
         assert list(read_preset(name)) == [one for one in Settings.model_fields if one in read_preset(name)]
+
+
+def test_trainable_last_switches_off_the_augmentation_of_the_preset() -> None:
+    assert load_settings("street").light > 0
+    assert load_settings("street", overrides=["trainable=last"]).light == 0
+    assert load_settings("nordland", overrides=["trainable=conv5"]).mirrored == 0

@@ -151,6 +151,13 @@ def test_an_encoder_knows_what_it_learned_from(toy: Toy, settings: NewSettings) 
     assert given.feature_scale_squared == 0.6
 
 
+def test_without_steps_no_positives_are_needed(toy: Toy, settings: NewSettings) -> None:
+    found = train(*toy, settings(iterations=0, positive_radius=0.01, feature_scale_squared="measure")).about
+    assert found.feature_scale_squared is None
+    with pytest.raises(BadInputError, match=r"none of the 40 training places has another place within 0.01 m"):
+        train(*toy, settings(iterations=1, positive_radius=0.01, feature_scale_squared="measure"))
+
+
 @pytest.mark.parametrize(
     ("changes", "proportional"),
     [

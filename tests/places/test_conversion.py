@@ -125,7 +125,8 @@ def test_a_border_and_images_upside_down_are_noted_with_the_option_that_mends_th
     places = convert("manifest", odd, tmp_path / "out", size=(80, 60))
     text = " | ".join(str(note) for note in places.notes)
     assert "--crop-border 0,0,0,10" in text
-    assert "14 of 14 images are brighter below than above; if they are upside down, use --rotate 180" in text
+    assert "14 of 14 images are brighter below than above; if they are upside down, turn them: mappable convert" in text
+    assert "--overwrite --rotate 180" in text
     mended = convert("manifest", odd, tmp_path / "mended", size=(80, 60), rotate="180", crop_border="0,0,0,10")
     assert mended.notes == ()
     found = np.asarray(Image.open(mended.files[3]))

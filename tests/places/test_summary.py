@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mappable.places.checks import check
 from mappable.places.frames import Frame
 from mappable.places.notes import Note
 from mappable.places.picture import draw_map
-from mappable.places.summary import check, summarize
+from mappable.places.summary import summarize
 from mappable.places.table import Places
 
 
@@ -35,7 +36,8 @@ def test_counts_extent_spacing_and_duration() -> None:
     assert (frame.unit, frame.low, frame.high) == ("m", (0.0, 5.0), (78.0, 5.0))
     assert summary.conditions == {"sun": 40}
     assert summary.splits == {"train": 40}
-    assert (summary.with_yaw, summary.with_time, summary.notes) == (0, 40, ())
+    assert (summary.with_yaw, summary.with_time) == (0, 40)
+    assert [note.text.partition(",")[0] for note in summary.notes] == ["all images are of one visit ('drive')"]
 
 
 def test_z_counts_in_lengths_only_with_three_dimensions() -> None:
@@ -47,7 +49,7 @@ def test_z_counts_in_lengths_only_with_three_dimensions() -> None:
 def test_a_jump_that_no_car_can_make_is_reported_by_place() -> None:
     x = np.arange(40) * 2.0
     x[20:] += 500
-    (note,) = check(drive(x=x))
+    note = check(drive(x=x))[0]
     assert note.warning
     assert note.items == ("20.jpg: 502.0 m in 1.00 s",)
 
@@ -56,12 +58,13 @@ def test_a_place_far_from_all_others_is_reported() -> None:
     x = np.arange(40) * 2.0
     x[39] = 5000
     lonely = check(drive(x=x, time=np.arange(40) * 10**12))
-    assert [note.items for note in lonely] == [("39.jpg: 4,924.0 m",)]
+    assert lonely[0].items == ("39.jpg: 4,924.0 m",)
+    assert "mappable places mend PLACES --drop-outliers" in lonely[0].text
 
 
 def test_the_tables_own_notes_come_first() -> None:
     note = Note("images without GPS", ("a.jpg",))
-    assert summarize(drive().noting(note)).notes == (note,)
+    assert summarize(drive().noting(note)).notes[0] == note
 
 
 @pytest.mark.medium

@@ -10,8 +10,8 @@ from types import FrameType
 from mappable.errors import MappableError
 from mappable.progress import speaks
 
-CONTINUING = {"convert", "simulate", "train", "reproduce", "demo"}  # the same command continues stopped work
-CHANGING = {"places split", "map add", "map remove", "map merge", "densify"}  # they replace a file in one step
+CONTINUING = {"start", "convert", "simulate", "train", "reproduce", "demo"}  # the same command continues stopped work
+CHANGING = {"places split", "places mend", "map add", "map remove", "map merge", "densify"}  # in one step
 
 
 class _Stopped(BaseException):

@@ -24,6 +24,7 @@ from mappable.cli import (
     selfcheck,
     serve,
     simulate,
+    start,
     train,
     weights,
 )
@@ -55,9 +56,15 @@ def _mappable(
     """Options of `mappable` itself."""
 
 
-IMAGES, ENCODERS, MAPS = "Images and tables", "Encoders", "Maps"  # panels of the help, as on docs/commands.md
+START, IMAGES, ENCODERS, MAPS = (
+    "Start",
+    "Images and tables",
+    "Encoders",
+    "Maps",
+)  # panels of the help, as on docs/commands.md
 RECOVERY, EVALUATION, INSTALLATION = "Recovery", "Evaluation", "Installation"
 
+app.command(rich_help_panel=START)(start.start)
 app.add_typer(convert.app, name="convert", rich_help_panel=IMAGES)
 app.add_typer(places.app, name="places", rich_help_panel=IMAGES)
 app.command(rich_help_panel=IMAGES)(simulate.simulate)

@@ -30,10 +30,12 @@ from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
     from mappable.arrays import Floats
-    from mappable.maps.location import Outcome
+    from mappable.maps.location import Location, Outcome
     from mappable.maps.map import Map
     from mappable.places.pixels import Images
     from mappable.places.table import Places
+
+REASONS_SHOWN = 3  # images per kind of reason, below the table
 
 
 def locate(
@@ -243,12 +245,26 @@ def print_locations(opened: "Map", found: "Sequence[Outcome]", true: "Floats | N
             continue
         distance = "" if one.distance is None else f"{one.distance:.1f}"
         interval = "" if one.low is None else f"{one.low:.1f} to {one.high:.1f}"
-        status = Text("confident", "green") if one.confident else Text(one.reason, "yellow")
+        status = Text("confident", "green") if one.confident else Text(one.reason.partition(":")[0], "yellow")
         where = [f"{value:.2f}" for value in one.coordinates]
         where += [f"{value:.6f}" for value in (one.latitude, one.longitude) if value is not None]
         where += [] if not turned else ["" if one.heading is None else f"{one.heading:.2f}"]
         error = [] if true is None else [f"{math.dist(one.coordinates, true[row]):.1f}"]
         rows.append([one.image, *where, distance, interval, *error, one.landmark, status])
     print_table(["image", *numbers, "landmark", ""], rows, numbers=numbers)
+    _print_reasons(located)
     confident = sum(one.confident for one in located)
     typer.echo(f"confident for {confident:,} of {len(found):,} images; frame {opened.frame.name} ({opened.unit})")
+
+
+def _print_reasons(located: "Sequence[Location]") -> None:
+    """Print below the table why images are not confident: the first images of each kind of reason."""
+    kinds: dict[str, list[Location]] = {}
+    for one in located:
+        if ":" in one.reason:
+            kinds.setdefault(one.reason.partition(":")[0], []).append(one)
+    for kind, images in kinds.items():
+        for one in images[:REASONS_SHOWN]:
+            typer.echo(f"{kind}: {one.image}:{one.reason.partition(':')[2]}")
+        if len(images) > REASONS_SHOWN:
+            typer.echo(f"{kind}: {len(images) - REASONS_SHOWN:,} more images; --json has the reason of each")

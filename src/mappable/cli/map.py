@@ -26,12 +26,14 @@ from mappable.cli.common import (
     print_json,
     warn_if_paths_changed,
 )
+from mappable.cli.estimate import estimate
 from mappable.cli.map_build import build
 from mappable.cli.output import print_map
 from mappable.errors import BadInputError
 
 app = typer.Typer(help="Build, show, change, verify and export maps of landmarks.", no_args_is_help=True)
 app.command()(build)
+app.command()(estimate)
 
 
 @app.command()

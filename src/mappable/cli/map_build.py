@@ -25,6 +25,7 @@ from mappable.cli.output import print_map, print_used_images
 from mappable.errors import BadInputError
 
 if TYPE_CHECKING:
+    from mappable.features.descriptors import Described
     from mappable.maps.map import Map
     from mappable.places.table import Places
 
@@ -133,6 +134,26 @@ def build(
         built = build_map(loaded, places, packed_images(table, places, loaded), elsewhere=absent_images, **options)
     print_map((built.with_index(seed) if _wants_index(built, approximate) else built).save(out, encoder_file), as_json)
     typer.echo(f"written to {out}", err=as_json)
+
+
+def save_map(described: "Described", out: Path, model: Path, *, overwrite: bool = False) -> bool:
+    """Build a map of finished descriptors as `build` does by default, and keep the encoder with it.
+
+    A map that was built of the same images with the same encoder is kept. Return True if a map was built.
+    """
+    from mappable.maps.build import build_map_of, usual_landmarks
+    from mappable.maps.encoders import find_encoder
+    from mappable.maps.folder import MAP
+    from mappable.maps.map import Map
+
+    if (out / MAP).exists() and not overwrite:
+        kept = Map.open(out)
+        if kept.encoder == described.encoder and set(kept.places.place_id) <= set(described.places.place_id):
+            print_map(kept)
+            return False
+    count = usual_landmarks(described.about, described.places)
+    print_map(build_map_of(described, landmarks=count).save(out, find_encoder(str(model))))
+    return True
 
 
 def _print_used_images(places: "Places") -> None:

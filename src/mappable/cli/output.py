@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mappable.evaluation.protocols.localization.ways import RuleCounts
     from mappable.evaluation.result import Result
     from mappable.evaluation.summary import RowSummary
+    from mappable.learning.auto import Plan
+    from mappable.learning.choosing import Chosen
     from mappable.maps.map import Map
     from mappable.places.summary import Summary
     from mappable.places.table import Places
@@ -134,6 +136,36 @@ def print_training(out: Path, unit: str, as_json: bool = False) -> None:
         shown = " -> ".join(f"{100 * share:.1f} %" for share in shares)
         typer.echo(f"calibration images whose nearest landmark is within {scores[0]['radius']:g} {unit}: {shown}")
     typer.echo(f"encoder: {out / 'encoder.safetensors'}")
+
+
+def print_plan(plan: "Plan") -> None:
+    """Print on standard error what `auto` chose, and why."""
+    width, widest = (max(len(getattr(one, name)) for one in plan.reasons) for name in ("name", "value"))
+    for one in plan.reasons:
+        typer.echo(f"  {one.name:<{width}}  {one.value:<{widest}}  {one.why}", err=True)
+    if plan.trained is None:
+        typer.echo(f"training cannot help: {plan.why_not}", err=True)
+        shelf = plan.off_the_shelf
+        typer.echo(f"  you get the off-the-shelf encoder {shelf.weights}, with clusters of your images", err=True)
+    else:
+        rows = "the images of the split calibration" if not len(plan.held_out) else "a stretch of the route"
+        typer.echo(f"  {rows} will judge whether training helped", err=True)
+    typer.echo("  change any value with --set NAME=VALUE; see all with --show-settings", err=True)
+
+
+def print_chosen(chosen: "Chosen", out: Path, as_json: bool = False) -> None:
+    """Print which encoder was kept, and why."""
+    if as_json:
+        typer.echo(json.dumps({"encoder": str(out / "encoder.safetensors")} | asdict(chosen), indent=2))
+        return
+    shares = [
+        f"{name} {100 * share:.1f} %"
+        for name, share in (("off the shelf", chosen.off_the_shelf), ("trained", chosen.trained))
+        if share is not None
+    ]
+    if shares:
+        typer.echo(f"found of {chosen.queries:,} held-out images: {', '.join(shares)}")
+    typer.echo(f"encoder: {out / 'encoder.safetensors'} ({chosen.kept}: {chosen.why})")
 
 
 def print_used_images(places: "Places", doing: str, **rows: "Ints") -> None:

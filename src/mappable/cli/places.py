@@ -1,24 +1,31 @@
-"""`mappable places`: show a table of places, and split it into training, calibration and test."""
+"""`mappable places`: show, check and mend a table of places, and split it into training, calibration and test."""
 
 from collections.abc import Collection
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
+import numpy as np
 import typer
 
+from mappable.arrays import Pixels
 from mappable.cli.common import AsJson, OverwriteFiles, Table, check_outputs, print_json
 from mappable.cli.output import print_summary
 from mappable.errors import BadInputError
 from mappable.places.files import TABLE, load_places, save_places
 from mappable.places.picture import draw_map
 from mappable.places.roles import split_of
+from mappable.places.table import Places
 
 SPLITS = ("train", "calibration", "test")
+CHECKED_SIZE = (160, 120)  # pixels of images that are not packed
+Color = Literal["condition", "sequence", "overlap"]
 NAMES_IN_ERROR = 10  # sequences that an error lists
 
 app = typer.Typer(
-    help="Show tables of places, and split them into training, calibration and test.", no_args_is_help=True
+    help="Show, check and mend tables of places, and split them into training, calibration and test.",
+    no_args_is_help=True,
 )
 
 
@@ -28,6 +35,13 @@ def show(
     picture: Annotated[
         Path | None, typer.Option(help="Also draw a map of the places to this file.", metavar="FILE")
     ] = None,
+    color: Annotated[
+        Color | None,
+        typer.Option(
+            help="With --picture: what the colors show. overlap: the number of other visits to the same place "
+            "(default: condition if there are any, else sequence)."
+        ),
+    ] = None,
     overwrite: OverwriteFiles = False,
     as_json: AsJson = False,
 ) -> None:
@@ -36,14 +50,67 @@ def show(
 
     check_outputs(overwrite, picture)
     places = load_places(table)
-    summary = summarize(places)
+    summary = summarize(places, table)
     if as_json:
         print_json(asdict(summary))
     else:
         print_summary(summary)
     if picture is not None:
-        draw_map(places, picture)
+        draw_map(places, picture, color)
         typer.echo(f"map picture: {picture}", err=True)
+
+
+@app.command()
+def check(table: Table, as_json: AsJson = False) -> None:
+    """Check positions, visits and images; each warning names the command that mends it.
+
+    `mappable places show` prints the same warnings, except those about images.
+    """
+    from mappable.places.checks import check as check_positions
+    from mappable.places.checks import check_images
+
+    places = load_places(table)
+    images = check_images(places, partial(_small_pixels, table), table) if len(places) else ()
+    notes = [*(note for note in places.notes if note.warning), *check_positions(places, table)]
+    known = {note.text for note in notes}  # `convert` stores its findings about images
+    notes += [note for note in images if note.text not in known]
+    if as_json:
+        print_json([note.to_json() for note in notes])
+        return
+    for note in notes:
+        typer.echo("\n".join([f"warning: {note}", *note.lines()[1:]]))
+    if not notes:
+        typer.echo(f"{len(places):,} places: nothing to mend")
+
+
+@app.command()
+def mend(
+    table: Table,
+    spacing: Annotated[
+        float | None, typer.Option(help="Keep one image per METRES along each sequence.", metavar="METRES")
+    ] = None,
+    drop_outliers: Annotated[
+        bool, typer.Option("--drop-outliers", help="Drop places far from all others, and positions that jump.")
+    ] = False,
+    frame: Annotated[
+        str | None, typer.Option(help="State that all places are in one frame, and give it this name.", metavar="NAME")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Mend a table as `mappable places check` proposes. Images do not change.
+
+    The table is rewritten. To undo this, convert the collection again with --overwrite.
+    """
+    from mappable.places.mending_tables import mend as mend_table
+
+    places = load_places(table)
+    mended = mend_table(places, spacing=spacing, drop_outliers=drop_outliers, frame=frame)
+    save_places(mended, table / TABLE if table.is_dir() else table)
+    counts = {"places": len(mended), "dropped": len(places) - len(mended)}
+    if as_json:
+        print_json(counts)
+    else:
+        typer.echo(f"{counts['places']:,} places kept, {counts['dropped']:,} dropped")
 
 
 @app.command()
@@ -56,6 +123,13 @@ def split(
         str,
         typer.Option(help="Sequences that `mappable evaluate` locates (default: none).", metavar="SEQUENCE,SEQUENCE"),
     ] = "",
+    train: Annotated[
+        str,
+        typer.Option(
+            help="Sequences that train; others without a use get no split (default: all others).",
+            metavar="SEQUENCE,SEQUENCE",
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Reserve whole sequences for calibration and test; all other images train, except queries, which test.
@@ -66,17 +140,18 @@ def split(
     places = load_places(table)
     sequences = places.sequences()
     reserved: dict[str, str] = {}
-    for value, names in (("calibration", calibration), ("test", test)):
+    for value, names in (("calibration", calibration), ("test", test), ("train", train)):
         for name in _names(names, sequences):
             if name not in sequences:
                 raise BadInputError(f"{table}: has no sequence {name!r}; {_listed(sequences)}")
             if name in reserved:
-                raise BadInputError(f"sequence {name!r} is given twice; give it once, for calibration or for test")
+                raise BadInputError(f"sequence {name!r} is given twice; give it once, for one split")
             reserved[name] = value
     if not reserved:
-        raise BadInputError("no sequence to reserve: give --calibration, --test or both")
+        raise BadInputError("no sequence to reserve: give --calibration, --test or --train")
     both = zip(places.sequence, places.role, strict=True)
-    column = [reserved.get(sequence, split_of(role)) for sequence, role in both]
+    rest = "" if train else "train"
+    column = [reserved.get(sequence, split_of(role, rest)) for sequence, role in both]
     if "train" not in column:
         raise BadInputError(f"{table}: no sequence is left for training; {_listed(sequences)}")
     save_places(places.replace(split=column), table / TABLE if table.is_dir() else table)
@@ -90,6 +165,16 @@ def split(
     for one, count in counts.items():
         plural = "s" * (count["sequences"] != 1)
         typer.echo(f"{one}: {count['sequences']:,} sequence{plural}, {count['places']:,} places")
+
+
+def _small_pixels(table: Path, places: Places) -> Pixels:
+    """Pixels of places: packed ones of any size, or else decoded files."""
+    from mappable.places.cache import find_pack
+    from mappable.places.images import load_image
+
+    if (table / "pixels").is_dir() and (pack := find_pack(table)).holds(places):
+        return pack.load(places)
+    return np.stack([load_image(file, CHECKED_SIZE, "crop", places.decoding) for file in places.files])
 
 
 def _names(text: str, known: Collection[str]) -> list[str]:

@@ -1,20 +1,29 @@
 """`mappable train PLACES OUT`: train an encoder on the images of a converted set."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mappable.cli.common import AsJson, Device
-from mappable.cli.output import print_training, print_used_images
+from mappable.cli.output import print_chosen, print_plan, print_training, print_used_images
 from mappable.errors import BadInputError
 from mappable.progress import speaks
 
 if TYPE_CHECKING:
+    from mappable.learning.auto import Plan
+    from mappable.learning.choosing import Chosen
+    from mappable.learning.settings import Settings
     from mappable.places.images import Fit, Size
     from mappable.places.pixels import Images
     from mappable.places.table import Places
+
+AUTO = "auto"  # the name of no preset
+MEASURED_IMAGES, MEASURED_LOCATIONS = 16, 20  # images by which the speed of the machine is measured
 
 
 def train(
@@ -26,7 +35,7 @@ def train(
     ],
     preset: Annotated[
         str | None,
-        typer.Option(help="Preset of settings: {presets} (default: the preset of a simulated world, else none)."),
+        typer.Option(help="Preset of settings: {presets} (default: auto, which derives them from images and machine)."),
     ] = None,
     settings_file: Annotated[
         Path | None,
@@ -48,6 +57,10 @@ def train(
     values: Annotated[
         list[str] | None, typer.Option("--set", help="Change any setting; may be repeated.", metavar="KEY=VALUE")
     ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Without a preset: time limit in minutes, which decides the number of steps.", min=0.1),
+    ] = None,
     device: Device = "auto",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start over, and replace the training run in OUT.")
@@ -62,32 +75,45 @@ def train(
 ) -> None:
     """Train an encoder on the images of the split `train`; without splits, on all images except queries.
 
+    Without a preset and a settings file, the command looks at the images and the machine, prints what it chose and
+    why, and trains. It keeps the off-the-shelf encoder if training cannot help, or did not help on held-out images.
+
     Settings come from a preset, a YAML file and `--set`; later ones override earlier ones. `--show-settings` prints
     the names and values of all settings. You may stop with Ctrl-C or kill the command: the same command continues, to
     the same result.
 
-    With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT ...`
+    With several GPUs: `torchrun --nproc-per-node 4 -m mappable train PLACES OUT --preset NAME ...`
     """
     from mappable.learning.settings import load_settings, settings_to_yaml
 
     flags = {"loss": loss, "iterations": iterations, "trainable": trainable, "seed": seed}
-    given = [f"{name}={value}" for name, value in flags.items() if value is not None]
-    settings = load_settings(preset or _preset_of(folder), settings_file, [*(values or []), *given])
+    given = [*(values or []), *(f"{name}={value}" for name, value in flags.items() if value is not None)]
+    automatic = preset in (None, AUTO) and settings_file is None
+    if minutes is not None and not automatic:
+        raise BadInputError("--minutes is for training without a preset: remove it, or remove --preset and --settings")
+    if automatic and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise BadInputError("several processes need fixed settings: give --preset NAME or --settings FILE")
+    if folder.is_file():
+        raise BadInputError(f"{folder}: is a file; give the folder that contains the table and the images")
+    if automatic:
+        _train_automatically(
+            folder, out, given, minutes=minutes, device=device, overwrite=overwrite, as_json=as_json,
+            show_settings=show_settings,
+        )  # fmt: skip
+        return
+    settings = load_settings(preset, settings_file, given)
     if show_settings:
         typer.echo(settings_to_yaml(settings), nl=False)
         return
 
     from mappable.features.activations import FOLDER
-    from mappable.learning.trainer import TrainingStopped
     from mappable.learning.trainer import train as run
     from mappable.places.files import load_places
 
-    if folder.is_file():
-        raise BadInputError(f"{folder}: is a file; give the folder that contains the table and the images")
     places = load_places(folder)
     if speaks():
         print_used_images(places, "training on", references=places.training())
-    try:
+    with stoppable():
         run(
             places,
             _packed(places, folder, settings.size, settings.fit),
@@ -98,12 +124,99 @@ def train(
             tensorboard=tensorboard,
             activations=folder / FOLDER,
         )
+    if speaks():
+        print_training(out, places.unit, as_json)
+
+
+def _train_automatically(
+    folder: Path, out: Path, given: list[str], *, minutes: float | None, device: str, overwrite: bool, as_json: bool,
+    show_settings: bool,
+) -> None:  # fmt: skip
+    from mappable.learning.settings import settings_to_yaml
+    from mappable.places.files import load_places
+
+    places = load_places(folder)
+    chosen_plan = plan_of(folder, out, given, minutes=minutes, device=device, overwrite=overwrite, places=places)
+    if show_settings:
+        typer.echo(settings_to_yaml(chosen_plan.settings), nl=False)
+        return
+    print_used_images(places, "training on", references=places.training())
+    print_plan(chosen_plan)
+    with stoppable():
+        chosen = run_plan(folder, places, chosen_plan, out, device=device, overwrite=overwrite)
+    print_chosen(chosen, out, as_json)
+
+
+def plan_of(
+    folder: Path, out: Path, given: list[str], *, minutes: float | None, device: str, overwrite: bool, places: "Places"
+) -> "Plan":
+    """What `auto` chooses; a run that continues keeps its number of steps."""
+    from mappable.features.devices import find_device
+    from mappable.learning.auto import plan
+    from mappable.learning.choosing import read_record
+    from mappable.learning.setting_layers import read_overrides
+
+    changes = {name: one.value for name, one in read_overrides(given).items()}
+    before = None if overwrite else read_record(out)
+    gpu = find_device(device).type == "cuda"
+    speed = None
+    if before is not None and before.get("iterations"):
+        changes.setdefault("iterations", before["iterations"])
+    elif minutes is not None and changes.get("iterations") is None:
+        planned = plan(places, gpu=gpu, changes=changes)
+        speed = _speed(places, planned.settings, device) if planned.trained else None
+    return plan(places, gpu=gpu, minutes=minutes, speed=speed, changes=changes)
+
+
+def run_plan(folder: Path, places: "Places", plan: "Plan", out: Path, *, device: str, overwrite: bool) -> "Chosen":
+    """Train as planned, and write the encoder that was better to `out`."""
+    from mappable.features.activations import FOLDER
+    from mappable.learning.choosing import train_as_planned, write_record
+
+    settings = plan.settings
+    images = _packed(places, folder, settings.size, settings.fit)
+    write_record(out, places, plan)
+    chosen = train_as_planned(
+        places, images, plan, out=out, device=device, overwrite=overwrite, activations=folder / FOLDER
+    )
+    write_record(out, places, plan, chosen)
+    return chosen
+
+
+def _speed(places: "Places", settings: "Settings", device: str) -> float:
+    """Images per second that this machine describes, measured on a few images."""
+    import time
+
+    from mappable.arrays import evenly
+    from mappable.features.devices import find_device
+    from mappable.features.encoder import Encoder
+
+    some = places[evenly(len(places), MEASURED_IMAGES)]
+    encoder = Encoder.create(
+        weights=settings.weights,
+        weights_file=Path(settings.weights_file) if settings.weights_file else None,
+        size=settings.size,
+        fit=settings.fit,
+        clusters=settings.clusters,
+        backbone=settings.backbone,
+    ).to(find_device(device))
+    encoder.initialize(some, locations=MEASURED_LOCATIONS)
+    start = time.perf_counter()
+    encoder.embed(some, progress=False)
+    return len(some) / max(time.perf_counter() - start, 1e-6)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Exit with 130 if the user stops the run."""
+    from mappable.learning.trainer import TrainingStopped
+
+    try:
+        yield
     except TrainingStopped as stopped:
         if speaks():
             typer.echo(f"{stopped}; the same command continues from there", err=True)
         sys.exit(130)
-    if speaks():
-        print_training(out, places.unit, as_json)
 
 
 def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "Images":
@@ -113,10 +226,3 @@ def _packed(places: "Places", folder: Path, size: "Size", fit: "Fit") -> "Images
 
     images = find_packed(folder, places, size, fit)
     return images or pack_images(places, folder, size=size, fit=fit, wait=True)[0].view(places)
-
-
-def _preset_of(folder: Path) -> str | None:
-    """The preset of a simulated world, or None for any other folder."""
-    from mappable.places.world_record import RECORD, read_record
-
-    return str(read_record(folder)["frame"]).split("-")[0] if (folder / RECORD).is_file() else None

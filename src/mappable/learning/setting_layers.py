@@ -36,14 +36,14 @@ def read_preset(name: str) -> Layer:
     if name not in preset_names():
         raise BadInputError(f"unknown preset {name!r}; the presets are {', '.join(preset_names())}")
     source = f"preset {name}"
-    layer = _read_yaml((PRESETS / f"{name}.yaml").read_text("utf-8"), source)
+    layer = read_yaml((PRESETS / f"{name}.yaml").read_text("utf-8"), source)
     return {key: Given(given.value, source) for key, given in layer.items()}
 
 
 def read_file(file: Path) -> Layer:
     """Read the settings of a YAML file."""
     with reading(file):
-        return _read_yaml(file.read_text("utf-8-sig"), str(file))
+        return read_yaml(file.read_text("utf-8-sig"), str(file))
 
 
 def read_overrides(overrides: Mapping[str, Any] | Sequence[str]) -> Layer:
@@ -75,7 +75,7 @@ def _read_value(text: str, source: str) -> Any:
         raise BadInputError(f"{source}: {_cut(text)!r} is not a YAML value; try quotes around it") from None
 
 
-def _read_yaml(text: str, source: str) -> Layer:
+def read_yaml(text: str, source: str) -> Layer:
     """Read the top-level keys with their values and lines.
 
     This reads YAML nodes, because a plain load would silently keep only the last of two equal keys.

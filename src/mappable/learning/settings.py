@@ -281,7 +281,8 @@ def load_settings(
 ) -> Settings:
     """Merge a preset, a YAML file and single `overrides`; a later layer replaces the values of an earlier one.
 
-    `overrides` is a mapping, or a list of "key=value" texts.
+    `overrides` is a mapping, or a list of "key=value" texts. A later layer with `trainable: last` switches off the
+    `light` and `mirrored` of earlier layers.
 
     >>> load_settings("street", overrides=["epochs=2"]).iterations is None
     True
@@ -295,6 +296,9 @@ def load_settings(
         for name, other in (("iterations", "epochs"), ("epochs", "iterations")):
             if values.get(name) is not None:
                 merged.pop(other, None)  # a later layer replaces the other kind of budget too
+        if current_layers(values.get("trainable", "all")) != "all":
+            for change in ("mirrored", "light"):
+                merged.pop(change, None)  # of an earlier layer: frozen layers read every image only once
         merged |= values
     try:
         return Settings.model_validate(merged)

@@ -31,7 +31,9 @@ from mappable.learning.feature_scale import measure_feature_scale
 from mappable.learning.learner import Learner
 from mappable.learning.settings import Settings
 from mappable.places.files import load_places
+from mappable.places.neighbors import find_neighbors
 from mappable.places.pixels import Images, images_of
+from mappable.places.table import Places
 
 RESIDENT = 0.5  # images stay on the GPU if they take at most this fraction of its free memory
 
@@ -67,8 +69,10 @@ def start_learner(
         return learner
     _find_clusters(learner, len(data.train), fingerprint, activations)
     learner.remember_start(len(data.train))
-    scale = settings.feature_scale_squared
-    if scale == "measure":
+    scale: float | None = None
+    if settings.feature_scale_squared != "measure":
+        scale = settings.feature_scale_squared
+    elif settings.iterations != 0 or has_positives(data.train, settings):
         scale = measure_feature_scale(
             data.train,
             partial(learner.describe, title="measuring the feature scale"),
@@ -91,6 +95,11 @@ def start_learner(
         sequences=tuple(data.train.sequences()),
     )
     return learner
+
+
+def has_positives(places: Places, settings: Settings) -> bool:
+    """True if any two places are positives of each other."""
+    return bool(find_neighbors(places, settings.positive_radius, max_yaw=settings.yaw_limit).counts.any())
 
 
 def _inputs(

@@ -88,9 +88,10 @@ def train(
             device=chosen,
             negatives=settings.negatives,
             other_runs=settings.positives_from == "other-runs",
+            may_be_empty=settings.iterations == 0,
         )
         _check(data, sampler, settings)
-        if group.first:
+        if group.first and settings.iterations != 0:
             _print_skipped(sampler)
         fingerprint = data.fingerprint
         finished, checkpoint = None, None
@@ -145,7 +146,8 @@ class _Run:
     ) -> None:
         self.data, self.sampler, self.learner, self.settings = data, sampler, learner, settings
         self.group, self.folder, self.interrupted = group, folder, interrupted
-        self.loss = settings.build_loss(learner.feature_scale_squared)
+        # Without steps, F² is not needed, and may be unknown.
+        self.loss = settings.build_loss(1.0 if settings.iterations == 0 else learner.feature_scale_squared)
         self.total = iterations_of(settings, sampler)
         self.steps_per_group = STEPS_PER_GROUP[learner.device.type]
         self.groups_in_flight = GROUPS_IN_FLIGHT[learner.device.type]

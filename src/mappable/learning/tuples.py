@@ -57,7 +57,8 @@ class Sampler:
     the frames' unit. Positives and negatives are in the anchor's frame. With `other_runs`, positives come from other
     sequences than the anchor's, if there are any.
 
-    A place without positives, or with fewer than `negatives` negatives, cannot be an anchor.
+    A place without positives, or with fewer than `negatives` negatives, cannot be an anchor. It is an error if no place
+    can, unless the sampler `may_be_empty`.
     `skipped_without_positives` has the rows of places without positives. `skipped_without_negatives` has the rows of
     places with positives, but too few negatives. `usable` has the rows of all possible anchors.
 
@@ -76,6 +77,7 @@ class Sampler:
         seed: int = 0,
         device: torch.device | str = "cpu",
         other_runs: bool = False,
+        may_be_empty: bool = False,
     ) -> None:
         _check(places, positive_radius, negative_radius, yaw_limit)
         self.places = places
@@ -88,7 +90,7 @@ class Sampler:
         self._frame = torch.tensor(codes, device=self.device) if len(names) > 1 else None
         runs = np.unique(places.sequence, return_inverse=True)[1]
         self._run = torch.tensor(runs, device=self.device) if other_runs else None
-        self._find_usable()
+        self._find_usable(may_be_empty)
 
     def __len__(self) -> int:
         """Number of training places."""
@@ -221,7 +223,7 @@ class Sampler:
         step = min(max(PAIRS_PER_CHUNK[kind] // len(self), 1), ANCHORS_PER_CHUNK[kind])
         return (slice(start, start + step) for start in range(0, anchors, step))
 
-    def _find_usable(self) -> None:
+    def _find_usable(self, may_be_empty: bool) -> None:
         positive, negative = [], []
         for chunk in self._chunks(len(self)):
             rows = torch.arange(len(self), device=self.device)[chunk]
@@ -234,11 +236,13 @@ class Sampler:
             near += f" whose yaw differs by less than {math.degrees(self.yaw_limit):g} degrees (yaw_limit)"
         far = f"{self.negatives} places at least {self.negative_radius:g} {self.places.unit} away (negative_radius)"
         none = f"none of the {len(self):,} training places has"
-        if not has_positives.any():
+        if may_be_empty:
+            pass
+        elif not has_positives.any():
             raise BadInputError(f"{none} {near}; raise positive_radius")
-        if not has_negatives.any():
+        elif not has_negatives.any():
             raise BadInputError(f"{none} {far}; lower negative_radius")
-        if not (has_positives & has_negatives).any():
+        elif not (has_positives & has_negatives).any():
             raise BadInputError(f"{none} both {near} and {far}; change the radii")
         self.usable: Ints = np.flatnonzero(has_positives & has_negatives)
         self.skipped_without_positives: Ints = np.flatnonzero(~has_positives)

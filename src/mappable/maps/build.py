@@ -66,7 +66,7 @@ def build_map(
     absent = None if elsewhere is None else lambda: encoder.embed(elsewhere)
     options.setdefault("landmarks", None)
     if options["landmarks"] is None:
-        options["landmarks"] = _usual_count(encoder, places)
+        options["landmarks"] = usual_landmarks(encoder.about, places)
     return _build(
         places, lambda rows: encoder.embed(pixels.take(rows)), encoder.fingerprint, encoder.about, absent, **options
     )
@@ -167,8 +167,10 @@ def visits(places: Places, images: Ints, landmarks: Ints) -> tuple[OneVisit | No
     return OneVisit(along[np.searchsorted(rows, images)], of_landmarks), of_landmarks
 
 
-def _usual_count(encoder: ImageEncoder, places: Places) -> int:
-    return _enough_left(places, int(encoder.about.settings.get("landmarks", DEFAULT_LANDMARKS)))
+def usual_landmarks(about: About | None, places: Places) -> int:
+    """The default number of landmarks: that of the encoder's settings, but enough images are left for calibration."""
+    settings = {} if about is None else about.settings
+    return _enough_left(places, int(settings.get("landmarks", DEFAULT_LANDMARKS)))
 
 
 def _enough_left(places: Places, landmarks: int) -> int:

@@ -152,7 +152,7 @@ def pack_folder(out: Path | str, size: Size, fit: Fit, decoding: RawDecoding | N
 
 
 def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None) -> PackedImages:
-    """Open the only pack of a converted set, or the pack with this size (width, height) and fit."""
+    """Open the pack of a converted set with this size (width, height) and fit; by default, the largest pack."""
     wanted = None if size is None else tuple(size)
     names, found = [], []
     for file in sorted((Path(out) / "pixels").glob(f"*/{ABOUT}")):
@@ -164,12 +164,10 @@ def find_pack(out: Path | str, size: Size | None = None, fit: Fit | None = None)
             found.append(file.parent)
     if not names:
         raise BadInputError(f"{out}: contains no packed images; run `mappable convert`, or call pack_images")
-    if len(found) != 1:
+    if not found:
         size_and_fit = "-".join(text for text in (wanted and "x".join(map(str, wanted)), fit) if text)
-        problem = f"contains {len(found)} packs" if found else "contains no pack"
-        which = f" of {size_and_fit}" if size_and_fit else ""
-        raise BadInputError(f"{out}: {problem}{which}; give size and fit of one pack: {', '.join(names)}")
-    return PackedImages(found[0])
+        raise BadInputError(f"{out}: contains no pack of {size_and_fit}; its packs are {', '.join(names)}")
+    return max(map(PackedImages, found), key=lambda pack: (pack.size[0] * pack.size[1], pack.fit == "crop"))
 
 
 def find_packed(out: Path | str, places: Places, size: Size, fit: Fit) -> ImageRows | None:

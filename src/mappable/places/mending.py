@@ -29,6 +29,7 @@ THIN_BORDER = 0.02  # share of the width or height; a thinner border does no har
 DARK, BRIGHTER, MOST = 50.0, 15.0, 0.95  # gray levels of dark images; difference that counts; share of images
 SAME_SHAPE = 0.01  # largest relative difference between the aspect ratios of an image and its lens
 LONGEST_SIDE = 1600  # pixels of an undistorted copy; packs are smaller
+AGAIN = "mappable convert READER ROOT OUT --overwrite"  # as the images were converted, with an option more
 
 
 @dataclass(frozen=True)
@@ -157,9 +158,8 @@ def _border(gray: Floats32) -> tuple[Note, ...]:
     if max(ends) < THIN_BORDER:
         return ()
     cut = ",".join(f"{np.ceil(100 * end):g}" for end in ends)
-    return (
-        Note(f"all images have the same border; if it is no part of the scene, cut it off with --crop-border {cut}"),
-    )
+    mend = f"{AGAIN} --crop-border {cut}"
+    return (Note(f"all images have the same border; if it is no part of the scene, cut it off: {mend}"),)
 
 
 def _upside_down(gray: Floats32) -> tuple[Note, ...]:
@@ -171,4 +171,4 @@ def _upside_down(gray: Floats32) -> tuple[Note, ...]:
     if lower.mean() < MOST:
         return ()
     share = f"{lower.sum():,} of {len(lower):,} images are brighter below than above"
-    return (Note(f"{share}; if they are upside down, use --rotate 180"),)
+    return (Note(f"{share}; if they are upside down, turn them: {AGAIN} --rotate 180"),)

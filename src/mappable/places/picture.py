@@ -1,11 +1,11 @@
-"""A picture of a table of places: positions of the images on a map, colored by condition or sequence."""
+"""A picture of a table of places: positions of the images on a map, colored by condition, sequence or overlap."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mappable.arrays import Ints
+from mappable.arrays import Ints, Strings
 from mappable.errors import BadInputError
 from mappable.places.table import NO_TIME, Places
 from mappable.plotting import COLORS, check_suffix, new_figure, plain, plain_axes, write_figure
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 MAX_ARROWS = 60  # viewing directions drawn per color
 
 
-def draw_map(places: Places, file: Path | str) -> None:
-    """Write a picture (PNG, SVG or PDF by suffix) with one panel per frame, axes to scale and labeled in its unit."""
+def draw_map(
+    places: Places, file: Path | str, color: Literal["condition", "sequence", "overlap"] | None = None
+) -> None:
+    """Write a picture (PNG, SVG or PDF by suffix) with one panel per frame, axes to scale and labeled in its unit.
+
+    Colors show `color`. By default it is the condition, or the sequence if there are no conditions. `overlap` is the
+    number of other visits with a place within the positive radius that fits the places.
+    """
     check_suffix(file)
     names = [name for name in places.frames if (places.frame == name).any()]
     if not names:
@@ -28,13 +34,14 @@ def draw_map(places: Places, file: Path | str) -> None:
     height = max(float(np.clip(7.0 * span[1] / max(span[0], 1e-9), 2.4, 7.5)) for span in spans)
     figure = new_figure(9.0 * columns, (height + 0.8) * lines)
     for position, name in enumerate(names, 1):
-        _draw_frame(figure.add_subplot(lines, columns, position), places[places.frame == name], name)
+        _draw_frame(figure.add_subplot(lines, columns, position), places[places.frame == name], name, color)
     write_figure(figure, file)
 
 
-def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
-    what = "condition" if any(places.condition) else "sequence"
-    groups, codes, counts = np.unique(getattr(places, what), return_inverse=True, return_counts=True)
+def _draw_frame(axes: "Axes", places: Places, name: str, color: str | None) -> None:
+    what = color or ("condition" if any(places.condition) else "sequence")
+    values = _overlap(places) if what == "overlap" else getattr(places, what)
+    groups, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     ranks = np.empty(len(groups), dtype=np.int64)
     ranks[order] = np.arange(len(groups))
@@ -60,6 +67,15 @@ def _draw_frame(axes: "Axes", places: Places, name: str) -> None:
     for handle in legend.legend_handles:
         if handle is not None:
             handle.set(sizes=[36], alpha=1.0)
+
+
+def _overlap(places: Places) -> Strings:
+    """The overlap of each place with other visits, as text."""
+    from mappable.places.survey import survey
+
+    others = survey(places).overlap
+    names = ["this visit alone", "one other visit", "two other visits", "three or more other visits"]
+    return np.array(names, dtype=object)[np.minimum(others, 3)]
 
 
 def _draw_group(axes: "Axes", places: Places, rows: Ints, color: str, label: str) -> None:

@@ -1,18 +1,16 @@
 """Summary of a table of places: counts per sequence, extent, spacing and warnings."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from mappable.arrays import Floats, Ints
-from mappable.places.notes import Note, warn
+from mappable.places.checks import check
+from mappable.places.notes import Note
 from mappable.places.routes import distance_along, steps
 from mappable.places.table import NO_TIME, Places
-
-MAX_SPEED = 70.0  # metres per second; a faster step between two images is a jump of the position
-ISOLATION_FACTOR = 50  # a place is isolated if its nearest place is farther than 50 times the median such distance
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,8 @@ class Summary:
     notes: tuple[Note, ...]
 
 
-def summarize(places: Places) -> Summary:
-    """Summarize the table; its notes come first, then the findings of `check`."""
+def summarize(places: Places, table: Path | str = "PLACES") -> Summary:
+    """Summarize the table; its notes come first, then the findings of `check`, which name the `table`."""
     along = distance_along(places)
     return Summary(
         places=len(places),
@@ -69,44 +67,8 @@ def summarize(places: Places) -> Summary:
         splits=_counts(places.split),
         with_yaw=int(np.isfinite(places.yaw).sum()),
         with_time=int((places.time != NO_TIME).sum()),
-        notes=places.notes + check(places),
+        notes=places.notes + check(places, table),
     )
-
-
-def check(places: Places) -> tuple[Note, ...]:
-    """Warnings about suspicious positions: steps faster than any car, and places far from all others."""
-    jumps, lonely = [], []
-    for name, frame in places.frames.items():
-        rows = np.flatnonzero(places.frame == name)
-        if frame.unit == "m":
-            jumps += _jumps(places[rows])
-        lonely += _isolated(places, rows, frame.unit)
-    return warn(f"steps are faster than {MAX_SPEED:g} m/s; the positions jump there", jumps) + warn(
-        "places are far from all others; check their positions, because such places become landmarks first", lonely
-    )
-
-
-def _jumps(places: Places) -> list[str]:
-    found = []
-    positions = places.positions
-    for rows in places.sequences().values():
-        if (places.time[rows] == NO_TIME).any():
-            continue
-        seconds = np.diff(places.time[rows]) / 1e9
-        moved = steps(positions[rows])
-        for step in np.flatnonzero((seconds > 0) & (moved > MAX_SPEED * seconds)):
-            after = places.place_id[rows[step + 1]]
-            found.append(f"{after}: {moved[step]:,.1f} m in {seconds[step]:.2f} s")
-    return found
-
-
-def _isolated(places: Places, rows: Ints, unit: str) -> list[str]:
-    if len(rows) < 10:
-        return []
-    positions = places.positions[rows]
-    nearest: Floats = KDTree(positions).query(positions, k=2)[0][:, 1]
-    limit = ISOLATION_FACTOR * float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else np.inf
-    return [f"{places.place_id[row]}: {gap:,.1f} {unit}" for row, gap in zip(rows, nearest, strict=True) if gap > limit]
 
 
 def _frame(places: Places, name: str) -> FrameSummary:

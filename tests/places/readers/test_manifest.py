@@ -96,10 +96,36 @@ def test_each_frame_of_map_coordinates_has_an_origin_of_its_own(read):
     assert by_path == {"a.jpg": 200, "b.jpg": 300, "c.jpg": 300}
 
 
-@pytest.mark.parametrize("crs", ["EPSG:4326", "EPSG:2263"])  # degrees; feet
-def test_a_crs_that_is_not_in_metres_is_refused(read, crs):
-    with pytest.raises(BadInputError, match=rf"CRS.*{crs}.*metres"):
-        read("path,x,y\na.jpg,1,0\n", crs=crs)
+def test_a_crs_in_degrees_is_refused(read):
+    with pytest.raises(BadInputError, match=r"CRS.*EPSG:4326.*metres"):
+        read("path,x,y\na.jpg,1,0\n", crs="EPSG:4326")
+
+
+def test_a_crs_in_feet_becomes_metres(read):
+    places = read("path,x,y,z\na.jpg,980000,200000,10\nb.jpg,981000,200000,20\n", crs="EPSG:2263")
+    assert np.linalg.norm(np.diff(places.positions, axis=0)) == pytest.approx(304.8, rel=1e-3)
+    assert np.diff(places.z) == pytest.approx(3.048, rel=1e-4)
+
+
+@pytest.mark.parametrize(("options", "metres"), [({"unit": "ft"}, 3.048), ({"scale": 0.001}, 0.01)])
+def test_feet_and_other_units_become_metres(read, options, metres):
+    places = read("path,x,y\na.jpg,0,0\nb.jpg,10,0\n", **options)
+    assert places.x.tolist() == [0, pytest.approx(metres)]
+    assert places.unit == "m"
+
+
+def test_scale_is_for_coordinates_without_another_unit(read):
+    with pytest.raises(BadInputError, match=r"--scale.*--unit is frames"):
+        read("path,x,y\na.jpg,0,0\n", scale=2.0, unit="frames")
+    with pytest.raises(BadInputError, match="--scale is 0"):
+        read("path,x,y\na.jpg,0,0\n", scale=0.0)
+
+
+def test_images_may_be_in_another_folder_than_the_table(read, tmp_path):
+    (tmp_path / "camera").mkdir()
+    assert read("path,x,y\na.jpg,0,0\n", images=tmp_path / "camera").root == tmp_path / "camera"
+    with pytest.raises(BadInputError, match=r"--images is .*nowhere"):
+        read("path,x,y\na.jpg,0,0\n", images=tmp_path / "nowhere")
 
 
 def test_an_unknown_crs_is_refused(read):
@@ -108,7 +134,7 @@ def test_an_unknown_crs_is_refused(read):
 
 
 def test_map_coordinates_are_not_route_frames(read):
-    with pytest.raises(BadInputError, match=r"unit is .*CRS EPSG:32630"):
+    with pytest.raises(BadInputError, match=r"CRS EPSG:32630.*--unit"):
         read("path,x,y\na.jpg,1,0\n", crs="EPSG:32630", unit="frames")
 
 

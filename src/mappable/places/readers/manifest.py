@@ -6,7 +6,7 @@
 
 Columns, in any order (other columns are ignored):
 
-- `path`: image file, relative to the folder of the table
+- `path`: image file, relative to the folder of the table, or to the folder `--images`
 - `x`, `y`, optionally `z`; or `latitude`, `longitude` in degrees, optionally `altitude`
 - optionally `yaw` (radians, counter-clockwise from +x) or `heading` (degrees, clockwise from north)
 - optionally `time`: a number since 1970, or ISO 8601
@@ -18,6 +18,9 @@ repeated.
 
 Rows at latitude 0, longitude 0 have no fix: they are left out and listed. A `heading` that is 0 in every row counts as
 unknown. Latitudes and longitudes that all look like radians are refused, unless `--angles` decides.
+
+Coordinates in feet become metres with `--unit ft`, and those in any other unit with `--scale`, the metres per unit. A
+`crs` in feet is converted to metres in UTM.
 
 Without a column `sequence`, the images of one folder are one sequence. Latitudes and longitudes, and coordinates with a
 `crs`, become metres from a nearby whole kilometre; the frame stores this point as its origin. A table that Mappable
@@ -40,6 +43,8 @@ from mappable.places.table import SPLITS, Places
 from mappable.tables import Table, read_table
 
 TIME_UNITS = Literal["auto", "s", "ms", "us", "ns"]
+GivenUnit = Literal["m", "ft", "frames", "units"]
+FOOT = 0.3048  # metres per international foot
 
 
 def read(
@@ -49,7 +54,11 @@ def read(
         str | None,
         "name of the frame, if there is no column frame (default: the folder, or the UTM zone for degrees)",
     ] = None,
-    unit: Annotated[Unit, "unit of x and y: m (metres), frames (of a route), or units (of unknown scale)"] = "m",
+    unit: Annotated[
+        GivenUnit, "unit of x, y and z: m (metres), ft (feet), frames (of a route), or units (of unknown scale)"
+    ] = "m",
+    scale: Annotated[float | None, "metres per unit of x, y and z, such as 0.001 for millimetres"] = None,
+    images: Annotated[Path | None, "folder that contains the paths (default: the folder of the table)"] = None,
     crs: Annotated[str | None, "CRS of x and y, such as EPSG:32632, if they are map coordinates"] = None,
     time_unit: Annotated[TIME_UNITS, "unit of times that are numbers; auto infers it from their size"] = "auto",
     angles: Annotated[Angles, "unit of latitude and longitude; auto refuses positions that look like radians"] = "auto",
@@ -60,8 +69,8 @@ def read(
 ) -> Places:
     file = root if root.is_file() else _find_table(root)
     if is_own_table(file):
-        options = frame, unit, crs, time_unit, angles, column or None, other_splits
-        if options != (None, "m", None, "auto", "auto", None, "refuse"):
+        options = frame, unit, scale, images, crs, time_unit, angles, column or None, other_splits
+        if options != (None, "m", None, None, None, "auto", "auto", None, "refuse"):
             raise BadInputError(
                 f"{file}: Mappable wrote this table, so the options of the reader do not apply; remove them"
             )
@@ -72,11 +81,16 @@ def read(
         raise BadInputError(f"{file}: no column path; it has {names}; name the column with --column path=NAME")
     if len(table) == 0:
         raise BadInputError(f"{file}: the table has no rows")
+    if images is not None and not images.is_dir():
+        raise BadInputError(f"--images is {images}, expected the folder that contains the paths of the table")
     if "x" in table.columns or "y" in table.columns:
-        frames, x, y, z = _from_metres(table, frame or file.parent.resolve().name, unit, crs)
+        factor = _factor(unit, scale)
+        frames, x, y, z = _from_metres(
+            table, frame or file.parent.resolve().name, "m" if unit == "ft" else unit, crs, factor
+        )
     else:
         table, fix_notes = _with_fix(table, angles)
-        frames, x, y, z = _from_degrees(table, frame, unit, crs, angles)
+        frames, x, y, z = _from_degrees(table, frame, unit if scale is None else "scaled", crs, angles)
         notes += fix_notes
     time, time_notes = columns.times(table, time_unit)
     notes += time_notes
@@ -90,12 +104,17 @@ def read(
         unused = [f"{others.count(name):,} places of split {shown(name)} are not used" for name in sorted(set(others))]
         notes += tuple(Note(text) for text in unused)
         given["split"] = [split if split in SPLITS else "" for split in given["split"]]
+    unknown = [row for row, split in enumerate(given.get("split", ())) if split not in SPLITS]
+    if unknown:
+        raise table.bad(
+            unknown[0], "split", f"expected {', '.join(SPLITS[1:])} or nothing; or use --other-splits clear"
+        )
     paths = [_normal(path) for path in given["path"]]
     folders = [path.rpartition("/")[0] or "." for path in paths]
     with table.naming_rows():
         return Places(
             path=paths,
-            root=file.parent,
+            root=images or file.parent,
             x=x,
             y=y,
             z=z,
@@ -141,8 +160,19 @@ def _frame_names(table: Table) -> list[str]:
     return names
 
 
+def _factor(unit: GivenUnit, scale: float | None) -> float:
+    """Metres per unit of x, y and z; 1 for units that are not metres."""
+    if scale is None:
+        return FOOT if unit == "ft" else 1.0
+    if unit != "m":
+        raise BadInputError(f"--scale gives metres per unit, and --unit is {unit}: give one of them")
+    if not 0 < scale < np.inf:
+        raise BadInputError(f"--scale is {scale:g}, expected metres per unit, above 0")
+    return scale
+
+
 def _from_metres(
-    table: Table, default_name: str, unit: Unit, crs: str | None
+    table: Table, default_name: str, unit: Unit, crs: str | None, factor: float
 ) -> tuple[list[Frame], Floats, Floats, Floats | None]:
     """The frames and coordinates of the columns x and y; with a CRS, relative to the origin of each frame."""
     x, y = table.numbers("x"), table.numbers("y")
@@ -150,17 +180,33 @@ def _from_metres(
     names = np.array(_frame_names(table) or [default_name] * len(table), dtype=object)
     frames = [Frame(name, unit) for name in dict.fromkeys(names)]
     if crs is None:
-        return frames, x, y, z
-    if unit != "m":
-        raise BadInputError(f"unit is {shown(unit)}, expected m, because x and y have the CRS {crs}")
-    _check_crs(crs)
+        return frames, x * factor, y * factor, None if z is None else z * factor
+    if unit != "m" or factor != 1:
+        raise BadInputError(f"{table.file}: the CRS {crs} has a unit of its own; remove --unit and --scale")
+    per_unit = _metres_per_unit(crs)
+    if per_unit != 1:
+        return _from_feet(table, default_name, crs, (x, y, None if z is None else z * per_unit))
     frames = [Frame.near(one.name, x[names == one.name], y[names == one.name], crs) for one in frames]
     origins = {one.name: one.origin for one in frames}
     origin = np.array([origins[name] for name in names])
     return frames, x - origin[:, 0], y - origin[:, 1], z
 
 
-def _check_crs(crs: str) -> None:
+def _from_feet(
+    table: Table, name: str, crs: str, coordinates: tuple[Floats, Floats, Floats | None]
+) -> tuple[list[Frame], Floats, Floats, Floats | None]:
+    """The frame in metres (UTM) of coordinates in a CRS that is not in metres."""
+    from pyproj import Transformer
+
+    if len(set(_frame_names(table))) > 1:
+        raise BadInputError(f"{table.file}: a CRS in feet needs one frame; split the table by its column frame")
+    longitude, latitude = Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform(*coordinates[:2])
+    frame, x, y = frame_from_latlon(np.asarray(latitude), np.asarray(longitude), name)
+    return [frame], x, y, coordinates[2]
+
+
+def _metres_per_unit(crs: str) -> float:
+    """Metres per unit of a projected CRS; raise if it is not projected."""
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 
@@ -168,10 +214,11 @@ def _check_crs(crs: str) -> None:
         known = CRS.from_user_input(crs)
     except CRSError:
         raise BadInputError(f"unknown CRS {shown(crs)}; give a code such as EPSG:32632") from None
-    if not known.is_projected or any(axis.unit_conversion_factor != 1 for axis in known.axis_info[:2]):
+    if not known.is_projected:
         raise BadInputError(
             f"the CRS {crs} ({known.name}) is not in metres; put degrees into the columns latitude and longitude"
         )
+    return float(known.axis_info[0].unit_conversion_factor)
 
 
 def _with_fix(table: Table, angles: Angles) -> tuple[Table, tuple[Note, ...]]:
@@ -188,13 +235,13 @@ def _with_fix(table: Table, angles: Angles) -> tuple[Table, tuple[Note, ...]]:
 
 
 def _from_degrees(
-    table: Table, frame: str | None, unit: Unit, crs: str | None, angles: Angles
+    table: Table, frame: str | None, unit: str, crs: str | None, angles: Angles
 ) -> tuple[list[Frame], Floats, Floats, Floats | None]:
     """The frame, and the coordinates in metres, of the columns latitude and longitude."""
     latitude, longitude = columns.latitude_and_longitude(table, angles)
     if crs is not None or unit != "m":
         raise BadInputError(
-            f"{table.file}: the options unit and crs need columns x and y, but it has latitude and longitude"
+            f"{table.file}: the options unit, scale and crs need columns x and y, but it has latitude and longitude"
         )
     names = sorted(set(_frame_names(table)))
     if len(names) > 1:

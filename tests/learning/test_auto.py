@@ -1,0 +1,121 @@
+"""Settings derived from a table: radii, size, steps, and when training cannot help."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mappable.arrays import evenly
+from mappable.errors import BadInputError
+from mappable.learning.auto import SIZE_SAMPLE, Plan, plan, training_places
+from mappable.learning.choosing import _own_visit, _rows_to_judge
+from mappable.places.frames import Frame
+from mappable.places.table import Places
+
+
+def street(
+    root: Path, count: int = 100, visits: str = "ab", size: tuple[int, int] = (640, 360), **columns: object
+) -> Places:
+    """Visits of one straight street with an image every 2 m; only the files at which `plan` looks exist."""
+    number = len(visits)
+    paths = [f"{visit}-{n}.png" for visit in visits for n in range(count)]
+    for row in evenly(len(paths), SIZE_SAMPLE):
+        Image.new("RGB", size).save(root / paths[row])
+    fields: dict[str, object] = {
+        "path": paths,
+        "x": np.tile(np.arange(count) * 2.0, number),
+        "y": np.zeros(count * number),
+        "sequence": np.repeat(np.array(list(visits), dtype=object), count),
+        "frames": Frame("town"),
+        "root": root,
+    }
+    return Places(**(fields | columns))
+
+
+def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
+    found = plan(street(tmp_path), gpu=False)
+    settings = found.trained
+    assert settings is not None
+    assert (settings.positive_radius, settings.negative_radius, settings.yaw_limit) == (10, 25, None)
+    assert settings.size == (280, 152)  # the shape of the files, and about 240x180 pixels
+    assert settings.trainable == "last"
+    assert settings.landmarks == found.off_the_shelf.landmarks == 68
+    assert found.off_the_shelf.dimensions is None  # 200 images give no 2,048 components
+    assert {"positive_radius", "size", "iterations", "landmarks"} <= {one.name for one in found.reasons}
+
+
+def test_a_gpu_trains_all_layers_and_small_files_keep_their_size(tmp_path: Path) -> None:
+    found = plan(street(tmp_path, size=(160, 120)), gpu=True).trained
+    assert found is not None
+    assert (found.trainable, found.size) == ("all", (160, 120))
+    assert found.light > 0
+
+
+def test_opposite_views_limit_the_yaw(tmp_path: Path) -> None:
+    both_ways = street(tmp_path, yaw=np.repeat([0.0, np.pi], 100))
+    assert plan(both_ways, gpu=False).settings.yaw_limit == pytest.approx(np.pi / 6)
+
+
+@pytest.mark.parametrize(
+    ("places", "why"),
+    [
+        ({"visits": "a", "count": 200}, "one visit.*again"),
+        ({"count": 20}, "40 images are too few.*take 100"),
+        (
+            {"x": np.arange(200) * 2.0 + np.repeat([0, 100], 100)},
+            "0 % of the images show a place of another visit.*mend --frame",
+        ),
+        ({"y": np.repeat([0.0, 9.0], 100)}, "positions agree to 9 m only.*more accurate"),
+    ],
+)
+def test_if_training_cannot_help_it_says_why_and_what_would(tmp_path: Path, places: dict[str, Any], why: str) -> None:
+    found = plan(street(tmp_path, **places), gpu=False)
+    assert found.trained is None
+    assert found.settings.iterations == 0
+    assert re.search(why, found.why_not), found.why_not
+
+
+def test_minutes_limit_the_steps(tmp_path: Path) -> None:
+    long, short, none = (steps(plan(street(tmp_path), gpu=False, minutes=m, speed=20)) for m in (60, 5, 0.2))
+    assert long > short > 0
+    assert none == 0
+
+
+def steps(found: Plan) -> int:
+    return found.settings.iterations or 0
+
+
+def test_settings_of_the_user_win(tmp_path: Path) -> None:
+    found = plan(street(tmp_path), gpu=False, changes={"positive_radius": 4, "iterations": 7})
+    assert found.trained is not None
+    assert (found.trained.positive_radius, found.trained.iterations) == (4, 7)
+    assert plan(street(tmp_path), gpu=False, changes={"iterations": 0}).trained is None
+
+
+def test_one_position_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="all images have the same position; check the columns"):
+        plan(street(tmp_path, x=np.zeros(200)), gpu=False)
+
+
+def test_the_held_out_stretch_is_in_both_visits_and_nothing_near_it_trains(tmp_path: Path) -> None:
+    places = street(tmp_path)
+    found = plan(places, gpu=False)
+    held, settings = found.held_out, found.settings
+    assert set(places.sequence[held]) == {"a", "b"}
+    assert 0.1 < len(held) / len(places) < 0.25
+    train = training_places(places, held, settings).training()
+    assert not set(train) & set(held)
+    assert np.abs(places.x[train][:, None] - places.x[held]).min() > settings.positive_radius
+    asked, known = _rows_to_judge(places, held)
+    assert set(asked) <= set(held)
+    assert not _own_visit(places, asked, known).all(axis=1).any()
+
+
+def test_calibration_images_judge_if_there_are_any(tmp_path: Path) -> None:
+    split = np.repeat(np.array(["train", "train", "calibration"], dtype=object), 100)
+    found = plan(street(tmp_path, visits="abc", split=split), gpu=False)
+    assert found.trained is not None
+    assert not len(found.held_out)

@@ -1,0 +1,118 @@
+"""Warnings about tables: each names what is wrong, and the command that mends it, which does."""
+
+import numpy as np
+import pytest
+
+from mappable.errors import BadInputError
+from mappable.places.checks import check, check_images, standing_rows
+from mappable.places.frames import Frame
+from mappable.places.mending_tables import mend
+from mappable.places.survey import survey
+from mappable.places.table import Places
+
+
+def visits(count: int = 60, step: float = 2.0, **columns: object) -> Places:
+    """Two visits of one straight street, half a metre apart."""
+    x = np.tile(np.arange(count) * step, 2)
+    fields: dict[str, object] = {
+        "path": [f"{visit}/{number}.jpg" for visit in "ab" for number in range(count)],
+        "x": x,
+        "y": np.repeat([0.0, 0.5], count),
+        "sequence": np.repeat(np.array(["a", "b"], dtype=object), count),
+        "frames": Frame("town"),
+    }
+    return Places(**(fields | columns))
+
+
+def texts(places: Places) -> str:
+    return "\n".join(str(note) for note in check(places, "my places"))
+
+
+def test_a_good_table_has_no_warnings() -> None:
+    assert check(visits()) == ()
+
+
+def test_radii_come_from_spacing_accuracy_and_unit() -> None:
+    seen = survey(visits())
+    assert (seen.spacing, seen.accuracy) == (2.0, 0.5)
+    assert (seen.positive_radius, seen.negative_radius) == (10.0, 25.0)
+    indoors = survey(visits(step=0.2, y=np.repeat([0.0, 0.05], 60)))
+    assert (indoors.positive_radius, indoors.negative_radius) == (1.0, 4.0)
+    sparse = survey(visits(step=11.0))
+    assert sparse.positive_radius == 22.0
+    route = survey(visits(step=1.0, frames=Frame("line", "frames"), y=0 * np.arange(120.0)))
+    assert (route.positive_radius, route.negative_radius) == (5.0, 20.0)
+    rough = survey(visits(y=np.repeat([0.0, 6.0], 60)))
+    assert rough.positive_radius == 24.0
+
+
+def test_one_visit_is_reported_unless_it_has_laps() -> None:
+    assert "one visit" in texts(visits()[:60])
+    angle = np.linspace(0, 4 * np.pi, 200)
+    laps = {"x": 60 * np.cos(angle), "y": 60 * np.sin(angle), "path": [f"{n}.jpg" for n in range(200)], "sequence": "a"}
+    assert "one visit" not in texts(visits(**laps))
+    assert survey(visits(**laps)).laps > 0.9
+
+
+def test_visits_that_do_not_overlap_are_listed() -> None:
+    apart = visits(x=np.arange(120) * 2.0 + np.repeat([0, 100], 60))
+    assert "visits hardly overlap" in texts(apart)
+    assert "mappable places show 'my places' --picture map.png --color overlap" in texts(apart)
+
+
+def test_several_frames_are_reported_and_joined() -> None:
+    two = visits(frames=[Frame("a"), Frame("b")], frame=np.repeat(np.array(["a", "b"], dtype=object), 60))
+    assert "mappable places mend 'my places' --frame a" in texts(two)
+    assert check(mend(two, frame="town")) == ()
+    other = two.replace(frames=[Frame("a"), Frame("b", "frames")])
+    with pytest.raises(BadInputError, match="frames a and b differ in unit"):
+        mend(other, frame="town")
+
+
+def test_outliers_are_reported_and_dropped() -> None:
+    x = visits().x.copy()
+    x[30] = 4000.0
+    x[90] += 90.0  # jumps away and back
+    assert "mappable places mend 'my places' --drop-outliers" in texts(visits(x=x))
+    mended = mend(visits(x=x), drop_outliers=True)
+    assert len(mended) == 118
+    assert check(mended) == ()
+
+
+def test_positions_rougher_than_the_spacing_are_reported() -> None:
+    assert "positions disagree by about 6 m, more than the 2 m" in texts(visits(y=np.repeat([0.0, 6.0], 60)))
+
+
+def test_a_standing_camera_is_reported_and_thinned_but_a_turning_one_is_not() -> None:
+    x = visits().x.copy()
+    x[20:40] = x[20]
+    assert "1 stretches without motion" in texts(visits(x=x))
+    assert "mappable places mend 'my places' --spacing 2" in texts(visits(x=x))
+    assert len(mend(visits(x=x), spacing=2.0)) == 101
+    assert standing_rows(visits(x=x, yaw=np.arange(120) * 0.1)) == []
+
+
+def test_several_images_per_position_are_reported() -> None:
+    x = np.tile(np.repeat(np.arange(30) * 4.0, 2), 2)
+    assert "60 of 120 images have the position of another image" in texts(visits(x=x))
+    assert check(mend(visits(x=x), spacing=4.0)) == ()
+
+
+def test_images_that_repeat_are_reported_and_a_border_too() -> None:
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (120, 24, 32, 3), dtype=np.uint8)
+    pixels[10] = pixels[9]
+    pixels[:, :, :4] = 0
+    notes = check_images(
+        visits(), lambda places: pixels[[int(np.flatnonzero(visits().path == p)[0]) for p in places.path]], "t"
+    )
+    said = "\n".join(map(str, notes))
+    assert "--crop-border 13,0,0,0" in said
+    assert "1 images look like the image before" in said
+
+
+def test_nothing_to_mend_and_a_bad_spacing_are_errors() -> None:
+    with pytest.raises(BadInputError, match="nothing to mend"):
+        mend(visits())
+    with pytest.raises(BadInputError, match="--spacing is -1"):
+        mend(visits(), spacing=-1)
