@@ -10,6 +10,7 @@ from PIL import Image
 
 from mappable.arrays import evenly
 from mappable.errors import BadInputError
+from mappable.learning import auto
 from mappable.learning.auto import SIZE_SAMPLE, Plan, plan, training_places
 from mappable.learning.choosing import _own_visit, _rows_to_judge
 from mappable.places.frames import Frame
@@ -47,11 +48,17 @@ def test_a_table_gives_radii_size_and_landmarks(tmp_path: Path) -> None:
     assert {"positive_radius", "size", "iterations", "landmarks"} <= {one.name for one in found.reasons}
 
 
-def test_a_gpu_trains_all_layers_and_small_files_keep_their_size(tmp_path: Path) -> None:
-    found = plan(street(tmp_path, size=(160, 120)), gpu=True).trained
-    assert found is not None
-    assert (found.trainable, found.size) == ("all", (160, 120))
-    assert found.light > 0
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_without_resnet_a_gpu_trains_all_layers_of_vgg(
+    at_hand: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "is_at_hand", lambda name: at_hand)
+    found = plan(street(tmp_path, size=(160, 120)), gpu=True)
+    assert found.trained is not None
+    assert found.trained.size == (160, 120)  # small files keep their size
+    expected = ("resnet50-keras", "last", 0.0) if at_hand else ("vgg16-v1", "all", 0.3)
+    assert (found.trained.weights, found.trained.trainable, found.trained.light) == expected
+    assert found.off_the_shelf.weights == expected[0]
 
 
 def test_opposite_views_limit_the_yaw(tmp_path: Path) -> None:

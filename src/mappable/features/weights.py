@@ -7,6 +7,7 @@ weight set.
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -210,6 +211,12 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path  # here, because it is not needed if MAPPABLE_CACHE is set
 
     return user_cache_path("mappable")
+
+
+def is_at_hand(name: str) -> bool:
+    """True if the cache has a file of this set, or if the program is installed that downloads it."""
+    package = find_weights(name).package
+    return cached_file(name).is_file() or package is None or shutil.which("npm") is not None
 
 
 def cached_file(name: str) -> Path:

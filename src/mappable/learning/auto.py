@@ -11,6 +11,7 @@ from scipy.spatial import KDTree
 
 from mappable.arrays import Ints, evenly, path_length
 from mappable.errors import BadInputError
+from mappable.features.weights import is_at_hand
 from mappable.learning.setting_layers import PRESETS, read_yaml
 from mappable.learning.settings import Settings, load_settings, value_text
 from mappable.places.images import Size
@@ -28,6 +29,8 @@ FEWEST_HELD_OUT = 10  # images
 YAW_LIMIT = math.radians(30)  # the paper's, for a robot that looks both ways
 SIZE_SAMPLE = 20  # images whose size is read
 MOST_LANDMARKS = 5000
+OTHER_WEIGHTS = "vgg16-v1"  # if the usual weights cannot be fetched
+TRAINABLE = {"all": "a GPU can train all layers", "last": "the other layers keep what helps elsewhere"}
 TRAINING_COST = {"all": 3.0, "last": 1.2}  # time per image of a step over that of describing it (docs/quick-start.md)
 
 
@@ -82,13 +85,23 @@ def plan(
     if seen.spacing == 0:
         raise BadInputError("all images have the same position; check the columns of the positions, then convert again")
     radii, reasons = _radii(seen)
-    base = _base("gpu" if gpu else "cpu")
+    base, network = _base("gpu" if gpu else "cpu"), {}
+    if not is_at_hand(base["weights"]):
+        # On a GPU, VGG-16 is better if all layers learn (docs/results.md, "Fourth study").
+        network = {"weights": OTHER_WEIGHTS}
+        base |= network | ({"trainable": "all", "light": 0.3} if gpu else {})
     size, size_reason = _size(places, str(_base("off-the-shelf")["size"]))
-    common = radii | {"size": size}
+    common = radii | {"size": size} | network
     shelf = _base("off-the-shelf") | common
     if len(rows) <= int(shelf.get("dimensions") or 0):
         shelf["dimensions"] = None
     shelf["landmarks"] = base["landmarks"] = landmarks = _landmarks(seen)
+    at_hand = (
+        "the best of our study; its weights can be fetched"
+        if not network
+        else "npm, which fetches ResNet-50, is missing"
+    )
+    reasons.append(Reason("weights", base["weights"], at_hand))
     reasons += [size_reason, Reason("landmarks", f"{landmarks:,}", "one per half positive radius, in every visit")]
     off_the_shelf = load_settings(overrides=shelf | _without(changes, "iterations", "trainable", "epochs"))
     cannot = _cannot(seen) or ("iterations is 0" if changes.get("iterations") == 0 else "")
@@ -109,7 +122,7 @@ def plan(
         return Plan(off_the_shelf, None, np.empty(0, dtype=np.int64), tuple(reasons), cannot)
     if base["trainable"] == "all":
         reasons.append(Reason("light", value_text(base.get("light", 0)), "the light changes between visits"))
-    reasons.append(Reason("trainable", base["trainable"], "a GPU can train all layers" if gpu else "no GPU here"))
+    reasons.append(Reason("trainable", base["trainable"], TRAINABLE[base["trainable"]]))
     chosen = base | common | {"iterations": None if changes.get("epochs") else steps}
     trained = load_settings(overrides=chosen | dict(changes))
     if len(places.calibration()):
