@@ -54,6 +54,10 @@ def follow(
         typer.Option(help="File that keeps what is remembered; if it exists, go on from there.", metavar="FILE"),
     ] = None,
     every_pose: Annotated[bool, typer.Option("--all", help="Also print poses that are not trusted.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Check the likeliest places of each image by local features; slower, surer."),
+    ] = False,
     rerun: Annotated[
         Path | None,
         typer.Option(help="Also write a recording (.rrd) for the viewer of rerun, at the end.", metavar="FILE"),
@@ -88,7 +92,7 @@ def follow(
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
     if mcap is not None:
         check_mcap(mcap, opened.map)
-    localizer = Localizer(opened)
+    localizer = Localizer(opened, verify=verify)
     track = None if odometry is None else read_odometry(odometry)
     if state is not None and state.exists():
         localizer.load(state)
@@ -110,7 +114,7 @@ def follow(
             if track is not None and last is not None and one.time > last:
                 motion = track.between(last, one.time)
             try:
-                found = localizer.update(opened.describe(one.image), one.time, motion)
+                found = localizer.update(one.image, one.time, motion, descriptor=opened.describe(one.image))
             except MappableError as error:
                 failures.append(str(error))
                 continue

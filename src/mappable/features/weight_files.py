@@ -16,6 +16,7 @@ from mappable import containers
 from mappable.errors import BadInputError
 from mappable.features.backbones import find_backbone
 from mappable.features.resnet_weights import fold, read_keras
+from mappable.features.xfeat import XFeat
 from mappable.files import reading
 
 VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convolutions in torchvision's `features`
@@ -24,8 +25,9 @@ VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convoluti
 @cache
 def shapes_of(backbone: str) -> dict[str, tuple[int, ...]]:
     """Shapes of a backbone's tensors by their names in a file, which are torchvision's, in the network's order."""
+    build = XFeat if backbone == "xfeat" else find_backbone(backbone)
     with torch.device("meta"):  # takes no memory
-        return {name: tuple(tensor.shape) for name, tensor in find_backbone(backbone)().state_dict().items()}
+        return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
 
 
 def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:

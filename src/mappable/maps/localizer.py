@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from mappable.maps.location import documented
 from mappable.maps.opened import OpenMap
 from mappable.maps.place_filter import Belief, Motion
 from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracked, Tracker
+from mappable.maps.verification import Verifier
 from mappable.places.angles import wrap
 
 State = Literal["lost", "several places", "tracking", "off the map"]
@@ -88,13 +90,13 @@ class Estimate:
 
 
 class Localizer:
-    """Follows one camera on a map.
+    """Follows one camera on a map. With `verify`, local features check the likeliest places of each image.
 
     >>> localizer = Localizer(open_map("map"))  # doctest: +SKIP
     >>> estimate = localizer.update("frame0001.jpg", time=12.3)  # doctest: +SKIP
     """
 
-    def __init__(self, opened: OpenMap) -> None:
+    def __init__(self, opened: OpenMap, *, verify: bool = False) -> None:
         self.map, locator = opened.map, opened.locator
         self._opened, calibration = opened, locator.calibration
         yaw = self.map.places.yaw
@@ -106,6 +108,10 @@ class Localizer:
             calibration.temperature,
             yaw if np.isfinite(yaw).all() else None,
         )
+        self._verifier = None
+        if verify:
+            about, radius = opened.encoder.about, calibration.drive.radius
+            self._verifier = Verifier(self.map, locator.positions, radius, about.size, about.fit)
         self.revision = self.map.origin.sha256[:12] if self.map.origin else ""
         self.reset()
 
@@ -124,16 +130,27 @@ class Localizer:
         self._pending: Motion | None = None  # motion since the last image, from updates that brought none
         self._unknown = False  # whether a part of that motion is unknown
 
-    def update(self, image: str | Path | Pixels | Floats32, time: float, odometry: Odometry | None = None) -> Estimate:
+    def update(
+        self,
+        image: str | Path | Pixels | Floats32,
+        time: float,
+        odometry: Odometry | None = None,
+        *,
+        descriptor: Floats32 | None = None,
+    ) -> Estimate:
         """Locate an image taken at `time`, in seconds.
 
-        The image is a file, an array (height, width, 3) of uint8, or a descriptor (D,). An update that raises changes
-        nothing. But if only the image cannot be used, its odometry still counts.
+        The image is a file, an array (height, width, 3) of uint8, or a descriptor (D,). If its `descriptor` is known
+        already, the image is only used for verification. An update that raises changes nothing. But if only the image
+        cannot be used, its odometry still counts.
         """
         apart = self._check_time(time)
         motion = self._motion(odometry)
-        descriptor = self._describe(image)
-        tracked = self._tracker.update(descriptor, motion, apart=apart)
+        described = self._describe(image if descriptor is None else descriptor)
+        check = None
+        if self._verifier is not None and not (isinstance(image, np.ndarray) and image.ndim == 1):
+            check = partial(self._verifier.check, image=self._verifier.describe(image))
+        tracked = self._tracker.update(described, motion, apart=apart, check=check)
         if self._time is not None and not apart:
             self._pauses = [*self._pauses[-20:], time - self._time]
         self._time, self._pending, self._unknown = time, None, False

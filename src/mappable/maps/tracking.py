@@ -1,7 +1,7 @@
 """Track a camera: the filter over places, image by image, with odometry if there is any."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -124,8 +124,18 @@ class Tracker:
         self.usual: float | None = None
         self.images = 0
 
-    def update(self, descriptor: Floats32, moved: Motion | None = None, *, apart: bool = False) -> Tracked:
-        """Take the next image (D,). `moved` is the motion since the image before; `apart` says that it is unknown."""
+    def update(
+        self,
+        descriptor: Floats32,
+        moved: Motion | None = None,
+        *,
+        apart: bool = False,
+        check: Callable[[Belief], Belief] | None = None,
+    ) -> Tracked:
+        """Take the next image (D,). `moved` is the motion since the image before; `apart` says that it is unknown.
+
+        `check` changes the belief by what else is known of the image.
+        """
         looks = self._look(descriptor)
         squared, parent = (0.0, None) if apart or not self.seen else self._tie(descriptor)
         pose, variance = self._carried(moved)
@@ -137,6 +147,7 @@ class Tracker:
         else:
             motion = None if moved is None else self._since(parent, pose, variance, squared)
             belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
+        belief = belief if check is None else check(belief)
         self.seen.append(Seen(descriptor, belief, pose, variance))
         self.images += 1
         return self._tracked(looks, belief, moved is not None)
