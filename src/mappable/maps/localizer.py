@@ -35,6 +35,7 @@ CERTAIN = 3  # and if the place was certain for this many images
 MOST_JUMPS = 1  # and if they jumped at most this often among the last images
 SEVERAL = 4  # largest number of places that count as several; beyond, the camera is lost
 LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
+CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and their least probability
 ONE_DEVIATION = 0.683  # share of errors within one standard deviation
 GAP = 30.0  # a pause this many times longer than usual separates images
 MOST_BYTES = 2**30  # of a file of `save`
@@ -156,6 +157,15 @@ class Localizer:
         self._time, self._pending, self._unknown = time, None, False
         self._masses = [*([] if apart else self._masses[1 - CERTAIN :]), tracked.mass]
         return self._estimate(time, tracked)
+
+    def cloud(self) -> list[list[float]]:
+        """Where the camera may be after the last update: x, y and probability of the likeliest landmarks, rounded."""
+        if not self._tracker.seen:
+            return []
+        belief, at = self._tracker.seen[-1].belief, self._opened.locator.positions
+        order = np.argsort(-belief.probability)[:CLOUD]
+        order = order[belief.probability[order] >= LEAST_CLOUD]
+        return np.column_stack([at[belief.rows[order], :2], belief.probability[order]]).round(3).tolist()  # type: ignore[no-any-return]
 
     def save(self, file: Path | str) -> None:
         """Write everything that the localizer remembers to a file, so that `load` goes on from there."""
