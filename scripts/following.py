@@ -92,6 +92,7 @@ def follow(
         "trusted": np.array([one.trusted for one in estimates]),
         "covariance": np.array([one.covariance for one in estimates]),
         "heading": np.array([np.nan if one.heading is None else one.heading for one in estimates]),
+        "deviation": np.array([np.nan if one.heading is None else one.heading_deviation for one in estimates]),
         "milliseconds": 1e3 * float(np.median(seconds)),
     }
 
@@ -187,6 +188,7 @@ def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple
         turned = np.abs((found["heading"] - yaw + np.pi) % (2 * np.pi) - np.pi)[right]
         if np.isfinite(turned).all():
             facts |= {"heading": float(np.median(turned)), "heading 90 %": float(np.quantile(turned, 0.9))}
+            facts["heading held"] = int((turned <= found["deviation"][right]).sum())
     return facts
 
 
@@ -241,13 +243,17 @@ def _line(cell: Found) -> str:
     if "nees" in cell:
         text += f", NEES {cell['nees']:.2f}, ellipses hold {100 * cell['held'] / cell['judged']:.1f} %"
         text += f", {cell['milliseconds']:.2f} ms" + (f", heading {cell['heading']:.3f}" if "heading" in cell else "")
+    if "heading held" in cell:
+        text += f", {100 * cell['heading held'] / cell['judged']:.0f} % within its deviation"
     return text
 
 
 def table(cells: Sequence[Found]) -> None:
     """One row per set, kind of drive and method: sums over drives."""
-    print("| set | carried off | method | found | median | trusted | wrong | within 10 | NEES | ellipses | ms |")
-    print("|" + "---|" * 11)
+    print(
+        "| set | carried off | method | found | median | trusted | wrong | first | within 10 | NEES | ellipses | ms |"
+    )
+    print("|" + "---|" * 12)
     groups: dict[tuple[str, bool, str], list[Found]] = {}
     for cell in cells:
         groups.setdefault((cell["set"], bool(cell["kidnapped every"]), cell["way"]), []).append(cell)
@@ -255,13 +261,15 @@ def table(cells: Sequence[Found]) -> None:
         total = {key: sum(one[key] for one in own) for key in ("images", "found", "trusted", "wrong", "soon", "pieces")}
         row = [name, "yes" if kidnapped else "no", way, f"{100 * total['found'] / total['images']:.1f} %"]
         row += [f"{np.median([one['median'] for one in own]):.2f}", f"{100 * total['trusted'] / total['images']:.0f} %"]
-        row += [f"{100 * total['wrong'] / max(1, total['trusted']):.2f} %", f"{total['soon']} of {total['pieces']}"]
+        first = np.median([number for one in own for number in one["first"]])
+        row += [f"{100 * total['wrong'] / max(1, total['trusted']):.2f} %", f"{first:.0f}"]
+        row += [f"{total['soon']} of {total['pieces']}"]
         judged = [one for one in own if "nees" in one]
         if judged:
             held, counted = (sum(one[key] for one in judged) for key in ("held", "judged"))
             row += [" to ".join(f"{f([one['nees'] for one in judged]):.2f}" for f in (min, max))]
             row += [f"{100 * held / counted:.1f} %", f"{np.median([one['milliseconds'] for one in judged]):.2f}"]
-        print("| " + " | ".join(row + [""] * (11 - len(row))) + " |")
+        print("| " + " | ".join(row + [""] * (12 - len(row))) + " |")
 
 
 def main() -> None:

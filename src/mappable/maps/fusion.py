@@ -9,38 +9,46 @@ SCALE_ERROR = 0.05  # systematic error of odometry: of its scale, as a share
 TURN_ERROR = 0.005  # and of its turns, in radians per metre; both are usual for wheels that are not calibrated
 ITERATIONS = 3  # of iteratively reweighted least squares
 DEGREES_OF_FREEDOM = 4.0  # of Student's t distribution of the errors of images, which makes outliers count little
-NEW_AT_ONCE = 0.05  # share of an image's error that even an image at the same position does not have
+USUAL_FIT = 10.0  # weight of the stated covariances when positions fit worse, in coordinates
 
 
-def fuse(measured: Floats, covariances: Floats, poses: Floats, drift: Floats, reach: float) -> tuple[Floats, Floats]:
+def fuse(
+    measured: Floats, covariances: Floats, poses: Floats, drift: Floats, share: float, reach: float
+) -> tuple[Floats, Floats]:
     """The last position (2,) of a camera and its covariance (2, 2), from positions (n, 2) and poses (n, 3) by odometry.
 
     The path by odometry is turned and shifted to fit the positions. Its scale and its turns have a systematic error,
     which is estimated too. `drift` (n,) is the variance of each pose as seen from the last one, beside that error.
     Odometry is a random walk, so two poses share the drift of the later one. Positions have `covariances` (n, 2, 2).
-    Errors of images along the way are alike: their correlation fades as exp(-way / reach). So many images of one
-    place do not make it surer.
+    Errors of images along the way are alike: their correlation is share x exp(-way / reach). So many images of one
+    place do not make it surer. If positions fit worse than their covariances say, all covariances grow.
     """
     path = poses[:, :2] - poses[-1, :2]
     steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
     back = np.append(np.cumsum(steps[::-1])[::-1], 0.0)  # (n,) way to the last image
-    alike = (1 - NEW_AT_ONCE) * np.exp(-np.abs(back[:, None] - back) / reach)
+    alike = share * np.exp(-np.abs(back[:, None] - back) / reach)
     np.fill_diagonal(alike, 1.0)
     roots, both = np.linalg.cholesky(covariances), np.eye(2)[None, :, None]
     images = np.tensordot(roots, roots, (2, 2)) * alike[:, None, :, None]  # (n, 2, n, 2)
     walk = np.minimum.outer(drift, drift)[:, None, :, None] * both
     total = covariances + drift[:, None, None] * np.eye(2)
     precision = np.linalg.inv(total)
-    weight, turn = np.ones(len(path)), _turn(path, measured, np.trace(total, axis1=1, axis2=2))
+    larger, weight, turn = 1.0, np.ones(len(path)), _turn(path, measured, np.trace(total, axis1=1, axis2=2))
     prior = np.diag([0.0, 0.0, SCALE_ERROR**-2, np.pi**-2, TURN_ERROR**-2])
     for _ in range(ITERATIONS):
         ways = path @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
         design = _design(ways, back)
-        noise = (images / np.sqrt(np.outer(weight, weight))[:, None, :, None] + walk).reshape(2 * len(path), -1)
-        solved = cho_solve(cho_factor(noise, lower=True, check_finite=False), design, check_finite=False)
-        posterior, off = np.linalg.inv(design.T @ solved + prior), (measured - ways).ravel()
+        noise = (larger * images / np.sqrt(np.outer(weight, weight))[:, None, :, None] + walk).reshape(
+            2 * len(path), -1
+        )
+        factor, off = cho_factor(noise, lower=True, check_finite=False), (measured - ways).ravel()
+        solved = cho_solve(factor, design, check_finite=False)
+        posterior = np.linalg.inv(design.T @ solved + prior)
         found = posterior @ (solved.T @ off)
-        off = (off - design @ found).reshape(-1, 2)
+        off = off - design @ found
+        misfit = larger * float(off @ cho_solve(factor, off, check_finite=False))
+        larger = max(1.0, (USUAL_FIT + misfit) / (USUAL_FIT + max(len(off) - len(found), 0)))
+        off = off.reshape(-1, 2)
         squared = np.einsum("ni,nij,nj->n", off, precision, off)
         weight = np.minimum(1.0, (DEGREES_OF_FREEDOM + 2) / (DEGREES_OF_FREEDOM + squared))
         turn += float(found[3])

@@ -250,7 +250,7 @@ class Localizer:
 
     def _estimate(self, time: float, tracked: Tracked) -> Estimate:
         calibration, found, position = self._opened.locator.calibration, tracked.found, tracked.position
-        model, away = calibration.drive, float(found.away[0])
+        away = float(found.away[0])
         places = self._places(tracked.belief)
         reason = self._doubt(tracked)
         state: State = "lost"
@@ -260,9 +260,6 @@ class Localizer:
             state = "tracking"
         elif sum(one.probability for one in places[:SEVERAL]) >= LIVE_SURE * (1 - away):
             state = "several places"
-        plain = (model.covariance_factor, model.covariance_deviation)
-        factor, deviation = (model.carried if tracked.carried else model.live) or plain
-        covariance = factor * found.covariance[0] + (deviation**2 + tracked.drift) * np.eye(len(position))
         known = np.isfinite(tracked.heading)
         return Estimate(
             time=float(time),
@@ -270,7 +267,7 @@ class Localizer:
             trusted=not reason,
             reason=reason,
             position=tuple(position.tolist()),
-            covariance=tuple(map(tuple, covariance.tolist())),
+            covariance=tuple(map(tuple, tracked.covariance.tolist())),
             heading=float(wrap(tracked.heading)) if known else None,
             heading_deviation=calibration.heading_error(ONE_DEVIATION) if known else None,
             on_map=1 - away,
