@@ -4,11 +4,12 @@
     python scripts/following.py out:10:25 --landmarks 200 --out following.json
 
 Each argument is a folder of `mappable embed`, the distance within which an image counts as found, and the distance
-beyond which a trusted pose is wrong. Landmarks come from the split `train`, or from the first sequence if there are no
-splits. The images of the split `test`, or of the other sequences, are followed: as they are, and cut into pieces of
-`--kidnap` images in random order. Odometry is simulated from the true poses, with 5 % noise; drifting odometry also has
-a wrong scale and a constant turn. It does not notice that the camera was carried off. With `--split calibration`, the
-map is calibrated on the same images that are followed: covariances then look better than they are.
+beyond which a trusted pose is wrong. The folder may also hold just descriptors.npy and places.parquet. Landmarks come
+from the split `train`, or from the first sequence if there are no splits. The images of the split `test`, or of the
+other sequences, are followed: as they are, and cut into pieces of `--kidnap` images in random order. Odometry is
+simulated from the true poses, with 5 % noise; drifting odometry also has a wrong scale and a constant turn. It does not
+notice that the camera was carried off. With `--split calibration`, the map is calibrated on the same images that are
+followed: covariances then look better than they are.
 
 For comparison: single images, whole drives (`mappable locate --sequence`, which knows later images), matching of short
 sequences (as SeqSLAM does), and a Kalman filter on the nearest landmark.
@@ -32,6 +33,7 @@ from mappable.maps.locate import Locator
 from mappable.maps.opened import OpenMap
 from mappable.maps.sequence import locate_sequence
 from mappable.maps.store import squared_between
+from mappable.places.files import load_places
 
 NOISE = 0.05  # error of odometry, as a share of the way
 DRIFT_SCALE, DRIFT_TURN = 0.03, 0.002  # deviations of the scale, and of the turn in radians per metre
@@ -196,7 +198,10 @@ def run(given: argparse.Namespace) -> list[Found]:
     cells = []
     for text in given.sets:
         folder, first, second = text.split(":")
-        described = replace(read_descriptors(Path(folder)), encoder=None)
+        source = Path(folder)
+        bare = not (source / "descriptors.json").exists()
+        read = read_descriptors(source / "descriptors.npy", load_places(source)) if bare else read_descriptors(source)
+        described = replace(read, encoder=None)
         places = described.places
         if not (places.split == given.split).any():
             own = next(iter(places.sequences()))

@@ -49,7 +49,7 @@ def test_covariances_are_honest_and_odometry_helps(images: int, scale: float, be
 
 
 def test_a_wrong_position_counts_little() -> None:
-    true, measured, covariances, poses, drift = drive(0, 24)
+    _, measured, covariances, poses, drift = drive(0, 24)
     right = fuse(measured, covariances, poses, drift, SHARE, REACH)[0]
     measured[10] += 100.0
     wrong = fuse(measured, covariances, poses, drift, SHARE, REACH)[0]
