@@ -53,12 +53,12 @@ def describe(positions: Floats, numbers: int, seed: int) -> Floats32:
 
 def localizer_of(landmarks: int, numbers: int) -> Localizer:
     """A localizer on a calibrated map."""
-    at = road(SPACING * np.arange(landmarks), 0.0)
+    at = road(SPACING * np.arange(float(landmarks)), 0.0)
     paths = [f"{row}.jpg" for row in range(landmarks)]
     places = Places(path=paths, x=at[:, 0], y=at[:, 1], frames=Frame("road"), dimensions=2)
     bare = Map.build(places, describe(at, numbers, 1), "made-up")
     known = road(np.linspace(0, min(SPACING * landmarks, 1000.0), 300), 0.5)
-    away = describe(known + [0.0, 1e5], numbers, 3)
+    away = describe(known + np.array([0.0, 1e5]), numbers, 3)
     return Localizer(
         OpenMap(bare.with_calibration(calibrate(bare, describe(known, numbers, 2), known, elsewhere=away)))
     )
