@@ -78,7 +78,7 @@ def test_a_file_of_another_set_is_refused_in_one_sentence(weights: Weights, tmp_
         (("--sha256", "ab"), "--sha256 'ab': needs SET, the name of the set with this SHA-256"),
         (
             ("vgg19",),
-            "unknown weight set 'vgg19'; the sets are vgg16-v1, vgg16-caffe, resnet50-keras, resnet50-torchvision",
+            "unknown weight set 'vgg19'; the sets are vgg16-v1, vgg16-caffe, resnet50-keras, resnet50-torchvision, xfeat",
         ),
         (
             ("--file", "mine.pth"),
