@@ -1,7 +1,6 @@
 """Fuse positions from images with odometry: the last position of a camera, and its covariance."""
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from mappable.arrays import Floats
 
@@ -41,12 +40,12 @@ def fuse(
         noise = (larger * images / np.sqrt(np.outer(weight, weight))[:, None, :, None] + walk).reshape(
             2 * len(path), -1
         )
-        factor, off = cho_factor(noise, lower=True, check_finite=False), (measured - ways).ravel()
-        solved = cho_solve(factor, design, check_finite=False)
-        posterior = np.linalg.inv(design.T @ solved + prior)
-        found = posterior @ (solved.T @ off)
+        off = (measured - ways).ravel()
+        solved = np.linalg.solve(noise, np.column_stack([design, off]))
+        posterior = np.linalg.inv(design.T @ solved[:, :-1] + prior)
+        found = posterior @ (design.T @ solved[:, -1])
         off = off - design @ found
-        misfit = larger * float(off @ cho_solve(factor, off, check_finite=False))
+        misfit = larger * float(off @ (solved[:, -1] - solved[:, :-1] @ found))
         larger = max(1.0, (USUAL_FIT + misfit) / (USUAL_FIT + max(len(off) - len(found), 0)))
         off = off.reshape(-1, 2)
         squared = np.einsum("ni,nij,nj->n", off, precision, off)
