@@ -30,7 +30,10 @@ def follow(
     folder: MapFolder,
     source: Annotated[
         list[Path],
-        typer.Argument(metavar="SOURCE...", help="A folder of images, a video, a folder of one drive, or image files."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="A folder of images, a video, a camera (/dev/video0), a folder of one drive, or image files.",
+        ),
     ],
     odometry: Annotated[
         Path | None,

@@ -19,8 +19,8 @@ def fuse(
     The path by odometry is turned and shifted to fit the positions. Its scale and its turns have a systematic error,
     which is estimated too. `drift` (n,) is the variance of each pose as seen from the last one, beside that error.
     Odometry is a random walk, so two poses share the drift of the later one. Positions have `covariances` (n, 2, 2).
-    Errors of images along the way are alike: their correlation is share x exp(-way / reach). So many images of one
-    place do not make it surer. If positions fit worse than their covariances say, all covariances grow.
+    Errors of images along the way are alike: their correlation is share x exp(-way / reach). Therefore, a camera that
+    stands still does not become surer. If positions fit worse than their covariances say, all covariances grow.
     """
     path = poses[:, :2] - poses[-1, :2]
     steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
