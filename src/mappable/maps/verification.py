@@ -18,7 +18,8 @@ WIDTH = 320  # pixels: width at which images are matched
 CHECKED = 5  # landmarks that are matched with an image; if fewer places are likely, landmarks elsewhere join them
 LIKELY = 0.01  # least probability of a place that is checked
 KEPT = 1024  # landmarks whose local features stay in memory, at most 0.3 MB each
-# Log odds per e-fold of inliers, and their largest value. Chosen on day_left and day_right of Gardens Point.
+# Log odds per e-fold of inliers, and their largest value. Set by hand after counts on all walks of Gardens Point, so
+# figures on these walks are not blind.
 PER_FOLD, LARGEST = 2.0, 4.0
 
 

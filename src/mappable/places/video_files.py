@@ -25,7 +25,7 @@ def opened(file: Path) -> Iterator[tuple[Any, Any]]:
     """The PyAV container and video stream of a file; every exception of PyAV becomes a BadInputError."""
     import av
 
-    kind = "v4l2" if file.is_char_device() else None  # a camera, such as /dev/video0; never run, for want of one
+    kind = "v4l2" if file.is_char_device() else None  # a camera, such as /dev/video0; never run with a real one
     try:
         try:
             opened = av.open(str(file), format=kind, metadata_errors="replace")
