@@ -343,6 +343,20 @@ def find_places(
     return FoundPlaces(*(np.array(values) for values in zip(*found, strict=True)))
 
 
+def likely_places(belief: Belief, positions: Floats, radius: float, most: int, least: float) -> list[tuple[int, float]]:
+    """At most `most` places, likeliest first: a landmark and the probability within `radius`, at least `least`."""
+    chance, found = belief.probability.copy(), list[tuple[int, float]]()
+    while len(found) < most:
+        best = int(chance.argmax())
+        near = np.linalg.norm(positions[belief.rows] - positions[belief.rows[best]], axis=1) <= radius
+        mass = float(chance[near].sum())
+        if mass < least:
+            break
+        found.append((int(belief.rows[best]), mass))
+        chance[near] = 0.0
+    return found
+
+
 def deviations_of(model: DriveModel, places: FoundPlaces, drive: Followed) -> Floats:
     """Standard deviations (n,) of stated distances to the landmark, in metres."""
     deviations: Floats = np.hypot(places.spread, (SMOOTHED_FACTOR if drive.together else 1.0) * model.deviation)

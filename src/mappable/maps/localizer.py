@@ -17,6 +17,7 @@ from mappable.containers import parse_safetensors, read_bytes
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
+from mappable.maps.drive_model import likely_places
 from mappable.maps.location import documented
 from mappable.maps.opened import OpenMap
 from mappable.maps.place_filter import Belief, Motion
@@ -296,16 +297,8 @@ class Localizer:
 
     def _places(self, belief: Belief) -> tuple[PossiblePlace, ...]:
         at, ids, radius = self._opened.locator.positions, self.map.places.place_id, self._tracker.model.radius
-        chance, rows, listed = belief.probability.copy(), belief.rows, []
-        for _ in range(LISTED):
-            best = int(chance.argmax())
-            near = np.linalg.norm(at[rows] - at[rows[best]], axis=1) <= radius
-            mass = float(chance[near].sum())
-            if mass < LEAST_LISTED:
-                break
-            listed.append(PossiblePlace(str(ids[rows[best]]), tuple(at[rows[best]].tolist()), mass))
-            chance[near] = 0.0
-        return tuple(listed)
+        found = likely_places(belief, at, radius, LISTED, LEAST_LISTED)
+        return tuple(PossiblePlace(str(ids[row]), tuple(at[row].tolist()), mass) for row, mass in found)
 
 
 def read_note(content: bytes, name: str) -> Any:

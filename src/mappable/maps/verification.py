@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mappable.arrays import Floats, evenly
 from mappable.errors import BadImageError, BadInputError
 from mappable.features.local_features import LocalFeatures, count_inliers, describe_locally
+from mappable.maps.drive_model import likely_places
 from mappable.maps.map import Map
 from mappable.maps.place_filter import Belief
 from mappable.places.images import Fit, load_image, resize_image
@@ -48,7 +49,7 @@ class Verifier:
         How many key points fit at a wrong place depends on the image. At most one place is right, so the median over
         all checked landmarks is the number for wrong places. Odds grow with the ratio to it, never below.
         """
-        likely = self._likely(belief)
+        likely = [row for row, _ in likely_places(belief, self.positions, self.radius, CHECKED, LIKELY)]
         others = [row for row in evenly(len(self.positions), 4 * CHECKED) if self._far(row, likely)]
         rows = [*likely, *others[: CHECKED - len(likely)]]
         counts = np.array([self._count(int(row), image) for row in rows])
@@ -60,18 +61,6 @@ class Verifier:
         probability = belief.probability * factor
         total = probability.sum() + belief.away
         return Belief(belief.rows, probability / total, belief.away / total)
-
-    def _likely(self, belief: Belief) -> list[int]:
-        """The likeliest landmark of each likely place, likeliest first."""
-        chance, found = belief.probability.copy(), list[int]()
-        while len(found) < CHECKED:
-            best = int(chance.argmax())
-            near = np.linalg.norm(self.positions[belief.rows] - self.positions[belief.rows[best]], axis=1)
-            if chance[near <= self.radius].sum() < LIKELY:
-                break
-            found.append(int(belief.rows[best]))
-            chance[near <= self.radius] = 0.0
-        return found
 
     def _far(self, row: int, others: list[int]) -> bool:
         away = np.linalg.norm(self.positions[others] - self.positions[row], axis=1)
