@@ -42,7 +42,7 @@ def fuse(
         )
         off = (measured - ways).ravel()
         solved = np.linalg.solve(noise, np.column_stack([design, off]))
-        posterior: Floats = np.linalg.inv(design.T @ solved[:, :-1] + prior)
+        posterior = np.linalg.inv(design.T @ solved[:, :-1] + prior).astype(np.float64)
         found = posterior @ (design.T @ solved[:, -1])
         off = off - design @ found
         misfit = larger * float(off @ (solved[:, -1] - solved[:, :-1] @ found))
