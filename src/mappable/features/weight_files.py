@@ -39,8 +39,8 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
         ".safetensors": lambda file: containers.read_safetensors(file, "pt")[1],
-        ".pth": _read_torch,
-        ".pt": _read_torch,
+        ".pth": lambda file: read_torch(file, str(file)),
+        ".pt": lambda file: read_torch(file, str(file)),
         ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
         ".tgz": read_keras,
     }
@@ -52,16 +52,17 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
         return check_tensors(fold(readers[file.suffix](file), str(file)), str(file), backbone)
 
 
-def _read_torch(file: Path) -> Mapping[Any, Any]:
+def read_torch(file: Path | io.BytesIO, origin: str) -> Mapping[Any, Any]:
+    """Tensors by name from a file of PyTorch, or from its content. Errors begin with `origin`."""
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)  # torch's own allow-list of types
     except OSError:
         raise
     except Exception:  # a damaged pickle or archive can fail in any way
         reason = "the file is damaged, or contains code, which is never run"
-        raise BadInputError(f"{file}: not a complete file of only tensors ({reason})") from None
+        raise BadInputError(f"{origin}: not a complete file of only tensors ({reason})") from None
     if not isinstance(content, Mapping):
-        raise BadInputError(f"{file}: contains a {type(content).__name__}, expected tensors by name")
+        raise BadInputError(f"{origin}: contains a {type(content).__name__}, expected tensors by name")
     return content
 
 

