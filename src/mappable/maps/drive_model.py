@@ -99,9 +99,9 @@ class DriveModel:
             "steps": Steps(**{name: tuple(value) for name, value in values["steps"].items()}),
             **{name: Odds.from_json(values[name]) for name in ("presence", "seen_presence")},
             **{name: tuple(values[name]) for name in ("contrasts", "sharpness", "scores", "seen_scores")},
-            "live": None if values.get("live") is None else LiveErrors(**values["live"]),
+            "live": LiveErrors(**values["live"]) if isinstance(values.get("live"), Mapping) else None,
         }
-        return cls(**{**values, **made})
+        return cls(**{name: value for name, value in {**values, **made}.items() if name != "carried"})  # of early maps
 
     @property
     def live_errors(self) -> LiveErrors:
