@@ -4,11 +4,12 @@
     python scripts/following.py out:10:25 --landmarks 200 --out following.json
 
 Each argument is a folder of `mappable embed`, the distance within which an image counts as found, and the distance
-beyond which a trusted pose is wrong. Landmarks come from the split `train`, or from the first sequence if there are no
-splits. The images of the split `test`, or of the other sequences, are followed: as they are, and cut into pieces of
-`--kidnap` images in random order. Odometry is simulated from the true poses, with 5 % noise; drifting odometry also has
-a wrong scale and a constant turn. It does not notice that the camera was carried off. With `--split calibration`, the
-map is calibrated on the same images that are followed: covariances then look better than they are.
+beyond which a trusted pose is wrong. The folder may also hold just descriptors.npy and places.parquet. Landmarks come
+from the split `train`, or from the first sequence if there are no splits. The images of the split `test`, or of the
+other sequences, are followed: as they are, and cut into pieces of `--kidnap` images in random order. Odometry is
+simulated from the true poses, with 5 % noise; drifting odometry also has a wrong scale and a constant turn. It does not
+notice that the camera was carried off. With `--split calibration`, the map is calibrated on the same images that are
+followed: covariances then look better than they are.
 
 For comparison: single images, whole drives (`mappable locate --sequence`, which knows later images), matching of short
 sequences (as SeqSLAM does), and a Kalman filter on the nearest landmark.
@@ -32,6 +33,7 @@ from mappable.maps.locate import Locator
 from mappable.maps.opened import OpenMap
 from mappable.maps.sequence import locate_sequence
 from mappable.maps.store import squared_between
+from mappable.places.files import load_places
 
 NOISE = 0.05  # error of odometry, as a share of the way
 DRIFT_SCALE, DRIFT_TURN = 0.03, 0.002  # deviations of the scale, and of the turn in radians per metre
@@ -92,6 +94,7 @@ def follow(
         "trusted": np.array([one.trusted for one in estimates]),
         "covariance": np.array([one.covariance for one in estimates]),
         "heading": np.array([np.nan if one.heading is None else one.heading for one in estimates]),
+        "deviation": np.array([np.nan if one.heading is None else one.heading_deviation for one in estimates]),
         "milliseconds": 1e3 * float(np.median(seconds)),
     }
 
@@ -187,6 +190,7 @@ def judge(found: Found, truth: Floats, yaw: Floats, starts: Bools, within: tuple
         turned = np.abs((found["heading"] - yaw + np.pi) % (2 * np.pi) - np.pi)[right]
         if np.isfinite(turned).all():
             facts |= {"heading": float(np.median(turned)), "heading 90 %": float(np.quantile(turned, 0.9))}
+            facts["heading held"] = int((turned <= found["deviation"][right]).sum())
     return facts
 
 
@@ -194,7 +198,10 @@ def run(given: argparse.Namespace) -> list[Found]:
     cells = []
     for text in given.sets:
         folder, first, second = text.split(":")
-        described = replace(read_descriptors(Path(folder)), encoder=None)
+        source = Path(folder)
+        bare = not (source / "descriptors.json").exists()
+        read = read_descriptors(source / "descriptors.npy", load_places(source)) if bare else read_descriptors(source)
+        described = replace(read, encoder=None)
         places = described.places
         if not (places.split == given.split).any():
             own = next(iter(places.sequences()))
@@ -241,13 +248,17 @@ def _line(cell: Found) -> str:
     if "nees" in cell:
         text += f", NEES {cell['nees']:.2f}, ellipses hold {100 * cell['held'] / cell['judged']:.1f} %"
         text += f", {cell['milliseconds']:.2f} ms" + (f", heading {cell['heading']:.3f}" if "heading" in cell else "")
+    if "heading held" in cell:
+        text += f", {100 * cell['heading held'] / cell['judged']:.0f} % within its deviation"
     return text
 
 
 def table(cells: Sequence[Found]) -> None:
     """One row per set, kind of drive and method: sums over drives."""
-    print("| set | carried off | method | found | median | trusted | wrong | within 10 | NEES | ellipses | ms |")
-    print("|" + "---|" * 11)
+    print(
+        "| set | carried off | method | found | median | trusted | wrong | first | within 10 | NEES | ellipses | ms |"
+    )
+    print("|" + "---|" * 12)
     groups: dict[tuple[str, bool, str], list[Found]] = {}
     for cell in cells:
         groups.setdefault((cell["set"], bool(cell["kidnapped every"]), cell["way"]), []).append(cell)
@@ -255,13 +266,15 @@ def table(cells: Sequence[Found]) -> None:
         total = {key: sum(one[key] for one in own) for key in ("images", "found", "trusted", "wrong", "soon", "pieces")}
         row = [name, "yes" if kidnapped else "no", way, f"{100 * total['found'] / total['images']:.1f} %"]
         row += [f"{np.median([one['median'] for one in own]):.2f}", f"{100 * total['trusted'] / total['images']:.0f} %"]
-        row += [f"{100 * total['wrong'] / max(1, total['trusted']):.2f} %", f"{total['soon']} of {total['pieces']}"]
+        first = np.median([number for one in own for number in one["first"]])
+        row += [f"{100 * total['wrong'] / max(1, total['trusted']):.2f} %", f"{first:.0f}"]
+        row += [f"{total['soon']} of {total['pieces']}"]
         judged = [one for one in own if "nees" in one]
         if judged:
             held, counted = (sum(one[key] for one in judged) for key in ("held", "judged"))
             row += [" to ".join(f"{f([one['nees'] for one in judged]):.2f}" for f in (min, max))]
             row += [f"{100 * held / counted:.1f} %", f"{np.median([one['milliseconds'] for one in judged]):.2f}"]
-        print("| " + " | ".join(row + [""] * (11 - len(row))) + " |")
+        print("| " + " | ".join(row + [""] * (12 - len(row))) + " |")
 
 
 def main() -> None:

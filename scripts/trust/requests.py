@@ -48,7 +48,7 @@ def run_document(base: Path, work: Path, counters: Counters, requests: int, serv
         for number in range(counters.get("document", "tried"), requests):
             path, method, call = calls[number % len(calls)]
             draw = random.Random(f"document {number}")
-            status, body = _call(port, path, method, call, draw)
+            status, body = _call(port, path, method, call, draw, _session(port, path, draw))
             counters.add("document", "tried")
             if status >= 500 and status != 503:
                 counters.fail("document", f"request {number}, {method} {path}: {status} {body[:200]!r}")
@@ -59,13 +59,25 @@ def run_document(base: Path, work: Path, counters: Counters, requests: int, serv
     counters.save()
 
 
-def _call(port: int, path: str, method: str, call: dict[str, Any], draw: random.Random) -> tuple[int, bytes]:
+def _session(port: int, path: str, draw: random.Random) -> str | None:
+    """The id of a new session, for most calls of a session; a stream of events would last for seconds."""
+    if not path.startswith("/sessions/{") or path.endswith("/events") or draw.random() < 0.2:
+        return None
+    status, body = ask_server(port, "POST", "/sessions", b"", {})
+    return str(json.loads(body)["id"]) if status == 200 else None  # there may be too many
+
+
+def _call(
+    port: int, path: str, method: str, call: dict[str, Any], draw: random.Random, session: str | None
+) -> tuple[int, bytes]:
     query = []
     for parameter in call.get("parameters", []):
         if parameter["in"] == "path":
-            path = path.replace(f"{{{parameter['name']}}}", quote(draw.choice(VALUES) or "x"))
-        elif draw.random() < 0.5:
-            query.append(f"{parameter['name']}={quote(draw.choice(VALUES))}")
+            given = session if parameter["name"] == "session" and session else draw.choice(VALUES) or "x"
+            path = path.replace(f"{{{parameter['name']}}}", quote(given))
+        elif draw.random() < 0.5 or (session and parameter["required"]):
+            value = draw.choice([*VALUES, "12.5", "0"]) if session else draw.choice(VALUES)
+            query.append(f"{parameter['name']}={quote(value)}")
     body, headers = None, {}
     if "requestBody" in call:
         headers["Content-Type"] = draw.choice([*call["requestBody"]["content"], "text/plain", ""])

@@ -1,7 +1,7 @@
 """Positions for GeoJSON, KML, COLMAP, kapture and MCAP; other programs' own readers where they are installed."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 from mappable.errors import BadInputError
+from mappable.maps.between import spacing_of
 from mappable.maps.exchange import export, exported_files
+from mappable.maps.localizer import Localizer
 from mappable.maps.locate import Locator
 from mappable.maps.location import Location, NotLocated, Outcome
 from mappable.maps.map import Map
+from mappable.maps.mcap import export_follow_mcap
+from mappable.maps.opened import OpenMap
 from mappable.places.frames import Frame
 from mappable.places.geodesy import project
 from mappable.places.readers import read_places
@@ -217,3 +221,32 @@ def test_rosbags_reads_poses_with_their_covariances(world: Any, tmp_path: Path, 
 def test_ros_gets_metres_only(town: Any, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"out\.mcap.*metres.*units"):
         export(tmp_path / "out.mcap", *asked(town, Frame("town", unit="units")))
+
+
+def test_a_followed_camera_is_read_back_from_mcap(town: Any, tmp_path: Path) -> None:
+    pytest.importorskip("rosbags", reason="the extra ros is not installed")
+    from rosbags.highlevel import AnyReader
+
+    localizer = Localizer(OpenMap(replace(town.map, places=town.map.places.replace(frames=Frame("town")))))
+    found = [localizer.update(seen, 1.7e9 + n / 2) for n, seen in enumerate(town.drive[1][:12:2])]
+    found[-1] = replace(found[-1], heading=0.5, heading_deviation=0.1)
+    export_follow_mcap(tmp_path / "out.mcap", localizer.map, found)
+    read: dict[str, list[Any]] = {}
+    with AnyReader([tmp_path / "out.mcap"]) as bag:
+        for topic, time, data in bag.messages():
+            read.setdefault(topic.topic, []).append((time, bag.deserialize(data, topic.msgtype)))
+    trusted = [one for one in found if one.trusted]
+    assert 0 < len(trusted) < len(found)
+    for one, (time, message) in zip(trusted, read["/mappable/pose"], strict=True):
+        assert time == round(one.time * 1e9)
+        np.testing.assert_allclose(message.pose.covariance.reshape(6, 6)[:2, :2], one.covariance)
+        np.testing.assert_allclose([message.pose.pose.position.x, message.pose.pose.position.y], one.position)
+    turn, last = read["/mappable/pose"][-1][1].pose.pose.orientation, read["/mappable/pose"][-1][1].pose.covariance
+    assert (2 * np.arctan2(turn.z, turn.w), last[35]) == pytest.approx((0.5, 0.01))
+    assert [json.loads(one.data) for _, one in read["/mappable/estimate"]] == json.loads(
+        json.dumps(list(map(asdict, found)))
+    )
+    for one, (_, message) in zip(found, read["/mappable/places"], strict=True):
+        shown = [(mark.pose.position.x, mark.scale.x**3) for mark in message.markers[1:]]
+        size = (2 * spacing_of(town.map.places.positions)) ** 3
+        np.testing.assert_allclose(shown, [(place.position[0], size * place.probability) for place in one.places])

@@ -92,8 +92,8 @@ def test_images_from_elsewhere_are_not_trusted(town: Any, localizer: Localizer) 
 
 
 @pytest.mark.parametrize("every", [2, 4])
-def test_covariances_are_not_far_too_small(town: Any, localizer: Localizer, every: int) -> None:
-    """The target is that 95 % ellipses hold 92 to 98 % of the errors. It is not reached: here they hold 80 to 97 %."""
+def test_covariances_are_honest(town: Any, localizer: Localizer, every: int) -> None:
+    """95 % ellipses hold 86 to 93 % here: noise of this drive differs from that of calibration."""
     positions = town.drive[0][::every]
     for odometry in (None, motions(positions)):
         localizer.reset()
@@ -101,7 +101,8 @@ def test_covariances_are_not_far_too_small(town: Any, localizer: Localizer, ever
         errors = np.array([one.position for one in found]) - positions
         inverse = np.linalg.inv(np.array([one.covariance for one in found]))
         squared = np.einsum("ni,nij,nj->n", errors, inverse, errors)[[one.trusted for one in found]]
-        assert (squared < 5.991).mean() > 0.75
+        assert (squared < 5.991).mean() > 0.85
+        assert 0.7 < squared.mean() / 2 < 1.4
 
 
 def test_a_saved_localizer_goes_on(town: Any, localizer: Localizer, tmp_path: Path) -> None:

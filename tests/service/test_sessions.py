@@ -75,7 +75,12 @@ def test_estimates_are_streamed_from_any_number_on(start: Callable[..., Any], ma
     answer = client.get(f"/sessions/{session}/events")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert events(answer.body) == dict(enumerate(told, 1))
+    streamed = events(answer.body)
+    clouds = [one.pop("cloud") for one in streamed.values()]
+    assert streamed == dict(enumerate(told, 1))
+    assert clouds[:-1] == [None] * 3  # only the last one is kept
+    near = [chance for x, y, chance in clouds[-1] if np.hypot(x - told[-1]["position"][0], y) < 100]
+    assert 0.5 < sum(near) <= 1.01
     later = client.ask("GET", f"/sessions/{session}/events", headers={"Last-Event-ID": "2"})
     assert list(events(later.body)) == [3, 4]
     assert client.get(f"/sessions/{UNKNOWN}/events").status == 404

@@ -224,7 +224,7 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
     error = float(accuracy.errors[1])
     assert f"{error:.1f} m" in browser.text("#map-detail dl")
     browser.until("!!document.querySelector('#map-live .candidates')")
-    for name in ("drop", "calibration", "trajectory", "matrices"):
+    for name in ("drop", "live", "calibration", "trajectory", "matrices"):
         browser.run(f"document.querySelector('#tab-{name}').click()")
         browser.until(f"!!document.querySelector('#{name} .plot .main-svg')")
         assert browser.run(WIDE) <= 0
@@ -244,6 +244,41 @@ def test_all_views_show_the_study_without_errors_or_other_addresses(
     assert dark in ("dark", "light")
     assert browser.complaints() == []
     assert browser.hosts() == {address.split("/")[2]}
+
+
+@pytest.mark.medium
+def test_a_camera_is_followed_live(
+    browser: Browser, start: Any, map_folder: Path, images: list[tuple[str, bytes]], as_file: Any
+) -> None:
+    """The first image is gray: the camera may be anywhere. Then the cloud collapses."""
+    sent = [as_file(np.full((48, 64, 3), 128, dtype=np.uint8)), *(data for _, data in images[:7])]
+    client = start(map_folder, token="secret")
+    browser.open(f"http://127.0.0.1:{client.port}/#/live")
+    browser.until("document.querySelector('#token')?.open")
+    browser.run("document.querySelector('#token-value').value = 'secret'")
+    browser.run("document.querySelector('#token form').requestSubmit()")
+    browser.ready()
+    browser.run("document.querySelector('#live-new').click()")
+    session = browser.until("document.querySelector('#live-id').value")
+    shown = "document.querySelector('#live-plot').data?.find((one) => one.name === 'possible places')"
+    headers, clouds, found = {"Authorization": "Bearer secret", "Content-Type": "image/png"}, [], []
+    for n, data in enumerate(sent):
+        answer = client.ask("POST", f"/sessions/{session}/update?time={n}", data, headers)
+        assert answer.status == 200, answer.body
+        found.append(answer.json)
+        browser.until(f"document.querySelector('#live-detail dd')?.innerText.startsWith('{n + 1}, ')")
+        clouds.append(browser.until(f"{shown}?.customdata"))
+    assert len(clouds[0]) > 2 * len(clouds[-1])
+    assert found[-1]["trusted"]
+    assert browser.text("#live-detail .verdict") == "tracking"
+    camera = "document.querySelector('#live-plot').data.find((one) => one.name === 'camera')"
+    assert browser.until(f"{camera} && [{camera}.x[0], {camera}.y[0]]") == pytest.approx(found[-1]["position"])
+    path = browser.run("document.querySelector('#live-plot').data.find((one) => one.name === 'path').x.length")
+    assert path == sum(one["trusted"] for one in found)
+    browser.run("document.querySelector('#live-id').value = 'none'")
+    browser.run("document.querySelector('#live-form').requestSubmit()")
+    browser.until("document.querySelector('#live-state').classList.contains('bad')")
+    assert browser.text("#live-state").startswith("the session 'none' does not exist")
 
 
 def test_the_page_asks_for_the_token(browser: Browser, start: Any, map_folder: Path) -> None:

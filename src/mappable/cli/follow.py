@@ -30,7 +30,10 @@ def follow(
     folder: MapFolder,
     source: Annotated[
         list[Path],
-        typer.Argument(metavar="SOURCE...", help="A folder of images, a video, a folder of one drive, or image files."),
+        typer.Argument(
+            metavar="SOURCE...",
+            help="A folder of images, a video, a camera (/dev/video0), a folder of one drive, or image files.",
+        ),
     ],
     odometry: Annotated[
         Path | None,
@@ -54,9 +57,17 @@ def follow(
         typer.Option(help="File that keeps what is remembered; if it exists, go on from there.", metavar="FILE"),
     ] = None,
     every_pose: Annotated[bool, typer.Option("--all", help="Also print poses that are not trusted.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Check the likeliest places of each image by local features; slower, surer."),
+    ] = False,
     rerun: Annotated[
         Path | None,
         typer.Option(help="Also write a recording (.rrd) for the viewer of rerun, at the end.", metavar="FILE"),
+    ] = None,
+    mcap: Annotated[
+        Path | None,
+        typer.Option(help="Also write a recording (.mcap) for Foxglove and ROS 2, at the end.", metavar="FILE"),
     ] = None,
     encoder: EncoderFile = None,
     device: Device = "auto",
@@ -72,16 +83,19 @@ def follow(
     from mappable.interruption import held_back
     from mappable.maps.feeds import feed
     from mappable.maps.localizer import Localizer
+    from mappable.maps.mcap import check_mcap, export_follow_mcap
     from mappable.maps.odometry import read_odometry
     from mappable.maps.opened import open_map
     from mappable.maps.rerun_export import check_rerun
     from mappable.maps.rerun_follow import export_follow
 
-    check_outputs(overwrite, rerun)
+    check_outputs(overwrite, rerun, mcap)
     if rerun is not None:
         check_rerun(rerun)
     opened = open_map(folder, encoder=encoder, device=device, backend=backend)
-    localizer = Localizer(opened)
+    if mcap is not None:
+        check_mcap(mcap, opened.map)
+    localizer = Localizer(opened, verify=verify)
     track = None if odometry is None else read_odometry(odometry)
     if state is not None and state.exists():
         localizer.load(state)
@@ -103,12 +117,12 @@ def follow(
             if track is not None and last is not None and one.time > last:
                 motion = track.between(last, one.time)
             try:
-                found = localizer.update(opened.describe(one.image), one.time, motion)
+                found = localizer.update(one.image, one.time, motion, descriptor=opened.describe(one.image))
             except MappableError as error:
                 failures.append(str(error))
                 continue
             trusted += found.trusted
-            if rerun is not None:
+            if rerun is not None or mcap is not None:
                 recorded.append(found)
             typer.echo(_json(found, every_pose) if as_json else _line(found, every_pose))
             if state is not None and time.monotonic() - saved >= SAVE_SECONDS:
@@ -119,6 +133,9 @@ def follow(
         if rerun is not None:
             export_follow(rerun, opened.map, recorded)
             typer.echo(f"recording written to {rerun}", err=True)
+        if mcap is not None:
+            export_follow_mcap(mcap, opened.map, recorded)
+            typer.echo(f"recording written to {mcap}", err=True)
     if skipped:
         typer.echo(f"note: skipped {skipped:,} images that are not later than the saved state", err=True)
     if not images and not skipped:

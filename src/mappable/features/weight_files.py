@@ -16,6 +16,7 @@ from mappable import containers
 from mappable.errors import BadInputError
 from mappable.features.backbones import find_backbone
 from mappable.features.resnet_weights import fold, read_keras
+from mappable.features.xfeat import XFeat
 from mappable.files import reading
 
 VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convolutions in torchvision's `features`
@@ -24,8 +25,9 @@ VGG16_LAYERS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # the convoluti
 @cache
 def shapes_of(backbone: str) -> dict[str, tuple[int, ...]]:
     """Shapes of a backbone's tensors by their names in a file, which are torchvision's, in the network's order."""
+    build = XFeat if backbone == "xfeat" else find_backbone(backbone)
     with torch.device("meta"):  # takes no memory
-        return {name: tuple(tensor.shape) for name, tensor in find_backbone(backbone)().state_dict().items()}
+        return {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
 
 
 def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
@@ -37,8 +39,8 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
     """
     readers: dict[str, Callable[[Path], Mapping[Any, Any]]] = {
         ".safetensors": lambda file: containers.read_safetensors(file, "pt")[1],
-        ".pth": _read_torch,
-        ".pt": _read_torch,
+        ".pth": lambda file: read_torch(file, str(file)),
+        ".pt": lambda file: read_torch(file, str(file)),
         ".ckpt": lambda file: convert_checkpoint(file.read_bytes(), str(file)),
         ".tgz": read_keras,
     }
@@ -50,16 +52,17 @@ def read_tensors(file: Path, backbone: str) -> dict[str, Tensor]:
         return check_tensors(fold(readers[file.suffix](file), str(file)), str(file), backbone)
 
 
-def _read_torch(file: Path) -> Mapping[Any, Any]:
+def read_torch(file: Path | io.BytesIO, origin: str) -> Mapping[Any, Any]:
+    """Tensors by name from a file of PyTorch, or from its content. Errors begin with `origin`."""
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)  # torch's own allow-list of types
     except OSError:
         raise
     except Exception:  # a damaged pickle or archive can fail in any way
         reason = "the file is damaged, or contains code, which is never run"
-        raise BadInputError(f"{file}: not a complete file of only tensors ({reason})") from None
+        raise BadInputError(f"{origin}: not a complete file of only tensors ({reason})") from None
     if not isinstance(content, Mapping):
-        raise BadInputError(f"{file}: contains a {type(content).__name__}, expected tensors by name")
+        raise BadInputError(f"{origin}: contains a {type(content).__name__}, expected tensors by name")
     return content
 
 

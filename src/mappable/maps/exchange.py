@@ -1,33 +1,28 @@
 """Positions of located images for other programs, by the name of the file: GeoJSON, KML, COLMAP, kapture or MCAP.
 
-Mappable finds places, not directions. Formats of poses need a rotation, so they get the same one for all images.
+MCAP has the heading of an image, if the map knows it. In kapture, all images have the same rotation.
 """
 
 import json
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from statistics import NormalDist
 from xml.etree import ElementTree
 
 import numpy as np
 
-from mappable.arrays import Floats
-from mappable.errors import BadInputError, install_extra, listed, shown
-from mappable.files import write_atomically, write_text, written_together
+from mappable.errors import BadInputError, listed, shown
+from mappable.files import write_text, written_together
 from mappable.maps.export import ellipse_shape, trusted
 from mappable.maps.location import Location, Outcome
 from mappable.maps.map import Map
+from mappable.maps.mcap import check_mcap, pose_message, write_messages
 from mappable.places.table import NO_TIME, Places
 
 RING = 48  # points of an ellipse
 KAPTURE = "# kapture format: 1.1\n"
 KAPTURE_FILES = ("sensors.txt", "records_camera.txt", "trajectories.txt")
 KML = "http://www.opengis.net/kml/2.2"
-TOPIC = "/mappable/pose"
-UNKNOWN_HEIGHT = 1e6  # variance in square metres
-UNKNOWN_TURN = (2 * np.pi) ** 2 / 12  # variance of an angle that may be any
 
 
 def exported_files(file: Path) -> list[Path]:
@@ -42,10 +37,8 @@ def check_export(file: Path, landmarks: Map, places: Places) -> None:
         raise BadInputError(f"{file}: the suffix is {shown(suffix)}, expected one of: {listed(WRITERS)}")
     if suffix in (".geojson", ".kml") and not frame.crs:
         raise BadInputError(f"{file}: needs latitude and longitude, but frame {shown(frame.name)} is not georeferenced")
-    if suffix == ".mcap" and frame.unit != "m":
-        raise BadInputError(f"{file}: needs metres, but the unit of frame {shown(frame.name)} is {frame.unit}")
-    if suffix == ".mcap" and find_spec("rosbags") is None:
-        raise BadInputError(f"{file}: needs the package rosbags; {install_extra('ros')}")
+    if suffix == ".mcap":
+        check_mcap(file, landmarks)
     for path in places.path:
         if (suffix == ".txt" and len(path.split()) != 1) or (suffix == ".kapture" and "," in path):
             sign = "space" if suffix == ".txt" else "comma"
@@ -150,42 +143,21 @@ def _kapture(file: Path, landmarks: Map, places: Places, found: Sequence[Outcome
 
 
 def _mcap(file: Path, landmarks: Map, places: Places, found: Sequence[Outcome]) -> int:
-    from rosbags.rosbag2 import StoragePlugin, Writer
-    from rosbags.typesys import Stores, get_typestore
-
-    kind = "geometry_msgs/msg/PoseWithCovarianceStamped"
-    store = get_typestore(Stores.ROS2_HUMBLE)
-    types: dict[str, Any] = {name.rpartition("/")[2]: made for name, made in store.types.items()}
     stamps, rows = _stamps(places), trusted(found)
     if (places.time == NO_TIME).any():
         stamps = [second * 10**9 for second in stamps]
-    with TemporaryDirectory() as folder:
-        bag = Path(folder) / "bag"
-        with Writer(bag, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-            topic = writer.add_connection(TOPIC, kind, typestore=store)
-            for row, one in sorted(rows, key=lambda pair: stamps[pair[0]]):
-                seconds, rest = divmod(stamps[row], 10**9)
-                header = types["Header"](stamp=types["Time"](sec=seconds, nanosec=rest), frame_id=landmarks.frame.name)
-                pose = types["Pose"](
-                    position=types["Point"](**dict(zip("xyz", _xyz(one), strict=True))),
-                    orientation=types["Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
-                )
-                pose = types["PoseWithCovariance"](pose=pose, covariance=_covariance(one).ravel())
-                message = types["PoseWithCovarianceStamped"](header=header, pose=pose)
-                writer.write(topic, stamps[row], store.serialize_cdr(message, kind))
-        content = next(bag.glob("*.mcap")).read_bytes()
-    write_atomically(file, lambda stream: stream.write(content))
+    name = landmarks.frame.name
+    write_messages(
+        file, [pose_message(stamps[row], name, one.coordinates, one.covariance, _heading(one)) for row, one in rows]
+    )
     return len(rows)
 
 
-def _covariance(one: Location) -> Floats:
-    """The covariance (6, 6) of a pose. All zeros mean unknown in ROS."""
-    whole: Floats = np.zeros((6, 6))
-    if one.covariance is not None:
-        size = len(one.coordinates)
-        whole[:, :] = np.diag([0.0, 0.0, UNKNOWN_HEIGHT, *[UNKNOWN_TURN] * 3])
-        whole[:size, :size] = one.covariance
-    return whole
+def _heading(one: Location) -> tuple[float, float] | None:
+    """The heading and its standard deviation, in radians; None if unknown."""
+    if one.heading is None or one.heading_error is None or one.coverage is None:
+        return None
+    return one.heading, one.heading_error / NormalDist().inv_cdf((1 + one.coverage) / 2)
 
 
 def _stamps(places: Places) -> list[int]:

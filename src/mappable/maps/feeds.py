@@ -30,13 +30,13 @@ class FeedImage:
 def feed(
     sources: Sequence[Path], wait: float = 0.0, stopped: Callable[[], bool] = lambda: False
 ) -> Iterator[FeedImage]:
-    """The images of one drive: a video, a table of places, a folder, or files in the order given.
+    """The images of one drive: a video, a camera, a table of places, a folder, or files in the order given.
 
     A folder is read in the order of names. With `wait`, the feed ends only if no new image comes for this many seconds.
     If the name of the first file is a number, names are times: seconds up to 11 digits, else ms, us or ns. Otherwise,
     the time of a file is the number of the image. `stopped` ends the feed early.
     """
-    if len(sources) == 1 and sources[0].suffix.lower() in VIDEOS:
+    if len(sources) == 1 and (sources[0].suffix.lower() in VIDEOS or sources[0].is_char_device()):
         for seconds, pixels in play(sources[0]):
             if stopped():
                 return

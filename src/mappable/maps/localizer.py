@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +17,12 @@ from mappable.containers import parse_safetensors, read_bytes
 from mappable.errors import BadInputError
 from mappable.files import write_atomically
 from mappable.formats import KEY, Format
+from mappable.maps.drive_model import likely_places
 from mappable.maps.location import documented
 from mappable.maps.opened import OpenMap
 from mappable.maps.place_filter import Belief, Motion
 from mappable.maps.tracking import LIVE_SURE, ODOMETRY_ERROR, Tracked, Tracker
+from mappable.maps.verification import Verifier
 from mappable.places.angles import wrap
 
 State = Literal["lost", "several places", "tracking", "off the map"]
@@ -33,6 +36,7 @@ CERTAIN = 3  # and if the place was certain for this many images
 MOST_JUMPS = 1  # and if they jumped at most this often among the last images
 SEVERAL = 4  # largest number of places that count as several; beyond, the camera is lost
 LISTED, LEAST_LISTED = 5, 0.01  # number of places that an estimate lists, and their least probability
+CLOUD, LEAST_CLOUD = 200, 0.001  # largest number of landmarks in a cloud, and their least probability
 ONE_DEVIATION = 0.683  # share of errors within one standard deviation
 GAP = 30.0  # a pause this many times longer than usual separates images
 MOST_BYTES = 2**30  # of a file of `save`
@@ -88,13 +92,13 @@ class Estimate:
 
 
 class Localizer:
-    """Follows one camera on a map.
+    """Follows one camera on a map. With `verify`, local features check the likeliest places of each image.
 
     >>> localizer = Localizer(open_map("map"))  # doctest: +SKIP
     >>> estimate = localizer.update("frame0001.jpg", time=12.3)  # doctest: +SKIP
     """
 
-    def __init__(self, opened: OpenMap) -> None:
+    def __init__(self, opened: OpenMap, *, verify: bool = False) -> None:
         self.map, locator = opened.map, opened.locator
         self._opened, calibration = opened, locator.calibration
         yaw = self.map.places.yaw
@@ -106,6 +110,10 @@ class Localizer:
             calibration.temperature,
             yaw if np.isfinite(yaw).all() else None,
         )
+        self._verifier = None
+        if verify:
+            about, radius = opened.encoder.about, calibration.drive.radius
+            self._verifier = Verifier(self.map, locator.positions, radius, about.size, about.fit)
         self.revision = self.map.origin.sha256[:12] if self.map.origin else ""
         self.reset()
 
@@ -124,21 +132,41 @@ class Localizer:
         self._pending: Motion | None = None  # motion since the last image, from updates that brought none
         self._unknown = False  # whether a part of that motion is unknown
 
-    def update(self, image: str | Path | Pixels | Floats32, time: float, odometry: Odometry | None = None) -> Estimate:
+    def update(
+        self,
+        image: str | Path | Pixels | Floats32,
+        time: float,
+        odometry: Odometry | None = None,
+        *,
+        descriptor: Floats32 | None = None,
+    ) -> Estimate:
         """Locate an image taken at `time`, in seconds.
 
-        The image is a file, an array (height, width, 3) of uint8, or a descriptor (D,). An update that raises changes
-        nothing. But if only the image cannot be used, its odometry still counts.
+        The image is a file, an array (height, width, 3) of uint8, or a descriptor (D,). If its `descriptor` is known
+        already, the image is only used for verification. An update that raises changes nothing. But if only the image
+        cannot be used, its odometry still counts.
         """
         apart = self._check_time(time)
         motion = self._motion(odometry)
-        descriptor = self._describe(image)
-        tracked = self._tracker.update(descriptor, motion, apart=apart)
+        described = self._describe(image if descriptor is None else descriptor)
+        check = None
+        if self._verifier is not None and not (isinstance(image, np.ndarray) and image.ndim == 1):
+            check = partial(self._verifier.check, image=self._verifier.describe(image))
+        tracked = self._tracker.update(described, motion, apart=apart, check=check)
         if self._time is not None and not apart:
             self._pauses = [*self._pauses[-20:], time - self._time]
         self._time, self._pending, self._unknown = time, None, False
         self._masses = [*([] if apart else self._masses[1 - CERTAIN :]), tracked.mass]
         return self._estimate(time, tracked)
+
+    def cloud(self) -> list[list[float]]:
+        """Where the camera may be after the last update: x, y and probability of the likeliest landmarks, rounded."""
+        if not self._tracker.seen:
+            return []
+        belief, at = self._tracker.seen[-1].belief, self._opened.locator.positions
+        order = np.argsort(-belief.probability)[:CLOUD]
+        order = order[belief.probability[order] >= LEAST_CLOUD]
+        return np.column_stack([at[belief.rows[order], :2], belief.probability[order]]).round(3).tolist()  # type: ignore[no-any-return]
 
     def save(self, file: Path | str) -> None:
         """Write everything that the localizer remembers to a file, so that `load` goes on from there."""
@@ -223,7 +251,7 @@ class Localizer:
 
     def _estimate(self, time: float, tracked: Tracked) -> Estimate:
         calibration, found, position = self._opened.locator.calibration, tracked.found, tracked.position
-        model, away = calibration.drive, float(found.away[0])
+        away = float(found.away[0])
         places = self._places(tracked.belief)
         reason = self._doubt(tracked)
         state: State = "lost"
@@ -233,9 +261,6 @@ class Localizer:
             state = "tracking"
         elif sum(one.probability for one in places[:SEVERAL]) >= LIVE_SURE * (1 - away):
             state = "several places"
-        plain = (model.covariance_factor, model.covariance_deviation)
-        factor, deviation = (model.carried if tracked.carried else model.live) or plain
-        covariance = factor * found.covariance[0] + (deviation**2 + tracked.drift) * np.eye(len(position))
         known = np.isfinite(tracked.heading)
         return Estimate(
             time=float(time),
@@ -243,7 +268,7 @@ class Localizer:
             trusted=not reason,
             reason=reason,
             position=tuple(position.tolist()),
-            covariance=tuple(map(tuple, covariance.tolist())),
+            covariance=tuple(map(tuple, tracked.covariance.tolist())),
             heading=float(wrap(tracked.heading)) if known else None,
             heading_deviation=calibration.heading_error(ONE_DEVIATION) if known else None,
             on_map=1 - away,
@@ -272,16 +297,8 @@ class Localizer:
 
     def _places(self, belief: Belief) -> tuple[PossiblePlace, ...]:
         at, ids, radius = self._opened.locator.positions, self.map.places.place_id, self._tracker.model.radius
-        chance, rows, listed = belief.probability.copy(), belief.rows, []
-        for _ in range(LISTED):
-            best = int(chance.argmax())
-            near = np.linalg.norm(at[rows] - at[rows[best]], axis=1) <= radius
-            mass = float(chance[near].sum())
-            if mass < LEAST_LISTED:
-                break
-            listed.append(PossiblePlace(str(ids[rows[best]]), tuple(at[rows[best]].tolist()), mass))
-            chance[near] = 0.0
-        return tuple(listed)
+        found = likely_places(belief, at, radius, LISTED, LEAST_LISTED)
+        return tuple(PossiblePlace(str(ids[row]), tuple(at[row].tolist()), mass) for row, mass in found)
 
 
 def read_note(content: bytes, name: str) -> Any:

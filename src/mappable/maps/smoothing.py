@@ -7,7 +7,6 @@ from mappable.arrays import Bools, Floats
 
 DEGREES_OF_FREEDOM = 2.0  # of Student's t distribution of the errors, which makes outliers count little
 ITERATIONS = 10  # of iteratively reweighted least squares
-CARRY_ITERATIONS = 5  # the same, if odometry carries positions
 STEP_QUANTILE = 0.3  # quantile of the steps along a drive that counts as its step
 JUMP_STEPS, JUMP_RADII = 3.0, 3.5  # a jump is longer than these usual steps and radii of a place together
 LASTING = 0.8  # a jump lasts if medians before and after are at least this share of it apart; by scripts/real.py
@@ -35,27 +34,6 @@ def smooth_path(measured: Floats, deviations: Floats, bend: float, breaks: Bools
         banded[2] += weight
         smooth = solveh_banded(banded, weight[:, None] * measured)
     return smooth
-
-
-def carry(measured: Floats, variance: Floats, poses: Floats, drift: Floats) -> tuple[Floats, float]:
-    """The last position of a camera, from positions (n, k) with variances (n,), and poses (n, 3) by odometry.
-
-    The path by odometry is turned and shifted to fit the positions. Outliers, far beyond their variance, count less.
-    `drift` (n,) is the variance of each pose as seen from the last one. The second result is the variance that this
-    adds to the last position. Odometry is a random walk, so two poses share the drift of the later one.
-    """
-    path, flat, variance = poses[:, :2] - poses[-1, :2], measured[:, :2], variance + drift
-    weight = 1 / variance
-    for _ in range(CARRY_ITERATIONS):
-        share = weight / weight.sum()
-        center, middle = share @ path, share @ flat
-        a, b = path - center, flat - middle
-        cos, sin = share @ (a * b).sum(1), share @ (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
-        turn = np.array([[cos, sin], [-sin, cos]]) / max(float(np.hypot(cos, sin)), 1e-12)  # of row vectors
-        off = np.square(b - a @ turn).sum(1) / variance
-        weight = (DEGREES_OF_FREEDOM + 2) / (DEGREES_OF_FREEDOM + off) / variance
-    position: Floats = np.concatenate([middle - center @ turn, measured[-1, 2:]])
-    return position, float(share @ np.minimum.outer(drift, drift) @ share)
 
 
 def step_along(measured: Floats) -> float:

@@ -1,7 +1,7 @@
 """Track a camera: the filter over places, image by image, with odometry if there is any."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -27,9 +27,10 @@ from mappable.maps.drive_model import (
     resemblance,
     sights_of,
 )
+from mappable.maps.fusion import fuse
 from mappable.maps.headings import headings_at, mean_angle
 from mappable.maps.place_filter import BACK, Belief, Layout, Motion, PlaceFilter, Sight, tie_images
-from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS, carry
+from mappable.maps.smoothing import JUMP_RADII, JUMP_STEPS
 from mappable.maps.steps import STEP_CHOICES
 from mappable.maps.store import Store
 
@@ -64,7 +65,7 @@ class Trace:
     """The position of an image by itself, for smoothing."""
 
     position: Floats  # (k,)
-    variance: float
+    covariance: Floats  # (k, k)
     heading: float  # NaN if not known
     pose: Pose
     drift: float  # variance of the position by odometry
@@ -72,7 +73,7 @@ class Trace:
     @property
     def numbers(self) -> list[float]:
         """All of it, in order."""
-        return [*self.position.tolist(), self.variance, self.heading, *self.pose, self.drift]
+        return [*self.position.tolist(), *self.covariance.ravel().tolist(), self.heading, *self.pose, self.drift]
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,14 @@ class Tracked:
     belief: Belief
     found: FoundPlaces
     position: Floats  # (k,)
+    covariance: Floats  # (k, k) of the position, if the place is right
     heading: float  # NaN if not known
     mass: float  # probability of being near the position
     alike: float  # median log odds that the last images are on the map, each judged alone
     moved: float  # how far positions moved lately, as a share of what images or odometry tell
     jumps: int  # how often the position jumped lately
     images: int  # number of images since the last jump
-    carried: bool  # whether odometry carried the position
-    drift: float  # variance of each coordinate by errors of odometry
+    contrast: float  # of the last images
 
 
 class Tracker:
@@ -124,8 +125,18 @@ class Tracker:
         self.usual: float | None = None
         self.images = 0
 
-    def update(self, descriptor: Floats32, moved: Motion | None = None, *, apart: bool = False) -> Tracked:
-        """Take the next image (D,). `moved` is the motion since the image before; `apart` says that it is unknown."""
+    def update(
+        self,
+        descriptor: Floats32,
+        moved: Motion | None = None,
+        *,
+        apart: bool = False,
+        check: Callable[[Belief], Belief] | None = None,
+    ) -> Tracked:
+        """Take the next image (D,). `moved` is the motion since the image before; `apart` says that it is unknown.
+
+        `check` changes the belief by what else is known of the image.
+        """
         looks = self._look(descriptor)
         squared, parent = (0.0, None) if apart or not self.seen else self._tie(descriptor)
         pose, variance = self._carried(moved)
@@ -137,6 +148,7 @@ class Tracker:
         else:
             motion = None if moved is None else self._since(parent, pose, variance, squared)
             belief = self._filter(self.usual).update(parent.belief, sight, squared, motion)
+        belief = belief if check is None else check(belief)
         self.seen.append(Seen(descriptor, belief, pose, variance))
         self.images += 1
         return self._tracked(looks, belief, moved is not None)
@@ -151,7 +163,7 @@ class Tracker:
             "probability": np.concatenate([np.empty(0), *(one.belief.probability for one in seen)]),
             "beliefs": np.array([(len(one.belief.rows), one.belief.away) for one in seen]).reshape(-1, 2),
             "poses": np.array([(*one.pose, one.variance) for one in seen]).reshape(-1, 4),
-            "trail": np.array([one.numbers for one in trail]).reshape(-1, k + 6),
+            "trail": np.array([one.numbers for one in trail]).reshape(-1, k + k * k + 5),
             "path": np.array(self.path).reshape(-1, k),
             "starts": np.array(self.starts, dtype=bool),
             "contrasts": np.array(self.contrasts),
@@ -173,8 +185,9 @@ class Tracker:
             belief = Belief(memory["rows"][some], memory["probability"][some], away)
             self.seen.append(Seen(descriptor, belief, (pose[0], pose[1], pose[2]), pose[3]))
         for one in memory["trail"]:
-            variance, heading, x, y, turn, drift = one[k:].tolist()
-            self.trail.append(Trace(one[:k], variance, heading, (x, y, turn), drift))
+            heading, x, y, turn, drift = one[k + k * k :].tolist()
+            covariance = one[k : k + k * k].reshape(k, k)
+            self.trail.append(Trace(one[:k], covariance, heading, (x, y, turn), drift))
         self.path.extend(memory["path"])
         self.starts.extend(memory["starts"].tolist())
         self.contrasts.extend(memory["contrasts"].tolist())
@@ -274,12 +287,13 @@ class Tracker:
         if self.yaw is not None:
             given = {"radius": model.radius, "temperature": self.temperature}
             heading = float(headings_at(self.yaw, at, looks.rows, looks.squared, own[None], **given)[0])
-        variance = float(np.trace(found.covariance[0])) / at.shape[1] + model.deviation**2
-        variance *= DOUBT_FACTOR**2 if found.away[0] > 0.5 else 1.0
+        contrast = float(np.median(list(self.contrasts)[-IMAGES_AROUND:]))
+        covariance = model.live_errors.covariances(found.covariance, np.array([contrast]))[0]
+        covariance = covariance * (DOUBT_FACTOR**2 if found.away[0] > 0.5 else 1.0)
         last = self.seen[-1]
         step = self.usual or self.layout.spacing
-        self.trail.append(Trace(own, variance, heading, last.pose, last.variance))
-        position, heading, drift, since = self._smoothed(step, carried)
+        self.trail.append(Trace(own, covariance, heading, last.pose, last.variance))
+        position, covariance, heading, since = self._smoothed(step, carried)
         self.starts.append(since == 1)
         self.path.append(position)
         return Tracked(
@@ -287,18 +301,18 @@ class Tracker:
             belief=belief,
             found=found,
             position=position,
+            covariance=covariance,
             heading=heading,
             mass=float(mass_around([belief], at, position[None], model.radius)[0]),
             alike=float(np.median(model.seen_presence.log(np.array(self.contrasts)[-2 * IMAGES_AROUND :, None]))),
             moved=self._moved(step, carried, since),
             jumps=sum(self.starts),
             images=since,
-            carried=carried,
-            drift=drift,
+            contrast=contrast,
         )
 
-    def _smoothed(self, step: float, carried: bool) -> tuple[Floats, float, float, int]:
-        """The last position and heading; drift; and the number of images since a jump.
+    def _smoothed(self, step: float, carried: bool) -> tuple[Floats, Floats, float, int]:
+        """The last position, its covariance, the last heading, and the number of images since a jump.
 
         Odometry carries earlier positions to the last image. Without it, its own position is as good as a smoothed one.
         """
@@ -306,16 +320,20 @@ class Tracker:
         far = np.linalg.norm(np.diff(measured, axis=0), axis=1) > JUMP_STEPS * step + JUMP_RADII * self.model.radius
         start = int(np.flatnonzero(far)[-1]) + 1 if far.any() else 0
         measured, trail = measured[start:], list(self.trail)[start:]
-        variance, poses = np.array([one.variance for one in trail]), np.array([one.pose for one in trail])
-        heading = trail[-1].heading
-        if len(trail) > 2 and carried:
-            drift = trail[-1].drift - np.array([one.drift for one in trail])
-            headings = np.array([one.heading for one in trail])
-            if np.isfinite(headings).all():
-                heading = float(mean_angle(headings - poses[:, 2], 1 / (variance + drift)) + poses[-1, 2])
-            position, drifted = carry(measured, variance, poses, drift)
-            return position, heading, drifted, len(trail)
-        return measured[-1], heading, 0.0, len(trail)
+        last = trail[-1]
+        if len(trail) < 3 or not carried:
+            return last.position, last.covariance, last.heading, len(trail)
+        poses, covariances = (np.array([getattr(one, name) for one in trail]) for name in ("pose", "covariance"))
+        drift, heading = last.drift - np.array([one.drift for one in trail]), last.heading
+        headings = np.array([one.heading for one in trail])
+        if np.isfinite(headings).all():
+            weight = 1 / (np.trace(covariances, axis1=1, axis2=2) + drift)
+            heading = float(mean_angle(headings - poses[:, 2], weight) + poses[-1, 2])
+        errors = self.model.live_errors
+        flat, spread = fuse(measured[:, :2], covariances[:, :2, :2], poses, drift, errors.share, errors.reach)
+        position, covariance = last.position.copy(), last.covariance.copy()
+        position[:2], covariance[:2, :2] = flat, errors.carried * spread
+        return position, covariance, heading, len(trail)
 
     def _moved(self, step: float, carried: bool, since: int) -> float:
         """How far positions moved since the last jump, as a share of the way by odometry, or by the usual step.

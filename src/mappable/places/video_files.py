@@ -25,11 +25,12 @@ def opened(file: Path) -> Iterator[tuple[Any, Any]]:
     """The PyAV container and video stream of a file; every exception of PyAV becomes a BadInputError."""
     import av
 
+    kind = "v4l2" if file.is_char_device() else None  # a camera, such as /dev/video0; never run with a real one
     try:
         try:
-            opened = av.open(str(file), metadata_errors="replace")
+            opened = av.open(str(file), format=kind, metadata_errors="replace")
         except TypeError:  # PyAV 19 removed this argument, and does not need it
-            opened = av.open(str(file))
+            opened = av.open(str(file), format=kind)
         with opened as container:
             if not container.streams.video:
                 raise BadInputError(f"{file}: no video stream; the file may be truncated")

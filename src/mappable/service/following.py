@@ -66,7 +66,8 @@ class Following:
             if note is not None:
                 for number, text in enumerate(note["recent"], note["number"] - len(note["recent"]) + 1):
                     if number > after:
-                        yield f"id: {number}\ndata: {text}\n\n"
+                        cloud = json.dumps(note["cloud"]) if number == note["number"] else "null"
+                        yield f'id: {number}\ndata: {text[:-1]}, "cloud": {cloud}}}\n\n'
                 after = max(after, note["number"])
             await asyncio.sleep(POLL_SECONDS)
 
@@ -83,7 +84,9 @@ class Following:
 
     def _create(self) -> tuple[str, str]:
         self._localizer.reset()
-        return self._store.create(self._localizer.to_bytes({"number": 0, "recent": []})), self._localizer.revision
+        return self._store.create(
+            self._localizer.to_bytes({"number": 0, "recent": [], "cloud": []})
+        ), self._localizer.revision
 
     def _note(self, name: str) -> Any:
         return read_note(self._store.read(name), NAME)
@@ -97,7 +100,7 @@ class Following:
             try:
                 found = localizer.update(NO_IMAGE if isinstance(described, RefusedError) else described, time, odometry)
                 recent = [*note["recent"][1 - RECENT :], json.dumps(asdict(found))]
-                note = {"number": note["number"] + 1, "recent": recent}
+                note = {"number": note["number"] + 1, "recent": recent, "cloud": localizer.cloud()}
                 return found
             except BadInputError:
                 if isinstance(described, RefusedError):

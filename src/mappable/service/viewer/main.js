@@ -3,6 +3,7 @@
 import { json } from "./api.js";
 import { calibrationView } from "./calibration.js";
 import { dropView } from "./drop.js";
+import { liveView } from "./live.js";
 import { mapView } from "./map.js";
 import { matricesView } from "./matrices.js";
 import { $, element, options, percent } from "./page.js";
@@ -21,6 +22,7 @@ async function start() {
   Object.assign(views, {
     map: mapView(world),
     drop: dropView(world, () => show("drop")),
+    live: liveView(world),
     matrices: matricesView(world),
     trajectory: trajectoryView(world),
     calibration: calibrationView(world),
@@ -81,7 +83,7 @@ async function show(name) {
     tab.tabIndex = chosen ? 0 : -1;
     $(`#${tab.getAttribute("aria-controls")}`).hidden = !chosen;
   }
-  $("#model-choice").hidden = !$("#model").length || name === "drop"; // the served map locates images, not a model
+  $("#model-choice").hidden = !$("#model").length || ["drop", "live"].includes(name); // the served map locates images, not a model
   history.replaceState(null, "", `#/${name}`);
   await views[name].show();
 }
