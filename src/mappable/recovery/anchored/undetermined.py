@@ -16,15 +16,30 @@ LONG = 12.0  # times the longest range: on longer paths between known positions,
 LONG_END = 2.0  # times the longest range: the same for paths beyond the last known position
 
 
-def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools) -> Iterator[str]:
-    """Report if the known positions do not fix the orientation of the map, or do not connect to all points."""
+def unplaced(held: Bools, gauge: int) -> Iterator[str]:
+    """Report what a map without known positions does not determine; it begins at the point `gauge`."""
+    yield (
+        f"No position is known: point {gauge} is at the origin, its direction is the x axis, and covariances are"
+        " relative to it. The scale of the map is as good as odometry and ranges."
+    )
+    if not held.all():
+        yield f"{(~held).sum():,} of {len(held):,} points are not connected to point {gauge} and have no coordinates."
+
+
+def spanned(anchors: Anchors, odometry: Odometry | None, held: Bools, *, led: bool = False) -> Iterator[str]:
+    """Report if the known positions do not fix the orientation of the map, or do not connect to all points.
+
+    If points are `led` by motions, these decide between a map and its mirror image.
+    """
     directions = anchors.positions - anchors.positions.mean(0)
     if odometry is not None:  # odometry is along the axes of the map, so it fixes directions, too
         directions = np.concatenate([directions, odometry.metres])
     spread = np.linalg.svd(directions, compute_uv=False)
     dimensions = anchors.positions.shape[1]
     count = int((spread > FLAT * max(spread[0], 1e-12)).sum()) if spread[0] > 0 else 0
-    if count < dimensions:
+    if led and count < dimensions - 1:
+        yield "The known positions do not determine the orientation of the map: give two or more that lie apart."
+    elif not led and count < dimensions:
         where = {0: "in one point", 1: "on a line", 2: "in a plane"}[count]
         what = where.split()[-1]
         rotated = f", or rotated about this {what}." if count < dimensions - 1 else "."
