@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from mappable.arrays import Floats
     from mappable.features.image_encoder import ImageEncoder
     from mappable.maps.map import Map
+    from mappable.places.odometry import RecordedOdometry
     from mappable.places.table import Places
+    from mappable.recovery.hints import Motions, Odometry
     from mappable.recovery.task import Measured, Task
+    from mappable.recovery.tracks import Track
 
 OutFolder = Annotated[
     Path, typer.Argument(metavar="OUT", help="Folder for positions.csv, trajectory.txt and summary.json.")
@@ -41,9 +44,13 @@ AnchorsFile = Annotated[
 OdometryFile = Annotated[
     Path | None,
     typer.Option(
-        help="With --anchors: table of displacements along the map's axes, in metres: i,j,x,y[,z][,sigma].",
-        metavar="CSV",
+        help="Odometry: TUM file, table (time,x,y,yaw; i,j,forward,left,turn; or, along the map's axes, i,j,x,y[,z]), "
+        "odometry.parquet of `mappable convert`, or bag.",
+        metavar="FILE",
     ),
+]
+OdometryTopic = Annotated[
+    str | None, typer.Option(help="Only for a bag: topic of the odometry (default: the only one).", metavar="TOPIC")
 ]
 TurnsFile = Annotated[
     Path | None,
@@ -103,6 +110,7 @@ def from_file(
     out: OutFolder,
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
+    odometry_topic: OdometryTopic = None,
     turns: TurnsFile = None,
     unordered: Unordered = False,
     truth: TruthFile = None,
@@ -131,7 +139,7 @@ def from_file(
     from mappable.recovery.task import Task
 
     hints = anchors, odometry, turns, not unordered, assume_steps
-    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth)
+    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth, _odometry_reader(odometry_topic))
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -153,6 +161,7 @@ def from_images(
     device: Device = "auto",
     anchors: AnchorsFile = None,
     odometry: OdometryFile = None,
+    odometry_topic: OdometryTopic = None,
     turns: TurnsFile = None,
     unordered: Unordered = False,
     truth: TruthFile = None,
@@ -174,7 +183,8 @@ def from_images(
     """
     from mappable.recovery.task import Task
 
-    task = Task(anchors, odometry, turns, not unordered, True, truth, dimensions, method, radius, seed, _read_truth)
+    hints = anchors, odometry, turns, not unordered, True
+    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth, _odometry_reader(odometry_topic))
 
     def load(opened: "Map", places: "Places") -> "ImageEncoder":
         return encoder_or_descriptors(
@@ -232,6 +242,35 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     else:
         ranges = read_ranges(file)
     return Measured(ranges, str(file), {"file": str(file)})
+
+
+def _odometry_reader(topic: str | None) -> "Callable[[Path], Odometry | Motions | Track]":
+    def read(file: Path) -> "Odometry | Motions | Track":
+        from mappable.places.bags import SUFFIXES
+        from mappable.recovery.tracks import read_odometry
+
+        if file.is_dir() or file.suffix.lower() in SUFFIXES:
+            from mappable.places.bag_logs import read_bag_odometry
+
+            return _recorded_track(file, read_bag_odometry(file, topic))
+        if topic is not None:
+            raise BadInputError(f"{file}: --odometry-topic is only for bags: leave it out")
+        if file.name == "odometry.parquet":
+            from mappable.places.odometry import load_odometry
+
+            return _recorded_track(file, load_odometry(file))
+        return read_odometry(file)
+
+    return read
+
+
+def _recorded_track(file: Path, recorded: "RecordedOdometry") -> "Track":
+    from mappable.recovery.anchored.relative import rotations
+    from mappable.recovery.tracks import Track
+
+    if len(recorded) < 2:
+        raise BadInputError(f"{file}: has {len(recorded)} poses of odometry; at least two are needed")
+    return Track(file, recorded.time / 1e9, recorded.pose[:, :2], rotations(recorded.pose[:, 2]))
 
 
 def _read_truth(file: Path, count: int) -> "Floats":

@@ -120,7 +120,10 @@ class Motions:
         spread = _covariance(covariance, count, k)
         for wrong, problem in (
             (begin == end, "leads from a point to itself"),
-            (~(np.abs(ways) <= MAX_COORDINATE).all(1), f"has a coordinate that is not a number up to {MAX_COORDINATE:g}"),
+            (
+                ~(np.abs(ways) <= MAX_COORDINATE).all(1),
+                f"has a coordinate that is not a number up to {MAX_COORDINATE:g}",
+            ),
             (~np.isfinite(turned).all((1, 2)), "has a rotation that is not a number"),
             (~(np.linalg.eigvalsh(np.nan_to_num(spread))[:, 0] > 0), "has a covariance that is not positive definite"),
         ):
@@ -141,8 +144,7 @@ class Motions:
 def _covariance(given: ArrayLike | tuple[ArrayLike, ArrayLike], count: int, k: int) -> Floats:
     d = 3 if k == 2 else 6
     if not isinstance(given, tuple):
-        whole = np.broadcast_to(np.asarray(given, dtype=np.float64), (count, d, d))
-        return whole
+        return np.broadcast_to(np.asarray(given, dtype=np.float64), (count, d, d))
     spread = np.zeros((count, d, d))
     for axes, sigma in zip((range(k), range(k, d)), given, strict=True):
         for axis in axes:

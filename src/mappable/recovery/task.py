@@ -17,14 +17,15 @@ from mappable.recovery.files import (
     SUMMARY,
     TRAJECTORY,
     read_anchors,
-    read_odometry,
     read_truth,
     read_turns,
     write_positions,
 )
+from mappable.recovery.hints import Motions, Odometry
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
 from mappable.recovery.report import Report, report
+from mappable.recovery.tracks import Track, read_odometry
 from mappable.trajectories import write_tum
 
 FIGURE = "recovery.png"
@@ -55,10 +56,9 @@ class Task:
     radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
+    read_odometry: Callable[[Path], Odometry | Motions | Track] = field(default=read_odometry, repr=False)
 
     def __post_init__(self) -> None:
-        if self.odometry is not None and self.anchors is None:
-            raise BadInputError("--odometry needs known positions: give --anchors")
         if self.turns is not None and self.anchors is None:
             raise BadInputError("--turns needs known positions: give --anchors")
         if self.turns is not None and not self.ordered:
@@ -77,7 +77,9 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         raise BadInputError(f"{out}: is a file, expected a folder to write to")
     check_writable(out / POSITIONS)
     anchors = None if task.anchors is None else read_anchors(task.anchors)
-    odometry = None if task.odometry is None else read_odometry(task.odometry)
+    odometry = None if task.odometry is None else task.read_odometry(task.odometry)
+    if isinstance(odometry, Odometry) and anchors is None:
+        raise BadInputError(f"{task.odometry}: displacements along the map's axes need known positions: give --anchors")
     turns = None if task.turns is None else read_turns(task.turns)
     dimensions = task.dimensions or (2 if anchors is None else anchors.positions.shape[1])
     if anchors is not None:
@@ -94,7 +96,8 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         ranges,
         dimensions,
         anchors=anchors,
-        odometry=odometry,
+        odometry=odometry if isinstance(odometry, Odometry) else None,
+        motions=_motions(odometry, ranges.count, measured.seconds, dimensions),
         turns=turns,
         ordered=task.ordered,
         assume_steps=task.assume_steps,
@@ -112,6 +115,14 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)
     return reported
+
+
+def _motions(
+    odometry: Odometry | Motions | Track | None, count: int, seconds: Floats | None, dimensions: int
+) -> Motions | None:
+    if isinstance(odometry, Track):
+        return odometry.motions(count, seconds, dimensions)
+    return odometry if isinstance(odometry, Motions) else None
 
 
 def _check_dimensions(file: Path | None, fits: bool, positions: Floats, wanted: int) -> None:

@@ -59,9 +59,7 @@ class Dissection:
     def cost(self) -> float:
         """Return the number of multiplications of a factorization, about."""
         k = self.dimensions
-        return FRONT_COST * len(self.fronts) + float(
-            sum(len(one.own) * k * (one.size * k) ** 2 for one in self.fronts)
-        )
+        return FRONT_COST * len(self.fronts) + float(sum(len(one.own) * k * (one.size * k) ** 2 for one in self.fronts))
 
     def _find_borders(self, links: csr_array) -> None:
         rank = np.empty(self.count, dtype=np.int64)
@@ -179,9 +177,7 @@ class DissectedFactor:
         return blocks[: plan.count], blocks[plan.count :]
 
 
-def plan_elimination(
-    count: int, dimensions: int, i: Ints, j: Ints, hub: int | None = None
-) -> Elimination | Dissection:
+def plan_elimination(count: int, dimensions: int, i: Ints, j: Ints, hub: int | None = None) -> Elimination | Dissection:
     """Choose the faster order: a band, or nested dissection; `hub` is a point that is coupled to nearly all others."""
     if hub is not None:
         return Dissection(count, dimensions, i, j, hub)
@@ -233,7 +229,7 @@ def _separator(links: csr_array) -> Ints | None:
     balance = np.minimum(nearer, len(distance) - nearer - sizes)[1:-1] / len(distance)
     allowed = balance >= min(BALANCE, float(balance.max()))
     level = 1 + int(np.argmin(np.where(allowed, sizes[1:-1], np.inf)))
-    side = np.sign(distance - level)
+    side: Ints = np.sign(distance - level)
     beyond = np.zeros(len(distance))
     beyond[side > 0] = 1.0
     side[(side == 0) & (links @ beyond == 0)] = -1

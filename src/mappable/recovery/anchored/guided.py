@@ -17,6 +17,7 @@ NOISY = 2.0  # noise of odometry, in stated spreads, above which a sentence repo
 DRIFTED = 0.02, 0.002  # scale (share) and bias (radians per metre) above which a sentence reports drift
 FAR = 50  # points in order: a range that spans more closes a loop
 LEVELS = 10.0, 3.0  # noise of ranges, in stated spreads, at which all are fitted before false ones are found
+FEW = 10  # loop-closing ranges that may be false by chance
 LISTED = 4  # parts that a sentence names, at most
 
 
@@ -108,7 +109,7 @@ def contradictions(relative: Relative, drift: Floats, points: Ints, ranges: Rang
         )
     loops = false & (np.abs(ranges.i - ranges.j) > FAR)
     closing = int((np.abs(ranges.i - ranges.j) > FAR).sum())
-    if loops.sum() > 0.5 * closing:
+    if loops.sum() > max(FEW, 0.5 * closing):
         first = int(np.flatnonzero(loops)[0])
         yield (
             f"{loops.sum():,} of {closing:,} ranges that close a loop contradict the odometry (first: points"
@@ -139,7 +140,9 @@ def coverage(led: Bools, parts: Ints, drives: list[Ints]) -> Iterator[str]:
         where = f"points {long[0][0]} to {long[0][-1]}" if long else "no step"
         yield f"The odometry covers {where} only: {missing:,} of {steps:,} steps rest on ranges and a steady pace."
     elif missing:
-        named = ", ".join(f"{piece[0]} to {piece[-1]}" for piece in long[:LISTED]) + (", …" if len(long) > LISTED else "")
+        named = ", ".join(f"{piece[0]} to {piece[-1]}" for piece in long[:LISTED]) + (
+            ", …" if len(long) > LISTED else ""
+        )
         yield (
             f"The odometry has {len(long):,} separate parts (points {named}): only ranges and known positions join"
             " these parts."

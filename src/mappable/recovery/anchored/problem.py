@@ -1,7 +1,7 @@
 """The least-squares problem of anchored recovery.
 
-Ranges, known positions, displacements, relative motions and the motion prior are one sum of squares over pairs of points, linearized at the
-present positions.
+Ranges, known positions, displacements, relative motions and the motion prior are one sum of squares over pairs of
+points, linearized at the present positions.
 """
 
 from collections.abc import Sequence
@@ -79,8 +79,8 @@ class Problem:
             pairs += [np.stack([order[:-lag], order[lag:]], 1) for lag in (1, 2, 3)]
         keys = [_keys(some, self.count) for some in pairs]
         all_keys, pair_of = np.unique(np.concatenate(keys), return_inverse=True)
-        self.range_pairs, self.next_pairs, self.odometry_pairs, self.motion_pairs, hub_pairs, *self.lag_pairs = np.split(
-            pair_of, np.cumsum([len(some) for some in keys])[:-1]
+        self.range_pairs, self.next_pairs, self.odometry_pairs, self.motion_pairs, hub_pairs, *self.lag_pairs = (
+            np.split(pair_of, np.cumsum([len(some) for some in keys])[:-1])
         )
         self.hub_pairs = np.full(self.count, -1)
         self.hub_pairs[ends] = hub_pairs

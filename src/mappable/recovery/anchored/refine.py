@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mappable.arrays import Floats
+from mappable.recovery.anchored.dissection import DissectedFactor
 from mappable.recovery.anchored.elimination import Factor, SingularError
 from mappable.recovery.anchored.problem import Problem
 
@@ -134,7 +135,7 @@ def sample(problem: Problem, starts: Iterable[Floats], rng: np.random.Generator,
     return Refined(origin + mean, inner / inners + between, level / draws, true / draws)
 
 
-def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor]:
+def _advance(problem: Problem, state: Floats) -> tuple[Floats, Factor | DissectedFactor]:
     """Return the state after one step, damped if needed, and the factor of the linear system of the step."""
     problem.look(state)
     value = problem.objective()

@@ -10,6 +10,7 @@ errors are unknowns of the whole drive: the logarithm of the scale, in 2-D the a
 the turn per metre.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,7 +177,7 @@ def reckon(motions: Motions, count: int) -> DeadReckoning:
     return DeadReckoning(positions, frames, parts)
 
 
-def covered(motions: Motions | None, sequences: list[Ints], count: int) -> Bools:
+def covered(motions: Motions | None, sequences: Sequence[Ints], count: int) -> Bools:
     """Return True (n,) for points from which motions lead to the next point of their sequence, maybe by others."""
     found = np.zeros(count, dtype=bool)
     if motions is None:
