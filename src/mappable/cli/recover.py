@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
     from mappable.recovery.hints import Motions, Odometry
     from mappable.recovery.task import Measured, Task
     from mappable.recovery.tracks import Track
+
+
+class GraphFormat(StrEnum):
+    """Formats of factor graphs."""
+
+    g2o = "g2o"
+    pyfg = "pyfg"
+
 
 OutFolder = Annotated[
     Path, typer.Argument(metavar="OUT", help="Folder for positions.csv, trajectory.txt and summary.json.")
@@ -89,6 +98,10 @@ Radius = Annotated[
     float | None,
     typer.Option(help="Use only ranges of at most this length (default: all ranges).", metavar="METRES"),
 ]
+WithGraph = Annotated[
+    GraphFormat | None,
+    typer.Option(help="Also write the problem and its solution as a factor graph: OUT/graph.g2o or .pyfg."),
+]
 WithFigure = Annotated[bool, typer.Option("--figure", help="Also draw the positions to OUT/recovery.png.")]
 
 
@@ -104,7 +117,8 @@ def from_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), or matrix of squared distances (.npy).",
+            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), matrix of squared distances (.npy), or factor "
+            "graph (.g2o or .pyfg).",
         ),
     ],
     out: OutFolder,
@@ -126,6 +140,7 @@ def from_file(
     ] = None,
     assume_steps: AssumeSteps = False,
     figure: WithFigure = False,
+    graph: WithGraph = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -139,7 +154,9 @@ def from_file(
     from mappable.recovery.task import Task
 
     hints = anchors, odometry, turns, not unordered, assume_steps
-    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth, _odometry_reader(odometry_topic))
+    suffix = None if graph is None else f".{graph}"
+    readers = _read_truth, _odometry_reader(odometry_topic)
+    task = Task(*hints, truth, dimensions, method, radius, seed, suffix, *readers)
     _recover(task, lambda: _from_file(file, scale, radius, mask), out, figure, overwrite, as_json)
 
 
@@ -169,6 +186,7 @@ def from_images(
     method: Method = "default",
     radius: Radius = None,
     figure: WithFigure = False,
+    graph: WithGraph = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -184,7 +202,9 @@ def from_images(
     from mappable.recovery.task import Task
 
     hints = anchors, odometry, turns, not unordered, True
-    task = Task(*hints, truth, dimensions, method, radius, seed, _read_truth, _odometry_reader(odometry_topic))
+    suffix = None if graph is None else f".{graph}"
+    readers = _read_truth, _odometry_reader(odometry_topic)
+    task = Task(*hints, truth, dimensions, method, radius, seed, suffix, *readers)
 
     def load(opened: "Map", places: "Places") -> "ImageEncoder":
         return encoder_or_descriptors(
@@ -235,6 +255,11 @@ def _from_file(file: Path, scale: float, radius: float | None, mask: Path | None
     from mappable.recovery.files import read_matrix, read_ranges
     from mappable.recovery.task import Measured
 
+    if file.suffix in (".g2o", ".pyfg"):
+        from mappable.recovery.graph_files import read_graph
+
+        graph = read_graph(file)
+        return Measured(graph.ranges, str(file), {"file": str(file)}, graph.seconds, graph)
     if file.suffix == ".npy":
         ranges = read_matrix(file, scale=scale, radius=radius, mask=mask)
     elif mask is not None or scale != 1.0:

@@ -21,6 +21,8 @@ from mappable.recovery.files import (
     read_turns,
     write_positions,
 )
+from mappable.recovery.graph_files import write_graph
+from mappable.recovery.graphs import Graph, graph_of, recover_graph
 from mappable.recovery.hints import Motions, Odometry
 from mappable.recovery.methods import method as find_method
 from mappable.recovery.ranges import Ranges
@@ -28,7 +30,7 @@ from mappable.recovery.report import Report, report
 from mappable.recovery.tracks import Track, read_odometry
 from mappable.trajectories import write_tum
 
-FIGURE = "recovery.png"
+FIGURE, GRAPH = "recovery.png", "graph"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Measured:
     name: str  # title of the figure
     facts: dict[str, Any]  # source of the ranges; written to the summary
     seconds: Floats | None = None  # (n,): times of the points
+    graph: Graph | None = None  # if the ranges come with a factor graph
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Task:
     method: str = "default"
     radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
+    graph_suffix: str | None = None  # also write the result as a factor graph: .g2o or .pyfg
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
     read_odometry: Callable[[Path], Odometry | Motions | Track] = field(default=read_odometry, repr=False)
 
@@ -86,31 +90,42 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
         _check_dimensions(task.anchors, anchors.positions.shape[1] == dimensions, anchors.positions, dimensions)
     measured = measure()
     ranges = measured.ranges
+    if measured.graph is not None:
+        dimensions = measured.graph.positions.shape[1]
     if task.radius is not None:
         ranges = ranges.where(ranges.metres <= task.radius)
     truth = None if task.truth is None else task.read_truth(task.truth, ranges.count)
     if truth is not None:
         _check_dimensions(task.truth, truth.shape[1] >= dimensions, truth, dimensions)
         truth = truth[:, :dimensions]
-    recovered = recover_drive(
-        ranges,
-        dimensions,
-        anchors=anchors,
-        odometry=odometry if isinstance(odometry, Odometry) else None,
-        motions=_motions(odometry, ranges.count, measured.seconds, dimensions),
-        turns=turns,
-        ordered=task.ordered,
-        assume_steps=task.assume_steps,
-        method=task.method,
-        seed=task.seed,
-        progress=True,
-    )
+    motions = _motions(odometry, ranges.count, measured.seconds, dimensions)
+    if measured.graph is not None:
+        if task.anchors is not None or task.odometry is not None or task.turns is not None:
+            raise BadInputError(f"{measured.name}: a factor graph has its own hints: leave out other files")
+        anchors, motions = measured.graph.known, measured.graph.motions
+        recovered = recover_graph(measured.graph, seed=task.seed)
+    else:
+        recovered = recover_drive(
+            ranges,
+            dimensions,
+            anchors=anchors,
+            odometry=odometry if isinstance(odometry, Odometry) else None,
+            motions=motions,
+            turns=turns,
+            ordered=task.ordered,
+            assume_steps=task.assume_steps,
+            method=task.method,
+            seed=task.seed,
+            progress=True,
+        )
     reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
     with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
         write_positions(positions, recovered)
         write_tum(trajectory, recovered.positions, measured.seconds)
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
         RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
+    if task.graph_suffix is not None:
+        write_graph((out / GRAPH).with_suffix(task.graph_suffix), graph_of(ranges, recovered, anchors, motions))
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)

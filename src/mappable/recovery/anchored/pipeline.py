@@ -1,7 +1,7 @@
 """Recovery with some known positions: ranges place the other points in map coordinates."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -127,7 +127,13 @@ def recover_anchored(
         *misfits(false, refined.noise, doubtful=solution.doubtful),
         *([] if solution.guided else unseen(false, drawn=solution.drawn, folded=solution.folds is not None)),
     ]
-    return Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+    found = Recovered(positions, np.where(held, 0, 1 + parts), used, refined.noise, tuple(said), covariances)
+    if solver.guided is None or solver.guided.relative is None:
+        return found
+    frames = np.full((ranges.count, dimensions, dimensions), np.nan)
+    frames[points] = solver.guided.relative.orientations(refined.state)
+    steps, turned = solver.guided.relative.scales.tolist()
+    return replace(found, frames=frames, motion_noise=(steps, turned))
 
 
 @dataclass(frozen=True)
