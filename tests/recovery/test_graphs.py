@@ -78,8 +78,8 @@ def parsed_for_gtsam(gtsam: Any, file: Path) -> tuple[Any, Any, dict[str, int]]:
 
     for line in file.read_text().splitlines():
         tag, *words = line.split()
-        plane = "SE2" in tag or ("XY" in tag and "XYZ" not in tag)
-        kind, size, three = ("2", 3, "Point2") if plane else ("3", 7, "Point3")
+        plane = plane or tag == "VERTEX_SE2"
+        kind, k, size = ("2", 2, 3) if plane else ("3", 3, 7)
         if tag in ("VERTEX_SE2", "VERTEX_SE3:QUAT"):
             keys[words[1]] = len(keys)
             poses.add(keys[words[1]])

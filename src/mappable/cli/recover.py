@@ -117,8 +117,8 @@ def from_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), matrix of squared distances (.npy), or factor "
-            "graph (.g2o or .pyfg).",
+            help="Table of ranges (.csv or .parquet: i,j,metres[,sigma]), matrix of squared distances (.npy), or "
+            "factor graph (.g2o or .pyfg).",
         ),
     ],
     out: OutFolder,

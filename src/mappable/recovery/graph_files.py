@@ -157,7 +157,8 @@ def _matrix(read: _Read, row: int, values: Floats) -> Floats:
     whole += np.triu(whole, 1).T
     if not (np.linalg.eigvalsh(whole) > 0).all():
         raise BadInputError(f"{read.file}, row {row}: the matrix of the noise is not positive definite")
-    return whole if read.file.suffix == ".pyfg" else np.linalg.inv(whole)
+    covariance: Floats = whole if read.file.suffix == ".pyfg" else np.linalg.inv(whole)
+    return covariance
 
 
 def _motions(read: _Read, kind: int, pairs: list[list[int]], k: int) -> Motions | None:
@@ -220,7 +221,7 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         return " ".join([tag, *head, *(names[one] for one in points), *(_text(one) for one in np.concatenate(numbers))])
 
     def noise(covariance: Floats) -> Floats:
-        matrix = covariance if timed else np.linalg.inv(covariance)
+        matrix: Floats = covariance if timed else np.linalg.inv(covariance)
         return matrix[np.triu_indices(len(matrix))]
 
     turned = _angles(graph.frames)
