@@ -5,11 +5,11 @@ A range r of weight w between points D apart satisfies, for every D > 0 and ever
     w (|Δ| - r)² >= w (1 - r / D) |Δ|² + w r (r - D),
 
 because 2 |Δ| <= |Δ|² / D + D. The right side is quadratic in the positions. So the sum over all ranges, plus the
-squares of known positions and motions, is a quadratic function. If its matrix S is positive semidefinite, its minimum is
-a bound for all maps. The best D are the distances at the optimum of the same problem in more dimensions, where points
-have room to move apart. This is the dual of the semidefinite relaxation of range-aided SLAM, and its optimum is found by
-Newton's method in 2, 4, 6 ... dimensions (the staircase). If S is already positive semidefinite in two dimensions, the
-map is proven optimal.
+squares of known positions and motions, is a quadratic function. If its matrix S is positive semidefinite, its minimum
+is a bound for all maps. The best D are the distances at the optimum of the same problem in more dimensions, where
+points have room to move apart. This is the dual of the semidefinite relaxation of range-aided SLAM. Newton's method
+finds its optimum in 2, 4, 6 ... dimensions (the staircase). If S is positive semidefinite in two dimensions already,
+the map is proven optimal.
 
 In 2-D, positions are complex numbers, and an orientation is a complex number of length 1. That length is a further
 "range" to the origin, with a very large weight. Rotations count by the chord between directions, which is never longer
@@ -30,7 +30,7 @@ from mappable.recovery.graphs import Graph
 STIFF = 1e4  # weight of the length of an orientation, relative to the largest weight of its rotations
 RANKS = 4  # most complex dimensions of the staircase
 STEPS, DECREASE = 200, 1e-11  # Newton steps per rank, at most, and relative decrease at which they stop
-REPAIRS = 40  # trials of the bisection
+FIRST, REPAIRS = 1e-10, 40  # of the bisection: smallest change of r / D, and trials
 TIGHT = 1e-6  # relative gap below which a map is proven optimal
 AROUND = 3e-2  # metres: first step into a new dimension, relative to the mean range
 
@@ -79,7 +79,7 @@ class _Quadratic:
         self.constant = 0.0
         self.pull = np.zeros(self.count, dtype=complex)  # right side b
         self.own = np.zeros(self.count)  # diagonal of the known positions
-        self._add_known(graph)
+        self._add_known(graph, turning)
         weights = self._add_motions(graph) if graph.motions is not None else np.zeros(0)
         stiff = STIFF * (weights.max() if len(weights) else 1.0)
         first = np.concatenate([graph.ranges.i, self.node[turning]])
@@ -88,8 +88,15 @@ class _Quadratic:
         self.weight = np.concatenate([graph.ranges.sigma**-2.0, np.full(len(turning), stiff)])
         self.length = np.concatenate([graph.ranges.metres, np.ones(len(turning))])
 
-    def _add_known(self, graph: Graph) -> None:
+    def _add_known(self, graph: Graph, turning: Ints) -> None:
         if graph.known is None:
+            # Every map can be moved and turned so that these terms are 0: they change no bound.
+            pinned = [0] if not len(turning) else [0, int(self.node[turning[0]])]
+            frame = graph.frames[turning[0], :, 0] if len(turning) else np.zeros(2)
+            at = np.array([graph.positions[0], frame])[: len(pinned)] @ np.array([1, 1j])
+            weight = float(np.median(graph.ranges.sigma**-2.0)) if len(graph.ranges) else 1.0
+            self.own[pinned], self.pull[pinned] = weight, weight * at
+            self.constant = weight * float(np.square(np.abs(at)).sum())
             return
         at = graph.known.positions @ np.array([1, 1j])
         weight = graph.known.sigma**-2.0
@@ -262,25 +269,25 @@ def _bound(lifted: _Lifted, y: Floats) -> float:
     distance = lifted.apart(y)[1]
     ratio = one.length / distance
     low, high, best = 0.0, None, -np.inf
-    extra = 1e-9
+    extra, share = FIRST, np.minimum(float(np.median(one.weight)) / one.weight, 1.0)
     for _ in range(REPAIRS):
-        shorter = ratio / (1 + extra * ratio)  # r / D'
+        shorter = ratio - extra * share  # r / D'
+        if (shorter <= 0).any():
+            break
         longer = one.length / shorter
         diagonal, coupling, _ = lifted.system(y, stress=one.weight * (1 - shorter))
         try:
             factor = lifted.plan(2).factor(diagonal, coupling)
         except SingularError:
             low, extra = extra, extra * 10 if high is None else np.sqrt(extra * high)
-            if extra > 10:
-                break
             continue
         solved = _complex(factor.solve(_real(one.pull[:, None])))[:, 0]
         slack = float((one.weight * one.length) @ (one.length - longer))
         best = max(best, 0.5 * (one.constant - float((one.pull.conj() @ solved).real) + slack))
         high = extra
-        if extra <= 1e-9 or high < 1.5 * low:
+        if extra <= FIRST or high < 1.2 * low:
             break
-        extra = np.sqrt(max(low, 1e-9) * high)
+        extra = np.sqrt(max(low, FIRST) * high)
     return best
 
 
