@@ -20,13 +20,15 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mappable.arrays import Floats, Ints
 from mappable.errors import BadInputError
-from mappable.recovery.anchored.dissection import Dissection, Elimination, plan_elimination
-from mappable.recovery.anchored.elimination import SingularError
+from mappable.recovery.anchored.dissection import Dissection, plan_elimination
+from mappable.recovery.anchored.elimination import Elimination, SingularError
 from mappable.recovery.graphs import Graph
 
+Complexes = NDArray[np.complex128]
 STIFF = 1e4  # weight of the length of an orientation, relative to the largest weight of its rotations
 RANKS = 4  # most complex dimensions of the staircase
 STEPS, DECREASE = 200, 1e-11  # Newton steps per rank, at most, and relative decrease at which they stop
@@ -75,7 +77,7 @@ class _Quadratic:
         self.node = np.full(n + 1, -1)
         self.node[turning] = n + np.arange(len(turning))
         self.count, self.points = n + len(turning), n
-        self.rows: list[tuple[Ints, Ints, Ints, Floats, Floats, Floats]] = []  # terms |a y_i + b y_j + c y_k|²
+        self.terms: list[tuple[Ints, Complexes, Floats]] = []  # w |a y_i + b y_j + c y_k|²: nodes, factors, weights
         self.constant = 0.0
         self.pull = np.zeros(self.count, dtype=complex)  # right side b
         self.own = np.zeros(self.count)  # diagonal of the known positions
@@ -98,11 +100,9 @@ class _Quadratic:
             self.own[pinned], self.pull[pinned] = weight, weight * at
             self.constant = weight * float(np.square(np.abs(at)).sum())
             return
-        at = graph.known.positions @ np.array([1, 1j])
-        weight = graph.known.sigma**-2.0
-        np.add.at(self.own, graph.known.points, weight)
-        np.add.at(self.pull, graph.known.points, weight * at)
-        self.constant = float(weight @ np.square(np.abs(at)))
+        at, weights = graph.known.positions @ np.array([1, 1j]), graph.known.sigma**-2.0
+        self.own[graph.known.points], self.pull[graph.known.points] = weights, weights * at
+        self.constant = float(weights @ np.square(np.abs(at)))
 
     def _add_motions(self, graph: Graph) -> Floats:
         motions = graph.motions
@@ -125,10 +125,10 @@ class _Quadratic:
         ]
         return angle
 
-    def entries(self) -> tuple[Ints, Ints, Floats]:
+    def entries(self) -> tuple[Ints, Ints, Complexes]:
         """Return the Hermitian matrix Q of everything except ranges, as rows, columns and complex values."""
         rows, columns, values = [np.arange(self.count)], [np.arange(self.count)], [self.own + 0j]
-        for nodes, factors, weight in getattr(self, "terms", []):
+        for nodes, factors, weight in self.terms:
             for a in range(len(nodes)):
                 for b in range(len(nodes)):
                     rows.append(nodes[a])
@@ -159,13 +159,13 @@ class _Lifted:
             self.plans[size] = plan_elimination(self.given.count, size, self.i, self.j)
         return self.plans[size]
 
-    def apart(self, y: Floats) -> tuple[Floats, Floats]:
+    def apart(self, y: Complexes) -> tuple[Complexes, Floats]:
         """Return differences (m, rank) along the links of y (nodes, rank), and their lengths (m,)."""
         one = self.given
         apart = y[one.first] - np.where(one.second[:, None] >= 0, y[one.second], 0.0)
         return apart, np.maximum(np.linalg.norm(apart, axis=1), 1e-9)
 
-    def cost(self, y: Floats) -> float:
+    def cost(self, y: Complexes) -> float:
         """Return half the cost."""
         one = self.given
         distance = self.apart(y)[1]
@@ -175,7 +175,7 @@ class _Lifted:
         fit = float(one.weight @ np.square(distance - one.length))
         return 0.5 * (square - 2 * linear + one.constant + fit)
 
-    def system(self, y: Floats, *, stress: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    def system(self, y: Complexes, *, stress: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Return diagonal and coupling blocks of the Hessian, and the descent direction, at y (nodes, rank).
 
         With `stress` (m,), the blocks are those of S alone: the links have these weights in all directions.
@@ -215,7 +215,7 @@ class _Lifted:
         )
         return slot
 
-    def descend(self, y: Floats) -> Floats:
+    def descend(self, y: Complexes) -> Complexes:
         """Minimize by damped Newton steps."""
         value, damping, size = self.cost(y), 1e-6, 2 * y.shape[1]
         scale = float(np.median(self.given.weight))
@@ -256,14 +256,14 @@ def certify(graph: Graph) -> Certificate:
     y = lifted.descend(y)
     best, bound, rank = lifted.cost(y), -np.inf, 1
     for rank in range(1, RANKS + 1):
-        bound = max(bound, _bound(lifted, y))
+        bound = min(max(bound, _bound(lifted, y)), best)  # above by rounding only
         if best - bound <= TIGHT * max(best, 1.0) or lifted.cost(y) - bound <= 1e-4 * max(best, 1.0) or rank == RANKS:
             break
         y = lifted.descend(np.column_stack([y, _way_out(lifted, y)]))
     return Certificate(best, bound, 2 * rank, time.perf_counter() - begun)
 
 
-def _bound(lifted: _Lifted, y: Floats) -> float:
+def _bound(lifted: _Lifted, y: Complexes) -> float:
     """Return the bound of the distances at y, made a little longer until S is positive definite."""
     one = lifted.given
     distance = lifted.apart(y)[1]
@@ -291,7 +291,7 @@ def _bound(lifted: _Lifted, y: Floats) -> float:
     return best
 
 
-def _way_out(lifted: _Lifted, y: Floats) -> Floats:
+def _way_out(lifted: _Lifted, y: Complexes) -> Complexes:
     """Return a direction (nodes,) in which S is most negative, as coordinates in a new dimension."""
     one = lifted.given
     distance = lifted.apart(y)[1]
@@ -308,23 +308,23 @@ def _way_out(lifted: _Lifted, y: Floats) -> Floats:
     for _ in range(30):
         found = factor.solve(found)
         found /= np.linalg.norm(found)
-    way: Floats = _complex(found)[:, 0]
-    return AROUND * float(one.length.mean()) * np.sqrt(one.count) * way
+    way: Complexes = AROUND * float(one.length.mean()) * np.sqrt(one.count) * _complex(found)[:, 0]
+    return way
 
 
-def _real(values: Floats) -> Floats:
+def _real(values: Complexes) -> Floats:
     """Return complex (n, rank) as real (n, 2 * rank): real and imaginary parts side by side."""
     flat: Floats = np.stack([values.real, values.imag], -1).reshape(len(values), -1)
     return flat
 
 
-def _complex(values: Floats) -> Floats:
+def _complex(values: Floats) -> Complexes:
     pairs = values.reshape(len(values), -1, 2)
-    joined: Floats = pairs[..., 0] + 1j * pairs[..., 1]
+    joined: Complexes = pairs[..., 0] + 1j * pairs[..., 1]
     return joined
 
 
-def _blocks(values: Floats, rank: int) -> Floats:
+def _blocks(values: Complexes, rank: int) -> Floats:
     """Return complex values (m,) as real matrices (m, 2 * rank, 2 * rank): one 2 x 2 block repeated."""
     block = np.stack([np.stack([values.real, -values.imag], -1), np.stack([values.imag, values.real], -1)], -2)
     return np.tile(block, (1, rank, rank))

@@ -157,8 +157,7 @@ def _matrix(read: _Read, row: int, values: Floats) -> Floats:
     whole += np.triu(whole, 1).T
     if not (np.linalg.eigvalsh(whole) > 0).all():
         raise BadInputError(f"{read.file}, row {row}: the matrix of the noise is not positive definite")
-    covariance: Floats = whole if read.file.suffix == ".pyfg" else np.linalg.inv(whole)
-    return covariance
+    return whole if read.file.suffix == ".pyfg" else _inverse(whole)
 
 
 def _motions(read: _Read, kind: int, pairs: list[list[int]], k: int) -> Motions | None:
@@ -221,7 +220,7 @@ def _lines(graph: Graph, timed: bool) -> Iterator[str]:
         return " ".join([tag, *head, *(names[one] for one in points), *(_text(one) for one in np.concatenate(numbers))])
 
     def noise(covariance: Floats) -> Floats:
-        matrix: Floats = covariance if timed else np.linalg.inv(covariance)
+        matrix = covariance if timed else _inverse(covariance)
         return matrix[np.triu_indices(len(matrix))]
 
     turned = _angles(graph.frames)
@@ -259,6 +258,10 @@ def _angles(frames: Floats) -> Floats:
         return np.arctan2(frames[:, 1, 0], frames[:, 0, 0])[:, None]
     turned: Floats = Rotation.from_matrix(frames).as_quat()
     return turned
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.linalg.inv(matrix).astype(np.float64)
 
 
 def _text(value: float) -> str:

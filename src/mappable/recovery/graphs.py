@@ -112,7 +112,7 @@ def join_motions(some: list[Motions]) -> Motions:
 
 def graph_of(ranges: Ranges, recovered: Recovered, anchors: Anchors | None, motions: Motions | None) -> Graph:
     """Return a recovery as a factor graph: placed points, the ranges that were used, and the estimated noise."""
-    placed: Bools = np.isfinite(recovered.positions).all(axis=1)
+    placed = ~np.isnan(recovered.positions[:, 0])
     number = np.cumsum(placed) - 1
     oriented = np.zeros(ranges.count, dtype=bool)
     frames = np.tile(np.eye(recovered.positions.shape[1]), (ranges.count, 1, 1))

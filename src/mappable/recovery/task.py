@@ -9,6 +9,7 @@ from mappable.arrays import Floats
 from mappable.checksums import digest_of_file
 from mappable.errors import BadInputError
 from mappable.files import check_writable, written_together
+from mappable.recovery.certificate import certify
 from mappable.recovery.drive import recover_drive
 from mappable.recovery.figure import draw_recovery
 from mappable.recovery.files import (
@@ -58,6 +59,7 @@ class Task:
     method: str = "default"
     radius: float | None = None  # metres: longer ranges are not used
     seed: int = 0
+    certificate: bool = False  # bound the cost of all maps from below
     graph_suffix: str | None = None  # also write the result as a factor graph: .g2o or .pyfg
     read_truth: Callable[[Path, int], Floats] = field(default=read_truth, repr=False)
     read_odometry: Callable[[Path], Odometry | Motions | Track] = field(default=read_odometry, repr=False)
@@ -118,14 +120,16 @@ def recover_to_folder(task: Task, measure: Callable[[], Measured], out: Path, *,
             seed=task.seed,
             progress=True,
         )
-    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius)
+    graph = graph_of(ranges, recovered, anchors, motions) if task.certificate or task.graph_suffix else None
+    certificate = certify(graph) if graph is not None and task.certificate else None
+    reported = report(ranges, recovered, anchors=anchors, truth=truth, radius=task.radius, certificate=certificate)
     with written_together(out / POSITIONS, out / TRAJECTORY, out / SUMMARY) as (positions, trajectory, summary):
         write_positions(positions, recovered)
         write_tum(trajectory, recovered.positions, measured.seconds)
         files = {POSITIONS: digest_of_file(positions), TRAJECTORY: digest_of_file(trajectory)}
         RECOVERY.write(summary, measured.facts | {"method": task.method} | asdict(reported) | {"files": files})
-    if task.graph_suffix is not None:
-        write_graph((out / GRAPH).with_suffix(task.graph_suffix), graph_of(ranges, recovered, anchors, motions))
+    if graph is not None and task.graph_suffix is not None:
+        write_graph((out / GRAPH).with_suffix(task.graph_suffix), graph)
     if figure:
         known = None if anchors is None else anchors.points
         draw_recovery(out / FIGURE, ranges, recovered, truth=truth, anchors=known, title=measured.name)

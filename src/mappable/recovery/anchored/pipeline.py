@@ -20,7 +20,7 @@ from mappable.recovery.anchored.loose import DOUBTFUL, overrules, place
 from mappable.recovery.anchored.problem import WEAK, Problem, consecutive, vagueness
 from mappable.recovery.anchored.refine import Refined, fit, sample
 from mappable.recovery.anchored.relative import Relative, covered, reckon
-from mappable.recovery.anchored.sides import Side, draw_sides, other_sides
+from mappable.recovery.anchored.sides import Side, best_sides, draw_sides, guess_spread
 from mappable.recovery.anchored.starts import bow, drawn_from, grown, harmonic
 from mappable.recovery.anchored.undetermined import (
     doubts,
@@ -198,7 +198,7 @@ class _Solver:
             problem = self._problem(between)
             refined = Refined(problem.state, refined.covariances, 1.0, refined.true)
         else:
-            sides = other_sides(problem, refined.state)
+            refined, sides = best_sides(problem, refined, rng)
         return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), weak, sides=sides, drawn=True)
 
     def _guided(self, motions: Motions, seed: int, sweeps: int | None, progress: bool) -> "_Solution":
@@ -216,7 +216,8 @@ class _Solver:
         doubtful = refined.noise > DOUBTFUL
         if problem.motion is None or sweeps == 0:
             return _Solution(refined, weak=False, doubtful=doubtful, guided=problem.motion is None)
-        rng, sides = generator(seed, Purpose.ANCHORED), other_sides(problem, refined.state)
+        rng = generator(seed, Purpose.ANCHORED)
+        refined, sides = best_sides(problem, refined, rng)
         return _Solution(_sampled(problem, refined, sides, rng, sweeps, progress), False, sides=sides, drawn=True)
 
     def contradictions(self, points: Ints, false: Bools) -> Iterator[str]:
@@ -335,9 +336,12 @@ def _sampled(
 ) -> Refined:
     """Draw samples from starts whose gaps lie on one of their sides."""
     chains, usual = _effort(problem.count)
+    if any(side.guessed for side in sides):  # many ways need many chains
+        chains, usual = 2 * chains, max(LEAST_SWEEPS, usual // 2)
     starts = [draw_sides(refined.state, sides, rng) for _ in range(chains)]
     shown = track(starts, "sampling maps that fit", len(starts)) if progress else starts
-    return sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
+    drawn = sample(problem, shown, rng, sweeps=usual if sweeps is None else sweeps)
+    return replace(drawn, covariances=drawn.covariances + guess_spread(problem, drawn.positions, rng))
 
 
 def _effort(count: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mappable.arrays import Bools, Ints
 from mappable.recovery.anchored.folds import Fold
-from mappable.recovery.anchored.sides import Side
+from mappable.recovery.anchored.sides import Side, by_gap
 from mappable.recovery.hints import Anchors, Odometry
 
 FLAT = 1e-6  # known positions lie on a line, or plane, if they deviate by less than this share of their extent
@@ -56,11 +56,14 @@ def undecided_sides(points: Ints, sides: Sequence[Side]) -> Iterator[str]:
 
     `points` has the user's numbers of the points that the sides refer to.
     """
-    for side in sides:
-        if side.chance > LIKELY:
+    for ways in by_gap(list(sides)):
+        odds = sum(one.odds for one in ways)
+        if odds / (1 + odds) > LIKELY:
+            begin, end = points[ways[0].points[[0, -1]]]
+            how = "another way" if len(ways) == 1 else f"{len(ways)} other ways"
             yield (
-                f"Between the known points {points[side.points[0]]} and {points[side.points[-1]]}, the path could run"
-                " on the other side of the line that joins these points."
+                f"Between the known points {begin} and {end}, the path could run {how}: its turns could go to the other"
+                " side. The covariances cover these ways."
             )
 
 
