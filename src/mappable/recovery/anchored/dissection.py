@@ -195,6 +195,8 @@ def _dissect(links: csr_array, hub: int | None) -> list[Front]:
     waiting = [(points[points != hub], len(fronts) - 1)]
     while waiting:
         points, parent = waiting.pop()
+        if not len(points):
+            continue
         some = links[points][:, points]
         count, labels = connected_components(some, directed=False)
         if count > 1:

@@ -18,6 +18,7 @@ DRIFTED = 0.02, 0.002  # scale (share) and bias (radians per metre) above which 
 FAR = 50  # points in order: a range that spans more closes a loop
 LEVELS = 10.0, 3.0  # noise of ranges, in stated spreads, at which all are fitted before false ones are found
 FEW = 10  # loop-closing ranges that may be false by chance
+SLIP_ROUNDS = 8  # rounds in which motions that contradict the rest are found
 LISTED = 4  # parts that a sentence names, at most
 
 
@@ -91,6 +92,10 @@ def fit_guided(problem: Problem) -> tuple[Problem, Refined]:
         trial.noise.noise = 1.0
         trial.look(state)
         trial.true = trial.noise.chances()
+        if trial.relative is not None:
+            for _ in range(SLIP_ROUNDS):  # weights of a Cauchy distribution leave a contradiction in few motions
+                trial.relative.true = 1 / (1 + np.square(trial.relative.residual).mean(1))
+                state = settle(trial, state, steps=3)
         refined = fit(trial, state)
         found.append((float(trial.costs().sum()), trial, refined))
     _, best, refined = min(found, key=lambda one: one[0])

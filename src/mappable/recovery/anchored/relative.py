@@ -24,7 +24,7 @@ from mappable.recovery.hints import Motions
 # Series of the inverse Jacobian of the logarithm: Bernoulli numbers divided by factorials, for powers 2, 4, 6 and 8.
 SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)
 SCALE_SPREAD, ASIDE_SPREAD, BIAS_SPREAD = 0.05, 0.05, 0.002  # priors of drift: share, radians, radians per metre
-SLIPS, SLIPPED = 0.01, 10.0  # share of false motions, and their error in stated spreads
+SLIPS, SLIPPED = 0.01, 30.0  # share of false motions, and their error in stated spreads
 STATED_COUNT = 20  # weight of the stated spreads, in observations
 
 
