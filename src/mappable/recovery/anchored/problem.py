@@ -172,7 +172,7 @@ class Problem:
         if self.relative is not None:
             costs += np.bincount(self.relative.motions.j, self.relative.costs(), self.count)
         if self.relative is not None and self.hub is not None:
-            costs[self.hub] += 0.5 * self.relative.prior() @ np.square(self.state[self.hub, :-1])
+            costs[self.hub] += 0.5 * self.relative.prior @ np.square(self.state[self.hub, :-1])
         return costs
 
     def system(self) -> tuple[Floats, Floats, Floats]:
@@ -239,8 +239,8 @@ class Problem:
                 np.add.at(coupling[:, :p, :p], self.hub_pairs[ends], crossed)
             terms.append((np.full(len(motions), self.hub), relative.by_drift))
             axes = np.arange(p)
-            diagonal[self.hub, axes, axes] += relative.prior()
-            right[self.hub, :p] -= relative.prior() * self.state[self.hub, :p]
+            diagonal[self.hub, axes, axes] += relative.prior
+            right[self.hub, :p] -= relative.prior * self.state[self.hub, :p]
         for ends, slopes in terms:
             gather = _gather(ends, self.count)
             squares = np.einsum("mra,m,mrb->mab", slopes, relative.true, slopes)

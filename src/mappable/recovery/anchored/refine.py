@@ -79,8 +79,9 @@ def fit(problem: Problem, state: Floats, *, rounds: int = 25) -> Refined:
         problem.true = noise.chances(doubt)
         noise.learn(problem.true, doubt)
         problem.deviations.learn(state[:, -1], own[:, -1, -1])
-        if problem.relative is not None:
-            problem.relative.learn(problem.motion_doubt(own, between))
+        if problem.relative is not None and problem.hub is not None:
+            drift, variance = state[problem.hub, :-1], np.diagonal(own[problem.hub])[:-1]
+            problem.relative.learn(problem.motion_doubt(own, between), np.square(drift) + variance)
         if problem.motion is not None:
             problem.motion.relax()
             problem.motion.measure_steps(state[:, :k])

@@ -23,7 +23,10 @@ from mappable.recovery.hints import Motions
 
 # Series of the inverse Jacobian of the logarithm: Bernoulli numbers divided by factorials, for powers 2, 4, 6 and 8.
 SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)
-SCALE_SPREAD, ASIDE_SPREAD, BIAS_SPREAD = 0.05, 0.05, 0.002  # priors of drift: share, radians, radians per metre
+# Priors of drift are Cauchy distributions of these widths (share, radians, radians per metre): most odometry hardly
+# drifts, but it may drift much. They were chosen on routes 600 to 602 of benchmarks/range_slam.py.
+SCALE_WIDTH, ASIDE_WIDTH, BIAS_WIDTH = 0.003, 0.003, 1e-4
+FIRST_WIDTH = 15.0  # times these widths: the prior with which a fit begins
 SLIPS, SLIPPED = 0.01, 30.0  # share of false motions, and their error in stated spreads
 STATED_COUNT = 20  # weight of the stated spreads, in observations
 
@@ -51,6 +54,9 @@ class Relative:
         self.root = np.linalg.cholesky(np.linalg.inv(motions.covariance)).transpose(0, 2, 1)
         self.scales = np.ones(2)  # noise of translations and of rotations, in stated spreads
         self.true: Floats = np.ones(len(motions))  # weight of each motion
+        aside = [ASIDE_WIDTH] if self.k == 2 else [1.0, 1.0]
+        self.widths = np.array([SCALE_WIDTH, *aside, *[BIAS_WIDTH] * self.spin])
+        self.prior: Floats = (FIRST_WIDTH * self.widths) ** -2.0  # inverse variances (k + spin,) of the drift
 
     @property
     def first_angles(self) -> Floats:
@@ -66,11 +72,6 @@ class Relative:
             return rotations(angles[:, 0])
         turned: Floats = self.frames @ Rotation.from_rotvec(angles).as_matrix()
         return turned
-
-    def prior(self) -> Floats:
-        """Return the inverse variances (k + spin,) of the drift."""
-        aside = [ASIDE_SPREAD] if self.k == 2 else [1.0, 1.0]
-        return np.array([SCALE_SPREAD, *aside, *[BIAS_SPREAD] * self.spin]) ** -2.0
 
     def look(self, state: Floats, drift: Floats | None) -> None:
         """Linearize at a state, with `drift` (k + spin,) if it is estimated."""
@@ -135,8 +136,12 @@ class Relative:
         costs: Floats = 0.5 * self.true * np.square(self.residual).sum(1)
         return costs
 
-    def learn(self, doubt: Floats) -> None:
-        """Update which motions are true, and their noise; `doubt` (m, d, d) is the covariance of the residuals."""
+    def learn(self, doubt: Floats, squared_drift: Floats) -> None:
+        """Update which motions are true, their noise, and the prior of the drift.
+
+        `doubt` (m, d, d) is the covariance of the residuals. `squared_drift` (k + spin,) is the expected square.
+        """
+        self.prior = 2 / (np.square(self.widths) + squared_drift)
         d = self.residual.shape[1]
         squared = np.square(self.residual).sum(1) + np.einsum("maa->m", doubt)
         inside = np.log1p(-SLIPS) - 0.5 * squared
