@@ -6,7 +6,7 @@
 
 Routes have 150 images on 252 m. Ranges reach up to 10 m, and 10 % are missing. Odometry is a motion from each image to
 the next. "noisy" has a sigma of 0.05 m and 0.01 radians per step. "drifting" also has steps that are 2 % too long and
-turns of 0.001 radians per metre too many, which no method is told. Known positions are at equal steps, with a sigma of
+turns of 0.001 radians per metre too many; no method knows this. Known positions are at equal steps, with a sigma of
 0.5 m. All methods start at the same positions: dead reckoning moved to the known positions, or interpolated positions.
 GTSAM uses Levenberg-Marquardt with Cauchy's robust loss on ranges, and SciPy its `soft_l1` loss. Errors are RMSE in
 metres; without known positions, after rigid alignment. NEES is the squared error in units of its covariance, per
@@ -221,7 +221,7 @@ def side(seeds: int) -> None:
     print(f"| odometry | noise | known | false, % | {head} | start, m |")
     print("|---" * (5 + 3 * (len(names) - 1)) + "|")
     odometries = ("none", "noisy", "drifting")
-    cases = [("mid", *rest) for rest in product(odometries, (0, 3, 10, 20), (0.0, 0.05, 0.1))]
+    cases = [("mid", *rest) for rest in product(odometries, (0, 3, 10, 20), (0.0, 0.1))]
     cases += [
         ("learned", odometry, known, 0.0) for odometry, known in product(("none", "noisy", "drifting"), (0, 3, 10))
     ]

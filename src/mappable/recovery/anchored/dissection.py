@@ -30,7 +30,7 @@ class Front:
     parent: int  # its number, or -1
     border: Ints = field(default_factory=lambda: np.arange(0))
     slots: Ints = field(default_factory=lambda: np.arange(0))  # of given entries in the dense matrix, by columns
-    entries: Ints = field(default_factory=lambda: np.arange(0))  # numbers of these entries among all given ones
+    entries: Ints = field(default_factory=lambda: np.arange(0))  # their numbers among all given entries
     in_parent: Ints = field(default_factory=lambda: np.arange(0))  # rows of the border in the parent's matrix
     rows: Ints = field(default_factory=lambda: np.arange(0))  # coordinates of its own points among all
     border_rows: Ints = field(default_factory=lambda: np.arange(0))  # the same of its border

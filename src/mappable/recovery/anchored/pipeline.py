@@ -39,7 +39,8 @@ from mappable.recovery.unanchored.filtering import common_neighbor_filter
 
 CHAINS, SWEEPS = 10, 100  # number of Markov chains, and draws per chain
 # Maps with more points than this have fewer chains, and fewer draws per chain: their time grows with points * draws.
-MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 4, 6e5, 25
+MANY, MANY_CHAINS, MANY_DRAWS, LEAST_SWEEPS = 1_000, 4, 5e5, 25
+FITTING = 0.97  # share of ranges that fit, above which no other start is tried for many points
 TRIED = 8  # rounds of the fit of each start; the best is then fitted to the end
 GAUGE = 1e-6  # metres: sigma of the first point of a map without known positions
 ASIDE = 0.1  # of the longest range: random offset from the mean of its neighbors at which a point starts
@@ -278,12 +279,14 @@ class _Solver:
         yield from grown(self.ranges, self.anchors)
 
     def _best(self, starts: list[Floats]) -> tuple[Problem, Refined]:
-        """Fit from several starts, and return the fit of lowest cost."""
+        """Fit from several starts, and return the fit of lowest cost; of many points, the first start that fits."""
         found = []
         for start in starts:
             problem = self._problem(start)
             refined = fit(problem, problem.state, rounds=TRIED)
             found.append((float(problem.costs().sum()), problem, refined))
+            if problem.count > MANY and refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING:
+                break
         _, problem, refined = min(found, key=lambda one: one[0])
         return problem, fit(problem, refined.state)
 
