@@ -49,7 +49,7 @@ def test_exact_ranges_have_the_bound_zero() -> None:
     assert certificate.bound == pytest.approx(0.0, abs=1e-2)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_map_is_below_the_bound(seed: int) -> None:
     """Ranges alone leave a gap; no start that was tried leads to a cost below the bound."""
     graph = made(odometry=False, known=True, seed=seed)
