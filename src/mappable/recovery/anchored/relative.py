@@ -24,9 +24,9 @@ from mappable.recovery.hints import Motions
 # Series of the inverse Jacobian of the logarithm: Bernoulli numbers divided by factorials, for powers 2, 4, 6 and 8.
 SERIES = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)
 # Widths of the Cauchy priors of drift (share, radians, radians per metre): most odometry hardly drifts, but it may
-# drift much. Chosen on routes 600 to 602 of benchmarks/range_slam.py.
-SCALE_WIDTH, ASIDE_WIDTH, BIAS_WIDTH = 0.003, 0.003, 1e-4
-FIRST_WIDTH = 15.0  # times these widths: the prior with which a fit begins
+# drift much. Chosen on routes 600 to 604 of benchmarks/range_slam.py.
+SCALE_WIDTH, ASIDE_WIDTH, BIAS_WIDTH = 0.01, 0.005, 5e-4
+FIRST_WIDTH = 4.5  # times these widths: the prior with which a fit begins
 SLIPS, SLIPPED = 0.01, 30.0  # share of false motions, and their error in stated spreads
 STATED_COUNT = 20  # weight of the stated spreads, in observations
 
