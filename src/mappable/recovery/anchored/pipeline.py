@@ -288,7 +288,7 @@ class _Solver:
             if problem.count > MANY and refined.noise <= DOUBTFUL and (refined.true > 0.5).mean() > FITTING:
                 break
         _, problem, refined = min(found, key=lambda one: one[0])
-        return problem, fit(problem, refined.state)
+        return problem, fit(problem, refined.state, rounds=25 if problem.count <= MANY else TRIED)
 
     def _between_anchors(self, seed: int, drives: list[Ints]) -> Floats:
         """Start drives as bows between known positions, and other points by odometry or at the mean of their neighbors.

@@ -18,6 +18,7 @@ from mappable.recovery.anchored.refine import Refined, fit
 
 CURVED = 0.5  # of the longest range: a path that leaves the line by less has no sides
 ROUNDS = 8  # rounds of the fit of the other side
+MANY, FEW_ROUNDS = 1_000, 3  # of more points, only the mirrored way of each gap is tried, with fewer rounds
 FARTHER = 50.0  # excess cost above which another way is impossible
 # Chosen on open routes with 5 known positions, seeds 300 to 305 of benchmarks/anchored.py.
 MODEL = 12.0  # on long paths, differences of cost count by this factor less: real drives do not follow the model
@@ -79,7 +80,8 @@ def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None
     problem.look(state)
     before = problem.costs()
     gaps = [gap for gap in _gaps(problem) if _width(state[gap, :k]) > CURVED * problem.reach]
-    ways = [_ways(state[gap, :k], problem.reach, rng) for gap in gaps]
+    most, rounds = (None, ROUNDS) if problem.count <= MANY else (1, FEW_ROUNDS)
+    ways = [_ways(state[gap, :k], problem.reach, rng)[:most] for gap in gaps]
     for number in range(max(map(len, ways), default=0)):
         for parity in (0, 1):
             some = [gap for gap in range(parity, len(gaps), 2) if number < len(ways[gap])]
@@ -89,7 +91,7 @@ def other_sides(problem: Problem, state: Floats, rng: np.random.Generator | None
             for gap in some:
                 turned[gaps[gap], :k] = ways[gap][number]
             trial = problem.twin()
-            fitted = fit(trial, turned, rounds=ROUNDS).state
+            fitted = fit(trial, turned, rounds=rounds).state
             trial.look(fitted)
             after = trial.costs()
             for gap in some:
